@@ -1,0 +1,1 @@
+"""What every system shares: episodes, problems, constraints, limits and results. No algorithms."""

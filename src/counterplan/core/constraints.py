@@ -1,0 +1,149 @@
+"""What an alternative may not do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from counterplan.core.validation import BoolArray, whole_number
+from counterplan.errors import InputError
+
+Allowed: TypeAlias = ArrayLike | Mapping[int, Iterable[int]]
+Forbidden: TypeAlias = ArrayLike | Iterable[tuple[int, int]]
+ChangeCosts: TypeAlias = Sequence[int] | NDArray[np.integer] | Mapping[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """What users forbid; everything is optional.
+
+    allowed       alternatives that may replace the observed action: (A,) or (T, A) booleans, or a
+                  mapping from step to actions (steps it leaves out are unrestricted). Keeping the
+                  observed action is always allowed.
+    forbidden     (state, action) pairs, or an (S, A) mask: never taken in the counterfactual, not
+                  even by keeping the observed action
+    fixed_steps   steps whose action may not change; -1 is the last
+    change_costs  budget units that a change *to* an action takes (whole numbers from 1): an
+                  (A,) vector, or a mapping from action to cost
+    """
+
+    allowed: Allowed | None = None
+    forbidden: Forbidden | None = None
+    fixed_steps: Iterable[int] = ()
+    change_costs: ChangeCosts | None = None
+
+    def resolve(self, horizon: int, n_states: int, n_actions: int) -> ResolvedConstraints:
+        """Check everything against an episode's length and a model's size, as plain arrays."""
+        alternatives = _allowed_mask(self.allowed, horizon, n_actions)
+        for step in self.fixed_steps:
+            alternatives[_step(step, horizon, "fixed_steps")] = False
+        return ResolvedConstraints(
+            alternatives=alternatives,
+            forbidden=_forbidden_mask(self.forbidden, n_states, n_actions),
+            costs=_cost_vector(self.change_costs, n_actions),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ResolvedConstraints:
+    """Constraints as arrays.
+
+    alternatives  (T, A) whether an action may replace the observed one at a step
+    forbidden     (S, A) pairs that may never occur
+    costs         (A,) budget units of a change to each action
+    """
+
+    alternatives: BoolArray
+    forbidden: BoolArray
+    costs: NDArray[np.int64]
+
+
+def _step(value: object, horizon: int, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise InputError(f"constraints: {where} holds {value!r}: steps are whole numbers")
+    if not -horizon <= value < horizon:
+        raise InputError(
+            f"constraints: {where} names step {value}, but the episode's steps are "
+            f"0..{horizon - 1} (or -1 for the last)"
+        )
+    return int(value) % horizon
+
+
+def _action(value: object, n_actions: int, where: str) -> int:
+    action = whole_number(value, f"constraints: {where}: action")
+    if action >= n_actions:
+        raise InputError(
+            f"constraints: {where} names action {action}, but actions are 0..{n_actions - 1}"
+        )
+    return action
+
+
+def _allowed_mask(allowed: Allowed | None, horizon: int, n_actions: int) -> BoolArray:
+    mask = np.ones((horizon, n_actions), dtype=np.bool_)
+    if allowed is None:
+        return mask
+    if isinstance(allowed, Mapping):
+        for step, actions in allowed.items():
+            t = _step(step, horizon, "allowed")
+            mask[t] = False
+            mask[t, [_action(a, n_actions, f"allowed at step {t}") for a in actions]] = True
+        return mask
+    given = np.asarray(allowed)
+    if given.dtype != np.bool_ or given.shape not in ((n_actions,), (horizon, n_actions)):
+        raise InputError(
+            f"constraints: allowed must be booleans of shape ({n_actions},) or "
+            f"({horizon}, {n_actions}), got {given.dtype} of shape {given.shape}; "
+            "or pass a mapping from step to actions"
+        )
+    mask[:] = given
+    return mask
+
+
+def _forbidden_mask(forbidden: Forbidden | None, n_states: int, n_actions: int) -> BoolArray:
+    mask = np.zeros((n_states, n_actions), dtype=np.bool_)
+    if forbidden is None:
+        return mask
+    given = np.asarray(forbidden if isinstance(forbidden, np.ndarray) else list(forbidden))  # type: ignore[arg-type]
+    if given.size == 0:
+        return mask
+    if given.dtype == np.bool_:
+        if given.shape != mask.shape:
+            raise InputError(
+                f"constraints: forbidden mask has shape {given.shape}, expected {mask.shape}"
+            )
+        return given.copy()
+    if given.ndim != 2 or given.shape[1] != 2 or not np.issubdtype(given.dtype, np.integer):
+        raise InputError(
+            "constraints: forbidden must be (state, action) pairs of whole numbers or an "
+            f"({n_states}, {n_actions}) boolean mask"
+        )
+    for state, action in given.tolist():
+        if not (0 <= state < n_states and 0 <= action < n_actions):
+            raise InputError(
+                f"constraints: forbidden names (state {state}, action {action}), but states are "
+                f"0..{n_states - 1} and actions 0..{n_actions - 1}"
+            )
+        mask[state, action] = True
+    return mask
+
+
+def _cost_vector(costs: ChangeCosts | None, n_actions: int) -> NDArray[np.int64]:
+    vector = np.ones(n_actions, dtype=np.int64)
+    if costs is None:
+        return vector
+    if isinstance(costs, Mapping):
+        for key, cost in costs.items():
+            action = _action(key, n_actions, "change_costs")
+            vector[action] = whole_number(cost, f"constraints: change cost of action {action}", 1)
+        return vector
+    if len(costs) != n_actions:
+        raise InputError(
+            f"constraints: change_costs has {len(costs)} entries, but there are {n_actions} actions"
+        )
+    for action, cost in enumerate(costs):
+        vector[action] = whole_number(cost, f"constraints: change cost of action {action}", 1)
+    return vector

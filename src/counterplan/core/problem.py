@@ -1,0 +1,36 @@
+"""A question to a solver, and what a solver must be able to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from counterplan.core.constraints import Constraints
+from counterplan.core.episode import Episode
+from counterplan.core.limits import Limits
+from counterplan.core.result import Explanation
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Improve `episode` under `scm` with a budget of at most `k` changes."""
+
+    scm: Any
+    episode: Episode
+    k: int
+    constraints: Constraints = field(default_factory=Constraints)
+    limits: Limits = field(default_factory=Limits)
+
+
+@runtime_checkable
+class Solver(Protocol):
+    """Answers problems; `refuses` says why a problem is not one of its kind, None if it is."""
+
+    def refuses(self, problem: Problem) -> str | None:
+        """One line on the violated assumption and what to use instead, or None."""
+        ...
+
+    def frontier(self, problem: Problem) -> Sequence[Explanation]:
+        """One explanation for each budget 0..problem.k."""
+        ...

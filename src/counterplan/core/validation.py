@@ -1,0 +1,48 @@
+"""Checks of single arguments, so that every entry point words the same mistake the same way."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterplan.errors import InputError
+
+Seed: TypeAlias = int | np.random.Generator
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+
+
+def whole_number(value: object, name: str, minimum: int = 0) -> int:
+    """`value` as an int, or an error that names it; booleans and 3.0 are not whole numbers here."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise InputError(f"{name} must be a whole number, got {value!r}: pass an int")
+    if value < minimum:
+        raise InputError(f"{name} must be at least {minimum}, got {value}")
+    return int(value)
+
+
+def index_vector(values: object, name: str) -> IntArray:
+    """A one-dimensional array of non-negative whole numbers (floats such as 2.0 are accepted)."""
+    try:
+        array = np.asarray(values)
+    except ValueError as problem:
+        raise InputError(f"{name} is not a plain list of numbers: {problem}") from None
+    if array.ndim != 1:
+        raise InputError(f"{name} must have one dimension (steps), got shape {array.shape}")
+    if array.dtype == np.bool_ or not np.issubdtype(array.dtype, np.number):
+        raise InputError(f"{name} must hold whole numbers, got values of type {array.dtype}")
+    bad = np.flatnonzero(~np.isfinite(array) | (array != np.floor(array)) | (array < 0))
+    if bad.size:
+        t = int(bad[0])
+        raise InputError(f"{name} at t={t} is {array[t]}: expected a whole number from 0 up")
+    return array.astype(np.int64)
+
+
+def generator(seed: Seed) -> np.random.Generator:
+    """The generator that a seed stands for."""
+    if isinstance(seed, np.random.Generator):
+        return seed
+    return np.random.default_rng(whole_number(seed, "seed"))

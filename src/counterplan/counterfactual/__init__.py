@@ -1,0 +1,1 @@
+"""Given what happened, what should have been done: solvers, distributions, bounds, baselines."""

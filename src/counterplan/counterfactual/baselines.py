@@ -1,0 +1,137 @@
+"""Simple policies to compare the optimum with (the 2021 paper's appendix D).
+
+Each is a policy over (step, state, budget left), random or not, so its expected outcome is exact:
+no realizations are drawn to evaluate it.
+
+    greedy        argmax_a R(s, a) + sum_s' P_tau,t(s' | s, a) R(s', a_{t+1})             (Eq. 13)
+    noisy greedy  greedy with a given probability, else the observed action
+    random        any action that may be taken, all equally likely
+
+All keep the observed action once the budget is spent. Eq. 13 leaves a' open: here it is the
+observed next action.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from counterplan.core.problem import Problem
+from counterplan.core.result import Explanation, Status
+from counterplan.core.validation import BoolArray, FloatArray
+from counterplan.counterfactual.budget_dp import Setting, evaluate, run_backward
+from counterplan.counterfactual.distributions import PolicyProcess
+from counterplan.counterfactual.laws import CounterfactualLaw
+from counterplan.counterfactual.policy_table import PolicyTable, keep_observed
+from counterplan.counterfactual.solver import PolicyExplanations, prepare, refuse_unless_discrete
+from counterplan.errors import InputError
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """The best action one step ahead, as long as the budget lasts."""
+
+    def refuses(self, problem: Problem) -> str | None:
+        return refuse_unless_discrete(problem)
+
+    def frontier(self, problem: Problem) -> Sequence[Explanation]:
+        return _evaluated(problem, greedy_table)
+
+
+@dataclass(frozen=True)
+class NoisyGreedy:
+    """Greedy with the given probability at each step, else the observed action.
+
+    `seed` serves problems in which one sequence has to be drawn; here the value is exact.
+    """
+
+    seed: int = 0
+    probability: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.probability <= 1.0:
+            raise InputError(f"probability must lie between 0 and 1, got {self.probability}")
+
+    def refuses(self, problem: Problem) -> str | None:
+        return refuse_unless_discrete(problem)
+
+    def frontier(self, problem: Problem) -> Sequence[Explanation]:
+        return _evaluated(problem, self._table)
+
+    def _table(self, setting: Setting, law: CounterfactualLaw) -> PolicyTable:
+        greedy = greedy_table(setting, law).actions
+        kept = keep_observed(setting.episode, setting.mdp.n_states, setting.k).actions
+        weights = np.empty((*greedy.shape[:3], 2))
+        weights[..., 0], weights[..., 1] = self.probability, 1.0 - self.probability
+        return PolicyTable(np.concatenate([greedy, kept], axis=3), weights)
+
+
+@dataclass(frozen=True)
+class Random:
+    """Any action that may be taken, all equally likely, as long as the budget lasts.
+
+    `seed` serves problems in which one sequence has to be drawn; here the value is exact.
+    """
+
+    seed: int = 0
+
+    def refuses(self, problem: Problem) -> str | None:
+        return refuse_unless_discrete(problem)
+
+    def frontier(self, problem: Problem) -> Sequence[Explanation]:
+        return _evaluated(problem, _uniform_table)
+
+
+@dataclass(frozen=True, eq=False)
+class _LookOneStepAhead:
+    """Chooses by Eq. 13; what it passes back is only the next step's reward."""
+
+    setting: Setting
+    table: PolicyTable
+
+    def takeable_at(self, t: int) -> BoolArray:
+        return self.setting.takeable_at(t)
+
+    def combine(self, t: int, worths: FloatArray) -> FloatArray:
+        from counterplan.counterfactual.step import best_actions
+
+        observed = self.setting.episode.actions[t]
+        best_actions(worths, observed, np.empty(worths[:, 0].shape), self.table.actions[t, ..., 0])
+        next_reward = self.setting.rewards_at(t)[:, observed]
+        return np.repeat(next_reward[:, None], worths.shape[2], axis=1)
+
+
+def greedy_table(setting: Setting, law: CounterfactualLaw) -> PolicyTable:
+    """The greedy action for every step, state and budget left."""
+    table = keep_observed(setting.episode, setting.mdp.n_states, setting.k)
+    run_backward(setting, law, _LookOneStepAhead(setting, table))
+    return table
+
+
+def _uniform_table(setting: Setting, law: CounterfactualLaw) -> PolicyTable:
+    shape = (len(setting.episode), setting.mdp.n_states, setting.k + 1, setting.mdp.n_actions)
+    actions = np.broadcast_to(np.arange(shape[3], dtype=np.int32), shape)
+    weights = np.empty(shape)
+    budgets = np.arange(setting.k + 1)
+    for t in range(shape[0]):
+        affordable = setting.costs_at(t)[None, :] <= budgets[:, None]
+        weights[t] = setting.takeable_at(t)[:, None, :] & affordable[None, :, :]
+    return PolicyTable(actions, weights / weights.sum(axis=3, keepdims=True))
+
+
+def _evaluated(
+    problem: Problem, make_table: Callable[[Setting, CounterfactualLaw], PolicyTable]
+) -> Sequence[Explanation]:
+    """The exact value of a policy for every budget; no proof of optimality, so no bound."""
+    started = time.perf_counter()
+    setting, law = prepare(problem)
+    table = make_table(setting, law)
+    values = evaluate(setting, law, table)
+    stats = {"seconds": time.perf_counter() - started}
+    bounds = np.full(len(values), math.inf)
+    process = PolicyProcess(setting, law, table)
+    return PolicyExplanations(process, values, bounds, Status.HEURISTIC, stats, problem.k)

@@ -1,0 +1,197 @@
+"""What a counterfactual policy leads to, computed without sampling.
+
+Every question is one forward pass over the nodes (state, budget left): the distribution of nodes
+with the moments of the reward so far, the distribution of any sum of whole-numbered increments
+(rewards on a lattice, the number of changes), or the likeliest path. Sampling (Algorithm 1) is
+here too, for those who want realizations.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterplan.core.validation import FloatArray, IntArray
+from counterplan.counterfactual.budget_dp import Setting
+from counterplan.counterfactual.laws import CounterfactualLaw
+from counterplan.counterfactual.policy_table import PolicyTable
+from counterplan.errors import NotApplicableError
+
+# (S, C, G) entries above which a distribution of sums is refused: 1.6 GB for the two arrays.
+LARGEST_SUMS = 100_000_000
+
+
+class Realizations(NamedTuple):
+    """Sampled counterfactual episodes.
+
+    states, actions  (n, T)
+    outcomes         (n,) sums of rewards
+    changes          (n,) how many actions differ from the observed ones
+    """
+
+    states: IntArray
+    actions: IntArray
+    outcomes: FloatArray
+    changes: IntArray
+
+
+class Moments(NamedTuple):
+    """Mean and variance of the outcome, and (T, A) probabilities of each change."""
+
+    mean: float
+    variance: float
+    change_probabilities: FloatArray
+
+
+class Path(NamedTuple):
+    """The likeliest counterfactual episode."""
+
+    states: IntArray
+    actions: IntArray
+    probability: float
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyProcess:
+    """The counterfactual process under a policy, starting with the whole budget."""
+
+    setting: Setting
+    law: CounterfactualLaw
+    table: PolicyTable
+
+    def moments(self) -> Moments:
+        from counterplan.counterfactual.forward import push_moments
+
+        setting, T = self.setting, len(self.setting.episode)
+        mass = self._start()
+        nodes = (mass, np.zeros_like(mass), np.zeros_like(mass))
+        changes = np.zeros((T, setting.mdp.n_actions))
+        for t in range(T):
+            changes[t] = self._changes_at(t, nodes[0])
+            rewards = np.nan_to_num(setting.rewards_at(t), neginf=0.0)
+            # After the last step all mass meets in one node, which merges what it earned.
+            law = self._law_at(t, nodes[0] > 0.0) if t < T - 1 else self._sink()
+            costs = setting.costs_at(t) if t < T - 1 else self._no_costs()
+            nodes = push_moments(nodes, self._policy(t), costs, rewards, law)
+        total = nodes[0][0].sum()
+        mean = float(nodes[1][0] @ nodes[0][0] / total)
+        spread = float(nodes[2][0].sum() + nodes[0][0] @ (nodes[1][0] - mean) ** 2)
+        return Moments(mean, spread / total, changes)
+
+    def sums(self, increments: list[NDArray[np.int64]]) -> tuple[int, FloatArray, float]:
+        """Distribution of sum_t increments[t][s_t, a_t] as (smallest sum, probabilities, lost):
+        increments are whole numbers (S, A), or LOST for what ends in minus infinity."""
+        from counterplan.counterfactual.forward import push_sums
+
+        T = len(self.setting.episode)
+        smallest, width, lost = 0, 1, 0.0
+        mass = self._start()[:, :, None]
+        for t in range(T):
+            barred = increments[t] == LOST
+            low = int(np.where(barred, np.iinfo(np.int64).max, increments[t]).min())
+            high = int(np.where(barred, np.iinfo(np.int64).min, increments[t]).max())
+            smallest, width = smallest + low, width + high - low
+            _check_size(mass.shape[0] * mass.shape[1] * width)
+            shifted = np.where(barred, -1, increments[t] - low)
+            law = self._law_at(t, mass.any(axis=2)) if t < T - 1 else self._sink()
+            costs = self.setting.costs_at(t) if t < T - 1 else self._no_costs()
+            mass, gone = push_sums(mass, self._policy(t), costs, shifted, law, width)
+            lost += gone
+        return smallest, mass.sum(axis=(0, 1)), lost
+
+    def most_likely(self) -> Path:
+        """The single likeliest path (Viterbi)."""
+        from counterplan.counterfactual.forward import push_most_likely
+
+        T, columns = len(self.setting.episode), self.setting.k + 1
+        with np.errstate(divide="ignore"):
+            score = np.log(self._start())
+        back: list[tuple[IntArray, NDArray[np.int32]]] = []
+        for t in range(T):
+            law = self._law_at(t, score > -np.inf) if t < T - 1 else self._sink()
+            costs = self.setting.costs_at(t) if t < T - 1 else self._no_costs()
+            score, source, taken = push_most_likely(score, self._policy(t), costs, law)
+            back.append((source, taken))
+        node = int(np.argmax(score))
+        probability = math.exp(score.flat[node])
+        states, actions = np.empty(T, dtype=np.int64), np.empty(T, dtype=np.int64)
+        for t in range(T - 1, -1, -1):
+            source, taken = back[t]
+            actions[t] = taken.flat[node]
+            node = int(source.flat[node])
+            states[t] = node // columns
+        return Path(states, actions, probability)
+
+    def sample(self, n: int, rng: np.random.Generator) -> Realizations:
+        """Algorithm 1, all realizations side by side."""
+        from counterplan.counterfactual.forward import draw_actions, draw_states
+
+        setting, T = self.setting, len(self.setting.episode)
+        states, actions = np.empty((n, T), dtype=np.int64), np.empty((n, T), dtype=np.int64)
+        outcomes = np.zeros(n)
+        state = np.full(n, setting.episode.states[0])
+        left = np.full(n, setting.k, dtype=np.int64)
+        for t in range(T):
+            action = draw_actions(state, left, self._policy(t), rng.random(n))
+            states[:, t], actions[:, t] = state, action
+            outcomes += setting.rewards_at(t)[state, action]
+            if t < T - 1:
+                ids = np.unique(self.law.row_of[state, action])
+                state = draw_states(state, action, self._law_of_rows(t, ids), rng.random(n))
+                left = left - setting.costs_at(t)[action]
+        changes = (actions != setting.episode.actions).sum(axis=1)
+        return Realizations(states, actions, outcomes, changes)
+
+    def _start(self) -> FloatArray:
+        mass = np.zeros((self.setting.mdp.n_states, self.setting.k + 1))
+        mass[self.setting.episode.states[0], self.setting.k] = 1.0
+        return mass
+
+    def _policy(self, t: int) -> tuple[NDArray[np.int32], FloatArray]:
+        return self.table.at(t, self.setting.k)
+
+    def _changes_at(self, t: int, mass: FloatArray) -> FloatArray:
+        """(A,) probability that step t is changed to each action."""
+        actions, weights = self._policy(t)
+        probabilities = np.zeros(self.setting.mdp.n_actions)
+        np.add.at(probabilities, actions, mass[:, :, None] * weights)
+        probabilities[self.setting.episode.actions[t]] = 0.0
+        return probabilities
+
+    def _law_at(self, t: int, occupied: NDArray[np.bool_]) -> tuple[Any, ...]:
+        """The compressed rows of the pairs that the policy takes in occupied nodes."""
+        actions, weights = self._policy(t)
+        used = occupied[:, :, None] & (weights > 0.0)
+        state = np.broadcast_to(np.arange(actions.shape[0])[:, None, None], actions.shape)
+        return self._law_of_rows(t, np.unique(self.law.row_of[state[used], actions[used]]))
+
+    def _law_of_rows(self, t: int, ids: NDArray[np.int32]) -> tuple[Any, ...]:
+        block = self.law.rows_at(t, ids)
+        position = np.full(int(self.law.row_of.max()) + 1, -1, dtype=np.int64)
+        position[ids] = np.arange(len(ids))
+        return self.law.row_of, position, block.indptr, block.indices, block.probabilities
+
+    def _sink(self) -> tuple[Any, ...]:
+        """After the last step everything comes to rest in state 0."""
+        row_of = np.zeros(self.law.row_of.shape, dtype=np.int32)
+        zero = np.zeros(1, dtype=np.int64)
+        return row_of, zero, np.array([0, 1]), zero.astype(np.int32), np.ones(1)
+
+    def _no_costs(self) -> IntArray:
+        return np.zeros(self.setting.mdp.n_actions, dtype=np.int64)
+
+
+# Marks an increment of minus infinity.
+LOST = np.iinfo(np.int64).min
+
+
+def _check_size(entries: int) -> None:
+    if entries > LARGEST_SUMS:
+        raise NotApplicableError(
+            f"the exact distribution would need {entries:,} numbers (limit {LARGEST_SUMS:,}): "
+            "use sample(n) instead"
+        )

@@ -1,0 +1,92 @@
+"""The single entry to every explanation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, overload
+
+from counterplan.core.constraints import Constraints
+from counterplan.core.episode import Episode
+from counterplan.core.limits import Limits
+from counterplan.core.problem import Problem, Solver
+from counterplan.core.result import Explanation
+from counterplan.core.validation import whole_number
+from counterplan.counterfactual.solver import BudgetDP
+from counterplan.errors import InputError, NotApplicableError
+
+
+class Frontier(Sequence[Any]):
+    """Explanations for every budget k = 0..k_max; `frontier[k]` is the one for k."""
+
+    def __init__(self, explanations: Sequence[Explanation]) -> None:
+        self._explanations = explanations
+        self._made: dict[int, Explanation] = {}
+
+    @overload
+    def __getitem__(self, k: int) -> Any: ...
+    @overload
+    def __getitem__(self, k: slice) -> Sequence[Any]: ...
+    def __getitem__(self, k: int | slice) -> Any:
+        if isinstance(k, slice):
+            return [self[i] for i in range(*k.indices(len(self)))]
+        k = range(len(self))[k]
+        if k not in self._made:
+            self._made[k] = self._explanations[k]
+        return self._made[k]
+
+    def __len__(self) -> int:
+        return len(self._explanations)
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The value for each k, never falling."""
+        return tuple(explanation.value for explanation in self)
+
+    def smallest_k(self, outcome: float) -> int | None:
+        """The smallest budget whose value reaches `outcome`, None if no budget here does."""
+        if math.isnan(outcome):
+            raise InputError("smallest_k: the wanted outcome is nan")
+        return next((k for k, value in enumerate(self.values) if value >= outcome), None)
+
+
+def frontier(
+    scm: Any,
+    episode: Episode,
+    k_max: int | None = None,
+    *,
+    constraints: Constraints | None = None,
+    limits: Limits | None = None,
+    solver: Solver | None = None,
+) -> Frontier:
+    """Explanations for all budgets 0..k_max (default: the episode's length), in one pass."""
+    if not isinstance(episode, Episode):
+        raise InputError(
+            f"expected an Episode, got {type(episode).__name__}: Episode(states=..., actions=...)"
+        )
+    k = len(episode) if k_max is None else whole_number(k_max, "k")
+    problem = Problem(scm, episode, k, constraints or Constraints(), limits or Limits())
+    solver = solver or BudgetDP()
+    if refusal := solver.refuses(problem):
+        raise NotApplicableError(refusal)
+    return Frontier(solver.frontier(problem))
+
+
+def explain(
+    scm: Any,
+    episode: Episode,
+    k: int,
+    *,
+    constraints: Constraints | None = None,
+    limits: Limits | None = None,
+    solver: Solver | None = None,
+) -> Any:
+    """The alternative with at most k changes that would have been best.
+
+    scm          a causal model; a plain `TabularMDP` is read as a Gumbel-Max one
+    constraints  what an alternative may not do
+    limits       when to stop early; the result then has status 'limit' and a certified gap
+    solver       another method, e.g. `baselines.Greedy()`
+    """
+    options = {"constraints": constraints, "limits": limits, "solver": solver}
+    return frontier(scm, episode, whole_number(k, "k"), **options)[-1]  # type: ignore[arg-type]

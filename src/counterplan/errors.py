@@ -1,0 +1,23 @@
+"""Every error a user can cause: one line that says what, where, why, and what to do."""
+
+from __future__ import annotations
+
+
+class CounterplanError(ValueError):
+    """Base of all errors raised on purpose; the command line prints it and exits with code 2."""
+
+
+class InputError(CounterplanError):
+    """An argument, array or table that cannot be right."""
+
+
+class FileError(InputError):
+    """A file that is missing, malformed or not what it claims to be."""
+
+
+class InfeasibleError(CounterplanError):
+    """Constraints that no sequence of actions satisfies."""
+
+
+class NotApplicableError(CounterplanError):
+    """A method asked for where its assumptions do not hold; the message says what does apply."""

@@ -1,0 +1,1 @@
+"""Causal models, one per file."""

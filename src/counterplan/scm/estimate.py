@@ -1,0 +1,118 @@
+"""Tabular models from episodes: counts with a Dirichlet prior.
+
+With a Dirichlet(alpha_i1, ..., alpha_in) prior on P(. | s_i, a) and c_j observed transitions to
+s_j, the posterior is Dirichlet(alpha_i + c) and its mean is known:
+
+    P(s_j | s_i, a) = (alpha_ij + c_j) / sum_l (alpha_il + c_l)
+
+The 2021 paper averages 100,000 posterior samples to approximate this number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from counterplan.core.episode import Episode
+from counterplan.core.validation import BoolArray, FloatArray, whole_number
+from counterplan.errors import InputError
+from counterplan.scm.tabular import TabularMDP
+
+
+@dataclass(frozen=True, eq=False)
+class TransitionCounts:
+    """What a set of episodes shows.
+
+    transitions  (S, A, S) how often each transition was observed
+    visits       (S, A) how often each pair was observed, last steps included
+    starts       (S,) how often an episode began in each state
+    """
+
+    transitions: NDArray[np.int64]
+    visits: NDArray[np.int64]
+    starts: NDArray[np.int64]
+
+    @property
+    def observed(self) -> BoolArray:
+        """(S, A) pairs seen at least once."""
+        return self.visits > 0
+
+
+def count_transitions(
+    episodes: Iterable[Episode], n_states: int, n_actions: int
+) -> TransitionCounts:
+    """Count every step and transition of the episodes."""
+    whole_number(n_states, "n_states", minimum=1)
+    whole_number(n_actions, "n_actions", minimum=1)
+    transitions = np.zeros((n_states, n_actions, n_states), dtype=np.int64)
+    visits = np.zeros((n_states, n_actions), dtype=np.int64)
+    starts = np.zeros(n_states, dtype=np.int64)
+    for episode in episodes:
+        episode.check_range(n_states, n_actions)
+        s, a = episode.states, episode.actions
+        np.add.at(transitions, (s[:-1], a[:-1], s[1:]), 1)
+        np.add.at(visits, (s, a), 1)
+        starts[s[0]] += 1
+    if not starts.any():
+        raise InputError("no episodes given: a model needs at least one to be estimated")
+    return TransitionCounts(transitions, visits, starts)
+
+
+def neighbour_prior(n_states: int, near: float = 1.0, far: float = 0.01) -> FloatArray:
+    """The paper's prior for ordered states, (S, S): `near` for j in {i-1, i, i+1}, else `far`."""
+    distance = np.abs(np.subtract.outer(np.arange(n_states), np.arange(n_states)))
+    return np.where(distance <= 1, near, far)
+
+
+def estimate_mdp(
+    counts: TransitionCounts,
+    rewards: ArrayLike,
+    *,
+    prior: float | ArrayLike = 1.0,
+    bar_unobserved: bool = False,
+    state_labels: Sequence[str] | None = None,
+    action_labels: Sequence[str] | None = None,
+) -> TabularMDP:
+    """The posterior-mean model.
+
+    prior           one pseudo-count for all transitions, or (S, S) or (S, A, S) of them
+    bar_unobserved  give pairs that were never seen the reward -inf, as in the paper
+    """
+    n_states, n_actions = counts.visits.shape
+    pseudo = _prior(prior, n_states, n_actions)
+    weights = counts.transitions + pseudo
+    sums = weights.sum(axis=2, keepdims=True)
+    empty = np.argwhere(sums[:, :, 0] == 0.0)
+    if empty.size:
+        state, action = (int(i) for i in empty[0])
+        raise InputError(
+            f"no transition from state {state} under action {action} was observed and the prior "
+            "gives it none: use a positive prior"
+        )
+    reward_table = np.array(np.broadcast_to(rewards, (n_states, n_actions)), dtype=np.float64)
+    if bar_unobserved:
+        reward_table[~counts.observed] = -np.inf
+    return TabularMDP(
+        weights / sums,
+        reward_table,
+        initial=counts.starts / counts.starts.sum(),
+        state_labels=state_labels,
+        action_labels=action_labels,
+    )
+
+
+def _prior(prior: float | ArrayLike, n_states: int, n_actions: int) -> FloatArray:
+    array = np.asarray(prior, dtype=np.float64)
+    if not (np.isfinite(array).all() and (array >= 0).all()):
+        raise InputError("prior: pseudo-counts must be finite and not negative")
+    if array.shape == (n_states, n_states):
+        array = array[:, None, :]
+    elif array.shape not in ((), (n_states, n_actions, n_states)):
+        raise InputError(
+            f"prior has shape {array.shape}, expected one number, ({n_states}, {n_states}) or "
+            f"({n_states}, {n_actions}, {n_states})"
+        )
+    return np.broadcast_to(array, (n_states, n_actions, n_states))

@@ -1,0 +1,197 @@
+"""The counterfactual transition row of a Gumbel-Max causal model, in closed form.
+
+Observed: in (s_t, a_t), with next-state row p, the state o followed. Asked: where would (s, a),
+with row q, have led under the same noise? The paper's Eq. 4 takes argmax_i log p_i + U_i. With
+E_i = exp(-(log p_i + U_i)) this is a race of independent exponential clocks of rates p_i that the
+smallest wins. Knowing that o won, o rang at M ~ Exp(1), and by memorylessness any other i rings
+at M + Exp(p_i). Under q every clock is the same noise run at another rate, E'_i = E_i p_i / q_i:
+in units of M, o rings at w_o and each other i *starts* at w_i and then rings at rate q_i M, where
+
+    w_i  = p_i / q_i                                  (infinite where q_i = 0)
+    D(u) = 1 + sum_{j != o} max(0, q_j u - p_j)
+    P(i) = q_i  integral_{w_i}^{w_o} du / D(u)^2      for i != o with w_i < w_o, else 0
+    P(o) = 1 / D(w_o)                                 (0 where q_o = 0)
+
+D is piecewise linear with corners at the w_i, and over a segment [u, v] on which it grows from
+D_u to D_v the integral is (v - u) / (D_u D_v), or 1 / (B D_u) for v = infinity with B the sum of
+the rates started by then. All terms are positive and D >= 1, so nothing cancels: entries are
+exact to rounding. One sort of the started clocks, one sweep forward for D, one back for the
+tails: O(m log m) for a row with m non-zeros.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def kernel_row(
+    factual: Any, outcome: int, indices: Any, probabilities: Any, scratch: Any, result: Any
+) -> float:
+    """Write P(i) for the entries of one sparse row q; returns P(outcome).
+
+    factual        (S,) the observed pair's row p, dense
+    outcome        the observed next state o, p_o > 0
+    indices        (m,) next states with q_i > 0
+    probabilities  (m,) their q_i
+    scratch        (2, >= m) work space
+    result         (>= m,) P(i) at the same positions as `indices`; 0 for states not reached
+    """
+    m = indices.shape[0]
+    q_outcome = 0.0
+    for j in range(m):
+        if indices[j] == outcome:
+            q_outcome = probabilities[j]
+    finish = factual[outcome] / q_outcome if q_outcome > 0.0 else np.inf
+    starts, tails = scratch[0], scratch[1]
+
+    started = 0
+    for j in range(m):
+        result[j] = 0.0
+        start = factual[indices[j]] / probabilities[j]
+        if indices[j] != outcome and start < finish:
+            starts[started] = start
+            tails[started] = j
+            started += 1
+    order = np.argsort(starts[:started])
+
+    # Forward: D at each start, and the integral over the segment that begins there.
+    density = 1.0
+    rate = 0.0
+    segments = np.empty(started)
+    for position in range(started):
+        entry = order[position]
+        rate += probabilities[int(tails[entry])]
+        begin = starts[entry]
+        end = starts[order[position + 1]] if position + 1 < started else finish
+        if end == np.inf:
+            segments[position] = 1.0 / (rate * density)
+        else:
+            after = density + rate * (end - begin)
+            segments[position] = ((end - begin) / after) / density
+            density = after
+    at_outcome = 1.0 / density if finish < np.inf else 0.0
+
+    # Backward: the integral from each start to the finish.
+    integral = 0.0
+    for position in range(started - 1, -1, -1):
+        integral += segments[position]
+        j = int(tails[order[position]])
+        result[j] = probabilities[j] * integral
+    for j in range(m):
+        if indices[j] == outcome:
+            result[j] = at_outcome
+    return at_outcome
+
+
+@njit(cache=True, nogil=True)
+def expected_values(
+    factual: Any,
+    outcome: int,
+    indptr: Any,
+    indices: Any,
+    probabilities: Any,
+    rows: Any,
+    values: Any,
+) -> Any:
+    """(R, C) expectations of values (S, C) under the counterfactual rows of the ids in `rows`.
+
+    Each kernel row is formed, used for all columns at once, and dropped. Entries of probability
+    zero are skipped, so that a value of -inf behind them never makes 0 * -inf = nan.
+    """
+    columns = values.shape[1]
+    result = np.zeros((indptr.shape[0] - 1, columns))
+    widest = 0
+    for row in rows:
+        widest = max(widest, indptr[row + 1] - indptr[row])
+    scratch = np.empty((2, widest))
+    kernel = np.empty(widest)
+    for row in rows:
+        start, end = indptr[row], indptr[row + 1]
+        kernel_row(factual, outcome, indices[start:end], probabilities[start:end], scratch, kernel)
+        _accumulate(indices[start:end], kernel, values, result[row])
+    return result
+
+
+@njit(cache=True, nogil=True)
+def kernel_rows(
+    factual: Any, outcome: int, indptr: Any, indices: Any, probabilities: Any, rows: Any
+) -> tuple[Any, Any, Any]:
+    """The counterfactual rows of the ids in `rows`, as (indptr, indices, probabilities)."""
+    starts, targets = _gather(indptr, indices, rows)
+    kernel = np.empty(targets.shape[0])
+    widest = 0
+    for position in range(rows.shape[0]):
+        widest = max(widest, starts[position + 1] - starts[position])
+    scratch = np.empty((2, widest))
+    for position in range(rows.shape[0]):
+        begin, finish = starts[position], starts[position + 1]
+        start, end = indptr[rows[position]], indptr[rows[position] + 1]
+        kernel_row(
+            factual,
+            outcome,
+            indices[start:end],
+            probabilities[start:end],
+            scratch,
+            kernel[begin:finish],
+        )
+    return starts, targets, kernel
+
+
+@njit(cache=True, nogil=True)
+def winner_shares(
+    noise: Any, indptr: Any, indices: Any, log_probabilities: Any, rows: Any
+) -> tuple[Any, Any, Any]:
+    """How often each state wins argmax_i log q_i + u_i over noise (d, S), for the ids in `rows`."""
+    starts, targets = _gather(indptr, indices, rows)
+    shares = np.zeros(targets.shape[0])
+    for position in range(rows.shape[0]):
+        start, end = indptr[rows[position]], indptr[rows[position] + 1]
+        for sample in range(noise.shape[0]):
+            best = -np.inf
+            winner = 0
+            for j in range(start, end):
+                score = log_probabilities[j] + noise[sample, indices[j]]
+                if score > best:
+                    best = score
+                    winner = j - start
+            shares[starts[position] + winner] += 1.0
+    return starts, targets, shares / noise.shape[0]
+
+
+@njit(cache=True, nogil=True)
+def row_expectations(indptr: Any, indices: Any, probabilities: Any, values: Any) -> Any:
+    """(R, C) expectations of values (S, C) under given rows, safe for values of -inf."""
+    result = np.zeros((indptr.shape[0] - 1, values.shape[1]))
+    for row in range(result.shape[0]):
+        start, end = indptr[row], indptr[row + 1]
+        _accumulate(indices[start:end], probabilities[start:end], values, result[row])
+    return result
+
+
+@njit(cache=True, nogil=True)
+def _accumulate(indices: Any, weights: Any, values: Any, total: Any) -> None:
+    for j in range(indices.shape[0]):
+        weight = weights[j]
+        if weight > 0.0:
+            source = values[indices[j]]
+            for c in range(total.shape[0]):
+                total[c] += weight * source[c]
+
+
+@njit(cache=True, nogil=True)
+def _gather(indptr: Any, indices: Any, rows: Any) -> tuple[Any, Any]:
+    """Where each of the chosen rows will start, and their next states one after another."""
+    starts = np.zeros(rows.shape[0] + 1, dtype=np.int64)
+    for position in range(rows.shape[0]):
+        starts[position + 1] = (
+            starts[position] + indptr[rows[position] + 1] - indptr[rows[position]]
+        )
+    targets = np.empty(starts[-1], dtype=np.int32)
+    for position in range(rows.shape[0]):
+        start, end = indptr[rows[position]], indptr[rows[position] + 1]
+        targets[starts[position] : starts[position + 1]] = indices[start:end]
+    return starts, targets

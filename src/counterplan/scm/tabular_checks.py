@@ -1,0 +1,147 @@
+"""What the parts of a tabular model must look like, with errors that name the offending place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from counterplan.core.validation import BoolArray, FloatArray
+from counterplan.errors import InputError
+from counterplan.scm.rows import RowCollector, Rows
+
+# Sums of single-precision rows miss 1 by about 1e-7: such rows are normalised, worse ones refused.
+SUM_TOLERANCE = 1e-6
+
+
+def collect_rows(transitions: ArrayLike | Sequence[Any]) -> tuple[Rows, NDArray[np.int32]]:
+    """Distinct normalised rows, and the (S, A) table of which pair has which."""
+    matrices = _matrices(transitions)
+    A = len(matrices)
+    S = matrices[0].shape[0]
+    collector = RowCollector()
+    row_of = np.empty((S, A), dtype=np.int32)
+    for action, given in enumerate(matrices):
+        matrix = _stochastic(given, action, S)
+        indices = matrix.indices.astype(np.int32)
+        for state in range(S):
+            start, end = matrix.indptr[state], matrix.indptr[state + 1]
+            row_of[state, action] = collector.add(indices[start:end], matrix.data[start:end])
+    return collector.rows(), row_of
+
+
+def _matrices(transitions: ArrayLike | Sequence[Any]) -> Sequence[Any]:
+    """One (S, S) matrix per action, from either input form."""
+    if isinstance(transitions, list | tuple) and any(hasattr(m, "tocsr") for m in transitions):
+        return transitions
+    try:
+        dense = np.asarray(transitions, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            "transitions must be an (S, A, S) array or a list of A scipy.sparse (S, S) matrices"
+        ) from None
+    if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
+        raise InputError(f"transitions have shape {dense.shape}, expected (S, A, S)")
+    return [dense[:, action, :] for action in range(dense.shape[1])]
+
+
+def _stochastic(given: Any, action: int, n_states: int) -> Any:
+    """`given` as a CSR matrix whose rows sum to 1, or an error that says which does not."""
+    from scipy.sparse import csr_array
+
+    if getattr(given, "shape", None) != (n_states, n_states) or n_states == 0:
+        raise InputError(
+            f"transitions of action {action}: expected an ({n_states}, {n_states}) matrix, got "
+            f"{getattr(given, 'shape', type(given).__name__)}"
+        )
+    matrix = csr_array(given, dtype=np.float64, copy=True)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    state_of = np.repeat(np.arange(n_states), np.diff(matrix.indptr))
+    bad = np.flatnonzero(~(matrix.data >= 0.0) | np.isinf(matrix.data))
+    if bad.size:
+        entry = int(bad[0])
+        raise InputError(
+            f"transitions: P(state {matrix.indices[entry]} | state {state_of[entry]}, action "
+            f"{action}) is {matrix.data[entry]}: probabilities must be finite and not negative"
+        )
+    sums = np.bincount(state_of, weights=matrix.data, minlength=n_states)
+    wrong = np.flatnonzero(np.abs(sums - 1.0) > SUM_TOLERANCE)
+    if wrong.size:
+        state = int(wrong[0])
+        more = f" (and {wrong.size - 1} more states of this action)" if wrong.size > 1 else ""
+        raise InputError(
+            f"transitions of state {state}, action {action} sum to {sums[state]:.9g}, not 1{more}: "
+            "normalise the rows"
+        )
+    matrix.data /= sums[state_of]
+    return matrix
+
+
+def check_rewards(values: ArrayLike, shape: tuple[int, int]) -> FloatArray:
+    rewards = _numbers(values, "rewards")
+    if rewards.shape != shape:
+        raise InputError(
+            f"rewards have shape {rewards.shape}, but the transitions have (S, A) = {shape}"
+        )
+    bad = np.argwhere(np.isnan(rewards) | (rewards == np.inf))
+    if bad.size:
+        state, action = (int(i) for i in bad[0])
+        raise InputError(
+            f"reward of state {state}, action {action} is {rewards[state, action]}: rewards are "
+            "finite numbers, or -inf for pairs that must not occur"
+        )
+    return rewards
+
+
+def check_final_rewards(values: ArrayLike | None, n_states: int) -> FloatArray | None:
+    if values is None:
+        return None
+    rewards = _numbers(values, "final_rewards")
+    if rewards.shape != (n_states,):
+        raise InputError(f"final_rewards have shape {rewards.shape}, expected ({n_states},)")
+    bad = np.flatnonzero(np.isnan(rewards) | (rewards == np.inf))
+    if bad.size:
+        raise InputError(f"final reward of state {bad[0]} is {rewards[bad[0]]}: must be a number")
+    return rewards
+
+
+def check_mask(values: ArrayLike | None, shape: tuple[int, int]) -> BoolArray | None:
+    if values is None:
+        return None
+    mask = np.array(values)
+    if mask.dtype != np.bool_ or mask.shape != shape:
+        raise InputError(
+            f"admissible must be booleans of shape {shape}, got {mask.dtype} {mask.shape}"
+        )
+    return mask
+
+
+def check_distribution(values: ArrayLike | None, n_states: int) -> FloatArray | None:
+    if values is None:
+        return None
+    initial = _numbers(values, "initial")
+    if initial.shape != (n_states,):
+        raise InputError(f"initial has shape {initial.shape}, expected ({n_states},)")
+    if not (initial >= 0).all() or abs(initial.sum() - 1.0) > SUM_TOLERANCE:
+        raise InputError(
+            f"initial is not a distribution: smallest entry {initial.min()}, sum {initial.sum()}"
+        )
+    return initial / initial.sum()
+
+
+def check_labels(values: Sequence[str] | None, count: int, what: str) -> tuple[str, ...] | None:
+    if values is None:
+        return None
+    if len(values) != count:
+        raise InputError(f"{len(values)} {what} labels given for {count} {what}s")
+    return tuple(str(value) for value in values)
+
+
+def _numbers(values: ArrayLike, name: str) -> FloatArray:
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be an array of numbers") from None

@@ -1,0 +1,163 @@
+"""Conformance checks for causal models and solvers: the project's own and yours.
+
+Each raises an AssertionError that says what is wrong, and returns None if nothing is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from counterplan.core.constraints import Constraints
+from counterplan.core.episode import Episode
+from counterplan.core.problem import Problem, Solver
+from counterplan.core.result import Status
+from counterplan.core.validation import FloatArray, Seed, generator
+from counterplan.counterfactual.explain import frontier
+from counterplan.counterfactual.laws import DiscreteSCM
+from counterplan.counterfactual.oracle import brute_force, policy_value
+from counterplan.scm.gumbel_max import GumbelMaxSCM
+from counterplan.scm.tabular import TabularMDP
+
+TOLERANCE = 1e-9
+
+
+def check_scm(scm: DiscreteSCM, *, trials: int = 50, seed: Seed = 0) -> None:
+    """Check a causal model of a tabular MDP at random places.
+
+    * a counterfactual row is a distribution;
+    * after the observed pair itself, what happened happens again;
+    * averaged over what may have been observed, it gives back the MDP's own row (the law of total
+      probability): the model fits its MDP.
+    """
+    assert isinstance(scm, DiscreteSCM), (
+        f"{type(scm).__name__} needs an `mdp` and a `counterfactual_row` method"
+    )
+    rng, mdp = generator(seed), scm.mdp
+    for _ in range(trials):
+        s_obs, s = (int(i) for i in rng.integers(mdp.n_states, size=2))
+        a_obs, a = (int(i) for i in rng.integers(mdp.n_actions, size=2))
+        p = mdp.row(s_obs, a_obs)
+        average = np.zeros(mdp.n_states)
+        for o in np.flatnonzero(p):
+            where = f"observed ({s_obs}, {a_obs}) -> {o}, asked for ({s}, {a})"
+            row = np.asarray(scm.counterfactual_row(s_obs, a_obs, int(o), s, a))
+            _check_distribution(row, mdp.n_states, where)
+            average += p[o] * row
+            same = np.asarray(scm.counterfactual_row(s_obs, a_obs, int(o), s_obs, a_obs))
+            assert abs(same[o] - 1.0) <= TOLERANCE, (
+                f"the observed pair ({s_obs}, {a_obs}) led to {o}, but its counterfactual row "
+                f"gives that probability {same[o]}"
+            )
+        worst = float(np.abs(average - mdp.row(s, a)).max())
+        assert worst <= TOLERANCE, (
+            f"averaged over what ({s_obs}, {a_obs}) may lead to, the counterfactual rows of "
+            f"({s}, {a}) miss the MDP's own row by {worst:.3g}"
+        )
+
+
+def check_solver(
+    solver: Solver, problems: Iterable[Problem] | None = None, *, seed: Seed = 0
+) -> None:
+    """Check a solver of discrete problems, by default on random small ones.
+
+    * a budget of 0 gives back the observed outcome, and value never falls as k grows;
+    * no value exceeds its bound, and what is called optimal equals brute force;
+    * following the policy through every history earns its value;
+    * realizations respect the budget and the constraints.
+    """
+    for problem in problems if problems is not None else random_problems(8, seed):
+        assert solver.refuses(problem) is None, f"refused: {solver.refuses(problem)}"
+        found = frontier(
+            problem.scm,
+            problem.episode,
+            problem.k,
+            constraints=problem.constraints,
+            solver=solver,
+        )
+        first = found[0]
+        assert abs(first.value - first.factual_value) <= TOLERANCE, (
+            f"k=0 gives {first.value}, but the observed outcome is {first.factual_value}"
+        )
+        for k, explanation in enumerate(found):
+            value, status = explanation.value, explanation.status
+            assert value <= explanation.bound + TOLERANCE, f"k={k}: value above its bound"
+            replayed = policy_value(problem.scm, explanation)
+            assert abs(replayed - value) <= TOLERANCE, (
+                f"k={k}: the policy earns {replayed}, not the stated {value}"
+            )
+            if status == Status.OPTIMAL:
+                best = brute_force(problem.scm, problem.episode, k, problem.constraints)
+                assert abs(best - value) <= TOLERANCE, (
+                    f"k={k}: called optimal with {value}, but brute force finds {best}"
+                )
+                assert k == 0 or value >= found[k - 1].value - TOLERANCE, (
+                    f"value falls from {found[k - 1].value} to {value} at k={k}"
+                )
+            _check_realizations(explanation, problem)
+
+
+def random_problems(count: int, seed: Seed = 0) -> list[Problem]:
+    """Small random problems with zeros, constraints, costs and final rewards."""
+    rng = generator(seed)
+    problems = []
+    for _ in range(count):
+        S, A, T = (int(i) for i in rng.integers([2, 2, 1], [4, 4, 5]))
+        mdp = TabularMDP(
+            random_transitions(rng, S, A),
+            rng.normal(size=(S, A)),
+            admissible=rng.random((S, A)) < 0.8,
+            final_rewards=rng.normal(size=S),
+        )
+        episode = random_episode(rng, mdp, T)
+        seen = set(zip(episode.states.tolist(), episode.actions.tolist(), strict=True))
+        pairs = [(s, a) for s in range(S) for a in range(A) if (s, a) not in seen]
+        constraints = Constraints(
+            allowed=rng.random((T, A)) < 0.8,
+            forbidden=[pair for pair in pairs if rng.random() < 0.2],
+            change_costs=rng.integers(1, 3, size=A),
+        )
+        problems.append(Problem(GumbelMaxSCM(mdp), episode, int(rng.integers(0, 4)), constraints))
+    return problems
+
+
+def random_transitions(rng: np.random.Generator, n_states: int, n_actions: int) -> FloatArray:
+    """(S, A, S) random rows, about a third of the entries zero."""
+    weights = rng.exponential(size=(n_states, n_actions, n_states))
+    weights[rng.random(weights.shape) < 0.35] = 0.0
+    weights[..., 0] += 1e-3 * (weights.sum(axis=2) == 0.0)
+    return np.asarray(weights / weights.sum(axis=2, keepdims=True))
+
+
+def random_episode(rng: np.random.Generator, mdp: TabularMDP, horizon: int) -> Episode:
+    """An episode of the MDP under uniformly random actions."""
+    states = [int(rng.integers(mdp.n_states))]
+    actions = rng.integers(mdp.n_actions, size=horizon)
+    for action in actions[:-1]:
+        states.append(int(rng.choice(mdp.n_states, p=mdp.row(states[-1], int(action)))))
+    return Episode(states=states, actions=actions)
+
+
+def _check_distribution(row: FloatArray, n_states: int, where: str) -> None:
+    assert row.shape == (n_states,), f"{where}: row has shape {row.shape}, expected ({n_states},)"
+    assert np.isfinite(row).all() and (row >= 0.0).all(), f"{where}: not probabilities: {row}"
+    assert abs(row.sum() - 1.0) <= TOLERANCE, f"{where}: row sums to {row.sum()}"
+
+
+def _check_realizations(explanation: object, problem: Problem) -> None:
+    from counterplan.counterfactual.policy_explanation import PolicyExplanation
+
+    assert isinstance(explanation, PolicyExplanation), "a discrete solver must return a policy"
+    episode, setting = problem.episode, explanation.process.setting
+    drawn = explanation.sample(50, seed=0)
+    changed = drawn.actions != episode.actions
+    rules = setting.constraints
+    spent = (rules.costs[drawn.actions] * changed).sum(axis=1)
+    assert (spent <= explanation.k).all(), f"a realization spends {spent.max()} > {explanation.k}"
+    steps = np.broadcast_to(np.arange(len(episode)), drawn.actions.shape)
+    allowed = rules.alternatives[steps, drawn.actions] | ~changed
+    assert allowed.all(), "a realization takes an action that is not allowed at its step"
+    if explanation.value > -np.inf:
+        taken = rules.forbidden[drawn.states, drawn.actions]
+        assert not taken.any(), "a realization takes a forbidden pair"
