@@ -40,46 +40,51 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Public name -> the module that holds it; a module's own name stands for the module itself.
+# Where each public name lives.
 _HOME = {
-    "BudgetDP": "counterplan.counterfactual.solver",
-    "Constraints": "counterplan.core.constraints",
-    "Episode": "counterplan.core.episode",
-    "Explanation": "counterplan.core.result",
-    "Frontier": "counterplan.counterfactual.explain",
-    "GumbelMaxSCM": "counterplan.scm.gumbel_max",
-    "Limits": "counterplan.core.limits",
-    "PolicyExplanation": "counterplan.counterfactual.policy_explanation",
-    "Status": "counterplan.core.result",
-    "TabularMDP": "counterplan.scm.tabular",
-    "baselines": "counterplan.counterfactual.baselines",
-    "count_transitions": "counterplan.scm.estimate",
-    "domains": "counterplan.domains",
-    "errors": "counterplan.errors",
-    "estimate_mdp": "counterplan.scm.estimate",
-    "explain": "counterplan.counterfactual.explain",
-    "frontier": "counterplan.counterfactual.explain",
-    "load_model": "counterplan.io.models",
-    "neighbour_prior": "counterplan.scm.estimate",
-    "oracle": "counterplan.counterfactual.oracle",
-    "read_episodes": "counterplan.io.episodes",
-    "robust_explain": "counterplan.counterfactual.robust",
-    "save_model": "counterplan.io.models",
-    "testing": "counterplan.testing",
-    "value_interval": "counterplan.counterfactual.robust",
+    "BudgetDP": "counterfactual.solver",
+    "Constraints": "core.constraints",
+    "Episode": "core.episode",
+    "Explanation": "core.result",
+    "Frontier": "counterfactual.explain",
+    "GumbelMaxSCM": "scm.gumbel_max",
+    "Limits": "core.limits",
+    "PolicyExplanation": "counterfactual.policy_explanation",
+    "Status": "core.result",
+    "TabularMDP": "scm.tabular",
+    "count_transitions": "scm.estimate",
+    "estimate_mdp": "scm.estimate",
+    "explain": "counterfactual.explain",
+    "frontier": "counterfactual.explain",
+    "load_model": "io.models",
+    "neighbour_prior": "scm.estimate",
+    "read_episodes": "io.episodes",
+    "robust_explain": "counterfactual.robust",
+    "save_model": "io.models",
+    "value_interval": "counterfactual.robust",
 }
 
-__all__ = sorted(_HOME)  # noqa: PLE0605
+# Modules that are public as a whole.
+_MODULES = {
+    "baselines": "counterfactual.baselines",
+    "domains": "domains",
+    "errors": "errors",
+    "oracle": "counterfactual.oracle",
+    "testing": "testing",
+}
+
+__all__ = sorted([*_HOME, *_MODULES])
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'counterplan' has no attribute {name!r}")
-    module = import_module(_HOME[name])
-    value = module if _HOME[name].endswith(f".{name}") and not hasattr(module, name) else None
-    result = value if value is not None else getattr(module, name)
-    globals()[name] = result
-    return result
+    if name in _MODULES:
+        value: Any = import_module(f"{__name__}.{_MODULES[name]}")
+    elif name in _HOME:
+        value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

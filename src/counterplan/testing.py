@@ -141,7 +141,7 @@ def random_episode(rng: np.random.Generator, mdp: TabularMDP, horizon: int) -> E
 
 def _check_distribution(row: FloatArray, n_states: int, where: str) -> None:
     assert row.shape == (n_states,), f"{where}: row has shape {row.shape}, expected ({n_states},)"
-    assert np.isfinite(row).all() and (row >= 0.0).all(), f"{where}: not probabilities: {row}"
+    assert (np.isfinite(row) & (row >= 0.0)).all(), f"{where}: not probabilities: {row}"
     assert abs(row.sum() - 1.0) <= TOLERANCE, f"{where}: row sums to {row.sum()}"
 
 

@@ -2,9 +2,9 @@
 
 h(s, t, c) is the highest expected outcome from step t on, in state s with budget c left:
 
-    h(s, t, 0) = R(s, a_t) + sum_s' P_tau,t(s' | s, a_t) h(s', t+1, 0)                       (Eq. 10)
+    h(s, t, 0) = R(s, a_t) + sum_s' P_tau,t(s' | s, a_t) h(s', t+1, 0)                      (Eq. 10)
     h(s, t, c) = max( R(s, a_t) + sum_s' P_tau,t(s' | s, a_t) h(s', t+1, c),
-                      max_{a != a_t} R(s, a) + sum_s' P_tau,t(s' | s, a) h(s', t+1, c-1) )    (Eq. 9)
+                      max_{a != a_t} R(s, a) + sum_s' P_tau,t(s' | s, a) h(s', t+1, c-1) )   (Eq. 9)
 
 One backward pass yields every budget c = 0..k: a kernel row is formed once, applied to all columns
 of h and dropped, so memory is O(R k) for R distinct rows besides the policy itself. Changes may
@@ -175,11 +175,11 @@ def solve(
 def evaluate(setting: Setting, law: Expectation, table: PolicyTable) -> FloatArray:
     """(C,) the outcomes expected of a given policy, for every budget 0..k."""
     ended = run_backward(setting, law, FollowPolicy(setting, table))
-    return ended.values[setting.episode.states[0]]
+    return np.asarray(ended.values[setting.episode.states[0]])
 
 
 def outcome_bounds(setting: Setting, ended: BackwardPass) -> tuple[FloatArray, FloatArray]:
-    """(C,) values of the policy found and upper bounds, for each budget; equal after a full pass."""
+    """(C,) values of the policy found and upper bounds, by budget; equal after a full pass."""
     start, values = ended.start, ended.values
     states, actions = setting.episode.states, setting.episode.actions
     earned = sum((setting.rewards_at(t)[states[t], actions[t]] for t in range(start)), 0.0)

@@ -97,7 +97,7 @@ class PolicyProcess:
             smallest, width = smallest + low, width + high - low
             _check_size(mass.shape[0] * mass.shape[1] * width)
             shifted = np.where(barred, -1, increments[t] - low)
-            law = self._law_at(t, mass.any(axis=2)) if t < T - 1 else self._sink()
+            law = self._law_at(t, np.any(mass > 0.0, axis=2)) if t < T - 1 else self._sink()
             costs = self.setting.costs_at(t) if t < T - 1 else self._no_costs()
             mass, gone = push_sums(mass, self._policy(t), costs, shifted, law, width)
             lost += gone

@@ -37,12 +37,12 @@ class DiscreteSCM(Protocol):
 
 
 class Expectation(Protocol):
-    """Expected values one step ahead.
+    """Expected values one step ahead."""
 
-    row_of  (S, A) id of the counterfactual row of a pair
-    """
-
-    row_of: NDArray[np.int32]
+    @property
+    def row_of(self) -> NDArray[np.int32]:
+        """(S, A) id of the counterfactual row of a pair."""
+        ...
 
     def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
         """(ids, C): for each row id in `rows`, its expectation of each column of values (S, C);
@@ -72,7 +72,8 @@ class ExactLaw:
     def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
         from counterplan.scm.gumbel_kernel import expected_values
 
-        return expected_values(self._factual(t), self._outcome(t), *self._table(), rows, values)
+        table = self._table()
+        return np.asarray(expected_values(self._factual(t), self._outcome(t), *table, rows, values))
 
     def rows_at(self, t: int, rows: RowIds) -> Rows:
         from counterplan.scm.gumbel_kernel import kernel_rows

@@ -112,7 +112,7 @@ class PolicyExplanation(Explanation):
             step[step < 0] = LOST
         smallest, probabilities, lost = self.process.sums(increments)
         possible = np.flatnonzero(probabilities)
-        values = T * lattice.base + lattice.step * (smallest + possible)
+        values = np.asarray(T * lattice.base + lattice.step * (smallest + possible), np.float64)
         if lost > 0.0:
             values = np.concatenate([[-np.inf], values])
             return OutcomeDistribution(values, np.concatenate([[lost], probabilities[possible]]))

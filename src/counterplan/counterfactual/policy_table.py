@@ -26,7 +26,7 @@ class PolicyTable:
 
     @property
     def largest_budget(self) -> int:
-        return self.actions.shape[2] - 1
+        return int(self.actions.shape[2]) - 1
 
     def at(self, t: int, k: int) -> tuple[NDArray[np.int32], FloatArray]:
         """Actions and weights of step t, (S, k + 1, M) each."""

@@ -56,7 +56,9 @@ class ExtremeLaw:
         order = np.argsort(-values if self.highest else values, axis=0, kind="stable")
         table = (self.mdp.rows.indptr, self.mdp.rows.indices, self.mdp.rows.probabilities)
         outcome = int(self.episode.states[t + 1])
-        return extreme_values(factual, outcome, table, rows, values, order, self.stability)
+        return np.asarray(
+            extreme_values(factual, outcome, table, rows, values, order, self.stability)
+        )
 
 
 def value_interval(

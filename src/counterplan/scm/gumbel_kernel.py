@@ -26,65 +26,81 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+# Up to this many entries, insertion beats the general sort and allocates nothing.
+SHORT = 40
+
 
 @njit(cache=True, nogil=True)
 def kernel_row(
     factual: Any, outcome: int, indices: Any, probabilities: Any, scratch: Any, result: Any
-) -> float:
-    """Write P(i) for the entries of one sparse row q; returns P(outcome).
+) -> None:
+    """Write P(i) for the entries of one sparse row q.
 
     factual        (S,) the observed pair's row p, dense
     outcome        the observed next state o, p_o > 0
     indices        (m,) next states with q_i > 0
     probabilities  (m,) their q_i
-    scratch        (2, >= m) work space
+    scratch        (3, >= m) work space
     result         (>= m,) P(i) at the same positions as `indices`; 0 for states not reached
     """
-    m = indices.shape[0]
-    q_outcome = 0.0
-    for j in range(m):
+    starts, entries, segments = scratch[0], scratch[1], scratch[2]
+    at_entry = -1
+    for j in range(indices.shape[0]):
+        result[j] = 0.0
         if indices[j] == outcome:
-            q_outcome = probabilities[j]
-    finish = factual[outcome] / q_outcome if q_outcome > 0.0 else np.inf
-    starts, tails = scratch[0], scratch[1]
+            at_entry = j
+    finish = factual[outcome] / probabilities[at_entry] if at_entry >= 0 else np.inf
 
     started = 0
-    for j in range(m):
-        result[j] = 0.0
+    for j in range(indices.shape[0]):
         start = factual[indices[j]] / probabilities[j]
-        if indices[j] != outcome and start < finish:
+        if j != at_entry and start < finish:
             starts[started] = start
-            tails[started] = j
+            entries[started] = j
             started += 1
-    order = np.argsort(starts[:started])
+    _sort_pairs(starts[:started], entries[:started])
 
     # Forward: D at each start, and the integral over the segment that begins there.
     density = 1.0
     rate = 0.0
-    segments = np.empty(started)
     for position in range(started):
-        entry = order[position]
-        rate += probabilities[int(tails[entry])]
-        begin = starts[entry]
-        end = starts[order[position + 1]] if position + 1 < started else finish
+        rate += probabilities[int(entries[position])]
+        end = starts[position + 1] if position + 1 < started else finish
         if end == np.inf:
             segments[position] = 1.0 / (rate * density)
         else:
-            after = density + rate * (end - begin)
-            segments[position] = ((end - begin) / after) / density
+            length = end - starts[position]
+            after = density + rate * length
+            segments[position] = (length / after) / density
             density = after
-    at_outcome = 1.0 / density if finish < np.inf else 0.0
 
     # Backward: the integral from each start to the finish.
     integral = 0.0
     for position in range(started - 1, -1, -1):
         integral += segments[position]
-        j = int(tails[order[position]])
+        j = int(entries[position])
         result[j] = probabilities[j] * integral
-    for j in range(m):
-        if indices[j] == outcome:
-            result[j] = at_outcome
-    return at_outcome
+    if at_entry >= 0 and finish < np.inf:
+        result[at_entry] = 1.0 / density
+
+
+@njit(cache=True, nogil=True)
+def _sort_pairs(keys: Any, companions: Any) -> None:
+    """Sort keys ascending in place, the companions with them."""
+    if keys.shape[0] > SHORT:
+        order = np.argsort(keys)
+        keys[:] = keys[order]
+        companions[:] = companions[order]
+        return
+    for i in range(1, keys.shape[0]):
+        key, companion = keys[i], companions[i]
+        j = i - 1
+        while j >= 0 and keys[j] > key:
+            keys[j + 1] = keys[j]
+            companions[j + 1] = companions[j]
+            j -= 1
+        keys[j + 1] = key
+        companions[j + 1] = companion
 
 
 @njit(cache=True, nogil=True)
@@ -107,7 +123,7 @@ def expected_values(
     widest = 0
     for row in rows:
         widest = max(widest, indptr[row + 1] - indptr[row])
-    scratch = np.empty((2, widest))
+    scratch = np.empty((3, widest))
     kernel = np.empty(widest)
     for row in rows:
         start, end = indptr[row], indptr[row + 1]
@@ -126,7 +142,7 @@ def kernel_rows(
     widest = 0
     for position in range(rows.shape[0]):
         widest = max(widest, starts[position + 1] - starts[position])
-    scratch = np.empty((2, widest))
+    scratch = np.empty((3, widest))
     for position in range(rows.shape[0]):
         begin, finish = starts[position], starts[position + 1]
         start, end = indptr[rows[position]], indptr[rows[position] + 1]

@@ -41,7 +41,7 @@ class GumbelMaxSCM:
         self.mdp.row(s, a)
         indices, probabilities = self.mdp.rows.slice(self.mdp.row_of[s, a])
         result = np.empty(len(indices))
-        scratch = np.empty((2, len(indices)))
+        scratch = np.empty((3, len(indices)))
         kernel_row(factual, s_next_obs, indices, probabilities, scratch, result)
         row = np.zeros(self.mdp.n_states)
         row[indices] = result

@@ -74,11 +74,11 @@ class TabularMDP:
 
     @property
     def n_states(self) -> int:
-        return self.row_of.shape[0]
+        return int(self.row_of.shape[0])
 
     @property
     def n_actions(self) -> int:
-        return self.row_of.shape[1]
+        return int(self.row_of.shape[1])
 
     def row(self, state: int, action: int) -> FloatArray:
         """P(. | state, action), dense (S,)."""

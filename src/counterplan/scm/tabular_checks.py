@@ -81,6 +81,7 @@ def _stochastic(given: Any, action: int, n_states: int) -> Any:
 
 
 def check_rewards(values: ArrayLike, shape: tuple[int, int]) -> FloatArray:
+    """(S, A) numbers, -inf for pairs that must not occur."""
     rewards = _numbers(values, "rewards")
     if rewards.shape != shape:
         raise InputError(
@@ -97,6 +98,7 @@ def check_rewards(values: ArrayLike, shape: tuple[int, int]) -> FloatArray:
 
 
 def check_final_rewards(values: ArrayLike | None, n_states: int) -> FloatArray | None:
+    """(S,) numbers, or None."""
     if values is None:
         return None
     rewards = _numbers(values, "final_rewards")
@@ -109,6 +111,7 @@ def check_final_rewards(values: ArrayLike | None, n_states: int) -> FloatArray |
 
 
 def check_mask(values: ArrayLike | None, shape: tuple[int, int]) -> BoolArray | None:
+    """(S, A) booleans, or None."""
     if values is None:
         return None
     mask = np.array(values)
@@ -120,6 +123,7 @@ def check_mask(values: ArrayLike | None, shape: tuple[int, int]) -> BoolArray | 
 
 
 def check_distribution(values: ArrayLike | None, n_states: int) -> FloatArray | None:
+    """(S,) probabilities, normalised, or None."""
     if values is None:
         return None
     initial = _numbers(values, "initial")
@@ -129,10 +133,11 @@ def check_distribution(values: ArrayLike | None, n_states: int) -> FloatArray | 
         raise InputError(
             f"initial is not a distribution: smallest entry {initial.min()}, sum {initial.sum()}"
         )
-    return initial / initial.sum()
+    return np.asarray(initial / initial.sum())
 
 
 def check_labels(values: Sequence[str] | None, count: int, what: str) -> tuple[str, ...] | None:
+    """One name for each, or None."""
     if values is None:
         return None
     if len(values) != count:
