@@ -1,0 +1,191 @@
+"""Reading tables of therapy sessions: scores, bands, dropped patients, and every mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from counterplan.domains import therapy
+from counterplan.domains.therapy_table import NO_ANSWERS, TOO_SHORT, phq9_severity
+from counterplan.errors import FileError
+
+HEADER = "patient,topic,phq1,phq2,phq3,phq4,phq5,phq6,phq7,phq8,phq9"
+ONES = "1,1,1,1,1,1,1,1,1"
+TOPICS = ["STR", "BIO", "PSE", "BHA", "REV", "CRT", "INR", "THP", "RLP", "END"]
+
+
+def rows(patient: str = "A", topics: list[str] | None = None, answers: str = ONES) -> list[str]:
+    return [f"{patient},{topic},{answers}" for topic in topics or TOPICS]
+
+
+def write(tmp_path: Path, lines: list[str], header: str = HEADER) -> Path:
+    path = tmp_path / "sessions.csv"
+    path.write_text("\n".join([header, *lines]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("answers", "band"),
+    [
+        ([0] * 9, 0),
+        ([1, 1, 1, 1, 0, 0, 0, 0, 0], 0),  # 4
+        ([1, 1, 1, 1, 1, 0, 0, 0, 0], 1),  # 5
+        ([1] * 9, 1),  # 9
+        ([2, 1, 1, 1, 1, 1, 1, 1, 1], 2),  # 10
+        ([2, 2, 2, 2, 2, 1, 1, 1, 1], 2),  # 14
+        ([2, 2, 2, 2, 2, 2, 1, 1, 1], 3),  # 15
+        ([3, 2, 2, 2, 2, 2, 2, 2, 2], 3),  # 19
+        ([3, 3, 2, 2, 2, 2, 2, 2, 2], 4),  # 20
+        ([3] * 9, 4),
+        ([3, -1, -1, -1, -1, -1, -1, -1, -1], 4),  # 9 / 1 * 3 = 27
+        ([1, 1, 1, 1, -1, -1, -1, -1, 0], 1),  # 9 / 5 * 4 = 7.2
+        ([1, 0, -1, -1, -1, -1, -1, -1, -1], 0),  # 9 / 2 * 1 = 4.5, to the even 4
+        ([2, 1, 1, 1, 1, 1, 1, 0, -1], 1),  # 9 / 8 * 8 = 9
+        ([2, 1, 1, 1, 1, 1, 1, 1, -1], 2),  # 9 / 8 * 9 = 10.125
+        ([-1] * 9, -1),
+    ],
+)
+def test_severity_bands(answers: list[int], band: int) -> None:
+    assert phq9_severity([answers]).tolist() == [band]
+
+
+def test_a_patient_becomes_an_episode(tmp_path: Path) -> None:
+    cohort = therapy.read_sessions(write(tmp_path, rows()))
+    (episode,) = cohort.episodes
+    assert episode.id == "A"
+    assert episode.states.tolist() == [1] * 10
+    assert [therapy.TOPICS[a] for a in episode.actions] == TOPICS
+    assert cohort.dropped == {}
+    assert cohort.summary() == "1 patients kept, 0 dropped"
+
+
+def test_first_and_last_topic_have_the_numbers_of_the_original_table() -> None:
+    assert therapy.TOPICS[0] == "STR"
+    assert therapy.TOPICS[10] == "END"
+    assert len(therapy.TOPICS) == 11
+
+
+def test_topics_as_numbers_labels_and_spreadsheet_numbers(tmp_path: Path) -> None:
+    spelled = ["0", "1.0", "pse", " BHA ", "4", "5", "6", "7", "8", "10.0"]
+    (episode,) = therapy.read_sessions(write(tmp_path, rows(topics=spelled))).episodes
+    assert [therapy.TOPICS[a] for a in episode.actions] == TOPICS
+
+
+def test_missing_and_decimal_answers(tmp_path: Path) -> None:
+    answers = "3.0,,,3,,,,,3"  # 9 / 3 * 9 = 27
+    (episode,) = therapy.read_sessions(write(tmp_path, rows(answers=answers))).episodes
+    assert episode.states.tolist() == [4] * 10
+
+
+def test_interleaved_patients_blank_lines_and_other_columns(tmp_path: Path) -> None:
+    lines = [line for pair in zip(rows("A"), rows("B"), strict=True) for line in pair]
+    lines = [f"{line},note" for line in lines]
+    cohort = therapy.read_sessions(write(tmp_path, [*lines, "", ""], f"{HEADER},remark"))
+    assert [episode.id for episode in cohort.episodes] == ["A", "B"]
+    assert cohort.episodes[0].actions.tolist() == cohort.episodes[1].actions.tolist()
+
+
+def test_dropped_patients_are_reported_with_the_reason(tmp_path: Path) -> None:
+    silent = rows("C")
+    silent[4] = f"C,REV{',' * 9}"
+    lines = [*rows("A"), *rows("B", TOPICS[:9]), *silent, *rows("D", ["STR"])]
+    cohort = therapy.read_sessions(write(tmp_path, lines))
+    assert [episode.id for episode in cohort.episodes] == ["A"]
+    assert cohort.dropped == {"B": TOO_SHORT, "C": NO_ANSWERS, "D": TOO_SHORT}
+    assert cohort.summary() == (
+        "1 patients kept, 3 dropped (1 with a session without any PHQ-9 answer; "
+        "2 with fewer than 10 sessions)"
+    )
+
+
+def damaged(row: int, line: str) -> list[str]:
+    """Ten good sessions, of which the one in this row of the file is replaced."""
+    lines = rows()
+    lines[row - 2] = line
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (damaged(4, f"A,XYZ,{ONES}"), "row 4, column 'topic': 'XYZ' is not a topic (0..10 or"),
+        (damaged(4, f"A,11,{ONES}"), "row 4, column 'topic': '11' is not a topic"),
+        (damaged(4, f"A,,{ONES}"), "row 4, column 'topic': '' is not a topic"),
+        (damaged(5, f",BHA,{ONES}"), "row 5, column 'patient': '' is no name"),
+        (damaged(3, "A,BIO,1,1,4,1,1,1,1,1,1"), "row 3, column 'phq3': '4' is not an answer"),
+        (damaged(3, "A,BIO,1,1,1,1,1,1,1,1,-1"), "row 3, column 'phq9': '-1' is not an answer"),
+        (damaged(3, "A,BIO,1.5,1,1,1,1,1,1,1,1"), "row 3, column 'phq1': '1.5' is not an answer"),
+        (damaged(3, "A,BIO,nan,1,1,1,1,1,1,1,1"), "row 3, column 'phq1': 'nan' is not an answer"),
+        (
+            damaged(6, f"A,str,{ONES}"),
+            "row 6, column 'topic': 'str' is session 5 of 10 of patient 'A', but may only be the "
+            "first",
+        ),
+        (
+            damaged(6, f"A,10,{ONES}"),
+            "row 6, column 'topic': '10' is session 5 of 10 of patient 'A', but may only be the "
+            "last",
+        ),
+        (rows(topics=["STR", "END", "BHA"]), "row 3, column 'topic': 'END' is session 2 of 3"),
+        (rows(topics=TOPICS[:3]), "no patient can be used: 0 patients kept, 1 dropped (1 with few"),
+        ([f"A,STR,{ONES},7,7"], "is not a CSV table in UTF-8: found more fields"),
+        ([], "has a header but no sessions"),
+        (["", ""], "has a header but no sessions"),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, lines: list[str], message: str) -> None:
+    path = write(tmp_path, lines)
+    with pytest.raises(FileError) as problem:
+        therapy.read_sessions(path)
+    text = str(problem.value)
+    assert text.startswith(str(path))
+    assert message in text
+    assert "\n" not in text
+
+
+def test_row_numbers_count_blank_lines(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"row 4, column 'phq1': '9'"):
+        therapy.read_sessions(write(tmp_path, [rows()[0], "", "A,BIO,9,1,1,1,1,1,1,1,1"]))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"patient;topic;phq1\nA;STR;1\n", "separated by commas"),
+        (b"patient,topic,phq1,phq2,phq3,phq4,phq5,phq6,phq7,phq8\n", "no column 'phq9'"),
+        (HEADER.encode() + b"\n\xff\xfe,STR,1,1,1,1,1,1,1,1,1\n", "is not a CSV table in UTF-8"),
+    ],
+)
+def test_files_that_are_no_such_table(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "sessions.csv"
+    path.write_bytes(content)
+    with pytest.raises(FileError) as problem:
+        therapy.read_sessions(path)
+    assert str(problem.value).startswith(f"{path}: ")
+    assert message in str(problem.value)
+    assert "\n" not in str(problem.value)
+
+
+@pytest.mark.parametrize("name", ["absent.csv", "."])
+def test_unreadable_files(tmp_path: Path, name: str) -> None:
+    with pytest.raises(FileError, match=r"cannot be read: .*; check the path"):
+        therapy.read_sessions(tmp_path / name)
+
+
+def test_byte_order_mark_is_accepted(tmp_path: Path) -> None:
+    path = write(tmp_path, rows())
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert len(therapy.read_sessions(path).episodes) == 1
+
+
+def test_severities_of_a_whole_table_agree_with_one_by_one() -> None:
+    answers = np.random.default_rng(0).integers(-1, 4, size=(200, 9))
+    together = phq9_severity(answers)
+    assert together.tolist() == [phq9_severity([row])[0] for row in answers]
+    for row, band in zip(answers.tolist(), together, strict=True):
+        given = [answer for answer in row if answer >= 0]
+        score = round(9 / len(given) * sum(given))
+        assert band == sum(score >= start for start in (5, 10, 15, 20))
