@@ -80,7 +80,7 @@ class PolicyProcess:
         total = nodes[0][0].sum()
         mean = float(nodes[1][0] @ nodes[0][0] / total)
         spread = float(nodes[2][0].sum() + nodes[0][0] @ (nodes[1][0] - mean) ** 2)
-        return Moments(mean, spread / total, changes)
+        return Moments(mean, float(spread / total), changes)
 
     def sums(self, increments: list[NDArray[np.int64]]) -> tuple[int, FloatArray, float]:
         """Distribution of sum_t increments[t][s_t, a_t] as (smallest sum, probabilities, lost):

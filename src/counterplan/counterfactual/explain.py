@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any, cast, overload
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.limits import Limits
 from counterplan.core.problem import Problem, Solver
-from counterplan.core.result import Explanation
 from counterplan.core.validation import whole_number
+from counterplan.counterfactual.policy_explanation import PolicyExplanation
 from counterplan.counterfactual.solver import BudgetDP
 from counterplan.errors import InputError, NotApplicableError
 
 
-class Frontier(Sequence[Any]):
+class Frontier(Sequence[PolicyExplanation]):
     """Explanations for every budget k = 0..k_max; `frontier[k]` is the one for k."""
 
-    def __init__(self, explanations: Sequence[Explanation]) -> None:
+    def __init__(self, explanations: Sequence[PolicyExplanation]) -> None:
         self._explanations = explanations
-        self._made: dict[int, Explanation] = {}
+        self._made: dict[int, PolicyExplanation] = {}
 
     @overload
-    def __getitem__(self, k: int) -> Any: ...
+    def __getitem__(self, k: int) -> PolicyExplanation: ...
     @overload
-    def __getitem__(self, k: slice) -> Sequence[Any]: ...
-    def __getitem__(self, k: int | slice) -> Any:
+    def __getitem__(self, k: slice) -> Sequence[PolicyExplanation]: ...
+    def __getitem__(self, k: int | slice) -> PolicyExplanation | Sequence[PolicyExplanation]:
         if isinstance(k, slice):
             return [self[i] for i in range(*k.indices(len(self)))]
         k = range(len(self))[k]
@@ -69,7 +69,7 @@ def frontier(
     solver = solver or BudgetDP()
     if refusal := solver.refuses(problem):
         raise NotApplicableError(refusal)
-    return Frontier(solver.frontier(problem))
+    return Frontier(cast(Sequence[PolicyExplanation], solver.frontier(problem)))
 
 
 def explain(
@@ -80,7 +80,7 @@ def explain(
     constraints: Constraints | None = None,
     limits: Limits | None = None,
     solver: Solver | None = None,
-) -> Any:
+) -> PolicyExplanation:
     """The alternative with at most k changes that would have been best.
 
     scm          a causal model; a plain `TabularMDP` is read as a Gumbel-Max one
@@ -88,5 +88,12 @@ def explain(
     limits       when to stop early; the result then has status 'limit' and a certified gap
     solver       another method, e.g. `baselines.Greedy()`
     """
-    options = {"constraints": constraints, "limits": limits, "solver": solver}
-    return frontier(scm, episode, whole_number(k, "k"), **options)[-1]  # type: ignore[arg-type]
+    found = frontier(
+        scm,
+        episode,
+        whole_number(k, "k"),
+        constraints=constraints,
+        limits=limits,
+        solver=solver,
+    )
+    return found[-1]

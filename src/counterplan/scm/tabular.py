@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from counterplan.core.episode import Episode
 from counterplan.core.validation import BoolArray, FloatArray
 from counterplan.errors import InputError
+from counterplan.scm.row_checks import CheckedRows, check_rows
 from counterplan.scm.rows import Rows
 from counterplan.scm.tabular_checks import (
     check_distribution,
@@ -50,7 +51,7 @@ class TabularMDP:
 
     def __init__(
         self,
-        transitions: ArrayLike | Sequence[Any],
+        transitions: ArrayLike | Sequence[Any] | CheckedRows,
         rewards: ArrayLike,
         *,
         admissible: ArrayLike | None = None,
@@ -71,6 +72,12 @@ class TabularMDP:
         keep(self, "final_rewards", check_final_rewards(final_rewards, S))
         keep(self, "state_labels", check_labels(state_labels, S, "state"))
         keep(self, "action_labels", check_labels(action_labels, A, "action"))
+
+    @classmethod
+    def from_rows(cls, rows: Rows, row_of: ArrayLike, rewards: ArrayLike, **parts: Any) -> Self:
+        """A model from its distinct rows as they are, such as a file stores them: checked, but not
+        normalised again, so that what was saved is what is loaded, bit for bit."""
+        return cls(check_rows(rows, row_of), rewards, **parts)
 
     @property
     def n_states(self) -> int:

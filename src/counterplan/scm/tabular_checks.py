@@ -10,14 +10,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from counterplan.core.validation import BoolArray, FloatArray
 from counterplan.errors import InputError
+from counterplan.scm.row_checks import CheckedRows
 from counterplan.scm.rows import RowCollector, Rows
 
 # Sums of single-precision rows miss 1 by about 1e-7: such rows are normalised, worse ones refused.
 SUM_TOLERANCE = 1e-6
+ROUNDING = 1e-12
 
 
-def collect_rows(transitions: ArrayLike | Sequence[Any]) -> tuple[Rows, NDArray[np.int32]]:
+def collect_rows(
+    transitions: ArrayLike | Sequence[Any] | CheckedRows,
+) -> tuple[Rows, NDArray[np.int32]]:
     """Distinct normalised rows, and the (S, A) table of which pair has which."""
+    if isinstance(transitions, CheckedRows):
+        return transitions
     matrices = _matrices(transitions)
     A = len(matrices)
     S = matrices[0].shape[0]
