@@ -1,0 +1,81 @@
+# Everything here works from a bare clone with only make and Python >= 3.11.
+# Installs are recorded in stamp files inside .venv and repeat only when pyproject.toml or
+# constraints.txt change.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Pinned build backend and no build isolation: the build is as reproducible as the install.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+define CHECK_PYTHON
+$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+  echo "counterplan needs Python 3.11 or newer; $(PYTHON) says: $$($(PYTHON) -V 2>&1). Name another: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+endef
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test lint typecheck format docs bench setup lock clean
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1|\2/' | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
+
+demo: $(VENV)/.installed-run ## explain ICU-Sepsis deaths and write a page to open
+	$(BIN)/counterplan demo -o demo
+
+test: lint typecheck docs ## lint, type-check, build the docs, run the tests and every docs snippet
+	$(BIN)/pytest -n auto
+
+lint: $(VENV)/.installed-test ## check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+typecheck: $(VENV)/.installed-test ## mypy --strict on src
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-test ## fix style and formatting
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/.installed-test ## build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+bench: $(VENV)/.installed-bench ## run the comparisons and the benchmarks, one process
+	$(BIN)/python -m benchmarks.discrete
+	$(BIN)/pytest benchmarks -p no:xdist
+
+setup: $(VENV)/.installed-dev ## install everything and the git pre-commit hook
+	$(BIN)/pre-commit install
+
+lock: ## resolve anew and rewrite constraints.txt (use the oldest supported Python)
+	@$(CHECK_PYTHON)
+	rm -rf .venv-lock
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python -m pip install --quiet hatchling editables
+	.venv-lock/bin/python -m pip install --quiet --no-build-isolation -e '.[dev]'
+	{ echo "# Exact versions for a reproducible install, test and docs build. Written by \`make lock\`."; \
+	  .venv-lock/bin/python -m pip freeze --exclude-editable; } > constraints.txt.new
+	mv constraints.txt.new constraints.txt
+	rm -rf .venv-lock
+
+clean: ## remove the environment, caches and everything the commands write
+	rm -rf $(VENV) .venv-lock demo figures site dist build htmlcov .coverage .benchmarks \
+	  .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/bin/python:
+	@$(CHECK_PYTHON)
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.build-backend: constraints.txt | $(VENV)/bin/python
+	$(INSTALL) hatchling editables
+	@touch $@
+
+$(VENV)/.installed-run: EXTRAS :=
+$(VENV)/.installed-test: EXTRAS := [test,docs]
+$(VENV)/.installed-bench: EXTRAS := [test,bench]
+$(VENV)/.installed-dev: EXTRAS := [dev]
+$(VENV)/.installed-%: pyproject.toml constraints.txt $(VENV)/.build-backend
+	$(INSTALL) --no-build-isolation -e '.$(EXTRAS)'
+	@touch $@

@@ -1,0 +1,273 @@
+"""House rules that are easy to break unseen: lazy imports, layers, sizes, no machine paths."""
+
+from __future__ import annotations
+
+import ast
+import json
+import pkgutil
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import counterplan
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "counterplan"
+MODULES = sorted(SOURCE.rglob("*.py"))
+HEAVY = {"numba", "scipy", "polars", "matplotlib", "plotly", "jax"}
+# From the bottom up; what is not listed (the command line) lies on top.
+LAYERS = [
+    "errors",
+    "core",
+    "scm",
+    "counterfactual",
+    "testing",
+    "domains",
+    "io",
+    "viz",
+    "experiments",
+]
+MAX_FILE_LINES = 500
+MAX_FUNCTION_LINES = 60
+MAX_PARAMETERS = 7
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+# --- Lazy imports -----------------------------------------------------------------------------
+
+
+def loaded_after(code: str) -> set[str]:
+    """Top-level packages a fresh interpreter has loaded after running ``code``."""
+    report = "import sys, json; print('\\n' + json.dumps([*sys.modules]))"
+    finished = subprocess.run(
+        [sys.executable, "-c", f"{code}\n{report}"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    return {name.partition(".")[0] for name in json.loads(finished.stdout.splitlines()[-1])}
+
+
+def test_import_loads_nothing_heavy() -> None:
+    assert loaded_after("import counterplan") & HEAVY == set()
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = """
+import sys
+from counterplan.cli import main
+sys.argv = ["counterplan", "--help"]
+try:
+    main()
+except SystemExit as stop:
+    assert not stop.code, stop.code
+"""
+    assert loaded_after(code) & HEAVY == set()
+
+
+def test_lazy_check_can_fail() -> None:
+    assert loaded_after("import scipy.sparse") & HEAVY == {"scipy"}
+
+
+# --- Public names -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", counterplan.__all__)
+def test_public_name_resolves(name: str) -> None:
+    assert getattr(counterplan, name) is not None
+    assert name in dir(counterplan)
+
+
+def test_type_checkers_see_the_same_names() -> None:
+    """The imports a type checker reads and the table that serves names lazily must agree."""
+    guards = [node for node in tree_of(SOURCE / "__init__.py").body if for_type_checkers_only(node)]
+    imports = [node for guard in guards for node in ast.walk(guard)]
+    homes = {
+        alias.asname: f"{node.module}.{alias.name}"
+        for node in imports
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert sorted(filter(None, homes)) == sorted(counterplan.__all__)
+    for name, home in homes.items():
+        assert pkgutil.resolve_name(home) is getattr(counterplan, str(name))
+
+
+def test_reference_covers_every_public_name() -> None:
+    reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    entries = re.findall(r"^::: counterplan\.(\w+)$", reference, flags=re.MULTILINE)
+    assert sorted(entries) == sorted(counterplan.__all__)
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        counterplan.no_such_name  # noqa: B018
+
+
+# --- Layers -----------------------------------------------------------------------------------
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def for_type_checkers_only(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def statements(body: list[ast.stmt], *, nested: bool) -> Iterator[ast.stmt]:
+    """Statements that run: on import only, or with ``nested`` also inside functions."""
+    for node in body:
+        if for_type_checkers_only(node):
+            continue
+        yield node
+        if nested or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for field in ("body", "orelse", "finalbody"):
+                yield from statements(getattr(node, field, []), nested=nested)
+            for handler in getattr(node, "handlers", []):
+                yield from statements(handler.body, nested=nested)
+
+
+def imported(nodes: Iterator[ast.stmt] | Iterator[ast.AST], path: Path) -> set[str]:
+    """The modules of this package that import statements name, relative ones made absolute."""
+    known = {module_name(module) for module in MODULES}
+    package = module_name(path).split(".")
+    if path.name != "__init__.py":
+        package = package[:-1]
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*start, *([node.module] if node.module else [])])
+            for alias in node.names:
+                submodule = f"{base}.{alias.name}"
+                found.add(submodule if submodule in known else base)
+    return {name for name in found if name.partition(".")[0] == "counterplan"}
+
+
+def assert_acyclic(graph: dict[str, set[str]]) -> None:
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail("import cycle: " + " <- ".join(error.args[1]))
+
+
+def test_no_module_imports_itself_in_a_circle() -> None:
+    graph = {}
+    for path in MODULES:
+        runs_on_import = statements(tree_of(path).body, nested=False)
+        graph[module_name(path)] = imported(runs_on_import, path) - {module_name(path)}
+    assert_acyclic(graph)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_layers_import_only_lower_ones(path: Path) -> None:
+    """Counting imports inside functions too: putting one off does not undo a dependency."""
+
+    def height(name: str) -> int:
+        layer = [*name.split("."), ""][1]
+        return LAYERS.index(layer) if layer in LAYERS else len(LAYERS)
+
+    own = height(module_name(path))
+    used = imported(statements(tree_of(path).body, nested=True), path) - {"counterplan"}
+    assert {name for name in used if height(name) > own} == set()
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "core").glob("*.py")), ids=relative)
+def test_core_imports_nothing_above_it(path: Path) -> None:
+    allowed = re.compile(r"counterplan\.(core(\..+)?|errors)")
+    names = imported(ast.walk(tree_of(path)), path)
+    assert {name for name in names if not allowed.fullmatch(name)} == set()
+
+
+def test_cycle_check_can_fail() -> None:
+    with pytest.raises(pytest.fail.Exception, match="import cycle"):
+        assert_acyclic({"a": {"b"}, "b": {"a"}})
+
+
+# --- Sizes ------------------------------------------------------------------------------------
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    arguments = function.args
+    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    packed = [one for one in (arguments.vararg, arguments.kwarg) if one is not None]
+    names = [one.arg for one in [*named, *packed]]
+    return names[1:] if names[:1] in (["self"], ["cls"]) else names
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_sizes(path: Path) -> None:
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= MAX_FILE_LINES, f"{lines} lines: split the file by idea"
+    for function in functions(path):
+        where = f"{relative(path)}:{function.lineno} {function.name}"
+        length = (function.end_lineno or function.lineno) - function.lineno + 1
+        assert length <= MAX_FUNCTION_LINES, f"{where}: {length} lines"
+        assert len(parameters(function)) <= MAX_PARAMETERS, f"{where}: {parameters(function)}"
+
+
+# --- Portable files ---------------------------------------------------------------------------
+
+# Absolute directories of one machine and hosts of package indexes, spelled so as not to match here.
+MACHINE = re.compile(
+    rb"(?<![\w.:/~-])/(?:home|root|work|Users|tmp|opt|mnt)/"
+    rb"|[A-Z]:\\Users|py[p]i\.org|pythonho[s]ted\.org"
+)
+
+
+def tracked_files() -> list[Path]:
+    """Files that are or would be committed."""
+    listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    finished = subprocess.run(listing, cwd=ROOT, capture_output=True, check=False)
+    if finished.returncode != 0:
+        pytest.skip("not a git checkout")
+    names = finished.stdout.decode().rstrip("\0").split("\0")
+    return [path for name in names if (path := ROOT / name).is_file()]
+
+
+def test_no_machine_paths() -> None:
+    found = []
+    for path in tracked_files():
+        for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+            if match := MACHINE.search(line):
+                found.append(f"{relative(path)}:{number}: {match.group().decode()}")
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("line", "machine"),
+    [
+        (b"open('/" + b"home/someone/data.csv')", True),
+        (b"https://example.org/" + b"home/page", False),
+        (b"https://py" + b"pi.org/project/x", True),
+        (b"docs/" + b"work/notes.md", False),
+    ],
+)
+def test_machine_path_pattern(line: bytes, machine: bool) -> None:
+    assert bool(MACHINE.search(line)) is machine
