@@ -20,6 +20,7 @@ from counterplan.core.episode import Episode
 from counterplan.core.validation import BoolArray, FloatArray, whole_number
 from counterplan.errors import InputError
 from counterplan.scm.tabular import TabularMDP
+from counterplan.scm.tabular_checks import numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +93,7 @@ def estimate_mdp(
             f"no transition from state {state} under action {action} was observed and the prior "
             "gives it none: use a positive prior"
         )
-    reward_table = np.array(np.broadcast_to(rewards, (n_states, n_actions)), dtype=np.float64)
+    reward_table = _rewards(rewards, n_states, n_actions)
     if bar_unobserved:
         reward_table[~counts.observed] = -np.inf
     return TabularMDP(
@@ -104,8 +105,19 @@ def estimate_mdp(
     )
 
 
+def _rewards(rewards: ArrayLike, n_states: int, n_actions: int) -> FloatArray:
+    array = numbers(rewards, "rewards")
+    try:
+        return np.broadcast_to(array, (n_states, n_actions)).copy()
+    except ValueError:
+        raise InputError(
+            f"rewards have shape {array.shape}, expected ({n_states}, {n_actions}) or one that "
+            "spreads to it: one number, one per action, or one per state as a column"
+        ) from None
+
+
 def _prior(prior: float | ArrayLike, n_states: int, n_actions: int) -> FloatArray:
-    array = np.asarray(prior, dtype=np.float64)
+    array = numbers(prior, "prior")
     if not (np.isfinite(array).all() and (array >= 0).all()):
         raise InputError("prior: pseudo-counts must be finite and not negative")
     if array.shape == (n_states, n_states):

@@ -28,6 +28,15 @@ from numba import njit
 
 # Up to this many entries, insertion beats the general sort and allocates nothing.
 SHORT = 40
+# Ratios p_i / q_i that are equal but for rounding must count as equal: the probability they would
+# leave is far below any error bound, but a value of -inf behind it is not.
+CLEARLY_LESS = 1.0 - 1e-14
+
+
+@njit(cache=True, nogil=True)
+def starts_before(factual: float, probability: float, finish: float) -> bool:
+    """Whether a clock of these two rates starts before the time at which o rings."""
+    return factual / probability < finish * CLEARLY_LESS
 
 
 @njit(cache=True, nogil=True)
@@ -53,9 +62,8 @@ def kernel_row(
 
     started = 0
     for j in range(indices.shape[0]):
-        start = factual[indices[j]] / probabilities[j]
-        if j != at_entry and start < finish:
-            starts[started] = start
+        if j != at_entry and starts_before(factual[indices[j]], probabilities[j], finish):
+            starts[started] = factual[indices[j]] / probabilities[j]
             entries[started] = j
             started += 1
     _sort_pairs(starts[:started], entries[:started])

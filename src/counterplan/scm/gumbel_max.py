@@ -16,6 +16,7 @@ import numpy as np
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import InputError
 from counterplan.scm.tabular import TabularMDP
+from counterplan.scm.tabular_checks import check_index
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,7 @@ class GumbelMaxSCM:
         possible = p > 0.0
         log_p = np.log(p[possible])
         top = rng.gumbel(size=(samples, 1))
-        truncated = -np.log(np.exp(-top) + np.exp(-noise[:, possible] - log_p))
+        truncated = -np.logaddexp(-top, -noise[:, possible] - log_p)
         noise[:, possible] = truncated - log_p
         noise[:, s_next_obs] = top[:, 0] - np.log(p[s_next_obs])
         return noise
@@ -87,10 +88,7 @@ class GumbelMaxSCM:
 
     def _factual_row(self, state: int, action: int, after: int) -> FloatArray:
         row = self.mdp.row(state, action)
-        if not 0 <= after < self.mdp.n_states:
-            raise InputError(
-                f"unknown state {after}: the model has states 0..{self.mdp.n_states - 1}"
-            )
+        check_index(after, self.mdp.n_states, "state")
         if row[after] == 0.0:
             raise InputError(
                 f"the observed transition (state {state}, action {action} -> state {after}) has "

@@ -18,6 +18,7 @@ from counterplan.scm.rows import Rows
 from counterplan.scm.tabular_checks import (
     check_distribution,
     check_final_rewards,
+    check_index,
     check_labels,
     check_mask,
     check_rewards,
@@ -95,6 +96,7 @@ class TabularMDP:
     def probability(self, state: int, action: int, next_state: int) -> float:
         """P(next_state | state, action)."""
         self._check_pair(state, action)
+        check_index(next_state, self.n_states, "state")
         indices, probabilities = self.rows.slice(self.row_of[state, action])
         position = int(np.searchsorted(indices, next_state))
         found = position < len(indices) and indices[position] == next_state
@@ -106,10 +108,11 @@ class TabularMDP:
 
     def outcome(self, episode: Episode) -> float:
         """The sum of rewards along an episode."""
-        T = len(episode)
-        return float(
-            sum(self.rewards_at(t, T)[episode.states[t], episode.actions[t]] for t in range(T))
-        )
+        T, total = len(episode), 0.0
+        # From the last step back, as solvers add: a policy that changes nothing earns exactly this.
+        for t in range(T - 1, -1, -1):
+            total += float(self.rewards_at(t, T)[episode.states[t], episode.actions[t]])
+        return total
 
     def state_name(self, state: int) -> str:
         return self.state_labels[state] if self.state_labels else str(state)
@@ -136,9 +139,5 @@ class TabularMDP:
         return self.rewards + self.final_rewards[:, None]
 
     def _check_pair(self, state: int, action: int) -> None:
-        if not 0 <= state < self.n_states:
-            raise InputError(f"unknown state {state}: the model has states 0..{self.n_states - 1}")
-        if not 0 <= action < self.n_actions:
-            raise InputError(
-                f"unknown action {action}: the model has actions 0..{self.n_actions - 1}"
-            )
+        check_index(state, self.n_states, "state")
+        check_index(action, self.n_actions, "action")

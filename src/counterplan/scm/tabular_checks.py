@@ -41,6 +41,12 @@ def collect_rows(
 def _matrices(transitions: ArrayLike | Sequence[Any]) -> Sequence[Any]:
     """One (S, S) matrix per action, from either input form."""
     if isinstance(transitions, list | tuple) and any(hasattr(m, "tocsr") for m in transitions):
+        for action, matrix in enumerate(transitions):
+            if not hasattr(matrix, "tocsr"):
+                raise InputError(
+                    f"transitions of action {action} are a {type(matrix).__name__}, others are "
+                    "sparse: give one scipy.sparse (S, S) matrix for each action"
+                )
         return transitions
     try:
         dense = np.asarray(transitions, dtype=np.float64)
@@ -88,7 +94,7 @@ def _stochastic(given: Any, action: int, n_states: int) -> Any:
 
 def check_rewards(values: ArrayLike, shape: tuple[int, int]) -> FloatArray:
     """(S, A) numbers, -inf for pairs that must not occur."""
-    rewards = _numbers(values, "rewards")
+    rewards = numbers(values, "rewards")
     if rewards.shape != shape:
         raise InputError(
             f"rewards have shape {rewards.shape}, but the transitions have (S, A) = {shape}"
@@ -107,7 +113,7 @@ def check_final_rewards(values: ArrayLike | None, n_states: int) -> FloatArray |
     """(S,) numbers, or None."""
     if values is None:
         return None
-    rewards = _numbers(values, "final_rewards")
+    rewards = numbers(values, "final_rewards")
     if rewards.shape != (n_states,):
         raise InputError(f"final_rewards have shape {rewards.shape}, expected ({n_states},)")
     bad = np.flatnonzero(np.isnan(rewards) | (rewards == np.inf))
@@ -132,14 +138,16 @@ def check_distribution(values: ArrayLike | None, n_states: int) -> FloatArray | 
     """(S,) probabilities, normalised, or None."""
     if values is None:
         return None
-    initial = _numbers(values, "initial")
+    initial = numbers(values, "initial")
     if initial.shape != (n_states,):
         raise InputError(f"initial has shape {initial.shape}, expected ({n_states},)")
     if not (initial >= 0).all() or abs(initial.sum() - 1.0) > SUM_TOLERANCE:
         raise InputError(
             f"initial is not a distribution: smallest entry {initial.min()}, sum {initial.sum()}"
         )
-    return np.asarray(initial / initial.sum())
+    # What is normalised already stays as it is, so that a stored model is loaded bit for bit.
+    total = initial.sum()
+    return initial if abs(total - 1.0) <= ROUNDING else np.asarray(initial / total)
 
 
 def check_labels(values: Sequence[str] | None, count: int, what: str) -> tuple[str, ...] | None:
@@ -151,7 +159,14 @@ def check_labels(values: Sequence[str] | None, count: int, what: str) -> tuple[s
     return tuple(str(value) for value in values)
 
 
-def _numbers(values: ArrayLike, name: str) -> FloatArray:
+def check_index(value: object, count: int, what: str) -> None:
+    """Raise unless the value is one of a model's states or actions."""
+    if not isinstance(value, int | np.integer) or not 0 <= value < count:
+        raise InputError(f"unknown {what} {value}: the model has {what}s 0..{count - 1}")
+
+
+def numbers(values: ArrayLike, name: str) -> FloatArray:
+    """`values` as a new array of floats, or an error that names it."""
     try:
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError):

@@ -1,0 +1,282 @@
+"""The command line: parse, call, print."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import counterplan
+from counterplan.cli_options import (
+    DemoOptions,
+    ExplainOptions,
+    FitOptions,
+    ReproduceOptions,
+    SolverName,
+)
+from counterplan.cli_support import OneLineErrors, command, note, print_json, print_table, tracked
+from counterplan.errors import CounterplanError, FileError, InputError
+
+if TYPE_CHECKING:
+    from counterplan.core.episode import Episode
+    from counterplan.core.problem import Solver
+    from counterplan.scm.tabular import TabularMDP
+
+app = typer.Typer(
+    cls=OneLineErrors,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Given what happened, what should have been done? Exact counterfactual explanations "
+    "of sequential decisions.",
+    epilog="Start with: counterplan demo",
+)
+
+
+def main() -> None:
+    """Run the command line."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that lacks a letter of some label shows its code instead.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    app()
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"counterplan {counterplan.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _program(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print version."),
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+@command
+def demo(options: DemoOptions) -> None:
+    """Explain deaths in intensive care and write a page to open.
+
+    Samples sepsis patients under usual care from the ICU-Sepsis model that comes with the package,
+    finds what should have been done differently for those who died, and prints them ranked by how
+    much it would have helped.
+    """
+    from counterplan.experiments.demo import run_demo
+    from counterplan.viz.terminal import print_demo
+
+    result = run_demo(options.output, options.patients, options.seed, options.k)
+    if options.as_json:
+        files = {"page": str(result.page), "figures": [str(path) for path in result.figures]}
+        print_json({**files, "summary": result.summary, "deaths": result.table})
+    else:
+        print_demo(result)
+
+
+@app.command()
+@command
+def fit(options: FitOptions) -> None:
+    """Estimate a model from a table of episodes.
+
+    The table has one row per step with the columns episode_id, t (0, 1, 2, ...), state, action and
+    reward, what the step earned. States and actions are numbers from 0 up, or names given with
+    --state-labels and --action-labels; a name that holds a comma goes into double quotes.
+
+    Transition probabilities are posterior means under a Dirichlet prior; the reward of a state and
+    action is the one observed for it. The same table always gives the same model.
+    """
+    from counterplan.io.atomic import check_target
+    from counterplan.io.files import suffix_of
+    from counterplan.io.fit import FitSettings, fit_model
+    from counterplan.io.models import save_model
+
+    if options.prior is not None and options.neighbour_prior:
+        raise InputError("--prior and --neighbour-prior exclude each other: give one of them")
+    usual = 1.0 if options.prior is None else options.prior
+    settings = FitSettings(
+        prior=None if options.neighbour_prior else usual,
+        bar_unobserved=options.bar_unobserved,
+        mean_rewards=options.mean_rewards,
+        state_labels=_names(options.state_labels, "--state-labels"),
+        action_labels=_names(options.action_labels, "--action-labels"),
+    )
+    suffix_of(options.output, (".safetensors",), "model files")
+    check_target(options.output)
+    mdp, counts = fit_model(options.episodes, settings)
+    save_model(mdp, options.output)
+    summary = {
+        "model": str(options.output),
+        "episodes": int(counts.starts.sum()),
+        "steps": int(counts.visits.sum()),
+        "states": mdp.n_states,
+        "actions": mdp.n_actions,
+        "pairs": mdp.rewards.size,
+        "observed_pairs": int(counts.observed.sum()),
+    }
+    if options.as_json:
+        print_json(summary)
+        return
+    rest = "barred" if options.bar_unobserved else "given their state's mean reward"
+    text = (
+        "{model}: {states} states and {actions} actions from {steps} steps of {episodes} episodes; "
+        "{observed_pairs} of {pairs} pairs of state and action were seen, "
+    )
+    typer.echo(text.format(**summary) + f"others are {rest}")
+
+
+def _names(labels: str | None, option: str) -> list[str] | None:
+    if labels is None:
+        return None
+    names = [name.strip() for name in next(csv.reader([labels], skipinitialspace=True), [])]
+    if not names or not all(names):
+        raise InputError(f"{option} {labels!r}: a name is empty; separate names by single commas")
+    if len(set(names)) < len(names):
+        raise InputError(f"{option} {labels!r}: a name occurs twice; give each its own")
+    return names
+
+
+@app.command()
+@command
+def explain(options: ExplainOptions) -> None:
+    """Say what should have been done differently in each episode.
+
+    For every episode of the table: the policy that changes at most k actions and would have led to
+    the best expected outcome, all that was left to chance being the same. The table is ranked by
+    improvement; the changes shown are those of the likeliest counterfactual course, each with the
+    probability that the policy makes it.
+    """
+    from counterplan.io.episodes import read_episodes
+    from counterplan.io.explanations import check_explanations_target, write_explanations
+    from counterplan.io.models import load_model
+
+    if options.output is not None:
+        check_explanations_target(options.output)
+        _keep_inputs(options.output, options.episodes, options.model)
+    mdp = load_model(options.model)
+    labels = {"state_labels": mdp.state_labels, "action_labels": mdp.action_labels}
+    every = read_episodes(options.episodes, **labels)
+    episodes = _chosen(every, options.episode, options.episodes)
+    try:
+        for episode in episodes:
+            mdp.check_episode(episode)
+        records = _explained(options, mdp, episodes)
+    except CounterplanError as problem:
+        raise type(problem)(f"{options.episodes}: {problem}") from None
+    document = {"k": options.k, "solver": options.solver.value, "explanations": records}
+    if options.output is not None:
+        write_explanations(options.output, document)
+    if options.as_json:
+        print_json(document)
+    else:
+        _print_explanations(options, records)
+
+
+def _keep_inputs(output: Path, *inputs: Path) -> None:
+    for path in inputs:
+        if output.exists() and path.exists() and output.samefile(path):
+            raise FileError(f"{output}: is read by this command; choose another name for results")
+
+
+def _chosen(episodes: list[Episode], wanted: list[str] | None, path: Path) -> list[Episode]:
+    known = {episode.id: episode for episode in episodes}
+    for name in wanted or ():
+        if name not in known:
+            shown = ", ".join(repr(known_name) for known_name in list(known)[:5])
+            raise FileError(
+                f"{path}: has no episode {name!r}; the first of its {len(known)} are {shown}"
+            )
+    return [known[name] for name in dict.fromkeys(wanted)] if wanted else episodes
+
+
+def _solver(options: ExplainOptions) -> Solver:
+    from counterplan.counterfactual.baselines import Greedy, NoisyGreedy, Random
+    from counterplan.counterfactual.solver import BudgetDP
+
+    solvers: dict[SolverName, Solver] = {
+        SolverName.EXACT: BudgetDP(),
+        SolverName.GREEDY: Greedy(),
+        SolverName.NOISY_GREEDY: NoisyGreedy(options.seed),
+        SolverName.RANDOM: Random(options.seed),
+    }
+    return solvers[options.solver]
+
+
+def _explained(
+    options: ExplainOptions, mdp: TabularMDP, episodes: Sequence[Episode]
+) -> list[dict[str, Any]]:
+    """A record for each episode, largest improvement first."""
+    from counterplan.counterfactual.explain import explain as explain_episode
+    from counterplan.counterfactual.robust import value_interval
+    from counterplan.io.explanations import explanation_record
+    from counterplan.scm.gumbel_max import GumbelMaxSCM
+
+    scm, solver = GumbelMaxSCM(mdp), _solver(options)
+    found = []
+    for episode in tracked(episodes, "explaining"):
+        explanation = explain_episode(scm, episode, options.k, solver=solver)
+        interval = value_interval(mdp, episode, explanation) if options.robust else None
+        record = explanation_record(mdp, explanation, interval)
+        found.append((explanation.improvement, record))
+    found.sort(key=lambda pair: -pair[0])
+    return [record for _, record in found]
+
+
+def _print_explanations(options: ExplainOptions, records: Sequence[dict[str, Any]]) -> None:
+    from counterplan.io.explanations import changes_in_words
+    from counterplan.viz.quantity import Quantity
+
+    def number(value: float | str) -> str:
+        return Quantity().write(float(value))
+
+    columns = {"episode": "left", "observed": "right", "value": "right", "improvement": "right"}
+    if options.robust:
+        columns["over causal models"] = "right"
+    columns["changes"] = "left"
+    rows = []
+    for record in records:
+        row = [str(record["episode"])]
+        row += [number(record[name]) for name in ("observed", "value", "improvement")]
+        if options.robust:
+            row.append(f"{number(record['interval_low'])} to {number(record['interval_high'])}")
+        row.append("\n".join(changes_in_words(record)) or "none")
+        rows.append(row)
+    count = "1 episode" if len(records) == 1 else f"{len(records)} episodes"
+    title = f"{count}, k = {options.k}, {options.solver.value}"
+    print_table(title, columns, rows)
+    if options.output is not None:
+        note(f"Wrote {options.output}.")
+
+
+@app.command()
+@command
+def reproduce(options: ReproduceOptions) -> None:
+    """Draw the papers' figures anew, as PNG with their numbers as CSV."""
+    from counterplan.experiments import registry
+
+    titles = {name: figure.title for name, figure in registry.FIGURES.items()}
+    if options.listing:
+        if options.as_json:
+            print_json(titles)
+        else:
+            print_table("", {"figure": "left", "shows": "left"}, titles.items())
+        return
+    if options.figures and options.every:
+        raise InputError("name figures or give --all, not both")
+    settings = registry.Options(
+        quick=options.quick, sampled=options.sampled, seed=options.seed, data=options.data
+    )
+    written = registry.reproduce(options.figures or list(titles), options.output, settings)
+    if options.as_json:
+        print_json({"files": [str(path) for path in written]})
+    else:
+        for path in written:
+            typer.echo(path)

@@ -1,0 +1,191 @@
+"""What each command takes; the command line is built from these fields."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+# More than any array can hold; larger numbers are slips of the keyboard.
+LARGEST = 2**31 - 1
+
+
+def whole_number_option(name: str, help: str, minimum: int = 0) -> Any:
+    """An option that takes a whole number; a bad one is an error that shows it."""
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = -1
+        if not minimum <= number <= LARGEST:
+            wanted = f"a whole number from {minimum} to {LARGEST}"
+            raise typer.BadParameter(f"{text!r} is not {wanted}", param_hint=name)
+        return number
+
+    return typer.Option(name, help=help, parser=parse, metavar="N")
+
+
+def _parse_prior(text: str) -> float:
+    try:
+        prior = float(text)
+    except ValueError:
+        prior = math.nan
+    if not 0.0 <= prior < math.inf:
+        raise typer.BadParameter(f"{text!r} is not a number from 0 up", param_hint="--prior")
+    return prior
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedOptions:
+    """What every command takes."""
+
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON; messages go to stderr.")
+    ] = False
+    seed: Annotated[
+        int, whole_number_option("--seed", "Seed of whatever the command draws at random.")
+    ] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions(SharedOptions):
+    """Options of `counterplan demo`."""
+
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="PATH", help="Folder for the page and its figures."),
+    ] = Path("demo")
+    patients: Annotated[
+        int, whole_number_option("--patients", "How many patients to sample.", minimum=1)
+    ] = 400
+    k: Annotated[int, whole_number_option("--k", "How many actions may change at most.")] = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions(SharedOptions):
+    """Options of `counterplan fit`."""
+
+    episodes: Annotated[
+        Path, typer.Argument(help="Table of episodes: .csv, .parquet or .json.", metavar="EPISODES")
+    ]
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="PATH", help="Model file to write: .safetensors."),
+    ]
+    prior: Annotated[
+        float | None,
+        typer.Option(
+            parser=_parse_prior,
+            metavar="NUMBER",
+            help="Pseudo-count of every transition (1 if not given).",
+        ),
+    ] = None
+    neighbour_prior: Annotated[
+        bool,
+        typer.Option(
+            "--neighbour-prior",
+            help="For states in a natural order: pseudo-count 1 for staying or moving to a "
+            "neighbour, 0.01 for all other transitions.",
+        ),
+    ] = False
+    bar_unobserved: Annotated[
+        bool,
+        typer.Option(
+            "--bar-unobserved/--value-unobserved",
+            help="Pairs of state and action that never occur: bar them (reward -inf), so that no "
+            "explanation rests on them, or let them earn the state's mean reward.",
+        ),
+    ] = True
+    mean_rewards: Annotated[
+        bool,
+        typer.Option(
+            "--mean-rewards",
+            help="Where the same state and action earned different rewards, take the mean instead "
+            "of stopping with an error.",
+        ),
+    ] = False
+    state_labels: Annotated[
+        str | None,
+        typer.Option(help="Names of the states 0, 1, ... separated by commas.", metavar="NAMES"),
+    ] = None
+    action_labels: Annotated[
+        str | None,
+        typer.Option(help="Names of the actions 0, 1, ... separated by commas.", metavar="NAMES"),
+    ] = None
+
+
+class SolverName(StrEnum):
+    """How to look for an explanation."""
+
+    EXACT = "exact"
+    GREEDY = "greedy"
+    NOISY_GREEDY = "noisy-greedy"
+    RANDOM = "random"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions(SharedOptions):
+    """Options of `counterplan explain`."""
+
+    episodes: Annotated[
+        Path, typer.Argument(help="Table of episodes: .csv, .parquet or .json.", metavar="EPISODES")
+    ]
+    model: Annotated[
+        Path,
+        typer.Option(
+            "--model", "-m", metavar="PATH", help="Model file: .safetensors, or .json by hand."
+        ),
+    ]
+    k: Annotated[int, whole_number_option("--k", "How many actions may change at most.")] = 3
+    episode: Annotated[
+        list[str] | None,
+        typer.Option(help="Explain only this episode; repeat for more.", metavar="ID"),
+    ] = None
+    robust: Annotated[
+        bool,
+        typer.Option(
+            "--robust",
+            help="Add the lowest and highest value over every causal model that fits the data.",
+        ),
+    ] = False
+    solver: Annotated[
+        SolverName, typer.Option(help="The exact optimum, or a simple policy to compare with.")
+    ] = SolverName.EXACT
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="PATH", help="File for the results: .json or .csv."),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReproduceOptions(SharedOptions):
+    """Options of `counterplan reproduce`."""
+
+    figures: Annotated[
+        list[str] | None,
+        typer.Argument(help="Which figures; all if none is named.", metavar="FIGURE"),
+    ] = None
+    every: Annotated[bool, typer.Option("--all", help="All figures.")] = False
+    listing: Annotated[bool, typer.Option("--list", help="Only list the figures.")] = False
+    quick: Annotated[bool, typer.Option("--quick", help="A small version that takes seconds.")] = (
+        False
+    )
+    sampled: Annotated[
+        bool,
+        typer.Option("--sampled", help="The paper's sampled kernel instead of the exact one."),
+    ] = False
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Table of real therapy sessions (.csv) instead of simulated ones.", metavar="PATH"
+        ),
+    ] = None
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="PATH", help="Folder for the figures and numbers."),
+    ] = Path("figures")

@@ -1,0 +1,125 @@
+"""What all commands share: options as dataclasses, errors in one line, tables, JSON, progress."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, TypeVar, get_type_hints
+
+import typer
+from typer.core import TyperGroup
+
+from counterplan.cli_options import SharedOptions
+from counterplan.errors import CounterplanError
+
+Options = TypeVar("Options", bound=SharedOptions)
+Item = TypeVar("Item")
+
+BAD_INPUT = 2
+
+
+def command(run: Callable[[Options], None]) -> Callable[..., None]:
+    """A function of a dataclass as one of that dataclass's fields, which become the options."""
+    (options_class,) = (kind for name, kind in get_type_hints(run).items() if name != "return")
+    hints = get_type_hints(options_class, include_extras=True)
+    shared = {field.name for field in fields(SharedOptions)}
+    parameters = [
+        parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, parameter in inspect.signature(options_class).parameters.items()
+    ]
+
+    def call(**values: Any) -> None:
+        run(options_class(**values))
+
+    call.__name__, call.__doc__ = run.__name__, run.__doc__
+    # Own options come before those that every command has.
+    ordered = sorted(parameters, key=lambda parameter: parameter.name in shared)
+    call.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
+    return call
+
+
+class OneLineErrors(TyperGroup):
+    """Commands whose mistakes in use or input end in one line on stderr and exit code 2."""
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
+        given = list(sys.argv[1:] if args is None else args)
+        try:
+            code = super().main(given or ["--help"], *rest, **extra | {"standalone_mode": False})
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _discard_output()  # whoever read it has enough
+            sys.exit(1)
+        except Exception as problem:
+            line = _one_line(problem)
+            if line is None:
+                raise
+            if isinstance(problem, OSError):
+                _discard_output()
+            print(f"error: {line}", file=sys.stderr)
+            sys.exit(BAD_INPUT)
+        sys.exit(code or 0)
+
+
+def _discard_output() -> None:
+    """What stdout still holds must not fail again when the program ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _one_line(problem: Exception) -> str | None:
+    """What to tell the user, None if the program itself is at fault."""
+    if isinstance(problem, CounterplanError):
+        text = str(problem)
+    elif isinstance(problem, OSError):
+        place = f"{problem.filename}: " if problem.filename else ""
+        text = f"{place}{problem.strerror or problem}"
+    elif isinstance(problem, MemoryError):
+        text = f"not enough memory: {problem}; use a smaller model or fewer episodes"
+    elif hasattr(problem, "format_message"):  # a mistake in the command line itself
+        context = getattr(problem, "ctx", None)
+        hint = f" (see {context.command_path} --help)" if context is not None else ""
+        text = problem.format_message().replace("Value error, ", "").rstrip(".") + hint
+    else:
+        return None
+    return " ".join(text.splitlines())
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout."""
+    typer.echo(json.dumps(value, indent=2, allow_nan=False))
+
+
+def print_table(title: str, columns: Mapping[str, str], rows: Iterable[Sequence[str]]) -> None:
+    """A table on stdout; `columns` maps each heading to its alignment."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    for heading, alignment in columns.items():
+        table.add_column(heading, justify=alignment)  # type: ignore[arg-type]
+    for row in rows:
+        table.add_row(*row)
+    Console(markup=False, highlight=False).print(table)
+
+
+def note(text: str) -> None:
+    """A message to the person at the terminal, on stderr."""
+    typer.echo(text, err=True)
+
+
+def tracked(items: Sequence[Item], what: str) -> Iterable[Item]:
+    """The items, with a progress bar on stderr if that is a terminal."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    return track(
+        items, description=what, console=console, transient=True, disable=not console.is_terminal
+    )

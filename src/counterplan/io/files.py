@@ -1,0 +1,84 @@
+"""Raw contents of input files, with errors that name the file and the place in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from counterplan.errors import FileError
+
+
+def suffix_of(path: str | Path, accepted: tuple[str, ...], what: str) -> str:
+    """The file's extension in lower case, one of `accepted`."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in accepted:
+        known = ", ".join(accepted[:-1]) + f" or {accepted[-1]}" if accepted[1:] else accepted[0]
+        ending = f"the extension {suffix!r}" if suffix else "no extension"
+        raise FileError(f"{path}: has {ending}, but {what} end in {known}; rename or convert it")
+    return suffix
+
+
+def read_bytes(path: str | Path, what: str) -> bytes:
+    """All of a file that must exist and not be empty; `what` says what it should hold."""
+    content = _opened(path, what, lambda file: file.read())
+    if not content.strip():
+        raise FileError(f"{path}: is empty; expected {what}")
+    return content
+
+
+def check_readable(path: str | Path, what: str) -> None:
+    """Raise unless the file can be opened and has contents."""
+    if not _opened(path, what, lambda file: file.read(1)):
+        raise FileError(f"{path}: is empty; expected {what}")
+
+
+def _opened(path: str | Path, what: str, read: Callable[[BinaryIO], bytes]) -> bytes:
+    try:
+        with Path(path).open("rb") as file:
+            return read(file)
+    except FileNotFoundError:
+        raise FileError(f"{path}: no such file; check the path") from None
+    except IsADirectoryError:
+        raise FileError(f"{path}: is a folder; give a file with {what}") from None
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or problem
+        raise FileError(f"{path}: cannot be read: {reason}; check the path") from None
+
+
+def decode(path: str | Path, content: bytes) -> str:
+    """The text of a file in UTF-8, with or without a byte order mark."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        line = content.count(b"\n", 0, problem.start) + 1
+        value = problem.object[problem.start]
+        raise FileError(
+            f"{path}, line {line}: is not text in UTF-8 (byte 0x{value:02x}); save it as UTF-8"
+        ) from None
+
+
+def read_json(path: str | Path, what: str) -> Any:
+    """The parsed contents of a JSON file; a key that occurs twice in an object is an error."""
+    text = decode(path, read_bytes(path, what))
+    try:
+        return json.loads(text, object_pairs_hook=_unique_keys)
+    except json.JSONDecodeError as problem:
+        raise FileError(
+            f"{path}, line {problem.lineno}, column {problem.colno}: is not JSON: {problem.msg}; "
+            "correct the file"
+        ) from None
+    except RecursionError:
+        raise FileError(f"{path}: is nested too deeply; expected {what}") from None
+    except ValueError as problem:
+        raise FileError(f"{path}: cannot be read as JSON: {problem}") from None
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key!r} occurs twice in one object; keep one of them")
+        found[key] = value
+    return found

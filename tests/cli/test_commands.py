@@ -1,0 +1,242 @@
+"""What the commands print and write when all is well."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import counterplan as cp
+from counterplan.experiments import demo as demo_module
+from counterplan.experiments import registry
+
+from .conftest import EPISODES, Run
+
+COMMANDS = ("demo", "fit", "explain", "reproduce")
+
+
+def test_help_without_arguments(run: Run) -> None:
+    result = run()
+    assert result.exit_code == 0
+    assert result.stdout == run("--help").stdout
+    for command in COMMANDS:
+        assert f"\n  {command} " in result.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_the_shared_options(run: Run, command: str) -> None:
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    for option in ("--help", "--json", "--seed"):
+        assert option in result.stdout
+
+
+def test_version(run: Run) -> None:
+    assert run("--version").stdout == f"counterplan {cp.__version__}\n"
+
+
+def test_explain_agrees_with_the_library(ward: Path, run: Run) -> None:
+    result = run("explain", "ward.csv", "--model", "model.json", "--k", "2", "--robust", "--json")
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    document = json.loads(result.stdout)
+    assert document["k"] == 2
+    assert document["solver"] == "exact"
+    mdp = cp.load_model("model.json")
+    episodes = {episode.id: episode for episode in cp.read_episodes("ward.csv")}
+    records = document["explanations"]
+    assert {record["episode"] for record in records} == set(episodes)
+    improvements = [record["improvement"] for record in records]
+    assert improvements == sorted(improvements, reverse=True)
+    assert improvements[0] > 0
+    for record in records:
+        episode = episodes[record["episode"]]
+        explanation = cp.explain(mdp, episode, k=2)
+        low, high = cp.value_interval(mdp, episode, explanation)
+        assert record["value"] == explanation.value
+        assert record["observed"] == explanation.factual_value
+        assert record["bound"] == explanation.bound
+        assert record["status"] == "optimal"
+        assert (record["interval_low"], record["interval_high"]) == (low, high)
+        found = [
+            (change["t"], change["observed"], change["alternative"]) for change in record["changes"]
+        ]
+        assert found == list(explanation.changes)
+        for change in record["changes"]:
+            probability = explanation.change_probabilities()[change["t"], change["alternative"]]
+            assert change["probability"] == probability
+            assert change["alternative_label"] == ("rest", "walk")[change["alternative"]]
+
+
+def test_explain_prints_a_ranked_table(ward: Path, run: Run) -> None:
+    result = run("explain", "ward.csv", "--model", "model.json", "--k", "1", "--robust")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0].strip() == "3 episodes, k = 1, exact"
+    assert [
+        line.split()[0] for line in lines if line.split()[:1] in (["ann"], ["bob"], ["eve"])
+    ] == [
+        "bob",
+        "ann",
+        "eve",
+    ]
+    (bob,) = (line for line in lines if line.strip().startswith("bob"))
+    assert "step 1: rest -> walk (100%)" in bob
+    assert " to " in bob
+    assert lines[-2].split()[-1] == "none"  # a single step cannot be improved
+
+
+def test_explain_one_episode(ward: Path, run: Run) -> None:
+    result = run("explain", "ward.csv", "-m", "model.json", "--episode", "eve", "--json")
+    assert [record["episode"] for record in json.loads(result.stdout)["explanations"]] == ["eve"]
+
+
+def test_explain_reads_labels_of_the_model(ward: Path, run: Run) -> None:
+    numbers = run("explain", "ward.csv", "-m", "model.json", "--json").stdout
+    Path("words.csv").write_text(
+        "episode_id,t,state,action\n"
+        + "".join(
+            f"{name},{t},{('ill', 'well')[int(state)]},{('rest', 'walk')[int(action)]}\n"
+            for name, t, state, action, _ in list(csv.reader(EPISODES.splitlines()))[1:]
+        )
+    )
+    assert run("explain", "words.csv", "-m", "model.json", "--json").stdout == numbers
+
+
+@pytest.mark.parametrize("solver", ["greedy", "random", "noisy-greedy"])
+def test_explain_with_a_baseline(ward: Path, run: Run, solver: str) -> None:
+    best = json.loads(run("explain", "ward.csv", "-m", "model.json", "--json").stdout)
+    command = ("explain", "ward.csv", "-m", "model.json", "--solver", solver, "--json", "--robust")
+    first, again = run(*command, "--seed", "3"), run(*command, "--seed", "3")
+    assert first.stdout == again.stdout
+    document = json.loads(first.stdout)
+    assert document["solver"] == solver
+    value = {record["episode"]: record["value"] for record in best["explanations"]}
+    for record in document["explanations"]:
+        assert record["status"] == "heuristic"
+        assert record["bound"] == "inf"  # no proof; JSON has no infinity
+        assert record["value"] <= value[record["episode"]] + 1e-12
+
+
+def test_explain_writes_what_it_prints(ward: Path, run: Run) -> None:
+    command = ("explain", "ward.csv", "-m", "model.json", "--robust")
+    printed = run(*command, "--json", "-o", "out.json")
+    assert json.loads(Path("out.json").read_text()) == json.loads(printed.stdout)
+    shown = run(*command, "-o", "out.csv")
+    assert shown.stderr == "Wrote out.csv.\n"
+    rows = list(csv.DictReader(Path("out.csv").read_text().splitlines()))
+    for row, record in zip(rows, json.loads(printed.stdout)["explanations"], strict=True):
+        assert row["episode"] == record["episode"]
+        for name in ("value", "improvement", "interval_low", "interval_high"):
+            assert float(row[name]) == record[name]
+    assert rows[0]["changes"].startswith("step 1: rest -> walk (100%)")
+    assert sorted(path.name for path in ward.iterdir()) == [
+        "model.json",
+        "out.csv",
+        "out.json",
+        "ward.csv",
+    ]
+
+
+def test_barred_outcomes_are_texts_in_json(ward: Path, run: Run) -> None:
+    model = json.loads(Path("model.json").read_text()) | {"rewards": [["-inf", 0], [1, 1]]}
+    Path("model.json").write_text(json.dumps(model))
+    result = run(
+        "explain", "ward.csv", "-m", "model.json", "--k", "4", "--episode", "bob", "--json"
+    )
+    (record,) = json.loads(result.stdout)["explanations"]
+    assert (record["observed"], record["improvement"]) == ("-inf", "inf")
+    assert np.isfinite(record["value"])
+
+
+def test_fit_then_explain(ward: Path, run: Run) -> None:
+    result = run("fit", "ward.csv", "-o", "fitted.safetensors", "--prior", "0.5", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == {
+        "model": "fitted.safetensors",
+        "episodes": 3,
+        "steps": 8,
+        "states": 2,
+        "actions": 2,
+        "pairs": 4,
+        "observed_pairs": 2,
+    }
+    mdp = cp.load_model("fitted.safetensors")
+    # Three of the five (0, 0) steps stayed, one led to 1, one was the last.
+    np.testing.assert_allclose(mdp.row(0, 0), [3.5 / 5, 1.5 / 5])
+    assert mdp.rewards.tolist() == [[0.0, -np.inf], [-np.inf, 1.0]]
+    assert run("explain", "ward.csv", "-m", "fitted.safetensors").exit_code == 0
+
+
+def test_fit_options(ward: Path, run: Run) -> None:
+    names = ("--state-labels", 'ill,"well, almost"', "--action-labels", "rest, walk")
+    result = run("fit", "ward.csv", "-o", "m.safetensors", "--value-unobserved", *names)
+    assert result.stdout.startswith("m.safetensors: 2 states and 2 actions from 8 steps of 3 epis")
+    assert "2 of 4 pairs of state and action were seen" in result.stdout
+    mdp = cp.load_model("m.safetensors")
+    assert mdp.state_labels == ("ill", "well, almost")
+    assert mdp.action_labels == ("rest", "walk")
+    assert mdp.rewards.tolist() == [[0.0, 0.0], [1.0, 1.0]]
+    assert run("fit", "ward.csv", "-o", "n.safetensors", "--neighbour-prior").exit_code == 0
+    counts = cp.count_transitions(cp.read_episodes("ward.csv"), 2, 2)
+    by_hand = cp.estimate_mdp(counts, mdp.rewards, prior=cp.neighbour_prior(2))
+    assert cp.load_model("n.safetensors").row(0, 0).tolist() == by_hand.row(0, 0).tolist()
+
+
+def test_fit_averages_rewards_on_request(ward: Path, run: Run) -> None:
+    Path("ward.csv").write_text(Path("ward.csv").read_text().replace("eve,0,1,1,1", "eve,0,1,1,4"))
+    assert run("fit", "ward.csv", "-o", "m.safetensors").exit_code == 2
+    assert run("fit", "ward.csv", "-o", "m.safetensors", "--mean-rewards").exit_code == 0
+    assert cp.load_model("m.safetensors").rewards[1, 1] == 2.0
+
+
+def test_demo_passes_its_options_on(ward: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def run_demo(out: Path, patients: int, seed: int, k: int) -> SimpleNamespace:
+        asked.append((out, patients, seed, k))
+        return SimpleNamespace(
+            page=out / "index.html", figures=(), table=[{"value": 0.5}], summary={"deaths": 1}
+        )
+
+    monkeypatch.setattr(demo_module, "run_demo", run_demo)
+    result = run("demo", "-o", "here", "--patients", "7", "--k", "2", "--seed", "5", "--json")
+    assert asked == [(Path("here"), 7, 5, 2)]
+    assert json.loads(result.stdout) == {
+        "page": str(Path("here") / "index.html"),
+        "figures": [],
+        "summary": {"deaths": 1},
+        "deaths": [{"value": 0.5}],
+    }
+
+
+def test_reproduce_passes_its_options_on(
+    ward: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def reproduce(names: list[str], out: Path, options: registry.Options) -> list[Path]:
+        asked.append((list(names), out, options))
+        return [out / "figure.png"]
+
+    monkeypatch.setattr(registry, "reproduce", reproduce)
+    options = ("--quick", "--sampled", "--seed", "4", "--data", "t.csv", "-o", "here")
+    result = run("reproduce", "discrete-fig1", "discrete-fig2", *options, "--json")
+    expected = registry.Options(quick=True, sampled=True, seed=4, data=Path("t.csv"))
+    assert asked == [(["discrete-fig1", "discrete-fig2"], Path("here"), expected)]
+    assert json.loads(result.stdout) == {"files": [str(Path("here") / "figure.png")]}
+    assert run("reproduce").stdout == str(Path("figures") / "figure.png") + "\n"
+    assert run("reproduce", "--all").exit_code == 0
+    assert asked[1] == asked[2] == (list(registry.FIGURES), Path("figures"), registry.Options())
+
+
+def test_reproduce_lists_the_figures(run: Run) -> None:
+    titles = {name: figure.title for name, figure in registry.FIGURES.items()}
+    assert json.loads(run("reproduce", "--list", "--json").stdout) == titles
+    shown = run("reproduce", "--list").stdout
+    assert all(name in shown for name in titles)

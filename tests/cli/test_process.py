@@ -1,0 +1,176 @@
+"""The program as users start it: exit codes, streams, signals, and how fast it answers."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from counterplan.io import models
+
+from .conftest import Run
+
+PROGRAM = "from counterplan.cli import main; main()"
+EXPLAIN = ("explain", "ward.csv", "--model", "model.json")
+
+
+def start(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    """The installed entry point in a fresh interpreter."""
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        **{"capture_output": True, "text": True, "timeout": 120, "check": False, **options},  # type: ignore[call-overload]
+    )
+
+
+def test_entry_point_is_installed() -> None:
+    script = Path(sys.executable).with_name("counterplan")
+    finished = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
+    assert finished.stdout.startswith("counterplan ")
+
+
+def test_json_on_stdout_and_nothing_on_stderr(ward: Path) -> None:
+    finished = start(*EXPLAIN, "--json")
+    assert (finished.returncode, finished.stderr) == (0, "")
+    assert len(json.loads(finished.stdout)["explanations"]) == 3
+
+
+def test_same_arguments_same_bytes(ward: Path) -> None:
+    for name in ("one", "two"):
+        assert start("fit", "ward.csv", "-o", f"{name}.safetensors").returncode == 0
+        assert start(*EXPLAIN, "-o", f"{name}.csv", "--robust").returncode == 0
+    for suffix in ("safetensors", "csv"):
+        assert Path(f"one.{suffix}").read_bytes() == Path(f"two.{suffix}").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((*EXPLAIN, "--k", "-1"), "--k: '-1' is not a whole number"),
+        (("explain", "absent.csv", "--model", "model.json"), "absent.csv: no such file"),
+        (("fit", "model.json", "-o", "m.safetensors"), "model.json: holds no list of episodes"),
+        (("nonsense",), "No such command 'nonsense'"),
+    ],
+)
+def test_mistake(ward: Path, arguments: tuple[str, ...], says: str) -> None:
+    before = sorted(ward.iterdir())
+    finished = start(*arguments)
+    assert finished.returncode == 2
+    assert finished.stdout == ""
+    assert finished.stderr.startswith("error: ")
+    assert finished.stderr.count("\n") == 1
+    assert says in finished.stderr
+    assert sorted(ward.iterdir()) == before
+
+
+def test_labels_beyond_the_terminal(ward: Path) -> None:
+    model = json.loads(Path("model.json").read_text()) | {"action_labels": ["øve", "gå"]}
+    Path("model.json").write_text(json.dumps(model))
+    finished = start(*EXPLAIN, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert (finished.returncode, finished.stderr) == (0, "")
+    assert r"\xf8ve -> g\xe5" in finished.stdout
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs the device that is always full")
+@pytest.mark.parametrize("arguments", [("--help",), (*EXPLAIN, "--json")])
+def test_full_disk_behind_stdout(ward: Path, arguments: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:
+        finished = start(*arguments, capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert finished.returncode == 2
+    assert finished.stderr == "error: No space left on device\n"
+
+
+def test_reader_that_stops_reading(ward: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    finished = start(*EXPLAIN, capture_output=False, stdout=write, stderr=subprocess.PIPE)
+    os.close(write)
+    assert (finished.returncode, finished.stderr) == (1, "")
+
+
+def test_full_disk_under_a_file(ward: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    before = sorted(ward.iterdir())
+    result = run("fit", "ward.csv", "-o", "m.safetensors")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: m.safetensors: cannot be written: No space left")
+    assert len(result.stderr.splitlines()) == 1
+    assert sorted(ward.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("problem", "code", "says"),
+    [
+        (KeyboardInterrupt(), 130, ""),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "f"),
+            2,
+            "error: f: Permission denied\n",
+        ),
+        (
+            MemoryError("2 TB"),
+            2,
+            "error: not enough memory: 2 TB; use a smaller model or fewer epi",
+        ),
+    ],
+)
+def test_what_may_happen_anywhere(
+    ward: Path,
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    problem: BaseException,
+    code: int,
+    says: str,
+) -> None:
+    def fail(_: Path) -> None:
+        raise problem
+
+    monkeypatch.setattr(models, "load_model", fail)
+    result = run(*EXPLAIN)
+    assert result.exit_code == code
+    assert result.stderr.startswith(says)
+    assert len(result.stderr.splitlines()) == (1 if says else 0)
+
+
+def test_bugs_are_not_hidden(ward: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Path) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(models, "load_model", fail)
+    with pytest.raises(ZeroDivisionError):
+        run(*EXPLAIN)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+def test_interrupt_of_a_running_program(ward: Path) -> None:
+    os.mkfifo("model.json.fifo")
+    Path("pipe.json").symlink_to("model.json.fifo")
+    running = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, "explain", "ward.csv", "--model", "pipe.json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    # Opening the pipe for writing waits until the program has opened it for reading.
+    with open("model.json.fifo", "wb"):
+        time.sleep(0.2)
+        running.send_signal(signal.SIGINT)
+        stdout, stderr = running.communicate(timeout=60)
+    assert (running.returncode, stdout, stderr) == (130, b"", b"")
+
+
+def test_help_answers_within_half_a_second() -> None:
+    def seconds() -> float:
+        started = time.perf_counter()
+        assert start("--help").returncode == 0
+        return time.perf_counter() - started
+
+    assert min(seconds() for _ in range(5)) < 0.5
