@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from counterplan.core.validation import BoolArray, whole_number
+from counterplan.core.validation import LARGEST_BUDGET, BoolArray, whole_number
 from counterplan.errors import InputError
 
 Allowed: TypeAlias = ArrayLike | Mapping[int, Iterable[int]]
@@ -36,6 +36,18 @@ class Constraints:
     fixed_steps: Iterable[int] = ()
     change_costs: ChangeCosts | None = None
 
+    def __post_init__(self) -> None:
+        """Keep what iterators hold: constraints are resolved more than once."""
+        keep = object.__setattr__
+        keep(self, "fixed_steps", _listed(self.fixed_steps, "fixed_steps"))
+        if isinstance(self.allowed, Mapping):
+            listed = {t: _listed(a, f"allowed at step {t}") for t, a in self.allowed.items()}
+            keep(self, "allowed", listed)
+        if self.forbidden is not None and not isinstance(self.forbidden, np.ndarray):
+            keep(self, "forbidden", _listed(self.forbidden, "forbidden"))
+        if self.change_costs is not None and not isinstance(self.change_costs, Mapping):
+            keep(self, "change_costs", _listed(self.change_costs, "change_costs"))
+
     def resolve(self, horizon: int, n_states: int, n_actions: int) -> ResolvedConstraints:
         """Check everything against an episode's length and a model's size, as plain arrays."""
         alternatives = _allowed_mask(self.allowed, horizon, n_actions)
@@ -60,6 +72,20 @@ class ResolvedConstraints:
     alternatives: BoolArray
     forbidden: BoolArray
     costs: NDArray[np.int64]
+
+
+def _listed(values: Any, where: str) -> tuple[Any, ...]:
+    try:
+        return tuple(values)
+    except TypeError:
+        raise InputError(f"constraints: {where} is {values!r}: pass a list") from None
+
+
+def _array(values: Any, where: str) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise InputError(f"constraints: {where} is a list whose entries differ in length") from None
 
 
 def _step(value: object, horizon: int, where: str) -> int:
@@ -92,7 +118,7 @@ def _allowed_mask(allowed: Allowed | None, horizon: int, n_actions: int) -> Bool
             mask[t] = False
             mask[t, [_action(a, n_actions, f"allowed at step {t}") for a in actions]] = True
         return mask
-    given = np.asarray(allowed)
+    given = _array(allowed, "allowed")
     if given.dtype != np.bool_ or given.shape not in ((n_actions,), (horizon, n_actions)):
         raise InputError(
             f"constraints: allowed must be booleans of shape ({n_actions},) or "
@@ -107,7 +133,7 @@ def _forbidden_mask(forbidden: Forbidden | None, n_states: int, n_actions: int) 
     mask = np.zeros((n_states, n_actions), dtype=np.bool_)
     if forbidden is None:
         return mask
-    given = np.asarray(forbidden if isinstance(forbidden, np.ndarray) else list(forbidden))  # type: ignore[arg-type]
+    given = _array(forbidden, "forbidden")
     if given.size == 0:
         return mask
     if given.dtype == np.bool_:
@@ -135,15 +161,12 @@ def _cost_vector(costs: ChangeCosts | None, n_actions: int) -> NDArray[np.int64]
     vector = np.ones(n_actions, dtype=np.int64)
     if costs is None:
         return vector
-    if isinstance(costs, Mapping):
-        for key, cost in costs.items():
-            action = _action(key, n_actions, "change_costs")
-            vector[action] = whole_number(cost, f"constraints: change cost of action {action}", 1)
-        return vector
-    if len(costs) != n_actions:
+    if not isinstance(costs, Mapping) and len(costs) != n_actions:
         raise InputError(
             f"constraints: change_costs has {len(costs)} entries, but there are {n_actions} actions"
         )
-    for action, cost in enumerate(costs):
-        vector[action] = whole_number(cost, f"constraints: change cost of action {action}", 1)
+    for key, cost in costs.items() if isinstance(costs, Mapping) else enumerate(costs):
+        action = _action(key, n_actions, "change_costs")
+        where = f"constraints: change cost of action {action}"
+        vector[action] = whole_number(cost, where, minimum=1, maximum=LARGEST_BUDGET)
     return vector

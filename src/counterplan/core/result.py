@@ -98,8 +98,8 @@ class Explanation(ABC):
     @property
     def relative_improvement(self) -> float:
         """Improvement as a share of the observed outcome's size (inf where that is zero)."""
-        if self.improvement == 0.0:
-            return 0.0
+        if self.improvement == 0.0 or math.isinf(self.improvement):
+            return self.improvement
         if self.factual_value == 0.0:
             return math.copysign(math.inf, self.improvement)
         return self.improvement / abs(self.factual_value)

@@ -14,13 +14,18 @@ FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
+# Budgets and costs are counted in 64 bits, with room to add them up along an episode.
+LARGEST_BUDGET = 2**40
 
-def whole_number(value: object, name: str, minimum: int = 0) -> int:
+
+def whole_number(value: object, name: str, minimum: int = 0, maximum: int | None = None) -> int:
     """`value` as an int, or an error that names it; booleans and 3.0 are not whole numbers here."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         raise InputError(f"{name} must be a whole number, got {value!r}: pass an int")
     if value < minimum:
         raise InputError(f"{name} must be at least {minimum}, got {value}")
+    if maximum is not None and value > maximum:
+        raise InputError(f"{name} must be at most {maximum}, got {value}")
     return int(value)
 
 
@@ -32,9 +37,10 @@ def index_vector(values: object, name: str) -> IntArray:
         raise InputError(f"{name} is not a plain list of numbers: {problem}") from None
     if array.ndim != 1:
         raise InputError(f"{name} must have one dimension (steps), got shape {array.shape}")
-    if array.dtype == np.bool_ or not np.issubdtype(array.dtype, np.number):
+    if not np.issubdtype(array.dtype, np.integer) and not np.issubdtype(array.dtype, np.floating):
         raise InputError(f"{name} must hold whole numbers, got values of type {array.dtype}")
-    bad = np.flatnonzero(~np.isfinite(array) | (array != np.floor(array)) | (array < 0))
+    # Compared the other way round, nan would pass; 2^53 is where floats stop to be whole numbers.
+    bad = np.flatnonzero(~((array >= 0) & (array <= 2**53) & (array == np.floor(array))))
     if bad.size:
         t = int(bad[0])
         raise InputError(f"{name} at t={t} is {array[t]}: expected a whole number from 0 up")

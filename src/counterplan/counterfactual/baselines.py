@@ -66,7 +66,9 @@ class NoisyGreedy:
         greedy = greedy_table(setting, law).actions
         kept = keep_observed(setting.episode, setting.mdp.n_states, setting.k).actions
         weights = np.empty((*greedy.shape[:3], 2))
-        weights[..., 0], weights[..., 1] = self.probability, 1.0 - self.probability
+        # Where both agree there is one choice, not two halves of it.
+        weights[..., 0] = np.where(greedy == kept, 1.0, self.probability)[..., 0]
+        weights[..., 1] = 1.0 - weights[..., 0]
         return PolicyTable(np.concatenate([greedy, kept], axis=3), weights)
 
 

@@ -199,5 +199,5 @@ def _exhausted(
         return True
     if limits.gap > 0.0:
         reached, bound = outcome_bounds(setting, ended)
-        return bool(np.all(bound - reached <= limits.gap))
+        return bool(np.all(bound <= reached + limits.gap))
     return False

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.budget_dp import Setting
+from counterplan.counterfactual.lattice import LOST
 from counterplan.counterfactual.laws import CounterfactualLaw
 from counterplan.counterfactual.policy_table import PolicyTable
 from counterplan.errors import NotApplicableError
@@ -85,23 +86,38 @@ class PolicyProcess:
     def sums(self, increments: list[NDArray[np.int64]]) -> tuple[int, FloatArray, float]:
         """Distribution of sum_t increments[t][s_t, a_t] as (smallest sum, probabilities, lost):
         increments are whole numbers (S, A), or LOST for what ends in minus infinity."""
+        windows = _reachable(increments)
+        probabilities, lost = self._push_sums(increments, windows)
+        return windows[-1][0], probabilities, lost
+
+    def positive(self, increments: list[NDArray[np.int64]]) -> float:
+        """The probability that the sum is positive; sums whose sign can no longer change are kept
+        together, so that memory grows only with what is still open."""
+        ahead = _reachable(increments[::-1])[::-1]
+        windows = []
+        for (low, high), (falls, rises) in zip(_reachable(increments), ahead, strict=True):
+            lowest, highest = -rises, 1 - falls
+            windows.append((min(max(low, lowest), highest), max(min(high, highest), lowest)))
+        probabilities, _ = self._push_sums(increments, windows)
+        return float(min(1.0, probabilities[max(0, 1 - windows[-1][0]) :].sum()))
+
+    def _push_sums(
+        self, increments: list[NDArray[np.int64]], windows: list[tuple[int, int]]
+    ) -> tuple[FloatArray, float]:
+        """Distribution of the sum over its last window, and the mass lost to minus infinity."""
         from counterplan.counterfactual.forward import push_sums
 
-        T = len(self.setting.episode)
-        smallest, width, lost = 0, 1, 0.0
+        T, lost = len(self.setting.episode), 0.0
         mass = self._start()[:, :, None]
         for t in range(T):
-            barred = increments[t] == LOST
-            low = int(np.where(barred, np.iinfo(np.int64).max, increments[t]).min())
-            high = int(np.where(barred, np.iinfo(np.int64).min, increments[t]).max())
-            smallest, width = smallest + low, width + high - low
-            _check_size(mass.shape[0] * mass.shape[1] * width)
-            shifted = np.where(barred, -1, increments[t] - low)
+            (before, _), (low, high) = windows[t], windows[t + 1]
+            _check_size(mass.shape[0] * mass.shape[1] * (high - low + 1))
             law = self._law_at(t, np.any(mass > 0.0, axis=2)) if t < T - 1 else self._sink()
             costs = self.setting.costs_at(t) if t < T - 1 else self._no_costs()
-            mass, gone = push_sums(mass, self._policy(t), costs, shifted, law, width)
+            window = (before, low, high)
+            mass, gone = push_sums(mass, self._policy(t), costs, increments[t], law, window)
             lost += gone
-        return smallest, mass.sum(axis=(0, 1)), lost
+        return mass.sum(axis=(0, 1)), lost
 
     def most_likely(self) -> Path:
         """The single likeliest path (Viterbi)."""
@@ -185,8 +201,14 @@ class PolicyProcess:
         return np.zeros(self.setting.mdp.n_actions, dtype=np.int64)
 
 
-# Marks an increment of minus infinity.
-LOST = np.iinfo(np.int64).min
+def _reachable(increments: list[NDArray[np.int64]]) -> list[tuple[int, int]]:
+    """The smallest and largest sum before each step, and at the end."""
+    windows = [(0, 0)]
+    for step in increments:
+        kept = step[step != LOST]
+        low, high = (int(kept.min()), int(kept.max())) if kept.size else (0, 0)
+        windows.append((windows[-1][0] + low, windows[-1][1] + high))
+    return windows
 
 
 def _check_size(entries: int) -> None:

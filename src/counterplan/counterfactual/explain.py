@@ -10,7 +10,7 @@ from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.limits import Limits
 from counterplan.core.problem import Problem, Solver
-from counterplan.core.validation import whole_number
+from counterplan.core.validation import LARGEST_BUDGET, whole_number
 from counterplan.counterfactual.policy_explanation import PolicyExplanation
 from counterplan.counterfactual.solver import BudgetDP
 from counterplan.errors import InputError, NotApplicableError
@@ -44,10 +44,14 @@ class Frontier(Sequence[PolicyExplanation]):
         return tuple(explanation.value for explanation in self)
 
     def smallest_k(self, outcome: float) -> int | None:
-        """The smallest budget whose value reaches `outcome`, None if no budget here does."""
+        """The smallest budget whose value reaches `outcome` (but for rounding), None if none here
+        does."""
         if math.isnan(outcome):
             raise InputError("smallest_k: the wanted outcome is nan")
-        return next((k for k, value in enumerate(self.values) if value >= outcome), None)
+        for k, value in enumerate(self.values):
+            if value >= outcome or math.isclose(value, outcome, rel_tol=1e-12, abs_tol=1e-12):
+                return k
+        return None
 
 
 def frontier(
@@ -64,7 +68,7 @@ def frontier(
         raise InputError(
             f"expected an Episode, got {type(episode).__name__}: Episode(states=..., actions=...)"
         )
-    k = len(episode) if k_max is None else whole_number(k_max, "k")
+    k = len(episode) if k_max is None else whole_number(k_max, "k", maximum=LARGEST_BUDGET)
     problem = Problem(scm, episode, k, constraints or Constraints(), limits or Limits())
     solver = solver or BudgetDP()
     if refusal := solver.refuses(problem):

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from counterplan.counterfactual.lattice import LOST
+
 
 @njit(cache=True, nogil=True)
 def push_moments(
@@ -59,16 +61,20 @@ def push_moments(
 
 @njit(cache=True, nogil=True)
 def push_sums(
-    mass: Any, policy: tuple[Any, Any], costs: Any, increments: Any, law: Any, width: int
+    mass: Any, policy: tuple[Any, Any], costs: Any, increments: Any, law: Any, window: Any
 ) -> tuple[Any, float]:
-    """Distribution of a sum of whole-numbered increments (S, A), (S, C, G) -> (S, C, width).
+    """Distribution of a sum of whole-numbered increments (S, A), (S, C, G) -> (S, C, G').
 
-    An increment of -1 stands for minus infinity; the mass that meets it is returned apart.
+    window  the sum that the first column stands for before, and the least and largest sum kept
+            after; sums beyond these are counted as them
+
+    An increment of LOST stands for minus infinity; the mass that meets it is returned apart.
     """
     actions, weights = policy
     row_of, position, indptr, indices, probabilities = law
     n_states, columns, sums = mass.shape
-    result = np.zeros((n_states, columns, width))
+    before, low, high = window
+    result = np.zeros((n_states, columns, high - low + 1))
     lost = 0.0
     for s in range(n_states):
         for c in range(columns):
@@ -81,7 +87,7 @@ def push_sums(
                     continue
                 a = actions[s, c, m]
                 increment = increments[s, a]
-                if increment < 0:
+                if increment == LOST:
                     lost += weight * here
                     continue
                 left = c - costs[a]
@@ -91,7 +97,8 @@ def push_sums(
                     if factor > 0.0:
                         target = result[indices[j], left]
                         for g in range(sums):
-                            target[g + increment] += factor * mass[s, c, g]
+                            place = min(max(before + g + increment, low), high) - low
+                            target[place] += factor * mass[s, c, g]
     return result, lost
 
 

@@ -12,6 +12,8 @@ from counterplan.core.validation import FloatArray
 # Larger lattices would cost more memory than the answer is worth.
 LARGEST_INDEX = 100_000
 TOLERANCE = 1e-9
+# Stands for minus infinity where numbers are counted in steps.
+LOST = -(2**62)
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ def find_lattice(values: ArrayLike) -> Lattice | None:
     array = np.asarray(values, dtype=np.float64)
     distinct = np.unique(array[np.isfinite(array)])
     if distinct.size == 0:
-        return None
+        return Lattice(0.0, 1.0)
     base = float(distinct[0])
     gaps = distinct[1:] - base
     if gaps.size == 0:
@@ -45,7 +47,8 @@ def find_lattice(values: ArrayLike) -> Lattice | None:
         step = _common_divisor(step, float(gap), noise)
         if gaps[-1] / step > LARGEST_INDEX:
             return None
-    step = float(gaps[-1] / np.rint(gaps[-1] / step))
+        # Each division of Euclid's multiplies the rounding error: fit the step to the gap again.
+        step = float(gap / np.rint(gap / step))
     positions = gaps / step
     if np.abs(positions - np.rint(positions)).max() > TOLERANCE * max(1.0, positions[-1]):
         return None

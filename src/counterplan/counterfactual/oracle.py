@@ -10,10 +10,11 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from counterplan.core.constraints import Constraints
+from counterplan.core.constraints import Constraints, ResolvedConstraints
 from counterplan.core.episode import Episode
 from counterplan.core.result import Interval
 from counterplan.core.validation import FloatArray
@@ -37,11 +38,16 @@ class _World:
     episode: Episode
     constraints: Constraints
 
+    @cached_property
+    def rules(self) -> ResolvedConstraints:
+        mdp = self.scm.mdp
+        return self.constraints.resolve(len(self.episode), mdp.n_states, mdp.n_actions)
+
     def options(self, node: Node) -> list[int]:
         """Actions that may be taken, the observed one first."""
         t, state, left = node
         mdp, observed = self.scm.mdp, int(self.episode.actions[t])
-        rules = self.constraints.resolve(len(self.episode), mdp.n_states, mdp.n_actions)
+        rules = self.rules
         found = [observed]
         for action in range(mdp.n_actions):
             admissible = mdp.admissible is None or mdp.admissible[state, action]
@@ -58,17 +64,14 @@ class _World:
     def reward(self, node: Node, action: int) -> float:
         t, state, _ = node
         mdp, T = self.scm.mdp, len(self.episode)
-        rules = self.constraints.resolve(T, mdp.n_states, mdp.n_actions)
-        if rules.forbidden[state, action]:
+        if self.rules.forbidden[state, action]:
             return -math.inf
         final = 0.0 if mdp.final_rewards is None or t < T - 1 else mdp.final_rewards[state]
         return float(mdp.rewards[state, action] + final)
 
     def left_after(self, node: Node, action: int) -> int:
         t, _, left = node
-        mdp = self.scm.mdp
-        rules = self.constraints.resolve(len(self.episode), mdp.n_states, mdp.n_actions)
-        return left if action == self.episode.actions[t] else left - int(rules.costs[action])
+        return left if action == self.episode.actions[t] else left - int(self.rules.costs[action])
 
     def row(self, node: Node, action: int) -> FloatArray:
         """(S,) where the action leads."""
@@ -127,11 +130,7 @@ def best_policy_value(
 def policy_value(scm: DiscreteSCM | TabularMDP, explanation: PolicyExplanation) -> float:
     """What an explanation's policy earns, by following it through every history."""
     setting = explanation.process.setting
-    allowed = Constraints(
-        forbidden=setting.constraints.forbidden,
-        change_costs=setting.constraints.costs,
-    )
-    world = _World(_causal(scm), explanation.episode, allowed)
+    world = _World(_causal(scm), explanation.episode, _hard_rules(explanation))
 
     def value(node: Node) -> float:
         t, state, left = node
@@ -150,7 +149,7 @@ def interval_by_vertices(
     """The extreme outcomes of a deterministic policy, trying every vertex of the set of
     counterfactual rows at every place of every history."""
     setting, episode = explanation.process.setting, explanation.episode
-    world = _World(GumbelMaxSCM(mdp), episode, Constraints(change_costs=setting.constraints.costs))
+    world = _World(GumbelMaxSCM(mdp), episode, _hard_rules(explanation))
 
     def value(node: Node, extreme: Callable[[Iterator[float]], float]) -> float:
         t, state, left = node
@@ -181,7 +180,8 @@ def row_vertices(
     if stability:
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = np.where(q > 0.0, q / p, 0.0)
-        caps[(ratios <= ratios[o]) & (np.arange(len(q)) != o)] = 0.0
+        tied_or_less = ratios <= ratios[o] * (1.0 + 1e-14)
+        caps[tied_or_less & (np.arange(len(q)) != o)] = 0.0
     vertices = []
     for free in np.flatnonzero(caps):
         others = [i for i in np.flatnonzero(caps) if i != free]
@@ -209,6 +209,12 @@ def _nodes(world: _World, k: int) -> list[Node]:
                     found[child] = None
                     queue.append(child)
     return list(found)
+
+
+def _hard_rules(explanation: PolicyExplanation) -> Constraints:
+    """What binds a policy that is already chosen: pairs it may not meet and what changes cost."""
+    rules = explanation.process.setting.constraints
+    return Constraints(forbidden=rules.forbidden, change_costs=rules.costs)
 
 
 def _causal(scm: DiscreteSCM | TabularMDP) -> DiscreteSCM:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 from counterplan.core.result import Certified, Change, Explanation
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.counterfactual.distributions import (
-    LOST,
     Moments,
     Path,
     PolicyProcess,
     Realizations,
 )
-from counterplan.counterfactual.lattice import find_lattice
+from counterplan.counterfactual.lattice import LOST, find_lattice
 from counterplan.errors import InputError, NotApplicableError
 
-# Steps of the grid on which outcomes off any lattice are bracketed.
-GRID = 2_000
+# Outcomes off any lattice are bracketed on a grid: as fine as about this many numbers allow.
+ENTRIES = 10_000_000
+COARSEST, FINEST = 50, 2_000
 
 
 class OutcomeDistribution(NamedTuple):
@@ -40,7 +40,7 @@ class PolicyExplanation(Explanation):
     `process` carries the model, the constraints, the causal law and the policy's table.
     """
 
-    process: PolicyProcess
+    process: PolicyProcess = field(repr=False)
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:
@@ -122,29 +122,35 @@ class PolicyExplanation(Explanation):
         """The probability that the outcome beats the observed one: exact where rewards lie on a
         lattice, otherwise between bounds from rounding every reward down and up."""
         setting, T = self.process.setting, len(self.episode)
+        if self.factual_value == -math.inf:
+            exact = 1.0 - self._probability_of_barred()
+            return Certified(exact, exact, exact)
         gains = []
         for t in range(T):
-            rewards = setting.rewards_at(t)
-            observed = rewards[self.episode.states[t], self.episode.actions[t]]
-            gains.append(rewards - (observed if np.isfinite(observed) else 0.0))
+            earned = setting.mdp.rewards_at(t, T)[self.episode.states[t], self.episode.actions[t]]
+            gains.append(setting.rewards_at(t) - earned)
         lattice = find_lattice(np.concatenate([[0.0], *(np.ravel(gain) for gain in gains)]))
         if lattice is not None:
             zero = round(-lattice.base / lattice.step)
-            exact = self._probability_positive([_marked(lattice.index(g), -zero) for g in gains])
+            exact = self.process.positive([_marked(lattice.index(g), -zero) for g in gains])
             return Certified(exact, exact, exact)
         finite = np.concatenate([gain[np.isfinite(gain)] for gain in gains])
-        step = float(np.abs(finite).max()) / GRID
-        low = self._probability_positive([_rounded(np.floor, gain, step) for gain in gains])
-        high = self._probability_positive([_rounded(np.ceil, gain, step) for gain in gains])
+        nodes = setting.mdp.n_states * (setting.k + 1)
+        step = float(np.abs(finite).max()) / min(FINEST, max(COARSEST, ENTRIES // (2 * T * nodes)))
+        low = self.process.positive([_rounded(np.floor, gain, step) for gain in gains])
+        high = self.process.positive([_rounded(np.ceil, gain, step) for gain in gains])
+        low, high = min(low, high), max(low, high)  # equal but for rounding, in any order
         return Certified((low + high) / 2, low, high)
 
     @cached_property
     def _moments(self) -> Moments:
         return self.process.moments()
 
-    def _probability_positive(self, increments: list[NDArray[np.int64]]) -> float:
-        smallest, probabilities, _ = self.process.sums(increments)
-        return float(min(1.0, probabilities[max(0, 1 - smallest) :].sum()))
+    def _probability_of_barred(self) -> float:
+        """How likely a pair of reward -inf is taken."""
+        rewards = [self.process.setting.rewards_at(t) for t in range(len(self.episode))]
+        _, _, lost = self.process.sums([np.where(np.isfinite(r), 0, LOST) for r in rewards])
+        return min(1.0, lost)
 
     def _place(self, t: int, state: int, used: int) -> tuple[int, int, int]:
         mdp = self.process.setting.mdp

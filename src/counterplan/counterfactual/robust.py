@@ -6,7 +6,9 @@ policy whose lowest outcome is highest (a pessimistic dynamic program).
 
 Both let the mechanism of a step depend on the counterfactual history, i.e. on how much budget is
 left. For a policy whose continuation depends on it, a model that shuts this out may predict a
-narrower range, so for those the interval is an outer one. It always holds.
+narrower range, so for those the interval is an outer one. Likewise `stability` rules out what may
+not follow the outcome that was observed; stability after all other outcomes, which would tie the
+rows together, is not demanded. The interval always holds.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.problem import Problem
 from counterplan.core.result import Interval, Status
-from counterplan.core.validation import FloatArray, whole_number
+from counterplan.core.validation import LARGEST_BUDGET, FloatArray, whole_number
 from counterplan.counterfactual.budget_dp import evaluate, outcome_bounds, solve
 from counterplan.counterfactual.distributions import PolicyProcess
 from counterplan.counterfactual.laws import ExactLaw, RowIds
@@ -83,10 +85,11 @@ def value_interval(
     setting = replace(setting, mdp=model, episode=episode)
     table = explanation.process.table
     low, high = (
-        evaluate(setting, ExtremeLaw(model, episode, stability, highest), table)[-1]
+        float(evaluate(setting, ExtremeLaw(model, episode, stability, highest), table)[-1])
         for highest in (False, True)
     )
-    return Interval(float(low), float(high))
+    # Both ends are sums in different orders: where they meet, rounding may turn them round.
+    return Interval(min(low, high), max(low, high))
 
 
 def robust_explain(
@@ -101,11 +104,12 @@ def robust_explain(
     is best; `value` is that worst case, `outcome_mean` what the Gumbel-Max model expects of it."""
     started = time.perf_counter()
     model = _tabular(mdp)
-    problem = Problem(model, episode, whole_number(k, "k"), constraints or Constraints())
+    budget = whole_number(k, "k", maximum=LARGEST_BUDGET)
+    problem = Problem(model, episode, budget, constraints or Constraints())
     setting, _ = prepare(problem)
     ended, table = solve(setting, ExtremeLaw(model, episode, stability))
     values, bounds = outcome_bounds(setting, ended)
-    check_feasible(setting, values)
+    check_feasible(setting, bounds)
     stats = {"seconds": time.perf_counter() - started, "rows": float(ended.rows)}
     process = PolicyProcess(setting, ExactLaw(model, episode), table)
     made = PolicyExplanations(process, values, bounds, Status.OPTIMAL, stats, problem.k)

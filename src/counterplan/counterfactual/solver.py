@@ -36,6 +36,7 @@ class BudgetDP:
     def refuses(self, problem: Problem) -> str | None:
         if self.samples is not None:
             whole_number(self.samples, "samples", minimum=1)
+            whole_number(self.seed, "seed")
             if not isinstance(problem.scm, GumbelMaxSCM | TabularMDP):
                 return "sampled kernels are defined for Gumbel-Max models: leave samples out"
         return refuse_unless_discrete(problem)
@@ -49,7 +50,7 @@ class BudgetDP:
         values, bounds = outcome_bounds(setting, ended)
         status = Status.OPTIMAL if ended.start == 0 else Status.LIMIT
         stats = {"seconds": time.perf_counter() - started, "rows": float(ended.rows)}
-        check_feasible(setting, values)
+        check_feasible(setting, bounds)
         process = PolicyProcess(setting, law, table)
         return PolicyExplanations(process, values, bounds, status, stats, problem.k)
 
@@ -76,9 +77,9 @@ def prepare(problem: Problem) -> tuple[Setting, CounterfactualLaw]:
     return Setting(mdp, episode, resolved, min(problem.k, spendable)), law_of(scm, episode)
 
 
-def check_feasible(setting: Setting, values: FloatArray) -> None:
+def check_feasible(setting: Setting, bounds: FloatArray) -> None:
     """Raise if what was observed is barred and the whole budget cannot avoid it."""
-    if values[-1] > -math.inf:
+    if bounds[-1] > -math.inf:
         return
     episode = setting.episode
     for t in range(len(episode)):

@@ -18,6 +18,11 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from counterplan.scm.gumbel_kernel import starts_before
+
+# Mass below this is what rounding left over, not something to place in a state worth -inf.
+ROUNDING = 1e-14
+
 
 @njit(cache=True, nogil=True)
 def caps_of_row(
@@ -25,15 +30,14 @@ def caps_of_row(
 ) -> None:
     """Write the largest c_i of one sparse row into the dense caps (S,), zero elsewhere."""
     caps[:] = 0.0
-    at_outcome = 0.0
+    finish = np.inf
     for j in range(indices.shape[0]):
         if indices[j] == outcome:
-            at_outcome = probabilities[j]
+            finish = factual[outcome] / probabilities[j]
     for j in range(indices.shape[0]):
         i = indices[j]
-        # q_o / p_o >= q_i / p_i, multiplied out so that p_i = 0 needs no case of its own
-        stable = at_outcome * factual[i] >= probabilities[j] * factual[outcome]
-        if not (stability and i != outcome and stable):
+        # q_o / p_o < q_i / p_i, decided as the Gumbel-Max kernel decides it
+        if not stability or i == outcome or starts_before(factual[i], probabilities[j], finish):
             caps[i] = min(1.0, probabilities[j] / factual[outcome])
 
 
@@ -56,16 +60,21 @@ def extreme_values(
             left = 1.0
             total = 0.0
             last = -1
+            first = 0.0
             for position in range(n_states):
                 i = order[position, c]
                 if caps[i] > 0.0:
+                    if last < 0:
+                        first = values[i, c]
                     share = min(left, caps[i])
                     total += share * values[i, c]
                     left -= share
                     last = i
-                    if left <= 0.0:
+                    if left <= ROUNDING:
                         break
             if left > 0.0 and last >= 0:
-                total += left * values[last, c]  # caps sum to 1 but for rounding
-            result[row, c] = total
+                total += left * values[last, c]
+            # A mean lies between what it is a mean of, whatever rounding says.
+            least, most = min(first, values[last, c]), max(first, values[last, c])
+            result[row, c] = min(max(total, least), most)
     return result

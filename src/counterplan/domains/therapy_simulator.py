@@ -1,8 +1,8 @@
 """Simulated tables of therapy sessions, for the clinical data of the 2021 paper is not public.
 
 This is an invention, not an estimate: no number here comes from patients. Patients begin with mild
-to moderate symptoms and lose some three points in the course of a therapy. Therapists follow a manual
-of 20 sessions with detours; a patient's PHQ-9 score x moves by
+to moderate symptoms and lose some three points in the course of a therapy. Therapists follow a
+manual of 20 sessions with detours; a patient's PHQ-9 score x moves by
 
     x' = x + effect(topic, x >= 15) + noise,    0 <= x <= 27
 

@@ -1,0 +1,1 @@
+"""The papers' figures, recomputed: one module for each family of figures, and a registry."""

@@ -1,0 +1,119 @@
+"""All figures that `counterplan reproduce` knows, and how they are computed and written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from counterplan.core.validation import whole_number
+from counterplan.errors import FileError, InputError
+from counterplan.experiments import (
+    discrete_patients,
+    discrete_synthetic,
+    discrete_therapy,
+)
+from counterplan.experiments.figure import Drawn, Figure, Options, Track
+from counterplan.io.atomic import atomic_file, check_target
+from counterplan.viz.style import png_bytes
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+__all__ = ["FIGURES", "Figure", "Options", "reproduce"]
+
+Item = TypeVar("Item")
+
+FIGURES: dict[str, Figure] = {
+    figure.name: figure
+    for figure in (
+        Figure(
+            "discrete-fig1",
+            "Synthetic process: distribution of the relative improvement",
+            discrete_synthetic.figure1,
+        ),
+        Figure(
+            "discrete-fig2",
+            "Synthetic process: influence of uncertainty",
+            discrete_synthetic.figure2,
+        ),
+        Figure(
+            "discrete-fig3",
+            "Therapy: improvement and number of explanations",
+            discrete_therapy.figure3,
+            reads_data=True,
+        ),
+        Figure(
+            "discrete-fig4",
+            "Therapy: the explanations of one patient",
+            discrete_patients.figure4,
+            reads_data=True,
+        ),
+        Figure(
+            "discrete-fig5",
+            "Therapy: the optimum and simpler policies",
+            discrete_therapy.figure5,
+            reads_data=True,
+        ),
+        Figure(
+            "discrete-fig6",
+            "Therapy: the explanations of five more patients",
+            discrete_patients.figure6,
+            reads_data=True,
+        ),
+    )
+}
+
+
+def reproduce(names: Sequence[str], out: Path, options: Options) -> list[Path]:
+    """Compute figures (all, if none is named) and write each as NAME.png and NAME.csv into `out`.
+
+    Returns the files written. Progress is shown on standard error.
+    """
+    from rich.console import Console
+    from rich.progress import Progress
+
+    figures = _chosen(names)
+    whole_number(options.seed, "seed")
+    if options.data is not None and not any(figure.reads_data for figure in figures):
+        readers = ", ".join(name for name, figure in FIGURES.items() if figure.reads_data)
+        raise InputError(f"data: no figure asked for reads therapy sessions; those are {readers}")
+    targets = _targets(figures, out)
+    with Progress(console=Console(stderr=True)) as progress:
+        for figure, (picture, table) in zip(figures, targets, strict=True):
+            _write(figure.run(options, _tracker(progress, figure.name)), picture, table)
+    return [path for pair in targets for path in pair]
+
+
+def _chosen(names: Sequence[str]) -> list[Figure]:
+    unknown = [name for name in names if name not in FIGURES]
+    if unknown:
+        raise InputError(f"unknown figure {unknown[0]!r}: choose from {', '.join(FIGURES)}")
+    return [FIGURES[name] for name in dict.fromkeys(names or FIGURES)]
+
+
+def _targets(figures: Sequence[Figure], out: Path) -> list[tuple[Path, Path]]:
+    """Where each figure's picture and table go; fails before any work if they cannot."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise FileError(f"{out}: cannot be used as a folder: {problem.strerror}") from None
+    targets = [(out / f"{figure.name}.png", out / f"{figure.name}.csv") for figure in figures]
+    for picture, table in targets:
+        check_target(picture)
+        check_target(table)
+    return targets
+
+
+def _tracker(progress: Progress, name: str) -> Track:
+    def track(items: Iterable[Item], total: int, what: str) -> Iterable[Item]:
+        return progress.track(items, total=total, description=f"{name}, {what}")
+
+    return track
+
+
+def _write(drawn: Drawn, picture: Path, table: Path) -> None:
+    with atomic_file(picture) as file:
+        file.write(png_bytes(drawn.drawing))
+    with atomic_file(table) as file:
+        drawn.numbers.write_csv(file)

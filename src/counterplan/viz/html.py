@@ -1,0 +1,86 @@
+"""HTML that is escaped by construction: texts are quoted unless they are already `Html`."""
+
+from __future__ import annotations
+
+import base64
+from html import escape
+from typing import TYPE_CHECKING
+
+from counterplan.viz.style import svg_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WITHOUT_END = {"img", "meta"}
+# Inches from which on a figure takes the whole width of the page.
+ONE_COLUMN = 5.7
+
+
+class Html(str):
+    """Text that is markup already."""
+
+    __slots__ = ()
+
+
+def element(tag: str, *children: str, **attributes: str) -> Html:
+    """<tag name="value">children</tag>; `class_` stands for the reserved word."""
+    inside = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{escape(value)}"'
+        for name, value in attributes.items()
+    )
+    if tag in WITHOUT_END:
+        return Html(f"<{tag}{inside}>")
+    return Html(f"<{tag}{inside}>{join(*children)}</{tag}>")
+
+
+def join(*children: str) -> Html:
+    """Several pieces as one; a number and its percent sign stay on one line."""
+    return Html(
+        "".join(
+            child if isinstance(child, Html) else escape(child).replace(" %", "&nbsp;%")
+            for child in children
+        )
+    )
+
+
+def items(*texts: str) -> Html:
+    """A plain list."""
+    return element("ul", *(element("li", text) for text in texts))
+
+
+def facts(*pairs: tuple[str, str], class_: str) -> Html:
+    """A list of names with their values."""
+    rows = (join(element("dt", name), element("dd", value)) for name, value in pairs)
+    return element("dl", *(element("div", row) for row in rows), class_=class_)
+
+
+def picture(figure: Figure, caption: str, alternative: str) -> Html:
+    """A figure inside the page itself; `alternative` tells it to those who cannot see it."""
+    encoded = base64.b64encode(svg_bytes(figure)).decode("ascii")
+    width, _ = figure.get_size_inches()
+    image = element(
+        "img",
+        src=f"data:image/svg+xml;base64,{encoded}",
+        alt=alternative,
+        style=f"width: {width * 96:.0f}px",
+    )
+    kind = {"class_": "broad"} if width > ONE_COLUMN else {}
+    return element("figure", image, element("figcaption", caption), **kind)
+
+
+def document(title: str, body: Html, css: str) -> str:
+    """A whole page that needs nothing from elsewhere."""
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        # The browser itself refuses anything that is not in the file.
+        element(
+            "meta",
+            http_equiv="Content-Security-Policy",
+            content="default-src 'none'; img-src data:; style-src 'unsafe-inline'",
+        ),
+        element("title", title),
+        element("style", Html(css)),
+    )
+    return "<!doctype html>\n" + element("html", head, element("body", body), lang="en") + "\n"

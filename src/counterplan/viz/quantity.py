@@ -1,0 +1,59 @@
+"""How an outcome is called and written, the same in every figure, table and sentence."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axis import Axis
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """An outcome's name, and whether it is a probability to be written in percent."""
+
+    name: str = "outcome"
+    percent: bool = False
+
+    @property
+    def title(self) -> str:
+        """The name at the start of a label."""
+        return self.name[:1].upper() + self.name[1:]
+
+    def write(self, value: float) -> str:
+        """A value as text: 83.8 % for probabilities, four significant digits otherwise."""
+        if not math.isfinite(value):
+            return f"{value}"
+        value = 0.0 if value == 0.0 else value  # no minus in front of a zero
+        return f"{100 * value:.1f} %" if self.percent else f"{value:.4g}"
+
+    def write_gain(self, value: float) -> str:
+        """A difference of two values, with its sign; of percentages, in points."""
+        sign = "+" if value > 0 else ""
+        if self.percent and math.isfinite(value):
+            return f"{sign}{100 * value + 0.0:.1f} points"
+        return f"{sign}{self.write(value)}"
+
+    def write_range(self, low: float, high: float) -> str:
+        """An interval as text."""
+        if self.percent and math.isfinite(low) and math.isfinite(high):
+            return f"{100 * low + 0.0:.1f} to {100 * high + 0.0:.1f} %"
+        return f"{self.write(low)} to {self.write(high)}"
+
+    def label_axis(self, axis: Axis) -> None:
+        """Write the axis's numbers in this quantity's way."""
+        from matplotlib.ticker import PercentFormatter
+
+        if self.percent:
+            axis.set_major_formatter(PercentFormatter(xmax=1.0, decimals=0, symbol=" %"))
+
+
+def share(probability: float) -> str:
+    """A probability in whole percent; what is neither never nor always does not look so."""
+    if 0.0 < probability < 0.01:
+        return "< 1 %"
+    if 0.99 < probability < 1.0:
+        return "> 99 %"
+    return f"{100 * probability:.0f} %"
