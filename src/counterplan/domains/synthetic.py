@@ -81,10 +81,10 @@ def synthetic_process(
     transitions = weights / weights.sum(axis=2, keepdims=True)
     rewards = np.repeat(np.arange(S, dtype=np.float64)[:, None], A, axis=1)
     mdp = TabularMDP(transitions, rewards, initial=np.full(S, 1.0 / S))
-    return SyntheticProcess(mdp, _optimal_policy(transitions, rewards, T))
+    return SyntheticProcess(mdp, optimal_policy(transitions, rewards, T))
 
 
-def _optimal_policy(transitions: FloatArray, rewards: FloatArray, horizon: int) -> IntArray:
+def optimal_policy(transitions: FloatArray, rewards: FloatArray, horizon: int) -> IntArray:
     """(T, S) by backward induction; argmax takes the lowest of equally good actions."""
     policy = np.empty((horizon, len(rewards)), dtype=np.int64)
     value = np.zeros(len(rewards))

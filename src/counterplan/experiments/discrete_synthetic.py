@@ -128,7 +128,7 @@ def _frontier(realization: Realization, options: Options) -> Frontier:
 
 def _source(options: Options) -> str:
     if options.seed == PAPER_SEED:
-        return "those of the paper"
+        return "the authors' seeds"
     return f"drawn anew, seed {options.seed}"
 
 

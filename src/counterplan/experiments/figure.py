@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 # d of the paper's estimate of the counterfactual law (Eq. 5).
 PAPER_SAMPLES = 1000
 QUICK_SAMPLES = 100
-# Stands for the realizations that the paper's authors drew.
+# Stands for the seeds of the paper's authors (see `published`).
 PAPER_SEED = 0
 
 
@@ -33,8 +33,8 @@ class Options:
 
     quick    a small version in seconds, to see that everything runs
     sampled  the paper's Monte Carlo estimate of the counterfactual law instead of the exact one
-    seed     0 takes the synthetic realizations (and noise) that the paper's authors drew, any other
-             draws new ones; also seeds the simulated therapy sessions and all sampling
+    seed     0 draws synthetic realizations and noise by the seeds of the paper's authors, others
+             draw independent ones; also seeds simulated therapy sessions and all sampling
     data     a table of real therapy sessions (see `domains.therapy_table`), else simulated ones
     """
 

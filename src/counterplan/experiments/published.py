@@ -1,7 +1,7 @@
 """The synthetic experiments of the 2021 paper, redrawn number by number.
 
-Its authors seed instance i = 1..10 of the process with i, realization j = 0..49 of every instance
-with j, and noise vector l = 1..1000 of every step with l, always with NumPy's default generator.
+Its authors' public code seeds instance i = 1..10 of the process with i, realization j = 0..49 of
+all instances with j, and noise vector l = 1..1000 of all steps with l, by NumPy's default_rng.
 Drawing in their order gives the very episodes and estimates behind the published averages, which
 can so be compared without any sampling error.
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray
-from counterplan.domains.synthetic import SyntheticProcess, _optimal_policy
+from counterplan.domains.synthetic import SyntheticProcess, optimal_policy
 from counterplan.scm.tabular import TabularMDP
 
 N_STATES = 20
@@ -35,7 +35,7 @@ def published_process(alpha: float, instance: int) -> SyntheticProcess:
         row[rng.integers(N_STATES)] = 1.0
     transitions: FloatArray = (weights / weights.sum(axis=2, keepdims=True)).transpose(1, 0, 2)
     rewards = np.repeat(np.arange(N_STATES, dtype=np.float64)[:, None], N_ACTIONS, axis=1)
-    policy = _optimal_policy(transitions, rewards, HORIZON)
+    policy = optimal_policy(transitions, rewards, HORIZON)
     return SyntheticProcess(TabularMDP(transitions, rewards), policy)
 
 

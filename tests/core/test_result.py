@@ -1,0 +1,79 @@
+"""What every explanation derives from its value, bound and observed outcome."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pytest
+
+from counterplan import Episode, Explanation, Status
+from counterplan.core.result import Certified, Change, Interval
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Plain(Explanation):
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        return ()
+
+
+def explanation(value: float, factual: float, bound: float | None = None) -> Plain:
+    return Plain(
+        episode=Episode([0], [0]),
+        k=1,
+        value=value,
+        factual_value=factual,
+        bound=value if bound is None else bound,
+        status=Status.OPTIMAL,
+    )
+
+
+INF = math.inf
+
+
+@pytest.mark.parametrize(
+    ("value", "factual", "improvement", "relative"),
+    [
+        (6.0, 4.0, 2.0, 0.5),
+        (-2.0, -4.0, 2.0, 0.5),
+        (4.0, 4.0, 0.0, 0.0),
+        (0.0, 0.0, 0.0, 0.0),
+        (1.0, 0.0, 1.0, INF),
+        (-1.0, 0.0, -1.0, -INF),
+        (1.0, -INF, INF, INF),
+        (-INF, 1.0, -INF, -INF),
+        (-INF, -INF, 0.0, 0.0),
+    ],
+)
+def test_improvement_is_never_nan(
+    value: float, factual: float, improvement: float, relative: float
+) -> None:
+    found = explanation(value, factual)
+    assert found.improvement == improvement
+    assert found.relative_improvement == relative
+
+
+@pytest.mark.parametrize(
+    ("value", "bound", "gap"),
+    [(1.0, 1.0, 0.0), (1.0, 1.5, 0.5), (-INF, -INF, 0.0), (-INF, 1.0, INF), (1.0, INF, INF)],
+)
+def test_gap(value: float, bound: float, gap: float) -> None:
+    assert explanation(value, 0.0, bound).gap == gap
+
+
+def test_intervals_have_a_width_even_where_both_ends_are_infinite() -> None:
+    assert Interval(1.0, 3.0).width == 2.0
+    assert Interval(-INF, -INF).width == 0.0
+    assert Interval(-INF, 0.0).width == INF
+
+
+def test_certified_numbers_act_as_numbers() -> None:
+    assert float(Certified(0.5, 0.4, 0.6)) == 0.5
+
+
+def test_status_is_a_word_with_advice() -> None:
+    assert Status.OPTIMAL == "optimal"
+    assert [str(status) for status in Status] == ["optimal", "limit", "heuristic"]
+    assert len({status.advice for status in Status}) == 3
+    assert "raise the limits" in Status.LIMIT.advice

@@ -1,0 +1,115 @@
+"""Small random problems, and what can be said about them by listing every counterfactual path."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from counterplan import Constraints, Episode, GumbelMaxSCM, PolicyExplanation, TabularMDP
+from counterplan.testing import random_episode, random_transitions
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    mdp: TabularMDP
+    episode: Episode
+    k: int
+    constraints: Constraints = field(default_factory=Constraints)
+
+
+class Walk(NamedTuple):
+    """One counterfactual episode."""
+
+    states: tuple[int, ...]
+    actions: tuple[int, ...]
+    probability: float
+    outcome: float
+
+    def changes(self, episode: Episode) -> int:
+        return sum(a != b for a, b in zip(self.actions, episode.actions.tolist(), strict=True))
+
+
+def random_instance(seed: int, *, barred: bool = True, whole: bool = False) -> Instance:
+    """A problem with up to 3 states, 3 actions and 4 steps, and a random choice of constraints.
+
+    barred  whether pairs may be forbidden or have reward -inf, the observed ones included
+    whole   whole-numbered rewards
+    """
+    rng = np.random.default_rng(seed)
+    S, A, T = (int(i) for i in rng.integers([1, 1, 1], [4, 4, 5]))
+    rewards = rng.integers(-2, 3, size=(S, A)) * 1.0 if whole else rng.normal(size=(S, A))
+    final = rng.integers(-2, 3, size=S) * 1.0 if whole else rng.normal(size=S)
+    if barred and rng.random() < 0.4:
+        rewards[rng.random((S, A)) < 0.15] = -np.inf
+    mdp = TabularMDP(
+        random_transitions(rng, S, A),
+        rewards,
+        admissible=rng.random((S, A)) < 0.7 if rng.random() < 0.4 else None,
+        final_rewards=final if rng.random() < 0.5 else None,
+    )
+    given: dict[str, Any] = {}
+    if rng.random() < 0.5:
+        mask = rng.random((T, A)) < 0.7
+        steps = {t: np.flatnonzero(mask[t]).tolist() for t in range(T) if rng.random() < 0.7}
+        given["allowed"] = (mask[0], mask, steps)[rng.integers(3)]
+    if barred and rng.random() < 0.4:
+        pairs = [(s, a) for s in range(S) for a in range(A) if rng.random() < 0.2]
+        given["forbidden"] = pairs if rng.random() < 0.5 else np.array(pairs, dtype=int)
+    if rng.random() < 0.4:
+        given["fixed_steps"] = [int(rng.integers(-T, T))]
+    if rng.random() < 0.5:
+        given["change_costs"] = rng.integers(1, 4, size=A)
+    episode = random_episode(rng, mdp, T)
+    return Instance(mdp, episode, int(rng.integers(0, 5)), Constraints(**given))
+
+
+def walks(explanation: PolicyExplanation, problem: Instance, scm: Any | None = None) -> list[Walk]:
+    """Every path that the explanation's policy can take, in plain Python."""
+    scm = scm or GumbelMaxSCM(problem.mdp)
+    mdp, episode = problem.mdp, problem.episode
+    T = len(episode)
+    rules = problem.constraints.resolve(T, mdp.n_states, mdp.n_actions)
+
+    def follow(t: int, state: int, used: int) -> Iterator[Walk]:
+        chances = explanation.action_probabilities(t, state, used)
+        for action in np.flatnonzero(chances).tolist():
+            reward = float(mdp.rewards[state, action])
+            if t == T - 1 and mdp.final_rewards is not None:
+                reward += float(mdp.final_rewards[state])
+            if rules.forbidden[state, action]:
+                reward = -math.inf
+            if t == T - 1:
+                yield Walk((state,), (action,), float(chances[action]), reward)
+                continue
+            observed = int(episode.actions[t])
+            spent = used + (0 if action == observed else int(rules.costs[action]))
+            after = int(episode.states[t + 1])
+            row = scm.counterfactual_row(int(episode.states[t]), observed, after, state, action)
+            for following in np.flatnonzero(row).tolist():
+                for rest in follow(t + 1, following, spent):
+                    yield Walk(
+                        (state, *rest.states),
+                        (action, *rest.actions),
+                        float(chances[action] * row[following]) * rest.probability,
+                        reward + rest.outcome,
+                    )
+
+    return list(follow(0, int(episode.states[0]), 0))
+
+
+def finite_horizon_value(mdp: TabularMDP, start: int, horizon: int) -> float:
+    """The best expected sum of rewards without any observation: plain backward induction."""
+    P = np.array([[mdp.row(s, a) for a in range(mdp.n_actions)] for s in range(mdp.n_states)])
+    values = mdp.rewards_at(horizon - 1, horizon).max(axis=1)
+    for t in range(horizon - 2, -1, -1):
+        values = (mdp.rewards_at(t, horizon) + P @ values).max(axis=1)
+    return float(values[start])
+
+
+def close(one: float, other: float, tolerance: float) -> bool:
+    """Equal up to the tolerance, or the same infinity."""
+    return one == other or abs(one - other) <= tolerance

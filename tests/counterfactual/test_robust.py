@@ -1,0 +1,212 @@
+"""Intervals over causal models, and the policy with the best worst case."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import counterplan as cp
+from counterplan.counterfactual.oracle import interval_by_vertices, row_vertices
+from counterplan.errors import InfeasibleError, InputError
+from counterplan.testing import random_episode
+
+from .models import IndependentSCM, MechanismSCM, QuantileSCM
+from .support import Instance, close, random_instance
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def solved(problem: Instance) -> cp.PolicyExplanation | None:
+    try:
+        return cp.explain(problem.mdp, problem.episode, problem.k, constraints=problem.constraints)
+    except InfeasibleError:
+        return None
+
+
+@settings(max_examples=60)
+@given(SEEDS, st.booleans())
+def test_interval_equals_trying_every_vertex(seed: int, stability: bool) -> None:
+    problem = random_instance(seed)
+    found = solved(problem)
+    if found is None or len(problem.episode) > 3:
+        return
+    expected = interval_by_vertices(problem.mdp, found, stability)
+    interval = cp.value_interval(problem.mdp, problem.episode, found, stability)
+    assert close(interval.low, expected.low, 1e-9)
+    assert close(interval.high, expected.high, 1e-9)
+
+
+@given(SEEDS)
+def test_holds_the_gumbel_max_value_and_narrows_with_stability(seed: int) -> None:
+    problem = random_instance(seed)
+    found = solved(problem)
+    if found is None:
+        return
+    wide = cp.value_interval(problem.mdp, problem.episode, found)
+    narrow = cp.value_interval(cp.GumbelMaxSCM(problem.mdp), problem.episode, found, stability=True)
+    assert wide.low - 1e-9 <= narrow.low <= found.value + 1e-9
+    assert found.value - 1e-9 <= narrow.high <= wide.high + 1e-9
+
+
+@given(SEEDS)
+def test_holds_the_value_under_other_causal_models(seed: int) -> None:
+    problem = random_instance(seed, barred=False)
+    found = solved(problem)
+    assert found is not None
+    interval = cp.value_interval(problem.mdp, problem.episode, found)
+    for scm in (IndependentSCM(problem.mdp), QuantileSCM(problem.mdp)):
+        value = cp.oracle.policy_value(scm, found)
+        assert interval.low - 1e-9 <= value <= interval.high + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_holds_the_value_under_any_shared_mechanism(seed: int) -> None:
+    # Here one mechanism serves all histories; the interval lets it depend on the budget left.
+    rng = np.random.default_rng(seed)
+    scm = MechanismSCM(rng, (3, 2))
+    episode = random_episode(rng, scm.mdp, 4)
+    found = cp.explain(scm.mdp, episode, 2)
+    interval = cp.value_interval(scm.mdp, episode, found)
+    assert interval.low - 1e-9 <= cp.oracle.policy_value(scm, found) <= interval.high + 1e-9
+    best = cp.robust_explain(scm.mdp, episode, 2)
+    assert cp.oracle.policy_value(scm, best) >= best.value - 1e-9
+
+
+@settings(max_examples=40)
+@given(SEEDS, st.booleans())
+def test_robust_explanation_has_the_best_worst_case(seed: int, stability: bool) -> None:
+    rng = np.random.default_rng(seed)
+    # Small enough to list all policies: two choices at each of up to 8 places.
+    S, (T, k) = 2, ((1, 1), (2, 1), (2, 2), (3, 0), (3, 1))[rng.integers(5)]
+    mdp = cp.TabularMDP(cp.testing.random_transitions(rng, S, 2), rng.normal(size=(S, 2)))
+    episode = random_episode(rng, mdp, T)
+    best = best_worst_case(mdp, episode, k, stability)
+    found = cp.robust_explain(mdp, episode, k, stability=stability)
+    assert found.value == pytest.approx(best, abs=1e-9)
+    # The policy itself reaches it.
+    low = cp.value_interval(mdp, episode, found, stability).low
+    assert low == pytest.approx(best, abs=1e-9)
+    # It can do no better in the worst case than the optimum does on average.
+    assert found.value <= cp.explain(mdp, episode, k).value + 1e-9
+    assert found.outcome_mean >= found.value - 1e-9
+    assert found.status == "optimal"
+
+
+def best_worst_case(mdp: cp.TabularMDP, episode: cp.Episode, k: int, stability: bool) -> float:
+    """The maximum over all policies of their lowest value over all rows, by listing both."""
+    T = len(episode)
+    nodes = [(t, s, left) for t in range(T) for s in range(mdp.n_states) for left in range(k + 1)]
+    options = [
+        [int(episode.actions[t])]
+        if left == 0
+        else [int(episode.actions[t]), 1 - int(episode.actions[t])]
+        for t, _, left in nodes
+    ]
+
+    def worst(policy: dict[tuple[int, int, int], int], node: tuple[int, int, int]) -> float:
+        t, state, left = node
+        action = policy[node]
+        reward = float(mdp.rewards[state, action])
+        if t == T - 1:
+            return reward
+        left -= action != episode.actions[t]
+        ahead = [worst(policy, (t + 1, s, left)) for s in range(mdp.n_states)]
+        vertices = row_vertices(mdp, episode, t, (state, action), stability)
+        return reward + min(float(row @ ahead) for row in vertices)
+
+    root = (0, int(episode.states[0]), k)
+    policies = (dict(zip(nodes, choice, strict=True)) for choice in itertools.product(*options))
+    return max(worst(policy, root) for policy in policies)
+
+
+def test_a_certain_observation_leaves_no_doubt() -> None:
+    # With p_o = 1 every causal model must give back q itself.
+    rng = np.random.default_rng(0)
+    transitions = rng.dirichlet(np.ones(3), size=(3, 2))
+    transitions[:, 0] = np.roll(np.eye(3), 1, axis=1)
+    mdp = cp.TabularMDP(transitions, rng.normal(size=(3, 2)))
+    episode = cp.Episode([0, 1, 2], [0, 0, 0])
+    found = cp.explain(mdp, episode, 2)
+    interval = cp.value_interval(mdp, episode, found)
+    assert interval.width == pytest.approx(0.0, abs=1e-12)
+    assert interval.low == pytest.approx(found.value, abs=1e-12)
+    assert cp.robust_explain(mdp, episode, 2).value == pytest.approx(found.value, abs=1e-12)
+
+
+def test_keeping_everything_is_certain_under_every_model() -> None:
+    problem = random_instance(8, barred=False)
+    found = cp.explain(problem.mdp, problem.episode, 0)
+    interval = cp.value_interval(problem.mdp, problem.episode, found)
+    assert interval == (found.value, found.value)
+    assert cp.robust_explain(problem.mdp, problem.episode, 0).value == found.factual_value
+
+
+def test_the_robust_choice_can_differ_from_the_expected_one() -> None:
+    # Changing is better on average under Gumbel-Max (4 against 2), but a model in which the noise
+    # of both actions is opposite makes it worthless.
+    transitions = np.zeros((3, 2, 3))
+    transitions[0, :] = [[0.5, 0.5, 0.0], [0.5, 0.0, 0.5]]
+    transitions[1:, :] = np.eye(3)[1:, None, :]
+    mdp = cp.TabularMDP(transitions, [[0.0, 0.0], [2.0, 2.0], [6.0, 6.0]])
+    episode = cp.Episode([0, 1], [0, 0])
+    found = cp.explain(mdp, episode, 1)
+    assert cp.value_interval(mdp, episode, found) == pytest.approx((0.0, 6.0), abs=1e-12)
+    robust = cp.robust_explain(mdp, episode, 1)
+    assert robust.changes == ()
+    assert robust.value == robust.outcome_mean == 2.0
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_policies_have_intervals_too(seed: int) -> None:
+    problem = random_instance(seed, barred=False)
+    found = cp.explain(
+        problem.mdp,
+        problem.episode,
+        problem.k,
+        constraints=problem.constraints,
+        solver=cp.baselines.Random(),
+    )
+    interval = cp.value_interval(problem.mdp, problem.episode, found)
+    assert interval.low - 1e-9 <= found.value <= interval.high + 1e-9
+
+
+@settings(max_examples=40)
+@given(SEEDS)
+def test_constraints_bind_robust_explanations(seed: int) -> None:
+    problem = random_instance(seed, barred=False)
+    ask = (problem.mdp, problem.episode, problem.k)
+    found = cp.robust_explain(*ask, constraints=problem.constraints)
+    assert found.value <= cp.explain(*ask, constraints=problem.constraints).value + 1e-9
+    # Costs are at least 1 and everything else only takes away.
+    assert found.value <= cp.robust_explain(*ask).value + 1e-9
+    drawn = found.sample(30)
+    rules = problem.constraints.resolve(
+        len(problem.episode), problem.mdp.n_states, problem.mdp.n_actions
+    )
+    changed = drawn.actions != problem.episode.actions
+    steps = np.broadcast_to(np.arange(len(problem.episode)), changed.shape)
+    assert rules.alternatives[steps, drawn.actions][changed].all()
+    assert ((rules.costs[drawn.actions] * changed).sum(axis=1) <= problem.k).all()
+
+
+def test_refusals() -> None:
+    problem = random_instance(1, barred=False)
+    found = cp.explain(problem.mdp, problem.episode, 1)
+    longer = cp.Episode(
+        [*problem.episode.states, problem.episode.states[-1]], [*problem.episode.actions, 0]
+    )
+    ask: Callable[..., object] = cp.value_interval
+    with pytest.raises(InputError, match="expected a TabularMDP, got int"):
+        ask(3, problem.episode, found)
+    with pytest.raises(InputError, match="needs the explanation of a discrete problem"):
+        ask(problem.mdp, problem.episode, "best")
+    mdp = cp.TabularMDP(np.full((3, 3, 3), 1 / 3), np.zeros((3, 3)))
+    with pytest.raises(InputError, match="the explanation belongs to another problem"):
+        ask(mdp, longer, found)
+    with pytest.raises(InputError, match="expected a TabularMDP, got str"):
+        cp.robust_explain("model", problem.episode, 1)  # type: ignore[arg-type]

@@ -1,0 +1,77 @@
+"""A user's own causal model goes through the same solver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import counterplan as cp
+from counterplan.errors import NotApplicableError
+from counterplan.testing import random_episode
+
+from .models import IndependentSCM, MechanismSCM, QuantileSCM
+from .support import finite_horizon_value, random_instance, walks
+
+
+@pytest.mark.parametrize("kind", [IndependentSCM, QuantileSCM])
+@given(seed=st.integers(0, 2**32 - 1))
+def test_equals_brute_force(kind: Any, seed: int) -> None:
+    problem = random_instance(seed, barred=False)
+    scm = kind(problem.mdp)
+    found = cp.explain(scm, problem.episode, problem.k, constraints=problem.constraints)
+    best = cp.oracle.brute_force(scm, problem.episode, problem.k, problem.constraints)
+    assert found.value == pytest.approx(best, abs=1e-9)
+    assert found.outcome_mean == pytest.approx(best, abs=1e-9)
+    paths = walks(found, problem, scm)
+    assert sum(path.probability * path.outcome for path in paths) == pytest.approx(best, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_any_mechanism_can_be_explained(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    scm = MechanismSCM(rng, (3, 2))
+    cp.testing.check_scm(scm)
+    episode = random_episode(rng, scm.mdp, 3)
+    found = cp.explain(scm, episode, 2)
+    assert found.value == pytest.approx(cp.oracle.brute_force(scm, episode, 2), abs=1e-9)
+
+
+def test_models_of_one_mdp_disagree() -> None:
+    # The same question as in the Gumbel-Max model: what happened decides how much a change gains.
+    transitions = np.zeros((3, 2, 3))
+    transitions[0, :] = [[0.5, 0.5, 0.0], [0.5, 0.0, 0.5]]
+    transitions[1:, :] = np.eye(3)[1:, None, :]
+    mdp = cp.TabularMDP(transitions, [[0.0, 0.0], [1.0, 1.0], [6.0, 6.0]])
+    episode = cp.Episode([0, 1], [0, 0])
+    values = [
+        cp.explain(kind(mdp), episode, 1).value
+        for kind in (IndependentSCM, cp.GumbelMaxSCM, QuantileSCM)
+    ]
+    assert values == pytest.approx([3.0, 4.0, 6.0], abs=1e-12)
+
+
+def test_independent_noise_is_plain_planning_away_from_the_episode() -> None:
+    # Forced off the observed pair at t = 0, nothing observed matters any more but the pairs of
+    # the episode itself, which are forbidden here.
+    rng = np.random.default_rng(4)
+    P = rng.dirichlet(np.ones(3), size=(3, 3))
+    mdp = cp.TabularMDP(P, rng.normal(size=(3, 3)))
+    episode = cp.Episode([0, 1, 2], [2, 2, 2])
+    found = cp.explain(
+        IndependentSCM(mdp),
+        episode,
+        3,
+        constraints=cp.Constraints(forbidden=[(0, 2), (1, 2), (2, 2)]),
+    )
+    others = cp.TabularMDP(P[:, :2], mdp.rewards[:, :2])
+    assert found.value == pytest.approx(finite_horizon_value(others, 0, 3), abs=1e-9)
+
+
+def test_sampled_kernels_are_refused() -> None:
+    problem = random_instance(0)
+    with pytest.raises(NotApplicableError, match="sampled kernels are defined for Gumbel-Max"):
+        cp.explain(IndependentSCM(problem.mdp), problem.episode, 1, solver=cp.BudgetDP(samples=10))

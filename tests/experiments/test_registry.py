@@ -1,0 +1,123 @@
+"""Asking for figures: names, folders, files, progress, mistakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from counterplan.errors import FileError, InputError
+from counterplan.experiments import registry
+from counterplan.experiments.figure import Drawn, Figure, Options, Track, in_parallel
+from counterplan.experiments.registry import FIGURES, reproduce
+from counterplan.viz.style import new_axes
+
+QUICK = Options(quick=True)
+
+
+@pytest.fixture
+def stubs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Two figures that take no time; the list tells which were run."""
+    ran: list[str] = []
+
+    def figure(name: str, reads_data: bool) -> Figure:
+        def run(options: Options, track: Track) -> Drawn:
+            ran.append(name)
+            doubled = in_parallel(lambda i: 2 * i, range(3), track, "numbers")
+            return Drawn(new_axes(2, 1)[0], pl.DataFrame({"doubled": doubled}))
+
+        return Figure(name, f"title of {name}", run, reads_data)
+
+    figures = {"one": figure("one", False), "two": figure("two", True)}
+    monkeypatch.setattr(registry, "FIGURES", figures)
+    return ran
+
+
+def test_all_six_figures_are_known() -> None:
+    assert list(FIGURES) == [f"discrete-fig{number}" for number in range(1, 7)]
+    assert all(name == figure.name and figure.title for name, figure in FIGURES.items())
+
+
+def test_writes_a_picture_and_a_table_for_each_name(stubs: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "new" / "folder"
+    written = reproduce(["two", "one", "two"], out, QUICK)
+    assert stubs == ["two", "one"]
+    assert written == [out / name for name in ("two.png", "two.csv", "one.png", "one.csv")]
+    assert sorted(path.name for path in out.iterdir()) == sorted(path.name for path in written)
+    assert (out / "one.png").read_bytes().startswith(b"\x89PNG\r\n")
+    assert (out / "one.csv").read_text() == "doubled\n0\n2\n4\n"
+
+
+def test_no_name_means_all(stubs: list[str], tmp_path: Path) -> None:
+    reproduce([], tmp_path, QUICK)
+    assert stubs == ["one", "two"]
+
+
+def test_progress_goes_to_standard_error(
+    stubs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reproduce(["one"], tmp_path, QUICK)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "one, numbers" in captured.err
+    assert "100%" in captured.err
+
+
+def test_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        reproduce(["discrete-fig1", "fig7"], tmp_path / "out", QUICK)
+    assert str(caught.value) == (
+        "unknown figure 'fig7': choose from discrete-fig1, discrete-fig2, discrete-fig3, "
+        "discrete-fig4, discrete-fig5, discrete-fig6"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_negative_seed(stubs: list[str], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="seed must be at least 0, got -1"):
+        reproduce(["one"], tmp_path, Options(seed=-1))
+    assert stubs == []
+
+
+def test_a_table_that_no_figure_reads(stubs: list[str], tmp_path: Path) -> None:
+    options = Options(data=tmp_path / "sessions.csv")
+    with pytest.raises(InputError, match=r"no figure asked for reads .* those are two"):
+        reproduce(["one"], tmp_path, options)
+    reproduce(["one", "two"], tmp_path, options)
+
+
+def test_folder_that_cannot_be_made(stubs: list[str], tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    with pytest.raises(FileError, match="file: cannot be used as a folder"):
+        reproduce(["one"], blocked, QUICK)
+    assert stubs == []
+
+
+def test_target_that_cannot_be_written_is_noticed_before_the_work(
+    stubs: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "two.csv").mkdir()
+    with pytest.raises(FileError, match=r"two\.csv: cannot be written: it is a folder"):
+        reproduce(["one", "two"], tmp_path, QUICK)
+    assert stubs == []
+
+
+def test_parallel_work_keeps_the_order_and_passes_errors_on() -> None:
+    def track(items: object, total: int, what: str) -> object:
+        return items
+
+    assert in_parallel(lambda i: i * i, range(50), track, "") == [i * i for i in range(50)]  # type: ignore[arg-type]
+    with pytest.raises(ZeroDivisionError):
+        in_parallel(lambda i: 1 // i, range(3), track, "")  # type: ignore[arg-type]
+
+
+def test_sampled_solvers_have_noise_of_their_own() -> None:
+    sampled = Options(sampled=True, seed=3)
+    assert sampled.solver(0).samples == 1000
+    assert sampled.solver(0) == sampled.solver(0)
+    assert len({sampled.solver(number).seed for number in range(50)}) == 50
+    assert sampled.solver(0) != Options(sampled=True, seed=4).solver(0)
+    assert Options().solver(0).samples is None
+    assert (Options().kernel, sampled.kernel) == ("exact", "sampled d=1000")

@@ -1,0 +1,180 @@
+"""The closed form's properties, on random rows with zeros, ties and extreme sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from counterplan import GumbelMaxSCM, TabularMDP
+from counterplan.errors import InputError
+
+from .support import fractions_of, kernel, model_of, questions
+
+EXACT = 1e-12
+
+
+@given(questions())
+def test_is_a_distribution(question: tuple[np.ndarray, int, np.ndarray]) -> None:
+    row = kernel(*question)
+    assert np.isfinite(row).all()
+    assert (row >= 0.0).all()
+    assert abs(row.sum() - 1.0) <= EXACT
+
+
+@given(questions())
+def test_never_leaves_the_support_of_q(question: tuple[np.ndarray, int, np.ndarray]) -> None:
+    assert not kernel(*question)[question[2] == 0.0].any()
+
+
+@given(questions())
+def test_what_happened_happens_again_after_the_observed_pair(
+    question: tuple[np.ndarray, int, np.ndarray],
+) -> None:
+    p, o, q = question
+    scm = model_of(p, q)
+    assume(scm.mdp.row(0, 0)[o] > 0.0)
+    assert np.array_equal(scm.counterfactual_row(0, 0, o, 0, 0), np.eye(len(p))[o])
+
+
+@given(questions())
+def test_counterfactual_stability_holds_exactly(
+    question: tuple[np.ndarray, int, np.ndarray],
+) -> None:
+    p, o, q = question
+    row = kernel(p, o, q)
+    # The ratios are compared in rational arithmetic: ties count, rounding does not.
+    exact_p, exact_q = fractions_of(p), fractions_of(q)
+    for i in range(len(p)):
+        if i != o and exact_q[o] * exact_p[i] >= exact_q[i] * exact_p[o]:
+            assert row[i] == 0.0
+
+
+@given(questions())
+def test_states_that_gained_can_be_reached(question: tuple[np.ndarray, int, np.ndarray]) -> None:
+    p, o, q = question
+    assume(q[q > 0.0].min() > 1e-5 and p[p > 0.0].min() > 1e-5)
+    row = kernel(p, o, q)
+    for i in np.flatnonzero(q):
+        if i != o and q[i] * p[o] > q[o] * p[i] * (1.0 + 1e-9):
+            assert row[i] > 0.0
+
+
+@given(questions())
+@example((np.array([1.0]), 0, np.array([1.0])))
+@example((np.array([0.5, 0.5]), 0, np.array([0.0, 1.0])))
+def test_law_of_total_probability(question: tuple[np.ndarray, int, np.ndarray]) -> None:
+    p, _, q = question
+    scm = model_of(p, q)
+    p, q = scm.mdp.row(0, 0), scm.mdp.row(0, 1)
+    average = sum(p[o] * scm.counterfactual_row(0, 0, int(o), 0, 1) for o in np.flatnonzero(p))
+    assert np.abs(average - q).max() <= EXACT
+
+
+@pytest.mark.parametrize("size", [39, 40, 41, 42, 150])
+def test_both_sorts_give_the_same_kind_of_row(size: int) -> None:
+    # Rows of up to 40 started clocks are sorted by insertion, longer ones by the general sort.
+    rng = np.random.default_rng(size)
+    p, q = rng.dirichlet(np.full(size, 0.5), size=2)
+    scm = model_of(p, q)
+    p, q = scm.mdp.row(0, 0), scm.mdp.row(0, 1)
+    rows = np.array([scm.counterfactual_row(0, 0, o, 0, 1) for o in range(size)])
+    assert np.abs(rows.sum(axis=1) - 1.0).max() <= EXACT
+    assert np.abs(p @ rows - q).max() <= EXACT
+
+
+def test_a_hand_computed_row() -> None:
+    # p = (1/2, 1/4, 1/4), o = 0, q = (1/4, 1/2, 1/4): only state 1 starts before w_o = 2, at 1/2;
+    # D(2) = 1 + 1/2 * 2 - 1/4 = 7/4 counts state 2 from w_2 = 1 on too: + 1/4 * 2 - 1/4 = 2.
+    # P(0) = 1/2; state 2 from 1 to 2: D(1) = 5/4, so P(2) = 1/4 * 1 / (5/4 * 2) = 1/10; P(1) = 2/5.
+    row = kernel(np.array([0.5, 0.25, 0.25]), 0, np.array([0.25, 0.5, 0.25]))
+    assert row == pytest.approx([0.5, 0.4, 0.1], abs=EXACT)
+
+
+def test_another_hand_computed_row() -> None:
+    # o = 3: starts (1/4, 2/3, 3/2), finish 4; D = 1, 7/6, 7/4, 4 there; segment integrals
+    # 5/14, 20/49 and 5/14.
+    row = kernel(np.array([0.1, 0.2, 0.3, 0.4]), 3, np.array([0.4, 0.3, 0.2, 0.1]))
+    assert row == pytest.approx([22 / 49, 45 / 196, 1 / 14, 1 / 4], abs=EXACT)
+
+
+def test_a_certain_observation_says_nothing() -> None:
+    # Where p is one-hot, winning told nothing about the noise: the row is q itself.
+    q = np.array([0.2, 0.5, 0.3])
+    assert kernel(np.array([0.0, 1.0, 0.0]), 1, q) == pytest.approx(q, abs=EXACT)
+
+
+@pytest.mark.parametrize("tiny", [1e-300, 1e-308, 5e-324])
+def test_extreme_probabilities(tiny: float) -> None:
+    ordinary = np.array([0.5, 0.5])
+    lopsided = np.array([tiny, 1.0])
+    for p, o, q in (
+        (lopsided, 0, ordinary),
+        (lopsided, 1, ordinary),
+        (ordinary, 0, lopsided),
+        (ordinary, 1, lopsided),
+        (lopsided, 0, lopsided[::-1]),
+    ):
+        row = kernel(p, o, q)
+        assert np.isfinite(row).all()
+        assert abs(row.sum() - 1.0) <= EXACT
+    # Almost impossible, yet observed: o had very favourable noise, so it wins again.
+    assert kernel(lopsided, 0, ordinary) == pytest.approx([1.0, 0.0], abs=EXACT)
+
+
+def test_ratios_equal_but_for_rounding_count_as_equal() -> None:
+    # Dirichlet estimates often leave ratios that are equal in theory: here all but state 0 keep
+    # theirs, so only state 0 can be reached besides o. A stray 1e-17 would matter before -inf.
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        counts = rng.integers(0, 9, size=4) + 0.01
+        more = counts + np.array([3.0, 0.0, 0.0, 0.0])
+        row = kernel(counts / counts.sum(), 1, more / more.sum())
+        assert not row[2:].any()
+
+
+@given(st.integers(0, 10**6))
+def test_sparse_and_dense_models_agree_bit_for_bit(seed: int) -> None:
+    from scipy.sparse import coo_array, csc_array, csr_array
+
+    rng = np.random.default_rng(seed)
+    S, A = int(rng.integers(1, 6)), int(rng.integers(1, 4))
+    weights = rng.random((S, A, S)) * (rng.random((S, A, S)) < 0.6)
+    weights[..., 0] += 0.1
+    dense = weights / weights.sum(axis=2, keepdims=True)
+    kinds = (coo_array, csc_array, csr_array)
+    sparse = [kinds[a % 3](dense[:, a]) for a in range(A)]
+    one = GumbelMaxSCM(TabularMDP(dense, np.zeros((S, A))))
+    other = GumbelMaxSCM(TabularMDP(sparse, np.zeros((S, A))))
+    s_obs, s = rng.integers(S, size=2)
+    a_obs, a = rng.integers(A, size=2)
+    o = int(rng.choice(np.flatnonzero(dense[s_obs, a_obs])))
+    assert np.array_equal(
+        one.counterfactual_row(s_obs, a_obs, o, s, a),
+        other.counterfactual_row(s_obs, a_obs, o, s, a),
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((3, 0, 0, 0, 0), "unknown state 3: the model has states 0..2"),
+        ((0, 2, 0, 0, 0), "unknown action 2: the model has actions 0..1"),
+        ((0, 0, 3, 0, 0), "unknown state 3: the model has states 0..2"),
+        ((0, 0, -1, 0, 0), "unknown state -1: the model has states 0..2"),
+        ((0, 0, 1, -1, 0), "unknown state -1: the model has states 0..2"),
+        ((0, 0, 1, 0, 5), "unknown action 5: the model has actions 0..1"),
+        ((0, 0, 0, 0, 1), "the observed transition (state 0, action 0 -> state 0) has probability"),
+    ],
+)
+def test_questions_without_an_answer(arguments: tuple[int, ...], message: str) -> None:
+    scm = model_of(np.array([0.0, 0.5, 0.5]), np.array([0.2, 0.3, 0.5]))
+    with pytest.raises(InputError) as caught:
+        scm.counterfactual_row(*arguments)
+    assert str(caught.value).startswith(message)
+
+
+def test_needs_a_tabular_model() -> None:
+    with pytest.raises(InputError, match="GumbelMaxSCM needs a TabularMDP, got ndarray"):
+        GumbelMaxSCM(np.zeros((2, 2, 2)))  # type: ignore[arg-type]
