@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from counterplan.domains.therapy import write_sessions
 from counterplan.errors import FileError, InputError
 from counterplan.experiments import registry
 from counterplan.experiments.figure import Drawn, Figure, Options, Track, in_parallel
@@ -54,9 +55,16 @@ def test_no_name_means_all(stubs: list[str], tmp_path: Path) -> None:
     assert stubs == ["one", "two"]
 
 
-def test_progress_goes_to_standard_error(
-    stubs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_progress_is_for_terminals_and_goes_to_standard_error(
+    stubs: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    reproduce(["one"], tmp_path, QUICK)
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # taken for a terminal
+    monkeypatch.delenv("NO_COLOR", raising=False)
     reproduce(["one"], tmp_path, QUICK)
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -81,6 +89,7 @@ def test_negative_seed(stubs: list[str], tmp_path: Path) -> None:
 
 
 def test_a_table_that_no_figure_reads(stubs: list[str], tmp_path: Path) -> None:
+    write_sessions(tmp_path / "sessions.csv", patients=5)
     options = Options(data=tmp_path / "sessions.csv")
     with pytest.raises(InputError, match=r"no figure asked for reads .* those are two"):
         reproduce(["one"], tmp_path, options)
@@ -121,3 +130,13 @@ def test_sampled_solvers_have_noise_of_their_own() -> None:
     assert sampled.solver(0) != Options(sampled=True, seed=4).solver(0)
     assert Options().solver(0).samples is None
     assert (Options().kernel, sampled.kernel) == ("exact", "sampled d=1000")
+
+
+def test_a_missing_data_file_leaves_nothing_behind(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    options = Options(data=tmp_path / "absent.csv")
+    with pytest.raises(FileError, match=r"absent\.csv: cannot be read"):
+        reproduce(["discrete-fig3"], tmp_path / "out", options)
+    assert not (tmp_path / "out").exists()
+    assert capfd.readouterr().err == ""

@@ -91,7 +91,13 @@ def _track(items: Iterable[Item], total: int, what: str) -> Iterable[Item]:
     from rich.progress import track
 
     console = Console(stderr=True)
-    return track(items, total=total, description=f"Explaining {what}", console=console)
+    return track(
+        items,
+        total=total,
+        description=f"Explaining {what}",
+        console=console,
+        disable=not console.is_terminal,
+    )
 
 
 def _write_figure(folder: Path, panel: Panel) -> Path:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from counterplan.core.validation import whole_number
+from counterplan.domains.therapy import read_sessions
 from counterplan.errors import FileError, InputError
 from counterplan.experiments import (
     discrete_patients,
@@ -78,8 +79,11 @@ def reproduce(names: Sequence[str], out: Path, options: Options) -> list[Path]:
     if options.data is not None and not any(figure.reads_data for figure in figures):
         readers = ", ".join(name for name, figure in FIGURES.items() if figure.reads_data)
         raise InputError(f"data: no figure asked for reads therapy sessions; those are {readers}")
+    if options.data is not None:
+        read_sessions(options.data)  # a bad table is told of before anything is made
     targets = _targets(figures, out)
-    with Progress(console=Console(stderr=True)) as progress:
+    console = Console(stderr=True)
+    with Progress(console=console, disable=not console.is_terminal) as progress:
         for figure, (picture, table) in zip(figures, targets, strict=True):
             _write(figure.run(options, _tracker(progress, figure.name)), picture, table)
     return [path for pair in targets for path in pair]
