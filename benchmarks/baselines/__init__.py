@@ -1,0 +1,1 @@
+"""What counterplan is compared with: the same problem solved in two other ways."""

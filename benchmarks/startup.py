@@ -1,0 +1,66 @@
+"""Seconds until something happens, each in a fresh process, next to Python's own start."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+
+from benchmarks.measure import Finding, timing
+
+ROUNDS = 10
+
+NOTHING = "pass"
+IMPORT = "import counterplan"
+# What the installed `counterplan` command does, independent of where it is installed.
+HELP = "import sys; from counterplan.cli import main; sys.argv = ['counterplan', '--help']; main()"
+FIRST = """
+import counterplan as cp
+from counterplan.domains import synthetic
+process = synthetic.synthetic_process(0.4, seed=0)
+cp.frontier(process.mdp, process.sample_episodes(1, seed=1)[0], k_max=10)
+"""
+
+
+def measure_startup() -> list[Finding]:
+    programs = {
+        "python -c pass": (NOTHING, None),
+        "import counterplan": (IMPORT, 0.5),
+        "counterplan --help": (HELP, 0.5),
+        "first frontier (imports, model, compiled code from its cache)": (FIRST, None),
+    }
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in programs}
+    for code, _ in programs.values():
+        _seconds(code)  # byte code and file caches
+    for _ in range(ROUNDS):
+        for name, (code, _) in programs.items():
+            taken[name].append(_seconds(code))
+    findings = []
+    for name, (_, target) in programs.items():
+        spread = timing(taken[name])
+        findings.append(Finding(name, spread.wall, "s", spread.cpu, target))
+    with tempfile.TemporaryDirectory() as empty:
+        compiling = timing([_seconds(FIRST, {"NUMBA_CACHE_DIR": empty})])
+    name = "first frontier after an install (compiles, once)"
+    return [*findings, Finding(name, compiling.wall, "s", compiling.cpu)]
+
+
+def _seconds(code: str, environment: dict[str, str] | None = None) -> tuple[float, float]:
+    """(wall, processor) of one process."""
+    before = _children()
+    started = time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, **(environment or {})},
+    )
+    return time.perf_counter() - started, _children() - before
+
+
+def _children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
