@@ -40,31 +40,51 @@ def random_instance(seed: int, *, barred: bool = True, whole: bool = False) -> I
     whole   whole-numbered rewards
     """
     rng = np.random.default_rng(seed)
-    S, A, T = (int(i) for i in rng.integers([1, 1, 1], [4, 4, 5]))
+    S, A, T = (int(rng.choice(sizes)) for sizes in ([1, 2, 3, 3, 3], [1, 2, 3, 3], [1, 2, 3, 3, 4]))
     rewards = rng.integers(-2, 3, size=(S, A)) * 1.0 if whole else rng.normal(size=(S, A))
     final = rng.integers(-2, 3, size=S) * 1.0 if whole else rng.normal(size=S)
-    if barred and rng.random() < 0.4:
+    if barred and rng.random() < 0.25:
         rewards[rng.random((S, A)) < 0.15] = -np.inf
     mdp = TabularMDP(
-        random_transitions(rng, S, A),
+        random_transitions(rng, S, A) if seed % 2 else rng.dirichlet(np.ones(S), size=(S, A)),
         rewards,
-        admissible=rng.random((S, A)) < 0.7 if rng.random() < 0.4 else None,
+        admissible=rng.random((S, A)) < 0.7 if rng.random() < 0.25 else None,
         final_rewards=final if rng.random() < 0.5 else None,
     )
+    episode = random_episode(rng, mdp, T)
+    k = int(rng.choice([0, 1, 2, 3, 4]))
+    return Instance(mdp, episode, k, _random_constraints(rng, (S, A, T), barred))
+
+
+def _random_constraints(
+    rng: np.random.Generator, shape: tuple[int, int, int], barred: bool
+) -> Constraints:
+    S, A, T = shape
     given: dict[str, Any] = {}
-    if rng.random() < 0.5:
+    if rng.random() < 0.25:
         mask = rng.random((T, A)) < 0.7
         steps = {t: np.flatnonzero(mask[t]).tolist() for t in range(T) if rng.random() < 0.7}
         given["allowed"] = (mask[0], mask, steps)[rng.integers(3)]
-    if barred and rng.random() < 0.4:
+    if barred and rng.random() < 0.25:
         pairs = [(s, a) for s in range(S) for a in range(A) if rng.random() < 0.2]
         given["forbidden"] = pairs if rng.random() < 0.5 else np.array(pairs, dtype=int)
-    if rng.random() < 0.4:
+    if rng.random() < 0.25:
         given["fixed_steps"] = [int(rng.integers(-T, T))]
-    if rng.random() < 0.5:
+    if rng.random() < 0.4:
         given["change_costs"] = rng.integers(1, 4, size=A)
-    episode = random_episode(rng, mdp, T)
-    return Instance(mdp, episode, int(rng.integers(0, 5)), Constraints(**given))
+    return Constraints(**given)
+
+
+def tempting_instance(seed: int, n_states: int = 3) -> Instance:
+    """Changing earns a bonus at once, so that policies do change and causal models matter."""
+    rng = np.random.default_rng(seed)
+    rewards = rng.normal(size=(n_states, 2)) + np.array([0.0, 1.0])
+    mdp = TabularMDP(rng.dirichlet(np.ones(n_states), size=(n_states, 2)), rewards)
+    T = int(rng.integers(2, 4))
+    states = rng.integers(n_states, size=T)
+    # Two choices at each place with budget left: at most 8 of these, to list every policy.
+    k = int(rng.integers(1, 3)) if T == 2 else 1
+    return Instance(mdp, Episode(states, np.zeros(T, dtype=int)), k)
 
 
 def walks(explanation: PolicyExplanation, problem: Instance, scm: Any | None = None) -> list[Walk]:

@@ -20,7 +20,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 EXACT = 1e-9
 
 
-@settings(max_examples=300)
+@settings(max_examples=400)
 @given(SEEDS)
 def test_equals_brute_force(seed: int) -> None:
     problem = random_instance(seed)

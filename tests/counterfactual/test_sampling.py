@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import counterplan as cp
+from counterplan.counterfactual.forward import draw_states
 
 N = 20_000
 
@@ -79,6 +80,16 @@ def test_nothing_changes_before_the_first_change() -> None:
     found = cp.explain(mdp, episode, 2, constraints=cp.Constraints(fixed_steps=[0, 1, 2]))
     drawn = found.sample(200, seed=0)
     assert (drawn.states[:, :4] == episode.states[:4]).all()
+
+
+def test_entries_of_probability_zero_are_never_drawn() -> None:
+    # Ten times 0.1 sum to a little less than 1, so the largest uniform number falls behind them.
+    shares = np.array([0.1] * 10 + [0.0])
+    row_of, position = np.zeros((1, 1), dtype=np.int32), np.zeros(1, dtype=np.int64)
+    law = (row_of, position, np.array([0, 11]), np.arange(11, dtype=np.int32), shares)
+    place = np.zeros(3, dtype=np.int64)
+    drawn = draw_states(place, place, law, np.array([0.0, 0.55, 1.0 - 2.0**-53]))
+    assert drawn.tolist() == [0, 5, 9]
 
 
 def test_reproducible_by_seed_or_generator() -> None:
