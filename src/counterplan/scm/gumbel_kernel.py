@@ -27,7 +27,7 @@ import numpy as np
 from numba import njit
 
 # Up to this many entries, insertion beats the general sort and allocates nothing.
-SHORT = 40
+SHORT = 160
 # Ratios p_i / q_i that are equal but for rounding must count as equal: the probability they would
 # leave is far below any error bound, but a value of -inf behind it is not.
 CLEARLY_LESS = 1.0 - 1e-14
