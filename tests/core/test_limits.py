@@ -21,6 +21,8 @@ def test_no_limit_by_default() -> None:
         ({"seconds": 0}, "limits: seconds must be positive, got 0"),
         ({"seconds": -1.5}, "limits: seconds must be positive, got -1.5"),
         ({"seconds": math.nan}, "limits: seconds must be positive, got nan"),
+        ({"seconds": "5"}, "limits: seconds must be a number, got '5'"),
+        ({"gap": None}, "limits: gap must be a number, got None"),
         ({"nodes": 0}, "limits: nodes must be at least 1, got 0"),
         ({"nodes": 10.0}, "limits: nodes must be a whole number, got 10.0: pass an int"),
         ({"gap": -0.1}, "limits: gap must be 0 or more, got -0.1"),

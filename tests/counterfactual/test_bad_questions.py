@@ -93,3 +93,11 @@ def test_places_a_policy_does_not_know(place: tuple[int, int, int], message: str
 def test_samples_are_counted_in_whole_numbers(n: Any) -> None:
     with pytest.raises(InputError, match="n must be"):
         cp.explain(MDP, EPISODE, 1).sample(n)
+
+
+def test_a_policy_too_large_to_keep_is_refused() -> None:
+    mdp = cp.TabularMDP(np.ones((1, 2, 1)), np.zeros((1, 2)))
+    episode = cp.Episode([0, 0, 0], [0, 0, 0])
+    costs = cp.Constraints(change_costs=[1, 10**9])
+    with pytest.raises(InputError, match=r"k=3000000000 .* count costs in larger units or lower k"):
+        cp.explain(mdp, episode, k=3 * 10**9, constraints=costs)

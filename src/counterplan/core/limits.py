@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 
 from counterplan.core.validation import whole_number
 from counterplan.errors import InputError
@@ -23,6 +24,10 @@ class Limits:
     gap: float = 0.0
 
     def __post_init__(self) -> None:
+        for name in ("seconds", "gap"):
+            given = getattr(self, name)
+            if not isinstance(given, Real):
+                raise InputError(f"limits: {name} must be a number, got {given!r}")
         if not self.seconds > 0:
             raise InputError(f"limits: seconds must be positive, got {self.seconds}")
         if self.nodes is not None:

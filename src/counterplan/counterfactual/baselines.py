@@ -102,7 +102,9 @@ class _LookOneStepAhead:
         from counterplan.counterfactual.step import best_actions
 
         observed = self.setting.episode.actions[t]
-        best_actions(worths, observed, np.empty(worths[:, 0].shape), self.table.actions[t, ..., 0])
+        unused = np.empty(worths[:, 0].shape)
+        scale = self.setting.scale
+        best_actions(worths, observed, scale, unused, self.table.actions[t, ..., 0])
         next_reward = self.setting.rewards_at(t)[:, observed]
         return np.repeat(next_reward[:, None], worths.shape[2], axis=1)
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -68,6 +69,12 @@ class Setting:
     constraints: ResolvedConstraints
     k: int
 
+    @cached_property
+    def scale(self) -> float:
+        """The size of the largest finite reward: rounding is measured against it."""
+        rewards = np.stack([self.mdp.rewards, self.mdp.rewards_at(0, 1)])
+        return float(np.abs(rewards[np.isfinite(rewards)]).max(initial=0.0))
+
     def rewards_at(self, t: int) -> FloatArray:
         """(S, A) rewards at step t, -inf where a pair is forbidden."""
         rewards = self.mdp.rewards_at(t, len(self.episode))
@@ -107,7 +114,7 @@ class TakeBest:
 
         values = np.empty((worths.shape[0], worths.shape[2]))
         observed = self.setting.episode.actions[t]
-        best_actions(worths, observed, values, self.table.actions[t, :, :, 0])
+        best_actions(worths, observed, self.setting.scale, values, self.table.actions[t, :, :, 0])
         return values
 
 

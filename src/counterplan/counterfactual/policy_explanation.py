@@ -21,9 +21,11 @@ from counterplan.counterfactual.distributions import (
 from counterplan.counterfactual.lattice import LOST, find_lattice
 from counterplan.errors import InputError, NotApplicableError
 
-# Outcomes off any lattice are bracketed on a grid: as fine as about this many numbers allow.
+# Outcomes off any lattice are bracketed on a grid: as fine as about this many numbers and
+# operations allow.
 ENTRIES = 10_000_000
-COARSEST, FINEST = 50, 2_000
+OPERATIONS = 2_000_000_000
+COARSEST, FINEST = 20, 2_000
 
 
 class OutcomeDistribution(NamedTuple):
@@ -135,8 +137,7 @@ class PolicyExplanation(Explanation):
             exact = self.process.positive([_marked(lattice.index(g), -zero) for g in gains])
             return Certified(exact, exact, exact)
         finite = np.concatenate([gain[np.isfinite(gain)] for gain in gains])
-        nodes = setting.mdp.n_states * (setting.k + 1)
-        step = float(np.abs(finite).max()) / min(FINEST, max(COARSEST, ENTRIES // (2 * T * nodes)))
+        step = float(np.abs(finite).max()) / self._grid()
         low = self.process.positive([_rounded(np.floor, gain, step) for gain in gains])
         high = self.process.positive([_rounded(np.ceil, gain, step) for gain in gains])
         low, high = min(low, high), max(low, high)  # equal but for rounding, in any order
@@ -145,6 +146,14 @@ class PolicyExplanation(Explanation):
     @cached_property
     def _moments(self) -> Moments:
         return self.process.moments()
+
+    def _grid(self) -> int:
+        """As many steps as memory and a few seconds of work allow."""
+        setting, T = self.process.setting, len(self.episode)
+        nodes = setting.mdp.n_states * (setting.k + 1)
+        row = max(1, len(setting.mdp.rows.indices) // len(setting.mdp.rows))
+        affordable = min(ENTRIES // (2 * T * nodes), OPERATIONS // (T * T * nodes * row))
+        return min(FINEST, max(COARSEST, affordable))
 
     def _probability_of_barred(self) -> float:
         """How likely a pair of reward -inf is taken."""

@@ -16,9 +16,12 @@ from counterplan.counterfactual.budget_dp import Setting, outcome_bounds, solve
 from counterplan.counterfactual.distributions import PolicyProcess
 from counterplan.counterfactual.laws import CounterfactualLaw, DiscreteSCM, SampledLaw, law_of
 from counterplan.counterfactual.policy_explanation import PolicyExplanation
-from counterplan.errors import InfeasibleError
+from counterplan.errors import InfeasibleError, InputError
 from counterplan.scm.gumbel_max import GumbelMaxSCM
 from counterplan.scm.tabular import TabularMDP
+
+# Entries of a policy's table, (T, S, C): 2 GB.
+LARGEST_POLICY = 500_000_000
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,12 @@ def prepare(problem: Problem) -> tuple[Setting, CounterfactualLaw]:
     mdp.check_episode(episode)
     resolved = problem.constraints.resolve(len(episode), mdp.n_states, mdp.n_actions)
     spendable = len(episode) * int(resolved.costs.max())
+    entries = len(episode) * mdp.n_states * (min(problem.k, spendable) + 1)
+    if entries > LARGEST_POLICY:
+        raise InputError(
+            f"{episode.name}: a policy for k={problem.k} and these change costs has {entries:,} "
+            f"entries (limit {LARGEST_POLICY:,}): count costs in larger units or lower k"
+        )
     return Setting(mdp, episode, resolved, min(problem.k, spendable)), law_of(scm, episode)
 
 

@@ -44,9 +44,9 @@ def action_worths(rewards: Any, changeable: Any, costs: Any, row_of: Any, ahead:
 
 
 @njit(cache=True, nogil=True)
-def best_actions(worths: Any, observed: int, values: Any, actions: Any) -> None:
+def best_actions(worths: Any, observed: int, scale: float, values: Any, actions: Any) -> None:
     """Write the maximum of q over actions into values (S, C) and its action into actions (S, C);
-    the observed action wins ties, then the lowest."""
+    the observed action wins ties, then the lowest. `scale`: the size of the rewards."""
     n_states, n_actions, columns = worths.shape
     for state in range(n_states):
         for budget in range(columns):
@@ -59,7 +59,7 @@ def best_actions(worths: Any, observed: int, values: Any, actions: Any) -> None:
                     choice = action
             worthwhile = best > keep
             if worthwhile and keep > -np.inf:
-                worthwhile = best - keep > TIE * max(1.0, abs(keep))
+                worthwhile = best - keep > TIE * max(scale, abs(keep))
             values[state, budget] = best if worthwhile else keep
             actions[state, budget] = choice if worthwhile else observed
 
