@@ -61,9 +61,30 @@ def test_episodes_that_do_not_fit(
     assert str(caught.value) == message
 
 
-def test_what_is_no_episode() -> None:
+@pytest.mark.parametrize("ask", [cp.explain, cp.robust_explain, cp.frontier])
+def test_what_is_no_episode(ask: Any) -> None:
     with pytest.raises(InputError, match="expected an Episode, got tuple"):
-        cp.explain(MDP, ([0], [0]), 1)  # type: ignore[arg-type]
+        ask(MDP, ([0], [0]), 1)
+
+
+def test_what_is_no_episode_without_a_budget() -> None:
+    with pytest.raises(InputError, match="expected an Episode, got int"):
+        cp.frontier(MDP, 3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"constraints": {"fixed_steps": [0]}}, "expected Constraints, got dict: Constraints("),
+        ({"limits": 60}, "expected Limits, got int: Limits(seconds=...)"),
+        ({"solver": "greedy"}, "solver is 'greedy': pass an object such as baselines.Greedy()"),
+        ({"solver": cp.baselines.Greedy}, "solver is <class"),
+    ],
+)
+def test_options_of_the_wrong_kind(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        cp.explain(MDP, EPISODE, 1, **options)
+    assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize("solver", [None, cp.baselines.Greedy(), cp.baselines.Random()])
@@ -79,9 +100,10 @@ def test_what_is_no_causal_model(solver: Any) -> None:
         ((-1, 0, 0), "policy: t is -1, expected 0..2"),
         ((0, 2, 0), "policy: state is 2, expected 0..1"),
         ((0, 0, 2), "policy: used is 2, expected 0..1"),
+        ((0.5, 0, 0), "policy: t is 0.5, expected 0..2"),
     ],
 )
-def test_places_a_policy_does_not_know(place: tuple[int, int, int], message: str) -> None:
+def test_places_a_policy_does_not_know(place: Any, message: str) -> None:
     found = cp.explain(MDP, EPISODE, 1)
     for ask in (found.policy, found.action_probabilities):
         with pytest.raises(InputError) as caught:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,16 @@ def test_outcomes_of_whole_rewards_are_listed_exactly(seed: int, solver: Any) ->
     assert certified.value == pytest.approx(better, abs=EXACT)
 
 
+def chance_of_better(found: cp.PolicyExplanation, problem: Instance) -> float:
+    """By listing every path; outcomes that tie with the observed one but for rounding are not
+    better."""
+    return sum(
+        path.probability
+        for path in walks(found, problem)
+        if path.outcome > found.factual_value + 1e-9
+    )
+
+
 @settings(max_examples=150)
 @given(SEEDS, st.sampled_from(SOLVERS))
 def test_the_chance_to_do_better_is_bracketed_for_any_rewards(seed: int, solver: Any) -> None:
@@ -116,15 +127,31 @@ def test_the_chance_to_do_better_is_bracketed_for_any_rewards(seed: int, solver:
     found = answer(problem, solver)
     if found is None:
         return
-    # Outcomes that tie with the observed one but for rounding are not better.
-    better = sum(
-        path.probability
-        for path in walks(found, problem)
-        if path.outcome > found.factual_value + 1e-9
-    )
+    better = chance_of_better(found, problem)
     certified = found.probability_better()
     assert 0.0 <= certified.low <= certified.value <= certified.high <= 1.0
     assert certified.low - EXACT <= better <= certified.high + EXACT
+
+
+@settings(max_examples=150)
+@given(SEEDS, st.sampled_from(SOLVERS))
+def test_the_chance_to_do_better_is_exact_if_only_the_end_is_off_the_lattice(
+    seed: int, solver: Any
+) -> None:
+    problem = random_instance(seed, whole=True)
+    mdp = problem.mdp
+    final = np.random.default_rng(seed).normal(size=mdp.n_states)
+    ended = cp.TabularMDP.from_rows(
+        mdp.rows, mdp.row_of, mdp.rewards, admissible=mdp.admissible, final_rewards=final
+    )
+    problem = replace(problem, mdp=ended)
+    found = answer(problem, solver)
+    if found is None:
+        return
+    better = chance_of_better(found, problem)
+    certified = found.probability_better()
+    assert certified.low == certified.high == certified.value
+    assert certified.value == pytest.approx(better, abs=EXACT)
 
 
 def test_the_bracket_is_narrow_where_outcomes_lie_apart() -> None:

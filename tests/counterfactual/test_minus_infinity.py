@@ -116,6 +116,14 @@ def test_steps_on_which_everything_is_barred() -> None:
     assert probabilities == pytest.approx([1.0], abs=1e-12)
 
 
+def test_everything_is_forbidden() -> None:
+    mdp = cp.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2))
+    rules = cp.Constraints(forbidden=np.ones((2, 2), dtype=bool))
+    episode = cp.Episode([0, 1], [0, 0])
+    found = cp.explain(mdp, episode, 1, constraints=rules, solver=cp.baselines.Random())
+    assert found.probability_better().value == 0.0
+
+
 def test_ratios_tied_but_for_rounding_do_not_leak_into_barred_states() -> None:
     # States 1 to 3 gain nothing on each other, so from an observed 1 only state 0 is new.
     rng = np.random.default_rng(0)

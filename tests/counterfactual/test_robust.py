@@ -205,5 +205,11 @@ def test_refusals() -> None:
     mdp = cp.TabularMDP(np.full((3, 3, 3), 1 / 3), np.zeros((3, 3)))
     with pytest.raises(InputError, match="the explanation belongs to another problem"):
         ask(mdp, longer, found)
+    other = cp.Episode(
+        problem.episode.states, (problem.episode.actions + 1) % problem.mdp.n_actions
+    )
+    positive = cp.TabularMDP(np.full((3, 3, 3), 1 / 3), np.zeros((3, 3)))
+    with pytest.raises(InputError, match="belongs to another episode than the episode: pass"):
+        ask(positive, other, cp.explain(positive, problem.episode, 1))
     with pytest.raises(InputError, match="expected a TabularMDP, got str"):
         cp.robust_explain("model", problem.episode, 1)  # type: ignore[arg-type]

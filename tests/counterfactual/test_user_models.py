@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import counterplan as cp
-from counterplan.errors import NotApplicableError
+from counterplan.errors import InputError, NotApplicableError
 from counterplan.testing import random_episode
 
 from .models import IndependentSCM, MechanismSCM, QuantileSCM
@@ -75,3 +76,41 @@ def test_sampled_kernels_are_refused() -> None:
     problem = random_instance(0)
     with pytest.raises(NotApplicableError, match="sampled kernels are defined for Gumbel-Max"):
         cp.explain(IndependentSCM(problem.mdp), problem.episode, 1, solver=cp.BudgetDP(samples=10))
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantSCM:
+    """Gives the same row whatever is asked."""
+
+    mdp: cp.TabularMDP
+    row: Any
+
+    def counterfactual_row(self, s_obs: int, a_obs: int, s_next_obs: int, s: int, a: int) -> Any:
+        return self.row
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ([1.0, 1.0], "is no distribution: smallest entry 1.0, sum 2;"),
+        ([1.5, -0.5], "is no distribution: smallest entry -0.5, sum 1;"),
+        ([np.nan, 1.0], "is no distribution: smallest entry nan, sum nan;"),
+        ([1.0], "has shape (1,), expected (2,);"),
+    ],
+)
+@pytest.mark.parametrize("solver", [None, cp.baselines.Greedy(), cp.baselines.Random()])
+def test_rows_that_are_no_distributions_are_refused(row: Any, problem: str, solver: Any) -> None:
+    mdp = cp.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2))
+    with pytest.raises(InputError) as caught:
+        cp.explain(ConstantSCM(mdp, row), cp.Episode([0, 1, 0], [0, 1, 0]), 1, solver=solver)
+    assert str(caught.value) == (
+        "ConstantSCM: the counterfactual row of (state 0, action 0) after (state 1, action 1 -> "
+        f"state 0) {problem} check the model with testing.check_scm"
+    )
+
+
+def test_rows_may_be_plain_lists() -> None:
+    mdp = cp.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2))
+    episode = cp.Episode([0, 1], [0, 0])
+    found = cp.explain(ConstantSCM(mdp, [0.25, 0.75]), episode, 1, solver=cp.baselines.Random())
+    assert found.outcome_mean == pytest.approx(found.value, abs=1e-12)

@@ -61,6 +61,8 @@ def test_neighbour_prior_by_hand() -> None:
         [0.01, 0.01, 1.0, 1.0],
     ]
     assert neighbour_prior(3, near=2.0, far=0.0)[0].tolist() == [2.0, 2.0, 0.0]
+    with pytest.raises(InputError, match=r"n_states must be a whole number, got 2\.5"):
+        neighbour_prior(2.5)  # type: ignore[arg-type]
 
 
 def test_an_ordered_prior_applies_to_every_action() -> None:

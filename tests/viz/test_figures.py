@@ -97,6 +97,12 @@ def test_sampled_outcomes_equal_to_the_observed_one_are_not_better(n: int) -> No
     assert shares == pytest.approx({"not better": 0.25, "better than observed": 0.75})
 
 
+def test_ticks_between_whole_percents_are_written_in_full() -> None:
+    axis = outcome_figure([0.1, 0.2], 0.0, quantity=CHANCE).axes[0].xaxis
+    labels = axis.get_major_formatter().format_ticks([0.0, 0.025, 0.07, 0.175, 1.0])
+    assert labels == ["0 %", "2.5 %", "7 %", "17.5 %", "100 %"]
+
+
 def test_single_outcome_is_visible() -> None:
     figure = outcome_figure([0.8, 0.8], 0.0)
     (bar,) = figure.axes[0].containers[0]

@@ -10,6 +10,7 @@ from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.limits import Limits
 from counterplan.core.result import Explanation
+from counterplan.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +22,15 @@ class Problem:
     k: int
     constraints: Constraints = field(default_factory=Constraints)
     limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        for given, kind, name, call in (
+            (self.episode, Episode, "an Episode", "Episode(states=..., actions=...)"),
+            (self.constraints, Constraints, "Constraints", "Constraints(fixed_steps=...)"),
+            (self.limits, Limits, "Limits", "Limits(seconds=...)"),
+        ):
+            if not isinstance(given, kind):
+                raise InputError(f"expected {name}, got {type(given).__name__}: {call}")
 
 
 @runtime_checkable

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast, overload
 
 from counterplan.core.constraints import Constraints
@@ -64,13 +65,13 @@ def frontier(
     solver: Solver | None = None,
 ) -> Frontier:
     """Explanations for all budgets 0..k_max (default: the episode's length), in one pass."""
-    if not isinstance(episode, Episode):
-        raise InputError(
-            f"expected an Episode, got {type(episode).__name__}: Episode(states=..., actions=...)"
-        )
-    k = len(episode) if k_max is None else whole_number(k_max, "k", maximum=LARGEST_BUDGET)
+    k = 0 if k_max is None else whole_number(k_max, "k", maximum=LARGEST_BUDGET)
     problem = Problem(scm, episode, k, constraints or Constraints(), limits or Limits())
-    solver = solver or BudgetDP()
+    if k_max is None:
+        problem = replace(problem, k=len(episode))
+    solver = BudgetDP() if solver is None else solver
+    if isinstance(solver, type) or not isinstance(solver, Solver):
+        raise InputError(f"solver is {solver!r}: pass an object such as baselines.Greedy()")
     if refusal := solver.refuses(problem):
         raise NotApplicableError(refusal)
     return Frontier(cast(Sequence[PolicyExplanation], solver.frontier(problem)))

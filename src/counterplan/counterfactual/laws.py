@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray
+from counterplan.errors import InputError
 from counterplan.scm.gumbel_max import GumbelMaxSCM
 from counterplan.scm.rows import Rows
 from counterplan.scm.tabular import TabularMDP
+from counterplan.scm.tabular_checks import SUM_TOLERANCE, numbers
 
 RowIds = NDArray[np.int32]
 
@@ -144,10 +146,8 @@ class RowwiseLaw:
     def rows_at(self, t: int, rows: RowIds) -> Rows:
         states, actions = self.episode.states, self.episode.actions
         observed = (int(states[t]), int(actions[t]), int(states[t + 1]))
-        dense = [
-            self.scm.counterfactual_row(*observed, *divmod(int(row), self.scm.mdp.n_actions))
-            for row in rows
-        ]
+        pairs = [divmod(int(row), self.scm.mdp.n_actions) for row in rows]
+        dense = [self._checked_row(observed, pair) for pair in pairs]
         indices = [np.flatnonzero(row) for row in dense]
         return Rows(
             indptr=np.concatenate([[0], np.cumsum([len(i) for i in indices])]).astype(np.int64),
@@ -157,6 +157,21 @@ class RowwiseLaw:
 
     def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
         return _expect_by_rows(self, t, rows, values)
+
+    def _checked_row(self, observed: tuple[int, int, int], pair: tuple[int, int]) -> FloatArray:
+        """A row that is no distribution would become a wrong value that looks like any other."""
+        row = numbers(self.scm.counterfactual_row(*observed, *pair), "a counterfactual row")
+        if row.shape != (self.scm.mdp.n_states,):
+            problem = f"has shape {row.shape}, expected ({self.scm.mdp.n_states},)"
+        elif not (row >= 0.0).all() or abs(row.sum() - 1.0) > SUM_TOLERANCE:
+            problem = f"is no distribution: smallest entry {row.min()}, sum {row.sum():.9g}"
+        else:
+            return row
+        raise InputError(
+            f"{type(self.scm).__name__}: the counterfactual row of (state {pair[0]}, action "
+            f"{pair[1]}) after (state {observed[0]}, action {observed[1]} -> state {observed[2]}) "
+            f"{problem}; check the model with testing.check_scm"
+        )
 
 
 def law_of(scm: DiscreteSCM, episode: Episode) -> CounterfactualLaw:

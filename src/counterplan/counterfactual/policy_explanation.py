@@ -18,7 +18,7 @@ from counterplan.counterfactual.distributions import (
     PolicyProcess,
     Realizations,
 )
-from counterplan.counterfactual.lattice import LOST, find_lattice
+from counterplan.counterfactual.lattice import LOST, TOLERANCE, find_lattice
 from counterplan.errors import InputError, NotApplicableError
 
 # Outcomes off any lattice are bracketed on a grid: as fine as about this many numbers and
@@ -121,8 +121,8 @@ class PolicyExplanation(Explanation):
         return OutcomeDistribution(values, probabilities[possible])
 
     def probability_better(self) -> Certified:
-        """The probability that the outcome beats the observed one: exact where rewards lie on a
-        lattice, otherwise between bounds from rounding every reward down and up."""
+        """The probability that the outcome beats the observed one: exact where the rewards before
+        the last step lie on a lattice, otherwise between bounds from rounding them down and up."""
         setting, T = self.process.setting, len(self.episode)
         if self.factual_value == -math.inf:
             exact = 1.0 - self._probability_of_barred()
@@ -131,15 +131,24 @@ class PolicyExplanation(Explanation):
         for t in range(T):
             earned = setting.mdp.rewards_at(t, T)[self.episode.states[t], self.episode.actions[t]]
             gains.append(setting.rewards_at(t) - earned)
-        lattice = find_lattice(np.concatenate([[0.0], *(np.ravel(gain) for gain in gains)]))
+        *before, last = gains
+        largest = max(float(np.abs(gain[np.isfinite(gain)]).max(initial=0.0)) for gain in gains)
+        # Gains this small are what rounding leaves of a tie. Whole numbers g plus the last gain x
+        # are positive if and only if g + ceil(x) is, so the last step needs no lattice.
+        last = last - TOLERANCE * largest
+        lattice = find_lattice(np.concatenate([[0.0], *(np.ravel(gain) for gain in before)]))
         if lattice is not None:
             zero = round(-lattice.base / lattice.step)
-            exact = self.process.positive([_marked(lattice.index(g), -zero) for g in gains])
+            increments = [_marked(lattice.index(gain), -zero) for gain in before]
+            exact = self.process.positive([*increments, _rounded(np.ceil, last, lattice.step)])
             return Certified(exact, exact, exact)
-        finite = np.concatenate([gain[np.isfinite(gain)] for gain in gains])
-        step = float(np.abs(finite).max()) / self._grid()
-        low = self.process.positive([_rounded(np.floor, gain, step) for gain in gains])
-        high = self.process.positive([_rounded(np.ceil, gain, step) for gain in gains])
+        step = largest / self._grid()
+        low, high = (
+            self.process.positive(
+                [*(_rounded(way, gain, step) for gain in before), _rounded(np.ceil, last, step)]
+            )
+            for way in (np.floor, np.ceil)
+        )
         low, high = min(low, high), max(low, high)  # equal but for rounding, in any order
         return Certified((low + high) / 2, low, high)
 
@@ -163,12 +172,13 @@ class PolicyExplanation(Explanation):
 
     def _place(self, t: int, state: int, used: int) -> tuple[int, int, int]:
         mdp = self.process.setting.mdp
-        for name, given, count in (
+        places: tuple[tuple[str, object, int], ...] = (
             ("t", t, len(self.episode)),
             ("state", state, mdp.n_states),
             ("used", used, self.k + 1),
-        ):
-            if not 0 <= given < count:
+        )
+        for name, given, count in places:
+            if not isinstance(given, int | np.integer) or not 0 <= given < count:
                 raise InputError(f"policy: {name} is {given}, expected 0..{count - 1}")
         # A budget beyond what an episode can spend is as good as the largest that it can.
         return t, state, min(self.k - used, self.process.setting.k)

@@ -24,10 +24,6 @@ class PolicyTable:
     actions: NDArray[np.int32]
     weights: FloatArray | None = None
 
-    @property
-    def largest_budget(self) -> int:
-        return int(self.actions.shape[2]) - 1
-
     def at(self, t: int, k: int) -> tuple[NDArray[np.int32], FloatArray]:
         """Actions and weights of step t, (S, k + 1, M) each."""
         actions = self.actions[t, :, : k + 1]

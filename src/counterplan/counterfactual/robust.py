@@ -82,6 +82,13 @@ def value_interval(
             f"{len(setting.episode)} steps and its model (S, A) = {setting.mdp.row_of.shape}, "
             f"but {len(episode)} steps and {model.row_of.shape} were given"
         )
+    if not np.array_equal(episode.states, setting.episode.states) or not np.array_equal(
+        episode.actions, setting.episode.actions
+    ):
+        raise InputError(
+            f"the explanation belongs to another episode than {episode.name}: pass the one that "
+            "was explained"
+        )
     setting = replace(setting, mdp=model, episode=episode)
     table = explanation.process.table
     low, high = (

@@ -64,6 +64,7 @@ def count_transitions(
 
 def neighbour_prior(n_states: int, near: float = 1.0, far: float = 0.01) -> FloatArray:
     """The paper's prior for ordered states, (S, S): `near` for j in {i-1, i, i+1}, else `far`."""
+    whole_number(n_states, "n_states", minimum=1)
     distance = np.abs(np.subtract.outer(np.arange(n_states), np.arange(n_states)))
     return np.where(distance <= 1, near, far)
 

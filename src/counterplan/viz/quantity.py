@@ -44,10 +44,9 @@ class Quantity:
 
     def label_axis(self, axis: Axis) -> None:
         """Write the axis's numbers in this quantity's way."""
-        from matplotlib.ticker import PercentFormatter
-
         if self.percent:
-            axis.set_major_formatter(PercentFormatter(xmax=1.0, decimals=0, symbol=" %"))
+            # As many digits as a tick needs: 2.5 % rounded to whole percent would be wrong.
+            axis.set_major_formatter(lambda value, _: f"{100 * value + 0.0:.6g} %")
 
 
 def share(probability: float) -> str:

@@ -40,6 +40,10 @@ def print_demo(result: DemoOutput, console: Console | None = None) -> None:
     if improvable:
         table = _demo_table(improvable[:MOST_ROWS], summary["k"], wide=console.width >= WIDE)
         console.print(table)
+        console.print(
+            "range: survival in every causal model that fits the data; guaranteed: the least that "
+            "the most careful choice of changes reaches in all of them."
+        )
         if console.width < WIDE:
             console.print(f"Most probable changes for {escape(improvable[0]['patient'])}:")
             for change in improvable[0]["changes"]:
