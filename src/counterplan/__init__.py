@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from counterplan.counterfactual.robust import value_interval as value_interval
     from counterplan.counterfactual.solver import BudgetDP as BudgetDP
     from counterplan.io.episodes import read_episodes as read_episodes
+    from counterplan.io.episodes import write_episodes as write_episodes
     from counterplan.io.models import load_model as load_model
     from counterplan.io.models import save_model as save_model
     from counterplan.scm.estimate import count_transitions as count_transitions
@@ -62,6 +63,7 @@ _HOME = {
     "robust_explain": "counterfactual.robust",
     "save_model": "io.models",
     "value_interval": "counterfactual.robust",
+    "write_episodes": "io.episodes",
 }
 
 # Modules that are public as a whole.

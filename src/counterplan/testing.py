@@ -163,6 +163,9 @@ def _check_realizations(explanation: object, problem: Problem) -> None:
     steps = np.broadcast_to(np.arange(len(episode)), drawn.actions.shape)
     allowed = rules.alternatives[steps, drawn.actions] | ~changed
     assert allowed.all(), "a realization takes an action that is not allowed at its step"
+    if setting.mdp.admissible is not None:
+        admissible = setting.mdp.admissible[drawn.states, drawn.actions] | ~changed
+        assert admissible.all(), "a realization changes to an action that is not admissible"
     if explanation.value > -np.inf:
         taken = rules.forbidden[drawn.states, drawn.actions]
         assert not taken.any(), "a realization takes a forbidden pair"

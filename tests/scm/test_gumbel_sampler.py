@@ -22,7 +22,7 @@ def test_converges_to_the_closed_form(seed: int) -> None:
     scm = model_of(p / p.sum(), q / q.sum())
     for o in np.flatnonzero(p):
         exact = scm.counterfactual_row(0, 0, int(o), 0, 1)
-        shares = scm.sampled_row((0, 0, int(o)), 0, 1, samples=SAMPLES, seed=seed)
+        shares = scm.sampled_row(0, 0, int(o), 0, 1, samples=SAMPLES, seed=seed)
         # Each share is a binomial mean. Five standard errors are passed once in 3.5 million times;
         # entries so rare that the normal law fails are compared with one sample.
         error = np.sqrt(exact * (1.0 - exact) / SAMPLES)
@@ -33,7 +33,7 @@ def test_converges_to_the_closed_form(seed: int) -> None:
 def test_the_observed_pair_always_repeats_itself() -> None:
     scm = model_of(np.array([0.7, 0.2, 0.1]), np.array([0.1, 0.2, 0.7]))
     for o in range(3):
-        shares = scm.sampled_row((0, 0, o), 0, 0, samples=5_000, seed=o)
+        shares = scm.sampled_row(0, 0, o, 0, 0, samples=5_000, seed=o)
         assert shares.tolist() == np.eye(3)[o].tolist()
 
 
@@ -47,16 +47,16 @@ def test_noise_of_impossible_states_keeps_its_prior() -> None:
 
 def test_draws_are_reproducible_and_take_a_generator() -> None:
     scm = model_of(np.array([0.5, 0.5]), np.array([0.2, 0.8]))
-    one = scm.sampled_row((0, 0, 0), 0, 1, samples=100, seed=4)
-    assert np.array_equal(one, scm.sampled_row((0, 0, 0), 0, 1, samples=100, seed=4))
+    one = scm.sampled_row(0, 0, 0, 0, 1, samples=100, seed=4)
+    assert np.array_equal(one, scm.sampled_row(0, 0, 0, 0, 1, samples=100, seed=4))
     rng = np.random.default_rng(4)
-    assert np.array_equal(one, scm.sampled_row((0, 0, 0), 0, 1, samples=100, seed=rng))
-    assert not np.array_equal(one, scm.sampled_row((0, 0, 0), 0, 1, samples=100, seed=rng))
+    assert np.array_equal(one, scm.sampled_row(0, 0, 0, 0, 1, samples=100, seed=rng))
+    assert not np.array_equal(one, scm.sampled_row(0, 0, 0, 0, 1, samples=100, seed=rng))
 
 
 def test_tiny_probabilities_do_not_overflow() -> None:
     scm = model_of(np.array([5e-324, 1.0]), np.array([0.5, 0.5]))
-    shares = scm.sampled_row((0, 0, 1), 0, 1, samples=1_000, seed=0)
+    shares = scm.sampled_row(0, 0, 1, 0, 1, samples=1_000, seed=0)
     # State 0 was all but impossible, so its noise is free: it wins with probability 1/2.
     assert abs(shares[0] - 0.5) <= 5.0 * np.sqrt(0.25 / 1_000)
 
@@ -64,4 +64,4 @@ def test_tiny_probabilities_do_not_overflow() -> None:
 def test_needs_at_least_one_sample() -> None:
     scm = model_of(np.array([1.0]), np.array([1.0]))
     with pytest.raises(InputError, match="samples must be at least 1, got 0"):
-        scm.sampled_row((0, 0, 0), 0, 1, samples=0)
+        scm.sampled_row(0, 0, 0, 0, 1, samples=0)

@@ -150,7 +150,9 @@ def _numbers5(curves: dict[str, Average], sessions: Sessions, options: Options) 
 
 
 def _draw5(curves: dict[str, Average], sessions: Sessions, options: Options) -> Drawing:
-    drawing = canvas(5.6, 3.8, _title("The optimum and simpler policies", sessions, options))
+    drawing = canvas(
+        5.6, 3.8, _title("The optimum and simpler policies, unseen pairs valued", sessions, options)
+    )
     axes = drawing.subplots()
     draw_curves(axes, curves, LOOKS, OUTCOME)
     style.add_legend(axes)

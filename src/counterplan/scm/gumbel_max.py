@@ -71,16 +71,17 @@ class GumbelMaxSCM:
 
     def sampled_row(
         self,
-        observed: tuple[int, int, int],
+        s_obs: int,
+        a_obs: int,
+        s_next_obs: int,
         s: int,
         a: int,
         *,
         samples: int = 1000,
         seed: Seed = 0,
     ) -> FloatArray:
-        """The paper's estimate of `counterfactual_row` (Eq. 5), (S,);
-        `observed` is (s_obs, a_obs, s_next_obs)."""
-        noise = self.sample_noise(*observed, samples, seed)
+        """The paper's estimate of `counterfactual_row` (Eq. 5), (S,)."""
+        noise = self.sample_noise(s_obs, a_obs, s_next_obs, samples, seed)
         with np.errstate(divide="ignore"):
             log_q = np.log(self.mdp.row(s, a))
         winners = np.argmax(log_q + noise, axis=1)
