@@ -21,3 +21,7 @@ class InfeasibleError(CounterplanError):
 
 class NotApplicableError(CounterplanError):
     """A method asked for where its assumptions do not hold; the message says what does apply."""
+
+
+class TrainingError(CounterplanError):
+    """A fit that diverged: there is no model; the message says what to try."""

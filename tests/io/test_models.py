@@ -16,6 +16,7 @@ from safetensors.numpy import load, save
 
 from counterplan.domains import icu_sepsis
 from counterplan.errors import FileError
+from counterplan.files.tensors import METADATA, digest
 from counterplan.io import models
 from counterplan.io.models import load_model, save_model
 from counterplan.scm.tabular import TabularMDP
@@ -121,15 +122,16 @@ def rewrite(path: Path, about: dict[str, Any] | str | None = None, **arrays: Any
             del stored[name]
         else:
             stored[name] = array
-    known: dict[str, Any] = {"format": models.FORMAT, "version": models.VERSION}
+    form = models.TABULAR
+    known: dict[str, Any] = {"format": form.name, "version": form.version}
     labels = {"state_labels": ["a", "b"], "action_labels": None}
     metadata = known | labels
     if isinstance(about, dict):
         metadata |= about
-    used = {name: stored[name] for name in stored if name in models.REQUIRED | models.OPTIONAL}
-    metadata["sha256"] = models._digest(used, metadata)
+    used = {name: stored[name] for name in stored if name in form.arrays}
+    metadata["sha256"] = digest(form, used, metadata)
     text = about if isinstance(about, str) else json.dumps(metadata)
-    path.write_bytes(save(stored, metadata={models.METADATA: text}))
+    path.write_bytes(save(stored, metadata={METADATA: text}))
 
 
 CRAFTED: dict[str, tuple[dict[str, Any], str]] = {

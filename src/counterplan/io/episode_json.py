@@ -12,9 +12,9 @@ import numpy as np
 from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray
 from counterplan.errors import FileError
+from counterplan.files.contents import read_json
 from counterplan.io.entries import EntryError, Vocabulary, read_number
 from counterplan.io.episode_table import EpisodeTable
-from counterplan.io.files import read_json
 
 WHAT = 'JSON such as {"episodes": [{"id": "a", "states": [0, 2], "actions": [1, 1]}]}'
 

@@ -22,11 +22,11 @@ import numpy as np
 
 from counterplan.core.episode import Episode
 from counterplan.errors import InputError
-from counterplan.io.atomic import atomic_file
+from counterplan.files.atomic import atomic_file
+from counterplan.files.contents import suffix_of
 from counterplan.io.entries import Vocabulary
 from counterplan.io.episode_json import from_json
 from counterplan.io.episode_table import EpisodeTable, from_table
-from counterplan.io.files import suffix_of
 
 FORMATS = (".csv", ".parquet", ".json")
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from counterplan.core.result import Interval
 from counterplan.counterfactual.policy_explanation import PolicyExplanation
-from counterplan.io.atomic import atomic_file, check_target
-from counterplan.io.files import suffix_of
+from counterplan.files.atomic import atomic_file, check_target
+from counterplan.files.contents import suffix_of
 from counterplan.scm.tabular import TabularMDP
 
 FORMATS = (".json", ".csv")
@@ -60,9 +60,10 @@ def explanation_record(
 
 
 def changes_in_words(record: Mapping[str, Any]) -> list[str]:
-    """Such as "step 3: rest -> walk (87 %)", one text for each change."""
+    """Such as "step 3: rest -> walk (87 %)", one text for each change, or what it says itself."""
     return [
-        f"step {change['t']}: {change['observed_label']} -> {change['alternative_label']} "
+        change.get("text")
+        or f"step {change['t']}: {change['observed_label']} -> {change['alternative_label']} "
         f"({change['probability']:.0%})"
         for change in record["changes"]
     ]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from counterplan.errors import FileError, InputError
-from counterplan.io.files import read_json
+from counterplan.files.contents import read_json
 from counterplan.scm.tabular import TabularMDP
 
 WHAT = 'a model as JSON with "transitions" (S x A x S) and "rewards" (S x A)'

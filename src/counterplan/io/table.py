@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterplan.errors import FileError
+from counterplan.files.contents import decode, read_bytes, suffix_of
 from counterplan.io.entries import EntryError
-from counterplan.io.files import decode, read_bytes, suffix_of
 
 if TYPE_CHECKING:
     import polars as pl

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from counterplan.errors import FileError
-from counterplan.io.atomic import atomic_file, check_target
+from counterplan.files.atomic import atomic_file, check_target
 
 
 def test_writes_and_leaves_nothing_else(tmp_path: Path) -> None:
