@@ -25,6 +25,11 @@ def test_does_not_keep_the_callers_array() -> None:
     assert episode.states.tolist() == [0, 1]
 
 
+def test_features_with_one_action_less_or_as_vectors() -> None:
+    assert Episode([[0.5, 1.0], [1.0, 2.0]], [3]).actions.tolist() == [3]
+    assert Episode([[0.5], [1.0]], [[0.1, 0.2], [0.3, 0.4]]).actions.shape == (2, 2)
+
+
 def test_a_single_step_is_an_episode() -> None:
     assert len(Episode([0], [3])) == 1
 
@@ -51,8 +56,13 @@ def test_equal_content_is_equal_and_hashes_alike() -> None:
         (["low"], [0], "episode 'x': state must hold whole numbers, got values of type <U3"),
         ([True], [0], "episode 'x': state must hold whole numbers, got values of type bool"),
         ([1j], [0], "episode 'x': state must hold whole numbers, got values of type complex128"),
-        ([[0, 1]], [0], "episode 'x': state must have one dimension (steps), got shape (1, 2)"),
-        ([[0], [0, 1]], [0], "episode 'x': state is not a plain list of numbers: "),
+        ([[[0]]], [0], "episode 'x': state must have one dimension (steps), got shape (1, 1, 1)"),
+        ([[0], [0, 1]], [0], "episode 'x': state table must hold numbers, T rows of the same"),
+        ([[0.0], [np.nan]], [0], "episode 'x': state at t=1, column 0 is nan: must be finite"),
+        ([[0.0]], [[np.inf]], "episode 'x': action at t=0, column 0 is inf: must be finite"),
+        ([[], []], [0], "episode 'x': state table has no columns"),
+        ([[0.0]] * 3, [0], "episode 'x' has 3 states but 1 actions: give one action for each"),
+        ([0, 1], [[0.0], [1.0]], "episode 'x': discrete states take discrete actions, not"),
     ],
 )
 def test_refuses_what_is_no_episode(states: object, actions: object, message: str) -> None:

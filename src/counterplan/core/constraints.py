@@ -29,12 +29,15 @@ class Constraints:
     fixed_steps   steps whose action may not change; -1 is the last
     change_costs  budget units that a change *to* an action takes (whole numbers from 1): an
                   (A,) vector, or a mapping from action to cost
+    max_move      how far an alternative dose may be from the observed one of the same step: one
+                  number, or one for each component of the action vectors (continuous problems)
     """
 
     allowed: Allowed | None = None
     forbidden: Forbidden | None = None
     fixed_steps: Iterable[int] = ()
     change_costs: ChangeCosts | None = None
+    max_move: float | Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         """Keep what iterators hold: constraints are resolved more than once."""
@@ -48,13 +51,44 @@ class Constraints:
         if self.change_costs is not None and not isinstance(self.change_costs, Mapping):
             keep(self, "change_costs", _listed(self.change_costs, "change_costs"))
 
-    def resolve(self, horizon: int, n_states: int, n_actions: int) -> ResolvedConstraints:
-        """Check everything against an episode's length and a model's size, as plain arrays."""
+    def resolve_sequence(
+        self, vectors: NDArray[np.float64], observed: NDArray[np.int64]
+    ) -> ResolvedConstraints:
+        """As plain arrays for T-1 decisions among action vectors (T-1, N, d)."""
+        if self.forbidden is not None:
+            raise InputError(
+                "constraints: forbidden names discrete (state, action) pairs: with continuous "
+                "states use allowed or max_move"
+            )
+        decisions, n_actions, _ = vectors.shape
+        steps = np.arange(decisions)
+        alternatives = self._alternatives(decisions, n_actions)
+        if self.max_move is not None:
+            limit = np.asarray(self.max_move, dtype=np.float64)
+            if limit.shape not in ((), (vectors.shape[2],)) or not (limit >= 0.0).all():
+                raise InputError(
+                    f"constraints: max_move is {self.max_move!r}: give one number from 0 up, or "
+                    f"{vectors.shape[2]} of them"
+                )
+            move = np.abs(vectors - vectors[steps, observed][:, None, :])
+            alternatives &= (move <= limit + 1e-9).all(axis=2)
+        alternatives[steps, observed] = True
+        nothing = np.zeros((0, n_actions), dtype=np.bool_)
+        costs = _cost_vector(self.change_costs, n_actions)
+        return ResolvedConstraints(alternatives, nothing, costs)
+
+    def _alternatives(self, horizon: int, n_actions: int) -> BoolArray:
         alternatives = _allowed_mask(self.allowed, horizon, n_actions)
         for step in self.fixed_steps:
             alternatives[_step(step, horizon, "fixed_steps")] = False
+        return alternatives
+
+    def resolve(self, horizon: int, n_states: int, n_actions: int) -> ResolvedConstraints:
+        """Check everything against an episode's length and a model's size, as plain arrays."""
+        if self.max_move is not None:
+            raise InputError("constraints: max_move is about doses: discrete actions have none")
         return ResolvedConstraints(
-            alternatives=alternatives,
+            alternatives=self._alternatives(horizon, n_actions),
             forbidden=_forbidden_mask(self.forbidden, n_states, n_actions),
             costs=_cost_vector(self.change_costs, n_actions),
         )

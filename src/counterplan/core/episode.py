@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from counterplan.core.validation import index_vector
+from counterplan.core.validation import feature_table, index_vector
 from counterplan.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
 class Episode:
-    """T states and the T actions taken in them; no transition follows the last.
+    """T states and the actions taken in them; no transition follows the last.
 
-    states   (T,) indices of discrete states
-    actions  (T,) indices of actions
+    states   (T,) indices of discrete states, or (T, D) features
+    actions  (T,) indices of actions; with features also (T-1,), since the last action leads
+             nowhere, or action vectors (T, d) or (T-1, d)
     id       how tables and reports call it
     """
 
@@ -26,22 +26,19 @@ class Episode:
     actions: NDArray[Any]
     id: str | None = None
 
-    def __init__(
-        self,
-        states: NDArray[Any] | Sequence[int],
-        actions: NDArray[Any] | Sequence[int],
-        id: str | None = None,
-    ) -> None:
+    def __init__(self, states: ArrayLike, actions: ArrayLike, id: str | None = None) -> None:
         name = f"episode {id!r}" if id is not None else "episode"
-        state_array = index_vector(states, f"{name}: state")
-        action_array = index_vector(actions, f"{name}: action")
-        if state_array.size == 0:
+        state_array = _numbers(states, f"{name}: state")
+        action_array = _numbers(actions, f"{name}: action")
+        if state_array.shape[0] == 0:
             raise InputError(f"{name} is empty: it needs at least one state and one action")
-        if state_array.shape != action_array.shape:
+        T, given = len(state_array), len(action_array)
+        if given != T and not (state_array.ndim == 2 and given == T - 1):
             raise InputError(
-                f"{name} has {state_array.size} states but {action_array.size} actions: "
-                "give one action for each state"
+                f"{name} has {T} states but {given} actions: give one action for each state"
             )
+        if state_array.ndim == 1 and action_array.ndim == 2:
+            raise InputError(f"{name}: discrete states take discrete actions, not vectors")
         state_array.flags.writeable = False
         action_array.flags.writeable = False
         object.__setattr__(self, "states", state_array)
@@ -81,3 +78,12 @@ class Episode:
                     f"{self.name}: unknown {what} {values[t]} at t={t}: the model has "
                     f"{what}s 0..{count - 1}"
                 )
+
+
+def _numbers(values: ArrayLike, name: str) -> NDArray[Any]:
+    """(T,) indices or a (T, D) table of finite numbers."""
+    try:
+        is_table = np.ndim(values) == 2
+    except ValueError:  # rows of different lengths
+        is_table = True
+    return feature_table(values, name) if is_table else index_vector(values, name)

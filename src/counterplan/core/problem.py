@@ -10,18 +10,25 @@ from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.limits import Limits
 from counterplan.core.result import Explanation
+from counterplan.core.reward import Reward
 from counterplan.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Improve `episode` under `scm` with a budget of at most `k` changes."""
+    """Improve `episode` under `scm` with a budget of at most `k` changes.
+
+    actions, reward  the set of action vectors and the reward of a continuous state; a discrete
+                     model has both in its MDP
+    """
 
     scm: Any
     episode: Episode
     k: int
     constraints: Constraints = field(default_factory=Constraints)
     limits: Limits = field(default_factory=Limits)
+    actions: Any = None
+    reward: Reward | None = None
 
     def __post_init__(self) -> None:
         for given, kind, name, call in (
@@ -39,6 +46,10 @@ class Solver(Protocol):
 
     def refuses(self, problem: Problem) -> str | None:
         """One line on the violated assumption and what to use instead, or None."""
+        ...
+
+    def solve(self, problem: Problem) -> Explanation:
+        """The explanation for the budget problem.k."""
         ...
 
     def frontier(self, problem: Problem) -> Sequence[Explanation]:

@@ -70,6 +70,7 @@ class Explanation(ABC):
     bound          no alternative within the constraints can exceed it
     status         'optimal', 'limit' (stopped early) or 'heuristic' (a baseline, no proof)
     stats          seconds and what the solver counted
+    method         how it was found, e.g. which bound the search used
     """
 
     episode: Episode
@@ -79,6 +80,7 @@ class Explanation(ABC):
     bound: float
     status: Status
     stats: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    method: str = ""
 
     @property
     @abstractmethod

@@ -47,6 +47,21 @@ def index_vector(values: object, name: str) -> IntArray:
     return array.astype(np.int64)
 
 
+def feature_table(values: object, name: str) -> FloatArray:
+    """A (T, D) table of finite numbers."""
+    try:
+        table = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} table must hold numbers, T rows of the same length") from None
+    if table.shape[1] == 0:
+        raise InputError(f"{name} table has no columns")
+    bad = np.argwhere(~np.isfinite(table))
+    if bad.size:
+        t, column = (int(i) for i in bad[0])
+        raise InputError(f"{name} at t={t}, column {column} is {table[t, column]}: must be finite")
+    return table
+
+
 def generator(seed: Seed) -> np.random.Generator:
     """The generator that a seed stands for."""
     if isinstance(seed, np.random.Generator):

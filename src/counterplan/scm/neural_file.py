@@ -1,0 +1,78 @@
+"""Files of neural models; how they are protected stands in `counterplan.files.tensors`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from counterplan.errors import FileError, InputError
+from counterplan.files.contents import suffix_of
+from counterplan.files.tensors import SUFFIX, TensorFormat, Tensors, read_tensors, write_tensors
+from counterplan.scm.network import KEYS, Network
+from counterplan.scm.neural import NeuralSCM
+from counterplan.scm.scaling import Scaling
+
+NETWORKS = ("location", "scale")
+SCALING = ("state_offset", "state_range", "action_offset", "action_range")
+NEURAL = TensorFormat(
+    name="counterplan neural model",
+    version=1,
+    required={
+        **{f"{network}_{key}": "F64" for network in NETWORKS for key in KEYS},
+        "noise_cholesky": "F64",
+    },
+    entries=("fixed", "about"),
+    optional=dict.fromkeys(SCALING, "F64"),
+)
+MATRICES = ("state", "action", "output", "noise_cholesky")
+
+
+def save_neural(scm: NeuralSCM, path: str | Path) -> None:
+    """Write a model to a .safetensors file."""
+    arrays = {
+        f"{network}_{key}": getattr(getattr(scm, network), key)
+        for network in NETWORKS
+        for key in KEYS
+    }
+    arrays["noise_cholesky"] = scm.noise_cholesky
+    if scm.scaling is not None:
+        arrays |= {name: getattr(scm.scaling, name) for name in SCALING}
+    entries = {"fixed": scm.fixed, "about": dict(scm.about)}
+    stored = {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
+    write_tensors(path, Tensors(NEURAL, stored, entries))
+
+
+def load_neural(path: str | Path) -> NeuralSCM:
+    """The model in a file that `save_neural` wrote."""
+    suffix_of(path, (SUFFIX,), "files of neural models")
+    return neural_from_tensors(path, read_tensors(path, (NEURAL,)))
+
+
+def neural_from_tensors(path: str | Path, tensors: Tensors) -> NeuralSCM:
+    """The model that arrays and entries stand for, every one of them checked."""
+    try:
+        return _model(tensors.arrays, tensors.entries)
+    except InputError as problem:
+        raise FileError(f"{path}: {problem}; save the model anew") from None
+
+
+def _model(arrays: dict[str, Any], entries: dict[str, Any]) -> NeuralSCM:
+    for name, array in arrays.items():
+        dimensions = 2 if name.removeprefix("location_").removeprefix("scale_") in MATRICES else 1
+        if array.ndim != dimensions or 0 in array.shape:
+            raise InputError(f"the array {name!r} has shape {array.shape}")
+    given = [name for name in SCALING if name in arrays]
+    if given and len(given) < len(SCALING):
+        raise InputError(f"of the scaling only {', '.join(given)} are there")
+    if not isinstance(entries["about"], dict):
+        raise InputError("about is not a mapping")
+    location, scale = (
+        Network.from_weights({key: arrays[f"{name}_{key}"] for key in KEYS}, name)
+        for name in NETWORKS
+    )
+    scaling = Scaling(*(arrays[name] for name in SCALING)) if given else None
+    return NeuralSCM(
+        location, scale, arrays["noise_cholesky"], entries["fixed"], scaling, entries["about"]
+    )

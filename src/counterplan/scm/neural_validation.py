@@ -1,0 +1,143 @@
+"""How much goodness of fit a Lipschitz constraint costs: cross-validation over a grid (Figure 6).
+
+Episodes are dealt into folds. For every pair (L_h, L_phi) and every fold, a model learns from the
+other folds and is judged on the one it has not seen, neither for training nor to choose the epoch.
+All models share one scaling, so that their likelihoods can be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from counterplan.core.episode import Episode
+from counterplan.core.validation import FloatArray, IntArray, whole_number
+from counterplan.errors import InputError
+from counterplan.scm.neural import NeuralSCM
+from counterplan.scm.progress import progress_bar
+from counterplan.scm.training import Training, constants
+from counterplan.scm.training_data import min_max_scaling
+from counterplan.scm.transitions import Transitions
+
+Constants: TypeAlias = tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class GridSettings:
+    """What all models of a grid have in common; see `NeuralSCM.fit`."""
+
+    hidden: int = 200
+    epochs: int = 100
+    fixed: int = 0
+    training: Training = field(default_factory=Training)
+
+
+@dataclass(frozen=True, eq=False)
+class GridPoint:
+    """How well models with these constants fit, in nats per transition and in the model's units.
+
+    lipschitz   (L_h, L_phi), None for unconstrained
+    train       (folds,) mean negative log-likelihood on the folds learned from
+    validation  (folds,) on the fold left out
+    """
+
+    lipschitz: Constants
+    train: FloatArray
+    validation: FloatArray
+
+    @property
+    def train_mean(self) -> float:
+        return float(self.train.mean())
+
+    @property
+    def train_error(self) -> float:
+        """Standard error of the mean over folds."""
+        return _standard_error(self.train)
+
+    @property
+    def validation_mean(self) -> float:
+        return float(self.validation.mean())
+
+    @property
+    def validation_error(self) -> float:
+        """Standard error of the mean over folds."""
+        return _standard_error(self.validation)
+
+    def decrease(self, reference: GridPoint) -> float:
+        """Percentage by which the log-likelihood of unseen data is below that of a reference,
+        usually the unconstrained model: what Figure 6 shows."""
+        best = -reference.validation_mean
+        return 100.0 * (best + self.validation_mean) / abs(best)
+
+
+def cross_validate(
+    episodes: Iterable[Episode] | Transitions,
+    grid: Sequence[Constants],
+    *,
+    folds: int = 5,
+    settings: GridSettings | None = None,
+    seed: int = 0,
+) -> tuple[GridPoint, ...]:
+    """Every point of the grid, None among them for the unconstrained model, on the same folds."""
+    data = episodes if isinstance(episodes, Transitions) else Transitions.collect(episodes)
+    chosen = settings or GridSettings()
+    whole_number(folds, "folds", minimum=2)
+    whole_number(seed, "seed")
+    pairs = [constants(pair) for pair in grid]
+    if not pairs:
+        raise InputError("the grid is empty: give pairs (L_h, L_phi), or None for unconstrained")
+    if data.n_episodes < folds:
+        raise InputError(f"{data.n_episodes} episodes cannot be dealt into {folds} folds")
+    scaling = chosen.training.scaling
+    quiet = replace(
+        chosen,
+        training=replace(
+            chosen.training,
+            scaling=min_max_scaling(data) if scaling is None else scaling,
+            progress=False,
+        ),
+    )
+    dealt = data.parts(folds, np.random.default_rng(seed))
+    losses = np.empty((len(pairs), folds, 2))
+    total = len(pairs) * folds
+    with progress_bar("cross-validation", total, chosen.training.progress) as advance:
+        # Models of one fold see equally much data: what was compiled for the first serves all.
+        for fold, left_out in enumerate(dealt):
+            for number, pair in enumerate(pairs):
+                losses[number, fold] = _losses(data, left_out, pair, quiet, seed)
+                advance(f"fold {fold + 1}, lipschitz {pair}")
+    return tuple(
+        GridPoint(pair, losses[number, :, 0], losses[number, :, 1])
+        for number, pair in enumerate(pairs)
+    )
+
+
+def _losses(
+    data: Transitions, left_out: IntArray, pair: Constants, settings: GridSettings, seed: int
+) -> tuple[float, float]:
+    """Mean negative log-likelihood on the episodes learned from, and on those left out."""
+    learned = data.of_episodes(np.setdiff1d(data.episode, left_out))
+    scm = NeuralSCM.fit(
+        learned,
+        hidden=settings.hidden,
+        lipschitz=pair,
+        epochs=settings.epochs,
+        seed=seed,
+        fixed=settings.fixed,
+        training=settings.training,
+    )
+    return _mean_loss(scm, learned), _mean_loss(scm, data.of_episodes(left_out))
+
+
+def _mean_loss(scm: NeuralSCM, data: Transitions) -> float:
+    """In the model's units: densities there are larger by the ranges of the features."""
+    assert scm.scaling is not None
+    physical = scm.log_likelihood(data.before, data.actions, data.after)
+    return -float(physical.mean() + np.log(scm.scaling.state_range[scm.fixed :]).sum())
+
+
+def _standard_error(values: FloatArray) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values)))

@@ -1,0 +1,212 @@
+"""Files of neural models: bit for bit, or refused in one line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load, save
+
+import counterplan as cp
+from counterplan.errors import FileError, InputError
+from counterplan.files.tensors import METADATA, digest
+from counterplan.scm.network import KEYS
+from counterplan.scm.neural import NeuralSCM
+from counterplan.scm.neural_file import NEURAL
+from counterplan.scm.scaling import Scaling
+
+FEATURES = ["age", "x", "y"]
+
+
+def network(rng: np.random.Generator) -> dict[str, Any]:
+    shapes = {"state": (5, 3), "bias": 5, "action": (5, 2), "output": (2, 5), "output_bias": 2}
+    return {key: rng.normal(size=shape) for key, shape in shapes.items()} | {"multiplier": 0.3}
+
+
+def model(scaled: bool = True) -> NeuralSCM:
+    rng = np.random.default_rng(0)
+    plain = NeuralSCM.from_weights(network(rng), network(rng), [[0.1, 9.0], [0.3, 0.2]], fixed=1)
+    scaling = Scaling(rng.normal(size=3), rng.uniform(1, 2, 3), rng.normal(size=2), np.ones(2))
+    about = {"features": FEATURES, "actions": ["dose", "flow"], "training": {"nll": [0.1, 1 / 3]}}
+    return NeuralSCM(
+        plain.location,
+        plain.scale,
+        plain.noise_cholesky,
+        1,
+        scaling if scaled else None,
+        about if scaled else {},
+    )
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    path = tmp_path / "model.safetensors"
+    model().save(path)
+    return path
+
+
+def refusal(path: Path) -> str:
+    messages = []
+    for loader in (NeuralSCM.load, cp.load_model):
+        with pytest.raises(FileError) as caught:
+            loader(path)
+        messages.append(str(caught.value))
+        assert messages[-1].startswith(f"{path}")
+        assert len(messages[-1].splitlines()) == 1
+    return messages[0]
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+def test_round_trip(tmp_path: Path, scaled: bool) -> None:
+    path, again = tmp_path / "model.safetensors", tmp_path / "again.safetensors"
+    one = model(scaled)
+    one.save(path)
+    for two in (NeuralSCM.load(path), cp.load_model(path)):
+        assert isinstance(two, NeuralSCM)
+        for part in ("location", "scale"):
+            for key in KEYS:
+                first, second = (getattr(getattr(scm, part), key) for scm in (one, two))
+                assert first.tobytes() == second.tobytes()
+        assert one.noise_cholesky.tobytes() == two.noise_cholesky.tobytes()
+        assert (one.fixed, one.about) == (two.fixed, two.about)
+        assert (one.scaling is None) == (two.scaling is None)
+        if one.scaling is not None and two.scaling is not None:
+            for name, part in vars(one.scaling).items():
+                assert part.tobytes() == getattr(two.scaling, name).tobytes()
+        rng = np.random.default_rng(1)
+        place = rng.normal(size=(9, 3)), rng.normal(size=(9, 2)), rng.normal(size=(9, 2))
+        assert one.step(*place).tobytes() == two.step(*place).tobytes()
+        cp.save_model(two, again)
+        assert again.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("keep", [0.1, 0.5, 0.99])
+def test_truncated(saved: Path, keep: float) -> None:
+    content = saved.read_bytes()
+    saved.write_bytes(content[: int(keep * len(content))])
+    assert "is damaged or no safetensors file" in refusal(saved)
+
+
+def test_any_flipped_byte_is_noticed(saved: Path) -> None:
+    content = saved.read_bytes()
+    rng = np.random.default_rng(0)
+    for place in rng.choice(len(content), 60, replace=False):
+        damaged = bytearray(content)
+        damaged[place] ^= 1
+        saved.write_bytes(bytes(damaged))
+        refusal(saved)
+
+
+def test_foreign_files(tmp_path: Path, saved: Path) -> None:
+    foreign = tmp_path / "foreign.safetensors"
+    foreign.write_bytes(save({"layer": np.zeros(3)}))
+    assert "is a safetensors file, but not a model saved by counterplan" in refusal(foreign)
+    foreign.write_bytes(b"\x80\x04K\x01.")
+    assert "is damaged or no safetensors file" in refusal(foreign)
+    assert "no such file" in refusal(tmp_path / "absent.safetensors")
+    cp.save_model(cp.TabularMDP([[[1.0]]], [[0.0]]), foreign)
+    with pytest.raises(FileError, match="holds a counterplan tabular model, expected a counter"):
+        NeuralSCM.load(foreign)
+    with pytest.raises(FileError, match=r"'\.pkl', but files of neural models end in \.safetens"):
+        NeuralSCM.load(tmp_path / "model.pkl")
+
+
+def rewrite(path: Path, entries: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """A crafted file: changed contents with a checksum that matches."""
+    stored = load(path.read_bytes())
+    for name, array in arrays.items():
+        if array is None:
+            del stored[name]
+        else:
+            stored[name] = array
+    about = {"fixed": 1, "about": {"features": FEATURES}, **entries}
+    checksum = digest(NEURAL, stored, about)
+    about = {"format": NEURAL.name, "version": 1, "sha256": checksum, **about}
+    path.write_bytes(save(stored, metadata={METADATA: json.dumps(about)}))
+
+
+CRAFTED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "array missing": ({}, {"scale_bias": None}, "the array 'scale_bias' is missing"),
+    "single precision": (
+        {},
+        {"scale_bias": np.zeros(5, dtype=np.float32)},
+        "'scale_bias' has type F32, expected F64",
+    ),
+    "a number for a table": (
+        {},
+        {"location_state": np.array(1.0)},
+        "'location_state' has shape ()",
+    ),
+    "nothing": ({}, {"location_action": np.zeros((5, 0))}, "'location_action' has shape (5, 0)"),
+    "other units": ({}, {"location_bias": np.zeros(4)}, "location: state weights have shape"),
+    "not finite": ({}, {"scale_output": np.full((2, 5), np.inf)}, "output weights are not all"),
+    "other action": ({}, {"scale_action": np.zeros((5, 1))}, "disagree: action components 2 and 1"),
+    "noise of another size": ({}, {"noise_cholesky": np.eye(3)}, "noise_cholesky has shape (3, 3)"),
+    "noise not triangular": ({}, {"noise_cholesky": np.ones((2, 2))}, "must be lower triangular"),
+    "noise nan": ({}, {"noise_cholesky": np.full((2, 2), np.nan)}, "must be lower triangular"),
+    "no noise": ({}, {"noise_cholesky": np.zeros((2, 2))}, "zero on its diagonal"),
+    "half a scaling": ({}, {"state_offset": None}, "of the scaling only state_range"),
+    "scaling of another width": ({}, {"state_range": np.ones(2)}, "state_range must be 3 finite"),
+    "range zero": ({}, {"state_range": np.zeros(3)}, "the range of state column 0 is 0.0"),
+    "offset nan": ({}, {"state_offset": np.full(3, np.nan)}, "state_offset must be 3 finite"),
+    "fixed no number": ({"fixed": "one"}, {}, "fixed must be a whole number"),
+    "fixed too many": ({"fixed": 2}, {}, "they must add up"),
+    "about no mapping": ({"about": [1]}, {}, "about is not a mapping"),
+    "names no list": ({"about": {"features": 3}}, {}, "features must be a list of names"),
+    "too few names": ({"about": {"actions": ["dose"]}}, {}, "1 names of actions, but the model"),
+    "same name twice": ({"about": {"features": ["a", "a", "b"]}}, {}, "2 names of features"),
+}
+
+
+@pytest.mark.parametrize("case", CRAFTED)
+def test_crafted_file(saved: Path, case: str) -> None:
+    entries, arrays, message = CRAFTED[case]
+    rewrite(saved, entries, arrays)
+    assert message in refusal(saved)
+
+
+def test_crafting_can_succeed(saved: Path) -> None:
+    rewrite(saved, {"about": {"note": "hello"}}, {"location_bias": np.full(5, 7.0)})
+    assert NeuralSCM.load(saved).location.bias.tolist() == [7.0] * 5
+
+
+def test_what_json_cannot_hold_is_not_saved(tmp_path: Path) -> None:
+    plain = model(scaled=False)
+    for about in ({"when": object()}, {"loss": float("nan")}):
+        odd = NeuralSCM(plain.location, plain.scale, plain.noise_cholesky, 1, None, about)
+        with pytest.raises(InputError, match="cannot be written"):
+            odd.save(tmp_path / "model.safetensors")
+    with pytest.raises(FileError, match=r"saved models end in \.safetensors"):
+        plain.save(tmp_path / "model.pt")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_schema() -> None:
+    scm = model()
+    scm.check_schema(FEATURES, ["dose", "flow"])
+    for features, actions, message in (
+        (["age", "y", "x"], ["dose", "flow"], "features are in another order than the model's"),
+        (["age", "x"], ["dose", "flow"], "it lacks y; the model was made for age, x, y"),
+        (["age", "x", "z"], ["dose", "flow"], "lacks y and has z, which the model does not know"),
+        (FEATURES, ["dose", "flow", "vent"], "actions are not the model's: it has vent, which"),
+    ):
+        with pytest.raises(InputError, match=message):
+            scm.check_schema(features, actions)
+    nameless = model(scaled=False)
+    nameless.check_schema(["p", "q", "r"], ["a", "b"])
+    with pytest.raises(InputError, match="the model has 3 features, but the data has 1: p"):
+        nameless.check_schema(["p"], ["a", "b"])
+
+
+def test_loading_needs_no_training_library(saved: Path) -> None:
+    code = (
+        "import sys, counterplan as cp\n"
+        f"assert cp.load_model({str(saved)!r}).fixed == 1\n"
+        "assert not {'jax', 'jaxlib', 'optax'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
