@@ -86,6 +86,9 @@ class Tampered:
     def refuses(self, problem: Problem) -> str | None:
         return None
 
+    def solve(self, problem: Problem) -> cp.PolicyExplanation:
+        return self.frontier(problem)[-1]
+
     def frontier(self, problem: Problem) -> Sequence[cp.PolicyExplanation]:
         found = cp.frontier(
             problem.scm, problem.episode, problem.k, constraints=problem.constraints

@@ -18,8 +18,15 @@ if TYPE_CHECKING:
     from counterplan.core.limits import Limits as Limits
     from counterplan.core.result import Explanation as Explanation
     from counterplan.core.result import Status as Status
+    from counterplan.core.reward import LinearReward as LinearReward
+    from counterplan.core.reward import LipschitzReward as LipschitzReward
     from counterplan.counterfactual import baselines as baselines
     from counterplan.counterfactual import oracle as oracle
+    from counterplan.counterfactual.anchors import AnchorHeuristic as AnchorHeuristic
+    from counterplan.counterfactual.astar import AStar as AStar
+    from counterplan.counterfactual.astar import FirstOrderBound as FirstOrderBound
+    from counterplan.counterfactual.astar import NoBound as NoBound
+    from counterplan.counterfactual.astar import Tightest as Tightest
     from counterplan.counterfactual.explain import Frontier as Frontier
     from counterplan.counterfactual.explain import explain as explain
     from counterplan.counterfactual.explain import frontier as frontier
@@ -28,6 +35,9 @@ if TYPE_CHECKING:
     )
     from counterplan.counterfactual.robust import robust_explain as robust_explain
     from counterplan.counterfactual.robust import value_interval as value_interval
+    from counterplan.counterfactual.sequence_explanation import (
+        SequenceExplanation as SequenceExplanation,
+    )
     from counterplan.counterfactual.solver import BudgetDP as BudgetDP
     from counterplan.io.episodes import read_episodes as read_episodes
     from counterplan.io.episodes import write_episodes as write_episodes
@@ -37,23 +47,51 @@ if TYPE_CHECKING:
     from counterplan.scm.estimate import estimate_mdp as estimate_mdp
     from counterplan.scm.estimate import neighbour_prior as neighbour_prior
     from counterplan.scm.gumbel_max import GumbelMaxSCM as GumbelMaxSCM
+    from counterplan.scm.location_scale import AdditiveNoiseSCM as AdditiveNoiseSCM
+    from counterplan.scm.location_scale import LocationScaleSCM as LocationScaleSCM
+    from counterplan.scm.location_scale import PostNonlinearSCM as PostNonlinearSCM
+    from counterplan.scm.neural import NeuralSCM as NeuralSCM
+    from counterplan.scm.neural_validation import GridSettings as GridSettings
+    from counterplan.scm.neural_validation import cross_validate as cross_validate
+    from counterplan.scm.point import PointSCM as PointSCM
+    from counterplan.scm.scaling import Scaling as Scaling
     from counterplan.scm.tabular import TabularMDP as TabularMDP
+    from counterplan.scm.training import Training as Training
+    from counterplan.scm.transitions import Transitions as Transitions
 
 __version__ = "0.1.0"
 
 # Where each public name lives.
 _HOME = {
+    "AStar": "counterfactual.astar",
+    "AdditiveNoiseSCM": "scm.location_scale",
+    "AnchorHeuristic": "counterfactual.anchors",
     "BudgetDP": "counterfactual.solver",
     "Constraints": "core.constraints",
     "Episode": "core.episode",
     "Explanation": "core.result",
+    "FirstOrderBound": "counterfactual.astar",
     "Frontier": "counterfactual.explain",
+    "GridSettings": "scm.neural_validation",
     "GumbelMaxSCM": "scm.gumbel_max",
     "Limits": "core.limits",
+    "LinearReward": "core.reward",
+    "LipschitzReward": "core.reward",
+    "LocationScaleSCM": "scm.location_scale",
+    "NeuralSCM": "scm.neural",
+    "NoBound": "counterfactual.astar",
+    "PointSCM": "scm.point",
     "PolicyExplanation": "counterfactual.policy_explanation",
+    "PostNonlinearSCM": "scm.location_scale",
+    "Scaling": "scm.scaling",
+    "SequenceExplanation": "counterfactual.sequence_explanation",
     "Status": "core.result",
     "TabularMDP": "scm.tabular",
+    "Tightest": "counterfactual.astar",
+    "Training": "scm.training",
+    "Transitions": "scm.transitions",
     "count_transitions": "scm.estimate",
+    "cross_validate": "scm.neural_validation",
     "estimate_mdp": "scm.estimate",
     "explain": "counterfactual.explain",
     "frontier": "counterfactual.explain",

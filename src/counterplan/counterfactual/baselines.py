@@ -1,141 +1,156 @@
-"""Simple policies to compare the optimum with (the 2021 paper's appendix D).
+"""Simple methods to compare the optimum with, for discrete and continuous problems alike.
 
-Each is a policy over (step, state, budget left), random or not, so its expected outcome is exact:
-no realizations are drawn to evaluate it.
-
-    greedy        argmax_a R(s, a) + sum_s' P_tau,t(s' | s, a) R(s', a_{t+1})             (Eq. 13)
-    noisy greedy  greedy with a given probability, else the observed action
-    random        any action that may be taken, all equally likely
-
-All keep the observed action once the budget is spent. Eq. 13 leaves a' open: here it is the
-observed next action.
+In a discrete problem they are policies whose expected outcome is exact (`policy_baselines`); in a
+continuous one they are single sequences (`sequence_baselines`).
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
 from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
-from counterplan.core.validation import BoolArray, FloatArray
-from counterplan.counterfactual.budget_dp import Setting, evaluate, run_backward
-from counterplan.counterfactual.distributions import PolicyProcess
+from counterplan.core.validation import IntArray, whole_number
+from counterplan.counterfactual.budget_dp import Setting
 from counterplan.counterfactual.laws import CounterfactualLaw
-from counterplan.counterfactual.policy_table import PolicyTable, keep_observed
-from counterplan.counterfactual.solver import PolicyExplanations, prepare, refuse_unless_discrete
+from counterplan.counterfactual.policy_baselines import (
+    evaluated,
+    greedy_table,
+    noisy_greedy_table,
+    uniform_table,
+)
+from counterplan.counterfactual.policy_table import PolicyTable
+from counterplan.counterfactual.sequence import SequenceSetting, prepare_sequence
+from counterplan.counterfactual.sequence_baselines import (
+    greedy_sequence,
+    random_sequence,
+    top_k_sequence,
+)
+from counterplan.counterfactual.sequence_explanation import SequenceExplanation
+from counterplan.counterfactual.solver import refuse_unless_discrete
 from counterplan.errors import InputError
+from counterplan.scm.point import PointSCM
 
 
-@dataclass(frozen=True)
-class Greedy:
-    """The best action one step ahead, as long as the budget lasts."""
+class _Baseline(ABC):
+    """A method for both kinds of problem; no proof of optimality, so no bound."""
 
     def refuses(self, problem: Problem) -> str | None:
-        return refuse_unless_discrete(problem)
+        return None if isinstance(problem.scm, PointSCM) else refuse_unless_discrete(problem)
+
+    def solve(self, problem: Problem) -> Explanation:
+        if isinstance(problem.scm, PointSCM):
+            return self._sequence_explanation(problem)
+        return self.frontier(problem)[-1]
 
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
-        return _evaluated(problem, greedy_table)
+        if isinstance(problem.scm, PointSCM):
+            budgets = range(problem.k + 1)
+            return [self._sequence_explanation(replace(problem, k=k)) for k in budgets]
+        return evaluated(problem, self._table)
+
+    @abstractmethod
+    def _table(self, setting: Setting, law: CounterfactualLaw) -> PolicyTable:
+        """The policy of a discrete problem."""
+
+    @abstractmethod
+    def _sequence(self, setting: SequenceSetting) -> IntArray:
+        """(T-1,) the actions of a continuous problem."""
+
+    def _sequence_explanation(self, problem: Problem) -> SequenceExplanation:
+        started = time.perf_counter()
+        setting = prepare_sequence(problem)
+        sequence = self._sequence(setting)
+        states = setting.trajectories(sequence[None])[0]
+        return SequenceExplanation(
+            episode=setting.episode,
+            k=problem.k,
+            value=float(setting.reward(states).sum()),
+            factual_value=float(setting.reward(setting.states).sum()),
+            bound=math.inf,
+            status=Status.HEURISTIC,
+            stats=MappingProxyType({"seconds": time.perf_counter() - started}),
+            method=type(self).__name__,
+            actions=sequence,
+            observed=setting.observed,
+            states=setting.in_episode_units(states),
+            history=np.empty((0, 3)),
+        )
 
 
 @dataclass(frozen=True)
-class NoisyGreedy:
-    """Greedy with the given probability at each step, else the observed action.
+class Greedy(_Baseline):
+    """Discrete: the best action one step ahead, as long as the budget lasts. Continuous: round by
+    round the best single change."""
 
-    `seed` serves problems in which one sequence has to be drawn; here the value is exact.
+    def _table(self, setting: Setting, law: CounterfactualLaw) -> PolicyTable:
+        return greedy_table(setting, law)
+
+    def _sequence(self, setting: SequenceSetting) -> IntArray:
+        return greedy_sequence(setting)
+
+
+@dataclass(frozen=True)
+class NoisyGreedy(_Baseline):
+    """Greedy with the given probability at each step (round), else nothing changes.
+
+    seed  of the one sequence that is drawn in a continuous problem; a discrete value is exact
     """
 
     seed: int = 0
     probability: float = 0.5
 
     def __post_init__(self) -> None:
+        whole_number(self.seed, "seed")
         if not 0.0 <= self.probability <= 1.0:
             raise InputError(f"probability must lie between 0 and 1, got {self.probability}")
 
-    def refuses(self, problem: Problem) -> str | None:
-        return refuse_unless_discrete(problem)
-
-    def frontier(self, problem: Problem) -> Sequence[Explanation]:
-        return _evaluated(problem, self._table)
-
     def _table(self, setting: Setting, law: CounterfactualLaw) -> PolicyTable:
-        greedy = greedy_table(setting, law).actions
-        kept = keep_observed(setting.episode, setting.mdp.n_states, setting.k).actions
-        weights = np.empty((*greedy.shape[:3], 2))
-        # Where both agree there is one choice, not two halves of it.
-        weights[..., 0] = np.where(greedy == kept, 1.0, self.probability)[..., 0]
-        weights[..., 1] = 1.0 - weights[..., 0]
-        return PolicyTable(np.concatenate([greedy, kept], axis=3), weights)
+        return noisy_greedy_table(setting, law, self.probability)
+
+    def _sequence(self, setting: SequenceSetting) -> IntArray:
+        rng = np.random.default_rng(self.seed)
+        return greedy_sequence(setting, rng=rng, probability=self.probability)
 
 
 @dataclass(frozen=True)
-class Random:
-    """Any action that may be taken, all equally likely, as long as the budget lasts.
+class Random(_Baseline):
+    """Discrete: any action that may be taken, all equally likely, as long as the budget lasts.
+    Continuous: random changes.
 
-    `seed` serves problems in which one sequence has to be drawn; here the value is exact.
+    seed  of the one sequence that is drawn in a continuous problem; a discrete value is exact
     """
 
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        whole_number(self.seed, "seed")
+
+    def _table(self, setting: Setting, law: CounterfactualLaw) -> PolicyTable:
+        return uniform_table(setting, law)
+
+    def _sequence(self, setting: SequenceSetting) -> IntArray:
+        return random_sequence(setting, np.random.default_rng(self.seed))
+
+
+@dataclass(frozen=True)
+class TopK(_Baseline):
+    """Continuous: the best single changes of the observed sequence, made together."""
+
     def refuses(self, problem: Problem) -> str | None:
-        return refuse_unless_discrete(problem)
+        if isinstance(problem.scm, PointSCM):
+            return None
+        return "TopK changes a fixed sequence: a discrete problem asks for a policy, use Greedy()"
 
-    def frontier(self, problem: Problem) -> Sequence[Explanation]:
-        return _evaluated(problem, _uniform_table)
+    def _table(self, setting: Setting, law: CounterfactualLaw) -> PolicyTable:
+        raise NotImplementedError  # refused above
 
-
-@dataclass(frozen=True, eq=False)
-class _LookOneStepAhead:
-    """Chooses by Eq. 13; what it passes back is only the next step's reward."""
-
-    setting: Setting
-    table: PolicyTable
-
-    def takeable_at(self, t: int) -> BoolArray:
-        return self.setting.takeable_at(t)
-
-    def combine(self, t: int, worths: FloatArray) -> FloatArray:
-        from counterplan.counterfactual.step import best_actions
-
-        observed = self.setting.episode.actions[t]
-        unused = np.empty(worths[:, 0].shape)
-        scale = self.setting.scale
-        best_actions(worths, observed, scale, unused, self.table.actions[t, ..., 0])
-        next_reward = self.setting.rewards_at(t)[:, observed]
-        return np.repeat(next_reward[:, None], worths.shape[2], axis=1)
-
-
-def greedy_table(setting: Setting, law: CounterfactualLaw) -> PolicyTable:
-    """The greedy action for every step, state and budget left."""
-    table = keep_observed(setting.episode, setting.mdp.n_states, setting.k)
-    run_backward(setting, law, _LookOneStepAhead(setting, table))
-    return table
-
-
-def _uniform_table(setting: Setting, law: CounterfactualLaw) -> PolicyTable:
-    shape = (len(setting.episode), setting.mdp.n_states, setting.k + 1, setting.mdp.n_actions)
-    actions = np.broadcast_to(np.arange(shape[3], dtype=np.int32), shape)
-    weights = np.empty(shape)
-    budgets = np.arange(setting.k + 1)
-    for t in range(shape[0]):
-        affordable = setting.costs_at(t)[None, :] <= budgets[:, None]
-        weights[t] = setting.takeable_at(t)[:, None, :] & affordable[None, :, :]
-    return PolicyTable(actions, weights / weights.sum(axis=3, keepdims=True))
-
-
-def _evaluated(
-    problem: Problem, make_table: Callable[[Setting, CounterfactualLaw], PolicyTable]
-) -> Sequence[Explanation]:
-    """The exact value of a policy for every budget; no proof of optimality, so no bound."""
-    started = time.perf_counter()
-    setting, law = prepare(problem)
-    table = make_table(setting, law)
-    values = evaluate(setting, law, table)
-    stats = {"seconds": time.perf_counter() - started}
-    bounds = np.full(len(values), math.inf)
-    process = PolicyProcess(setting, law, table)
-    return PolicyExplanations(process, values, bounds, Status.HEURISTIC, stats, problem.k)
+    def _sequence(self, setting: SequenceSetting) -> IntArray:
+        return top_k_sequence(setting)

@@ -4,31 +4,55 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, cast, overload
+from typing import Any, Generic, TypedDict, TypeVar, Unpack, cast, overload
+
+from numpy.typing import ArrayLike
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.limits import Limits
 from counterplan.core.problem import Problem, Solver
+from counterplan.core.result import Explanation
+from counterplan.core.reward import Reward
 from counterplan.core.validation import LARGEST_BUDGET, whole_number
 from counterplan.counterfactual.policy_explanation import PolicyExplanation
-from counterplan.counterfactual.solver import BudgetDP
+from counterplan.counterfactual.sequence_explanation import SequenceExplanation
 from counterplan.errors import InputError, NotApplicableError
+from counterplan.scm.point import PointSCM
+
+Found = TypeVar("Found", bound=Explanation, covariant=True)
 
 
-class Frontier(Sequence[PolicyExplanation]):
+class Options(TypedDict, total=False):
+    """What `explain` and `frontier` take besides the model, the episode and the budget.
+
+    constraints  what an alternative may not do
+    limits       when to stop early; the result then has status 'limit' and a certified gap
+    solver       another method, e.g. `baselines.Greedy()`
+    actions      continuous problems: action vectors (N, d), or (T-1, N, d) where an input is
+                 replayed from the episode
+    reward       continuous problems: what a state is worth
+    """
+
+    constraints: Constraints | None
+    limits: Limits | None
+    solver: Solver | None
+    actions: ArrayLike | None
+    reward: Reward | None
+
+
+class Frontier(Sequence[Found], Generic[Found]):
     """Explanations for every budget k = 0..k_max; `frontier[k]` is the one for k."""
 
-    def __init__(self, explanations: Sequence[PolicyExplanation]) -> None:
+    def __init__(self, explanations: Sequence[Found]) -> None:
         self._explanations = explanations
-        self._made: dict[int, PolicyExplanation] = {}
+        self._made: dict[int, Found] = {}
 
     @overload
-    def __getitem__(self, k: int) -> PolicyExplanation: ...
+    def __getitem__(self, k: int) -> Found: ...
     @overload
-    def __getitem__(self, k: slice) -> Sequence[PolicyExplanation]: ...
-    def __getitem__(self, k: int | slice) -> PolicyExplanation | Sequence[PolicyExplanation]:
+    def __getitem__(self, k: slice) -> Sequence[Found]: ...
+    def __getitem__(self, k: int | slice) -> Found | Sequence[Found]:
         if isinstance(k, slice):
             return [self[i] for i in range(*k.indices(len(self)))]
         k = range(len(self))[k]
@@ -55,50 +79,87 @@ class Frontier(Sequence[PolicyExplanation]):
         return None
 
 
+@overload
 def frontier(
-    scm: Any,
-    episode: Episode,
-    k_max: int | None = None,
-    *,
-    constraints: Constraints | None = None,
-    limits: Limits | None = None,
-    solver: Solver | None = None,
-) -> Frontier:
-    """Explanations for all budgets 0..k_max (default: the episode's length), in one pass."""
-    k = 0 if k_max is None else whole_number(k_max, "k", maximum=LARGEST_BUDGET)
-    problem = Problem(scm, episode, k, constraints or Constraints(), limits or Limits())
-    if k_max is None:
-        problem = replace(problem, k=len(episode))
-    solver = BudgetDP() if solver is None else solver
+    scm: PointSCM, episode: Episode, k_max: int | None = None, **options: Unpack[Options]
+) -> Frontier[SequenceExplanation]: ...
+@overload
+def frontier(
+    scm: Any, episode: Episode, k_max: int | None = None, **options: Unpack[Options]
+) -> Frontier[PolicyExplanation]: ...
+def frontier(
+    scm: Any, episode: Episode, k_max: int | None = None, **options: Unpack[Options]
+) -> Frontier[Any]:
+    """Explanations for all budgets 0..k_max (default: the episode's length); see `Options`."""
+    _check_episode(episode)
+    k = len(episode) if k_max is None else whole_number(k_max, "k", maximum=LARGEST_BUDGET)
+    solver, problem = _pose(scm, episode, k, options)
+    return Frontier(solver.frontier(problem))
+
+
+@overload
+def explain(
+    scm: PointSCM, episode: Episode, k: int, **options: Unpack[Options]
+) -> SequenceExplanation: ...
+@overload
+def explain(
+    scm: Any, episode: Episode, k: int, **options: Unpack[Options]
+) -> PolicyExplanation: ...
+def explain(scm: Any, episode: Episode, k: int, **options: Unpack[Options]) -> Any:
+    """The alternative with at most k changes that would have been best; see `Options`.
+
+    scm  a causal model: a `GumbelMaxSCM`, a plain `TabularMDP` (read as one), any model with
+         `mdp` and `counterfactual_row`, or a `PointSCM` for continuous states
+    """
+    _check_episode(episode)
+    solver, problem = _pose(scm, episode, whole_number(k, "k", maximum=LARGEST_BUDGET), options)
+    return solver.solve(problem)
+
+
+def _check_episode(episode: Episode) -> None:
+    if not isinstance(episode, Episode):
+        raise InputError(
+            f"expected an Episode, got {type(episode).__name__}: Episode(states=..., actions=...)"
+        )
+
+
+def _pose(scm: Any, episode: Episode, k: int, options: Options) -> tuple[Solver, Problem]:
+    """The problem, and a solver that accepts it."""
+    unknown = sorted(set(options) - set(Options.__annotations__))
+    if unknown:
+        known = ", ".join(Options.__annotations__)
+        raise TypeError(f"unknown argument {unknown[0]!r}: besides k there are {known}")
+    continuous = isinstance(scm, PointSCM)
+    if continuous != (episode.states.ndim == 2):
+        kind = "continuous" if continuous else "discrete"
+        raise InputError(
+            f"a {type(scm).__name__} is {kind}, but {episode.name} has "
+            f"{'features' if episode.states.ndim == 2 else 'discrete states'}"
+        )
+    constraints, limits = options.get("constraints"), options.get("limits")
+    problem = Problem(
+        scm,
+        episode,
+        k,
+        Constraints() if constraints is None else constraints,
+        Limits() if limits is None else limits,
+        options.get("actions"),
+        options.get("reward"),
+    )
+    given = options.get("solver")
+    solver = _default_solver(continuous) if given is None else given
     if isinstance(solver, type) or not isinstance(solver, Solver):
         raise InputError(f"solver is {solver!r}: pass an object such as baselines.Greedy()")
     if refusal := solver.refuses(problem):
         raise NotApplicableError(refusal)
-    return Frontier(cast(Sequence[PolicyExplanation], solver.frontier(problem)))
+    return solver, problem
 
 
-def explain(
-    scm: Any,
-    episode: Episode,
-    k: int,
-    *,
-    constraints: Constraints | None = None,
-    limits: Limits | None = None,
-    solver: Solver | None = None,
-) -> PolicyExplanation:
-    """The alternative with at most k changes that would have been best.
+def _default_solver(continuous: bool) -> Solver:
+    if continuous:
+        from counterplan.counterfactual.astar import AStar
 
-    scm          a causal model; a plain `TabularMDP` is read as a Gumbel-Max one
-    constraints  what an alternative may not do
-    limits       when to stop early; the result then has status 'limit' and a certified gap
-    solver       another method, e.g. `baselines.Greedy()`
-    """
-    found = frontier(
-        scm,
-        episode,
-        whole_number(k, "k"),
-        constraints=constraints,
-        limits=limits,
-        solver=solver,
-    )
-    return found[-1]
+        return AStar()
+    from counterplan.counterfactual.solver import BudgetDP
+
+    return cast(Solver, BudgetDP())

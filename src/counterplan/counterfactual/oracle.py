@@ -1,7 +1,8 @@
 """Brute force, for small problems: what every exact solver is compared with.
 
 Plain Python over whole histories, sharing no code with the solvers but the model itself.
-Costs grow exponentially with the length of the episode; nothing here is meant to be fast.
+Costs grow exponentially with the length of the episode; nothing here is meant to be fast, but
+`Exhaustive`, the batched brute force of continuous problems (see also `sequence_oracle`).
 """
 
 from __future__ import annotations
@@ -18,8 +19,12 @@ from counterplan.core.constraints import Constraints, ResolvedConstraints
 from counterplan.core.episode import Episode
 from counterplan.core.result import Interval
 from counterplan.core.validation import FloatArray
+from counterplan.counterfactual.exhaustive import Exhaustive as Exhaustive
 from counterplan.counterfactual.laws import DiscreteSCM
 from counterplan.counterfactual.policy_explanation import PolicyExplanation
+from counterplan.counterfactual.sequence_oracle import BestSequence as BestSequence
+from counterplan.counterfactual.sequence_oracle import best_sequence as best_sequence
+from counterplan.counterfactual.sequence_oracle import sequence_value as sequence_value
 from counterplan.errors import NotApplicableError
 from counterplan.scm.gumbel_max import GumbelMaxSCM
 from counterplan.scm.tabular import TabularMDP

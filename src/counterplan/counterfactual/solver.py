@@ -44,6 +44,9 @@ class BudgetDP:
                 return "sampled kernels are defined for Gumbel-Max models: leave samples out"
         return refuse_unless_discrete(problem)
 
+    def solve(self, problem: Problem) -> Explanation:
+        return self.frontier(problem)[-1]
+
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
         started = time.perf_counter()
         setting, law = prepare(problem)

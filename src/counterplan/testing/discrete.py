@@ -1,18 +1,15 @@
-"""Conformance checks for causal models and solvers: the project's own and yours.
-
-Each raises an AssertionError that says what is wrong, and returns None if nothing is.
-"""
+"""Checks of discrete models and of solvers of discrete problems."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.problem import Problem, Solver
-from counterplan.core.result import Status
+from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import FloatArray, Seed, generator
 from counterplan.counterfactual.explain import frontier
 from counterplan.counterfactual.laws import DiscreteSCM
@@ -23,7 +20,7 @@ from counterplan.scm.tabular import TabularMDP
 TOLERANCE = 1e-9
 
 
-def check_scm(scm: DiscreteSCM, *, trials: int = 50, seed: Seed = 0) -> None:
+def check_discrete_scm(scm: DiscreteSCM, trials: int = 50, seed: Seed = 0) -> None:
     """Check a causal model of a tabular MDP at random places.
 
     * a counterfactual row is a distribution;
@@ -57,45 +54,56 @@ def check_scm(scm: DiscreteSCM, *, trials: int = 50, seed: Seed = 0) -> None:
         )
 
 
-def check_solver(
-    solver: Solver, problems: Iterable[Problem] | None = None, *, seed: Seed = 0
-) -> None:
-    """Check a solver of discrete problems, by default on random small ones.
+def check_discrete_solver(solver: Solver, problem: Problem) -> None:
+    """Check a solver on one discrete problem.
 
     * a budget of 0 gives back the observed outcome, and value never falls as k grows;
     * no value exceeds its bound, and what is called optimal equals brute force;
     * following the policy through every history earns its value;
     * realizations respect the budget and the constraints.
     """
-    for problem in problems if problems is not None else random_problems(8, seed):
-        assert solver.refuses(problem) is None, f"refused: {solver.refuses(problem)}"
-        found = frontier(
-            problem.scm,
-            problem.episode,
-            problem.k,
-            constraints=problem.constraints,
-            solver=solver,
-        )
-        first = found[0]
-        assert _same(first.value, first.factual_value), (
-            f"k=0 gives {first.value}, but the observed outcome is {first.factual_value}"
-        )
-        for k, explanation in enumerate(found):
-            value, status = explanation.value, explanation.status
-            assert value <= explanation.bound + TOLERANCE, f"k={k}: value above its bound"
-            replayed = policy_value(problem.scm, explanation)
-            assert _same(replayed, value), (
-                f"k={k}: the policy earns {replayed}, not the stated {value}"
+    found = frontier(
+        problem.scm,
+        problem.episode,
+        problem.k,
+        constraints=problem.constraints,
+        solver=solver,
+    )
+    check_first(found)
+    for k, explanation in enumerate(found):
+        value = explanation.value
+        check_certificate(found, k)
+        replayed = policy_value(problem.scm, explanation)
+        assert same(replayed, value), f"k={k}: the policy earns {replayed}, not the stated {value}"
+        if explanation.status == Status.OPTIMAL:
+            best = brute_force(problem.scm, problem.episode, k, problem.constraints)
+            assert same(best, value), (
+                f"k={k}: called optimal with {value}, but brute force finds {best}"
             )
-            if status == Status.OPTIMAL:
-                best = brute_force(problem.scm, problem.episode, k, problem.constraints)
-                assert _same(best, value), (
-                    f"k={k}: called optimal with {value}, but brute force finds {best}"
-                )
-                assert k == 0 or value >= found[k - 1].value - TOLERANCE, (
-                    f"value falls from {found[k - 1].value} to {value} at k={k}"
-                )
-            _check_realizations(explanation, problem)
+        _check_realizations(explanation, problem)
+
+
+def same(first: float, second: float) -> bool:
+    """Equal within the tolerance, or the same infinity."""
+    return first == second or abs(first - second) <= TOLERANCE
+
+
+def check_first(found: Sequence[Explanation]) -> None:
+    """A budget of 0 changes nothing."""
+    first = found[0]
+    assert same(first.value, first.factual_value), (
+        f"k=0 gives {first.value}, but the observed outcome is {first.factual_value}"
+    )
+
+
+def check_certificate(found: Sequence[Explanation], k: int) -> None:
+    """No value exceeds its bound, and an optimal one is no less than that of a smaller budget."""
+    value = found[k].value
+    assert value <= found[k].bound + TOLERANCE, f"k={k}: value above its bound"
+    if k > 0 and found[k].status == Status.OPTIMAL:
+        assert value >= found[k - 1].value - TOLERANCE, (
+            f"value falls from {found[k - 1].value} to {value} at k={k}"
+        )
 
 
 def random_problems(count: int, seed: Seed = 0) -> list[Problem]:
@@ -137,11 +145,6 @@ def random_episode(rng: np.random.Generator, mdp: TabularMDP, horizon: int) -> E
     for action in actions[:-1]:
         states.append(int(rng.choice(mdp.n_states, p=mdp.row(states[-1], int(action)))))
     return Episode(states=states, actions=actions)
-
-
-def _same(first: float, second: float) -> bool:
-    """Equal within the tolerance, or the same infinity."""
-    return first == second or abs(first - second) <= TOLERANCE
 
 
 def _check_distribution(row: FloatArray, n_states: int, where: str) -> None:

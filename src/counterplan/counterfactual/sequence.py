@@ -1,0 +1,196 @@
+"""One episode of a continuous process, ready to be searched.
+
+The counterfactual is deterministic (Eq. 6, 7 of the 2023 paper): from state s at step t the action
+a leads to F_t(s, a). An alternative is a sequence of T-1 actions; its outcome is the sum of R(s)
+over all T states. Everything here is in the model's own units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from counterplan.core.episode import Episode
+from counterplan.core.problem import Problem
+from counterplan.core.reward import Reward
+from counterplan.core.validation import BoolArray, FloatArray, IntArray
+from counterplan.errors import CounterplanError, InputError
+from counterplan.scm.point import PointSCM, Replay, action_indices, action_vectors
+from counterplan.scm.scaling import Scaling
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceSetting:
+    """What a search works on.
+
+    states    (T, D) observed
+    vectors   (T-1, N, d) action vectors
+    observed  (T-1,) which of them were taken
+    noise     (T-1, U) abducted
+    allowed   (T-1, N) the observed action, and those that may replace it
+    costs     (N,) budget units of a change to each action
+    """
+
+    scm: PointSCM
+    replay: Replay
+    reward: Reward
+    states: FloatArray
+    vectors: FloatArray
+    observed: IntArray
+    noise: FloatArray
+    allowed: BoolArray
+    costs: IntArray
+    k: int
+    scaling: Scaling | None
+    episode: Episode
+
+    @property
+    def horizon(self) -> int:
+        """T, the number of states."""
+        return len(self.states)
+
+    @property
+    def n_actions(self) -> int:
+        return int(self.vectors.shape[1])
+
+    @cached_property
+    def step_constants(self) -> FloatArray | None:
+        """(T-1,) Lipschitz constants of the steps, None where the model states none."""
+        if self.horizon == 1:
+            return np.empty(0)
+        given = self.scm.lipschitz(self.noise)
+        if given is None:
+            return None
+        constants = np.asarray(given, dtype=np.float64)
+        usable = np.isfinite(constants) & (constants >= 0.0)
+        if constants.shape != (len(self.noise),) or not usable.all():
+            raise InputError(
+                f"{type(self.scm).__name__}: lipschitz must give one finite constant from 0 up for "
+                f"each of {len(self.noise)} noise vectors, got {constants.tolist()}"
+            )
+        return constants
+
+    def in_episode_units(self, states: FloatArray) -> FloatArray:
+        """States as the episode gives them."""
+        return states if self.scaling is None else self.scaling.decode_states(states)
+
+    def costs_at(self, t: int) -> IntArray:
+        """(N,) budget units of each action; keeping the observed one is free."""
+        costs = self.costs.copy()
+        costs[self.observed[t]] = 0
+        return costs
+
+    def follow_observed(self, t: int, states: FloatArray) -> FloatArray:
+        """(n,) the rewards from step t on, states (n, D) included, if nothing changes any more."""
+        total = self.reward(states)
+        for step in range(t, self.horizon - 1):
+            taken = np.full(len(states), self.observed[step])
+            states = self.replay.follow(step, states, taken)
+            total = total + self.reward(states)
+        return total
+
+    def trajectories(self, sequences: IntArray) -> FloatArray:
+        """(n, T, D) the states along sequences (n, T-1) of actions."""
+        current = np.repeat(self.states[:1], len(sequences), axis=0)
+        path = [current]
+        for t in range(self.horizon - 1):
+            current = self.replay.follow(t, current, sequences[:, t])
+            path.append(current)
+        return np.stack(path, axis=1)
+
+    def outcomes(self, sequences: IntArray) -> FloatArray:
+        """(n,) what sequences (n, T-1) of actions earn."""
+        n, T = len(sequences), self.horizon
+        states = self.trajectories(sequences).reshape(n * T, -1)
+        return np.asarray(self.reward(states).reshape(n, T).sum(axis=1))
+
+
+def prepare_sequence(problem: Problem) -> SequenceSetting:
+    """Check a continuous problem and bring it into the model's own units."""
+    scm, episode = problem.scm, problem.episode
+    if problem.actions is None:
+        raise InputError("a continuous problem needs the set of actions: actions=(N, d) vectors")
+    if problem.reward is None:
+        raise InputError("a continuous problem needs a reward: e.g. reward=LinearReward(weights)")
+    scm, scaling = scm.internal()
+    vectors = action_vectors(problem.actions, len(episode) - 1)
+    observed = action_indices(episode, vectors)
+    states, reward = episode.states, problem.reward
+    rules = problem.constraints.resolve_sequence(vectors, observed)
+    if scaling is not None:
+        _check_widths(states, vectors, scaling, episode)
+        states, vectors = scaling.encode_states(states), scaling.encode_actions(vectors)
+        reward = reward.rescaled(scaling.state_offset, scaling.state_range)
+    reward.gradient(states.shape[1])
+    taken = vectors[np.arange(len(observed)), observed]
+    noise = _inferred(scm, episode, states, taken)
+    replay = scm.replay(vectors, noise, states[0])
+    spendable = len(observed) * int(rules.costs.max())
+    return SequenceSetting(
+        scm=scm,
+        replay=replay,
+        reward=reward,
+        states=_replayed(replay, states, observed),
+        vectors=vectors,
+        observed=observed,
+        noise=noise,
+        allowed=rules.alternatives,
+        costs=rules.costs,
+        k=min(problem.k, spendable),
+        scaling=scaling,
+        episode=episode,
+    )
+
+
+def _inferred(scm: PointSCM, episode: Episode, states: FloatArray, taken: FloatArray) -> FloatArray:
+    """The noise of the episode; what the model cannot read is the episode's fault, not a crash."""
+    widths = f"{states.shape[1]} features and action vectors of {taken.shape[1]} components"
+    try:
+        noise = scm.infer(states[:-1], taken, states[1:])
+    except CounterplanError:
+        raise
+    except (ValueError, IndexError) as problem:
+        raise InputError(
+            f"{episode.name}: the model cannot read states of {widths}: {problem}"
+        ) from None
+    unknown = np.flatnonzero(~np.isfinite(noise).all(axis=1))
+    if unknown.size:
+        t = int(unknown[0])
+        raise InputError(
+            f"{episode.name}: no finite noise explains the transition after t={t}: the model "
+            "rules it out"
+        )
+    return noise
+
+
+def _replayed(replay: Replay, states: FloatArray, observed: IntArray) -> FloatArray:
+    """The observed states as the model replays them: the same but for rounding, and exactly what
+    a search reaches by changing nothing."""
+    path = [states[0]]
+    for t in range(len(states) - 1):
+        path.append(replay.follow(t, path[-1][None], observed[t : t + 1])[0])
+    result = np.stack(path)
+    worst = float(np.abs(result - states).max()) if len(states) > 1 else 0.0
+    if not worst <= 1e-6 * max(1.0, float(np.abs(states).max())):
+        t = int(np.abs(result - states).max(axis=1).argmax())
+        raise InputError(
+            f"the model does not reproduce the episode: replayed, state {t} is off by {worst:.3g}; "
+            "check that infer and step are inverse to each other and that fixed features are fixed"
+        )
+    return result
+
+
+def _check_widths(
+    states: FloatArray, vectors: FloatArray, scaling: Scaling, episode: Episode
+) -> None:
+    features, components = len(scaling.state_offset), len(scaling.action_offset)
+    if states.shape[1] != features:
+        raise InputError(
+            f"{episode.name}: states have {states.shape[1]} features, the model has {features}"
+        )
+    if vectors.shape[2] != components:
+        raise InputError(
+            f"action vectors have {vectors.shape[2]} components, the model takes {components}"
+        )

@@ -1,0 +1,207 @@
+"""Checks of causal models of continuous states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from counterplan.core.episode import Episode
+from counterplan.core.validation import FloatArray, Seed, generator
+from counterplan.scm.point import ElementwiseSCM, PointSCM, Region, taken_vectors
+
+# Relative to the size of what is compared.
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class _Transitions:
+    """Observed transitions in the model's own units, with the noise that explains them.
+
+    states (n, D), actions (n, d), noise (n, U)
+    """
+
+    scm: PointSCM
+    states: FloatArray
+    actions: FloatArray
+    noise: FloatArray
+
+    def steps(self, row: int, states: FloatArray, actions: FloatArray) -> FloatArray:
+        """From states (m, D) with the noise of one transition."""
+        noise = np.broadcast_to(self.noise[row], (len(states), self.noise.shape[1]))
+        return self.scm.step(states, actions, noise)
+
+    def near(
+        self, row: int, count: int, rng: np.random.Generator, alike: bool = False
+    ) -> FloatArray:
+        """(count, D) states around an observed one, close to it or as far as the data reach; if
+        `alike`, all of them about as far."""
+        spread = np.maximum(np.ptp(self.states, axis=0), 1e-3)
+        away = rng.normal(size=(count, self.states.shape[1])) * spread
+        away *= 10.0 ** rng.uniform(-4.0, 0.0, size=(1 if alike else count, 1))
+        away[:, : self.scm.fixed] = 0.0
+        return np.asarray(self.states[row] + away)
+
+    def any_actions(self, count: int, rng: np.random.Generator) -> FloatArray:
+        """(count, d) action vectors that were taken somewhere."""
+        return np.asarray(self.actions[rng.integers(len(self.actions), size=count)])
+
+
+def check_point_scm(
+    scm: PointSCM,
+    episodes: Sequence[Episode],
+    actions: ArrayLike | None = None,
+    trials: int = 50,
+    seed: Seed = 0,
+) -> None:
+    """Check a causal model with point abduction on observed episodes.
+
+    * the noise that `infer` reads off a transition makes `step` reproduce it;
+    * features said to be fixed stay, whatever the action;
+    * `replay` agrees with `step`;
+    * stated Lipschitz constants hold for random pairs of states;
+    * stated slopes hold for random states of random regions;
+    * an element-wise model moves feature i by its own noise only, and always the same way.
+    """
+    rng = generator(seed)
+    for episode in episodes:
+        _check_reproduction(scm, episode, actions)
+    inner, data = _transitions(scm, episodes, actions)
+    for row in rng.integers(len(data.states), size=trials):
+        _check_fixed(data, int(row), rng)
+        _check_constant(data, int(row), rng)
+        _check_slopes(data, int(row), rng)
+        if isinstance(inner, ElementwiseSCM):
+            _check_elementwise(data, int(row), rng)
+    _check_replay(data, rng)
+
+
+def _transitions(
+    scm: PointSCM, episodes: Sequence[Episode], actions: ArrayLike | None
+) -> tuple[PointSCM, _Transitions]:
+    inner, scaling = scm.internal()
+    before = np.concatenate([episode.states[:-1] for episode in episodes])
+    after = np.concatenate([episode.states[1:] for episode in episodes])
+    taken = np.concatenate([_taken(episode, actions) for episode in episodes])
+    if scaling is not None:
+        before, after = scaling.encode_states(before), scaling.encode_states(after)
+        taken = scaling.encode_actions(taken)
+    return inner, _Transitions(inner, before, taken, inner.infer(before, taken, after))
+
+
+def _taken(episode: Episode, actions: ArrayLike | None) -> FloatArray:
+    vectors = None if actions is None else np.asarray(actions, dtype=np.float64)
+    return taken_vectors(episode, vectors)
+
+
+def _check_reproduction(scm: PointSCM, episode: Episode, actions: ArrayLike | None) -> None:
+    taken, states = _taken(episode, actions), episode.states
+    noise = scm.infer(states[:-1], taken, states[1:])
+    again = np.asarray(scm.step(states[:-1], taken, noise))
+    assert again.shape == states[1:].shape, (
+        f"{episode.name}: step returns shape {again.shape}, expected {states[1:].shape}"
+    )
+    error = np.abs(again - states[1:]) / np.maximum(1.0, np.abs(states[1:]))
+    if error.size:
+        t, feature = (int(i) for i in np.unravel_index(np.argmax(error), error.shape))
+        assert error[t, feature] <= TOLERANCE, (
+            f"{episode.name}: the abducted noise at t={t} leads to {again[t, feature]} in feature "
+            f"{feature}, but {states[t + 1, feature]} was observed"
+        )
+
+
+def _check_fixed(data: _Transitions, row: int, rng: np.random.Generator) -> None:
+    states = data.near(row, 4, rng)
+    after = data.steps(row, states, data.any_actions(4, rng))
+    fixed = data.scm.fixed
+    assert np.array_equal(after[:, :fixed], states[:, :fixed]), (
+        f"the first {fixed} features are said to be fixed, but a step changes them"
+    )
+
+
+def _check_constant(data: _Transitions, row: int, rng: np.random.Generator) -> None:
+    constants = data.scm.lipschitz(data.noise[row : row + 1])
+    if constants is None:
+        return
+    one, other = data.near(row, 20, rng), data.near(row, 20, rng)
+    actions = data.any_actions(20, rng)
+    moved = np.linalg.norm(data.steps(row, one, actions) - data.steps(row, other, actions), axis=1)
+    apart = np.linalg.norm(one - other, axis=1)
+    largest = constants[0] * apart * (1.0 + TOLERANCE) + 1e-12 * (1.0 + np.abs(one).max())
+    worst = int(np.argmax(moved - largest))
+    assert moved[worst] <= largest[worst], (
+        f"two states {apart[worst]:.4g} apart lead to states {moved[worst]:.4g} apart: more than "
+        f"the stated Lipschitz constant {constants[0]:.6g} allows"
+    )
+
+
+def _check_slopes(data: _Transitions, row: int, rng: np.random.Generator) -> None:
+    centre, fixed = data.states[row], data.scm.fixed
+    others = data.near(row, 30, rng, alike=True)
+    # A region cut by its ball, by its box or by both; the states are those inside.
+    box = np.abs(others - centre).max(axis=0) * rng.uniform(0.3, 1.0)
+    radius = float(np.linalg.norm(others - centre, axis=1).max() * rng.uniform(0.3, 1.0))
+    inside = (np.abs(others - centre) <= box).all(axis=1)
+    inside &= np.linalg.norm(others - centre, axis=1) <= radius
+    actions = data.any_actions(3, rng)
+    slopes = data.scm.slopes(Region(centre, radius, box), actions, data.noise[row])
+    if slopes is None or not inside.any():
+        return
+    away = others[inside] - centre
+    for i, action in enumerate(actions):
+        vectors = np.repeat(action[None], len(away) + 1, axis=0)
+        after = data.steps(row, np.concatenate([centre[None], others[inside]]), vectors)
+        rest = after[1:] - after[0] - away @ slopes.jacobian[i].T
+        allowed = np.abs(away) @ slopes.deviation[i].T
+        rounding = 1e-12 * (1.0 + np.abs(after).max())
+        assert (np.abs(rest)[:, fixed:] <= (allowed + rounding)[:, fixed:]).all(), (
+            f"a state within {radius:.4g} of the centre moves by more than the stated slopes allow"
+        )
+        direction = rng.normal(size=len(centre)) * (np.arange(len(centre)) >= fixed)
+        directions = np.repeat(direction[None], len(actions), axis=0)
+        along = np.abs(away) @ slopes.remainder(directions)[i]
+        assert (np.abs(rest @ direction) <= along + rounding * len(centre)).all(), (
+            "the stated remainder of the slopes in a direction is too small"
+        )
+
+
+def _check_elementwise(data: _Transitions, row: int, rng: np.random.Generator) -> None:
+    scm, count = data.scm, 5
+    features = data.states.shape[1] - scm.fixed
+    assert data.noise.shape[1] == features, (
+        f"an element-wise model has one noise variable for each of {features} moving features, "
+        f"not {data.noise.shape[1]}"
+    )
+    states = np.repeat(data.near(row, 1, rng), count, axis=0)
+    actions = np.repeat(data.any_actions(1, rng), count, axis=0)
+    i = int(rng.integers(features))
+    noise = np.repeat(data.noise[row][None], count, axis=0)
+    noise[:, i] += np.linspace(-1.0, 1.0, count) * max(float(np.ptp(data.noise[:, i])), 1e-3)
+    after = scm.step(states, actions, noise)
+    others = np.delete(after, scm.fixed + i, axis=1)
+    assert np.allclose(others, others[:1], rtol=TOLERANCE, atol=TOLERANCE), (
+        f"noise {i} moves other features than number {scm.fixed + i}"
+    )
+    rises = np.diff(after[:, scm.fixed + i])
+    assert (rises > 0.0).all() or (rises < 0.0).all(), (
+        f"feature {scm.fixed + i} is not strictly monotone in its noise"
+    )
+
+
+def _check_replay(data: _Transitions, rng: np.random.Generator) -> None:
+    """All transitions as one episode, whose steps offer a few of the actions each."""
+    n, N = len(data.states), 3
+    vectors = np.stack([data.any_actions(N, rng) for _ in range(n)])
+    replay = data.scm.replay(vectors, data.noise, data.states[0])
+    for row in range(min(n, 20)):
+        states = data.near(row, 4, rng)
+        after = replay.children(row, states)
+        for action in range(N):
+            chosen = np.full(len(states), action)
+            expected = data.steps(row, states, vectors[row][chosen])
+            size = np.maximum(1.0, np.abs(expected))
+            for found in (after[:, action], replay.follow(row, states, chosen)):
+                worst = float((np.abs(found - expected) / size).max())
+                assert worst <= TOLERANCE, f"replay misses step by {worst:.3g}"

@@ -1,0 +1,215 @@
+"""No bound is ever below what can really be earned, on any node that a search asks about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import counterplan as cp
+from counterplan.core.problem import Problem
+from counterplan.counterfactual.cones import covering_cone
+from counterplan.counterfactual.first_order import FirstOrder
+from counterplan.counterfactual.sequence import prepare_sequence
+from counterplan.testing.random_sequences import MODELS
+
+from .sequence_support import TrueValues, Watched, explain, random_question
+
+BOUNDS: dict[str, Any] = {
+    "first-order": cp.FirstOrderBound(),
+    "mc-lipschitz": cp.AnchorHeuristic("mc-lipschitz", samples=10),
+    "mc-uniform": cp.AnchorHeuristic("mc-uniform", samples=10),
+    "facility-location": cp.AnchorHeuristic("facility-location", samples=12),
+    "tightest": cp.Tightest((cp.FirstOrderBound(), cp.AnchorHeuristic(samples=10))),
+}
+
+
+def watched(problem: Problem, heuristic: Any, **options: Any) -> tuple[Watched, Any]:
+    truth = TrueValues(prepare_sequence(problem))
+    watch = Watched(heuristic, truth)
+    found = explain(problem, solver=cp.AStar(watch, **options))
+    assert found.value == pytest.approx(truth.best, rel=1e-9, abs=1e-9)
+    return watch, found
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("seed", range(4))
+def test_admissible_on_every_node_visited(kind: str, bound: str, seed: int) -> None:
+    horizon, n_actions, k = [(6, 3, 3), (8, 3, 2), (5, 4, 4), (7, 3, 3)][seed]
+    problem = random_question(kind, 50 + seed, horizon=horizon, n_actions=n_actions, k=k)
+    watch, _ = watched(problem, BOUNDS[bound], batch=2, incumbent=False)
+    assert watch.lowest >= 0.0
+    assert watch.nodes > 0
+
+
+@pytest.mark.parametrize("kind", ["waves", "neural", "scaled neural"])
+@pytest.mark.parametrize("bound", ["first-order", "mc-lipschitz"])
+def test_admissible_on_every_node_there_is(kind: str, bound: str) -> None:
+    """Not only where a search looks: the whole tree."""
+    problem = random_question(kind, 9, horizon=6, n_actions=3, k=4)
+    setting = prepare_sequence(problem)
+    prepared, truth = BOUNDS[bound].prepare(setting), TrueValues(setting)
+    for t, level in enumerate(truth.levels):
+        upper = prepared.upper(t, level.used, level.states)
+        assert (upper >= level.value - 1e-13).all()
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_smaller_budget_reuses_a_bound_that_still_holds(kind: str) -> None:
+    problem = random_question(kind, 21, horizon=6, n_actions=3, k=4)
+    setting = prepare_sequence(problem)
+    for heuristic in BOUNDS.values():
+        large = heuristic.prepare(setting)
+        for k in range(4):
+            small = prepare_sequence(Problem(**{**vars(problem), "k": k}))
+            truth, restricted = TrueValues(small), large.restricted(small)
+            for t, level in enumerate(truth.levels[:-1]):
+                upper = restricted.upper(t, level.used, level.states)
+                assert (upper >= level.value - 1e-13).all()
+
+
+def test_restricting_gives_what_a_bound_of_its_own_gives() -> None:
+    problem = random_question("neural", 5, horizon=6, n_actions=3, k=4)
+    large = FirstOrder(prepare_sequence(problem))
+    for k in range(4):
+        small = prepare_sequence(Problem(**{**vars(problem), "k": k}))
+        own = FirstOrder(small).upper(0, np.zeros(1, dtype=np.int64), small.states[:1])
+        reused = large.restricted(small).upper(0, np.zeros(1, dtype=np.int64), small.states[:1])
+        assert reused == pytest.approx(own, rel=1e-9)
+
+
+def test_the_first_order_bound_is_exact_where_everything_is_linear() -> None:
+    """Nothing is lost: the promise of the first node is the optimum itself."""
+    for seed in range(40):
+        problem = random_question("linear", seed, horizon=6, n_actions=3, k=3)
+        if not isinstance(problem.reward, cp.LinearReward):
+            continue
+        setting = prepare_sequence(problem)
+        root = FirstOrder(setting).upper(0, np.zeros(1, dtype=np.int64), setting.states[:1])
+        assert root[0] == pytest.approx(TrueValues(setting).best, abs=1e-8)
+
+
+def test_more_is_known_with_slopes_than_with_constants() -> None:
+    """The same dynamics with and without slopes: fewer nodes with them."""
+    with_slopes = without = 0.0
+    for seed in range(6):
+        problem = random_question("neural", seed, horizon=7, n_actions=3, k=3)
+        scm = problem.scm
+        plain = cp.LocationScaleSCM(
+            scm.location,
+            lambda s, a, scm=scm: np.logaddexp(0.0, scm.scale(s, a)),
+            lipschitz=(scm.location.lipschitz, scm.scale.lipschitz),
+            fixed=scm.fixed,
+        )
+        first = explain(problem)
+        second = explain(Problem(**{**vars(problem), "scm": plain}))
+        assert first.value == pytest.approx(second.value, abs=1e-9)
+        with_slopes += first.stats["nodes_expanded"]
+        without += second.stats["nodes_expanded"]
+    assert with_slopes < without
+
+
+@pytest.mark.parametrize("carry", [0.5, 1.0, 1.7])
+def test_nothing_is_given_away_where_constants_are_attained(carry: float) -> None:
+    """One feature, s' = carry s + a + u, rewards that rise towards a far target: every Lipschitz
+    constant is attained, and the bounds are the value itself."""
+    scm = cp.AdditiveNoiseSCM(lambda s, a: carry * s + a, lipschitz=carry)
+    rng = np.random.default_rng(0)
+    episode = cp.Episode(rng.normal(size=(7, 1)), np.zeros(6, dtype=int))
+    reward = cp.LipschitzReward(lambda s: -np.abs(s[:, 0] - 1e4), 1.0)
+    problem = Problem(scm, episode, 3, actions=[[0.0], [0.3], [1.0]], reward=reward)
+    for heuristic in (cp.FirstOrderBound(), cp.AnchorHeuristic(samples=500)):
+        watch, found = watched(problem, heuristic, batch=1, incumbent=False)
+        assert watch.lowest >= 0.0
+        assert np.concatenate(watch.excess).max() <= 1e-6
+        assert found.stats["nodes_expanded"] <= 6
+
+
+def test_regions_are_attained_where_constants_are() -> None:
+    """One feature that grows by its constant, and always away from what was observed."""
+    scm = cp.AdditiveNoiseSCM(lambda s, a: 1.5 * s + a, lipschitz=1.5)
+    episode = cp.Episode(np.zeros((6, 1)), np.zeros(5, dtype=int))
+    problem = Problem(scm, episode, 2, actions=[[0.0], [1.0]], reward=cp.LinearReward([1.0]))
+    setting = prepare_sequence(problem)
+    regions = FirstOrder(setting)._regions
+    for t, level in enumerate(TrueValues(setting).levels):
+        for spent in np.unique(level.used):
+            farthest = float(level.states[level.used == spent].max())
+            region = regions[t, int(spent)]
+            assert farthest - 1e-13 <= region.radius <= farthest * (1.0 + 1e-9) + 1e-9
+            assert farthest - 1e-13 <= region.box[0] <= farthest * (1.0 + 1e-9) + 1e-9
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_regions_hold_every_state(kind: str) -> None:
+    """Balls and boxes around the observed states, by budget spent."""
+    touched = 0.0
+    for seed in range(3):
+        problem = random_question(kind, 70 + seed, horizon=6, n_actions=3, k=3)
+        setting = prepare_sequence(problem)
+        regions = FirstOrder(setting)._regions
+        for t, level in enumerate(TrueValues(setting).levels):
+            for spent in np.unique(level.used):
+                region = regions[t, int(spent)]
+                away = np.abs(level.states[level.used == spent] - region.centre)
+                assert (away <= region.box + 1e-13).all()
+                assert (np.linalg.norm(away, axis=1) <= region.radius + 1e-13).all()
+                if t == 1 and spent > 0:
+                    touched = max(touched, float((away[:, 1:] / region.box[1:]).max()))
+    assert touched >= 1.0 - 1e-9, "the first change reaches the edge of its box"
+
+
+@pytest.mark.parametrize("radius", [0.0, 1e-9, 0.3, 5.0])
+def test_cones_lie_above_their_pieces_and_touch_them(radius: float) -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        n = int(rng.integers(1, 5))
+        pieces = rng.normal(size=n), rng.normal(size=(n, 3)), np.abs(rng.normal(size=n))
+        constant, slope, steepness = pieces
+        peak, centre, rho = covering_cone(*pieces, radius)
+        assert peak == constant.max()
+        # Where a piece rises most above the cone's own slope, at the edge of the region.
+        steepest = slope - centre
+        steepest /= np.maximum(np.linalg.norm(steepest, axis=1, keepdims=True), 1e-300)
+        drawn = rng.normal(size=(20, 3))
+        drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
+        for share in (0.01, 0.5, 1.0):
+            points = share * radius * np.concatenate([steepest, drawn])
+            size = np.linalg.norm(points, axis=1)
+            heights = constant + points @ slope.T + size[:, None] * steepness
+            cone = peak + points @ centre + rho * size
+            assert (cone[:, None] >= heights - 1e-12).all()
+        if rho > 0.0 and radius > 1e-6:
+            # The region's edge is where the cone touches: it is no larger than it must be.
+            edge = radius * steepest
+            gap = peak + edge @ centre + rho * radius - (constant + (edge * slope).sum(axis=1))
+            assert (gap - radius * steepness).min() <= 1e-9
+
+
+class _TooLow:
+    """A wrong bound: a little below the truth."""
+
+    name = "wrong"
+
+    def refuses(self, setting: Any) -> str | None:
+        return None
+
+    def prepare(self, setting: Any) -> Any:
+        self._inner = cp.FirstOrderBound().prepare(setting)
+        return self
+
+    def upper(self, t: int, used: Any, states: Any) -> Any:
+        return self._inner.upper(t, used, states) - 0.2
+
+    def restricted(self, setting: Any) -> Any:
+        return self
+
+
+def test_the_watch_can_fail() -> None:
+    problem = random_question("linear", 1, horizon=5, n_actions=3, k=2)
+    problem = Problem(**{**vars(problem), "reward": cp.LinearReward([1.0, -1.0, 2.0, 0.5])})
+    watch = Watched(_TooLow(), TrueValues(prepare_sequence(problem)))
+    explain(problem, solver=cp.AStar(watch, incumbent=False))
+    assert watch.lowest < 0.0
