@@ -8,6 +8,9 @@ from hypothesis import HealthCheck, settings
 
 # Figures are only ever written to files.
 os.environ["MPLBACKEND"] = "Agg"
+# Matrices are small here: threads of the linear algebra would only wait for each other. Read when
+# numpy is first imported, which no plugin does before this.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # The first call of a compiled kernel takes seconds: a deadline would only measure the compiler.
 settings.register_profile(

@@ -20,11 +20,12 @@ import counterplan
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "counterplan"
 MODULES = sorted(SOURCE.rglob("*.py"))
-HEAVY = {"numba", "scipy", "polars", "matplotlib", "plotly", "jax"}
+HEAVY = {"numba", "scipy", "polars", "matplotlib", "plotly", "jax", "optax"}
 # From the bottom up; what is not listed (the command line) lies on top.
 LAYERS = [
     "errors",
     "core",
+    "files",
     "scm",
     "counterfactual",
     "testing",

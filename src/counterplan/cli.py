@@ -93,12 +93,24 @@ def fit(options: FitOptions) -> None:
 
     Transition probabilities are posterior means under a Dirichlet prior; the reward of a state and
     action is the one observed for it. The same table always gives the same model.
+
+    A sepsis cohort table (one row for each four hours of a stay: icustayid, bloc, ...) gives a
+    neural model of its twelve features instead.
     """
-    from counterplan.io.atomic import check_target
-    from counterplan.io.files import suffix_of
+    from counterplan.files.atomic import check_target
+    from counterplan.files.contents import suffix_of
+    from counterplan.io.cohorts import is_cohort_table
     from counterplan.io.fit import FitSettings, fit_model
     from counterplan.io.models import save_model
 
+    suffix_of(options.output, (".safetensors",), "model files")
+    check_target(options.output)
+    if is_cohort_table(options.episodes):
+        from counterplan.cli_cohort import fit_table
+
+        fit_table(options)
+        return
+    _refuse_neural(options)
     if options.prior is not None and options.neighbour_prior:
         raise InputError("--prior and --neighbour-prior exclude each other: give one of them")
     usual = 1.0 if options.prior is None else options.prior
@@ -109,8 +121,6 @@ def fit(options: FitOptions) -> None:
         state_labels=_names(options.state_labels, "--state-labels"),
         action_labels=_names(options.action_labels, "--action-labels"),
     )
-    suffix_of(options.output, (".safetensors",), "model files")
-    check_target(options.output)
     mdp, counts = fit_model(options.episodes, settings)
     save_model(mdp, options.output)
     summary = {
@@ -133,6 +143,23 @@ def fit(options: FitOptions) -> None:
     typer.echo(text.format(**summary) + f"others are {rest}")
 
 
+def _refuse_neural(options: FitOptions) -> None:
+    from counterplan.files.contents import check_readable
+
+    given = {
+        "--hidden": options.hidden is not None,
+        "--epochs": options.epochs is not None,
+        "--lipschitz": options.lipschitz is not None,
+        "--unconstrained": options.unconstrained,
+    }
+    wrong = next((name for name, is_given in given.items() if is_given), None)
+    if wrong:
+        check_readable(options.episodes, "a table of episodes")
+        raise InputError(
+            f"{wrong} is for cohort tables, but {options.episodes} has no column icustayid or bloc"
+        )
+
+
 def _names(labels: str | None, option: str) -> list[str] | None:
     if labels is None:
         return None
@@ -153,15 +180,28 @@ def explain(options: ExplainOptions) -> None:
     the best expected outcome, all that was left to chance being the same. The table is ranked by
     improvement; the changes shown are those of the likeliest counterfactual course, each with the
     probability that the policy makes it.
+
+    For the stays of a sepsis cohort table and a neural model: the doses that would have led to the
+    lowest SOFA scores, with the proof that none are better.
     """
+    from counterplan.io.cohorts import is_cohort_table
     from counterplan.io.episodes import read_episodes
     from counterplan.io.explanations import check_explanations_target, write_explanations
     from counterplan.io.models import load_model
+    from counterplan.scm.neural import NeuralSCM
 
     if options.output is not None:
         check_explanations_target(options.output)
         _keep_inputs(options.output, options.episodes, options.model)
     mdp = load_model(options.model)
+    is_cohort = is_cohort_table(options.episodes)
+    if isinstance(mdp, NeuralSCM) != is_cohort:
+        raise FileError(_mismatch(options, is_cohort))
+    if isinstance(mdp, NeuralSCM):
+        from counterplan.cli_cohort import explain_table
+
+        explain_table(options, mdp)
+        return
     labels = {"state_labels": mdp.state_labels, "action_labels": mdp.action_labels}
     every = read_episodes(options.episodes, **labels)
     episodes = _chosen(every, options.episode, options.episodes)
@@ -178,6 +218,18 @@ def explain(options: ExplainOptions) -> None:
         print_json(document)
     else:
         _print_explanations(options, records)
+
+
+def _mismatch(options: ExplainOptions, is_cohort: bool) -> str:
+    if is_cohort:
+        return (
+            f"{options.model}: holds a model of discrete states, but {options.episodes} is a "
+            "cohort table; use `counterplan fit` on such a table to get a neural model"
+        )
+    return (
+        f"{options.model}: holds a neural model, but {options.episodes} is no cohort table (a "
+        ".csv file with the columns icustayid, bloc, ...); give one"
+    )
 
 
 def _keep_inputs(output: Path, *inputs: Path) -> None:
@@ -214,15 +266,17 @@ def _explained(
     options: ExplainOptions, mdp: TabularMDP, episodes: Sequence[Episode]
 ) -> list[dict[str, Any]]:
     """A record for each episode, largest improvement first."""
+    from counterplan.core.limits import Limits
     from counterplan.counterfactual.explain import explain as explain_episode
     from counterplan.counterfactual.robust import value_interval
     from counterplan.io.explanations import explanation_record
     from counterplan.scm.gumbel_max import GumbelMaxSCM
 
     scm, solver = GumbelMaxSCM(mdp), _solver(options)
+    limits = None if options.seconds is None else Limits(seconds=options.seconds)
     found = []
     for episode in tracked(episodes, "explaining"):
-        explanation = explain_episode(scm, episode, options.k, solver=solver)
+        explanation = explain_episode(scm, episode, options.k, solver=solver, limits=limits)
         interval = value_interval(mdp, episode, explanation) if options.robust else None
         record = explanation_record(mdp, explanation, interval)
         found.append((explanation.improvement, record))

@@ -40,6 +40,27 @@ def _parse_prior(text: str) -> float:
     return prior
 
 
+def _parse_lipschitz(text: str) -> tuple[float, float]:
+    try:
+        location, scale = (float(part) for part in text.split(","))
+    except ValueError:
+        location = scale = math.nan
+    if not (0.0 < location < math.inf and 0.0 < scale < math.inf):
+        wanted = "two positive numbers L_h,L_phi such as 1.0,0.1"
+        raise typer.BadParameter(f"{text!r} is not {wanted}", param_hint="--lipschitz")
+    return location, scale
+
+
+def _parse_seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0.0 < seconds < math.inf:
+        raise typer.BadParameter(f"{text!r} is not a positive number", param_hint="--seconds")
+    return seconds
+
+
 @dataclass(frozen=True, kw_only=True)
 class SharedOptions:
     """What every command takes."""
@@ -117,6 +138,26 @@ class FitOptions(SharedOptions):
         str | None,
         typer.Option(help="Names of the actions 0, 1, ... separated by commas.", metavar="NAMES"),
     ] = None
+    hidden: Annotated[
+        int | None,
+        whole_number_option("--hidden", "Cohort tables: units of each network (200).", minimum=1),
+    ] = None
+    epochs: Annotated[
+        int | None,
+        whole_number_option("--epochs", "Cohort tables: epochs at most (100).", minimum=1),
+    ] = None
+    lipschitz: Annotated[
+        Any,
+        typer.Option(
+            parser=_parse_lipschitz,
+            metavar="L_H,L_PHI",
+            help="Cohort tables: Lipschitz constants of the location and scale networks (1.0,0.1).",
+        ),
+    ] = None
+    unconstrained: Annotated[
+        bool,
+        typer.Option("--unconstrained", help="Cohort tables: networks without such constants."),
+    ] = False
 
 
 class SolverName(StrEnum):
@@ -153,6 +194,14 @@ class ExplainOptions(SharedOptions):
             help="Add the lowest and highest value over every causal model that fits the data.",
         ),
     ] = False
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            parser=_parse_seconds,
+            metavar="S",
+            help="Stop after so many seconds for each episode, with a bound on the optimum.",
+        ),
+    ] = None
     solver: Annotated[
         SolverName, typer.Option(help="The exact optimum, or a simple policy to compare with.")
     ] = SolverName.EXACT

@@ -35,9 +35,9 @@ def stubs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ran
 
 
-def test_all_six_figures_are_known() -> None:
-    assert list(FIGURES) == [f"discrete-fig{number}" for number in range(1, 7)]
-    assert all(name == figure.name and figure.title for name, figure in FIGURES.items())
+def test_every_figure_of_the_papers_is_known() -> None:
+    discrete = [f"discrete-fig{n}" for n in range(1, 7)]
+    assert list(FIGURES) == [*discrete, *(f"continuous-fig{n}" for n in (2, 3, 5, 6))]
 
 
 def test_writes_a_picture_and_a_table_for_each_name(stubs: list[str], tmp_path: Path) -> None:
@@ -77,7 +77,8 @@ def test_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
         reproduce(["discrete-fig1", "fig7"], tmp_path / "out", QUICK)
     assert str(caught.value) == (
         "unknown figure 'fig7': choose from discrete-fig1, discrete-fig2, discrete-fig3, "
-        "discrete-fig4, discrete-fig5, discrete-fig6"
+        "discrete-fig4, discrete-fig5, discrete-fig6, continuous-fig2, continuous-fig3, "
+        "continuous-fig5, continuous-fig6"
     )
     assert not (tmp_path / "out").exists()
 

@@ -21,7 +21,7 @@ from counterplan.errors import FileError
 from counterplan.experiments.demo_cases import CaseRow, Cohort, case_row, explain_case
 from counterplan.experiments.demo_page import demo_content, demo_terms
 from counterplan.experiments.figure import Item, in_parallel
-from counterplan.io.atomic import atomic_file, check_target
+from counterplan.files.atomic import atomic_file, check_target
 from counterplan.viz.case import ranked
 from counterplan.viz.page import Panel, render
 from counterplan.viz.style import png_bytes

@@ -17,6 +17,7 @@ import numpy as np
 from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.explain import Frontier, frontier
+from counterplan.counterfactual.policy_explanation import PolicyExplanation
 from counterplan.domains.synthetic import SyntheticProcess, synthetic_process
 from counterplan.experiments.figure import PAPER_SEED, Drawn, Options, Track, in_parallel
 from counterplan.experiments.panels import (
@@ -119,7 +120,7 @@ def relative_difference(values: FloatArray) -> FloatArray:
     return 100.0 * (values - values[:, :1]) / values[:, :1]
 
 
-def _frontier(realization: Realization, options: Options) -> Frontier:
+def _frontier(realization: Realization, options: Options) -> Frontier[PolicyExplanation]:
     mdp, episode = realization.process.mdp, realization.episode
     if options.samples is not None and options.seed == PAPER_SEED:
         return frontier(PublishedSampling(mdp, options.samples), episode, BUDGET)

@@ -36,12 +36,14 @@ class Options:
     seed     0 draws synthetic realizations and noise by the seeds of the paper's authors, others
              draw independent ones; also seeds simulated therapy sessions and all sampling
     data     a table of real therapy sessions (see `domains.therapy_table`), else simulated ones
+    parts    file that keeps what a resumable figure has finished, None to keep nothing
     """
 
     quick: bool = False
     sampled: bool = False
     seed: int = PAPER_SEED
     data: Path | None = None
+    parts: Path | None = None
 
     @property
     def samples(self) -> int | None:
@@ -87,12 +89,14 @@ class Figure:
 
     run         computes and draws it
     reads_data  whether it is about therapy sessions, so that `Options.data` makes a difference
+    resumable   whether it keeps what is finished in `Options.parts`
     """
 
     name: str
     title: str
     run: Callable[[Options, Track], Drawn]
     reads_data: bool = False
+    resumable: bool = False
 
 
 def in_parallel(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -10,12 +11,15 @@ from counterplan.core.validation import whole_number
 from counterplan.domains.therapy import read_sessions
 from counterplan.errors import FileError, InputError
 from counterplan.experiments import (
+    continuous_fit,
+    continuous_patients,
+    continuous_search,
     discrete_patients,
     discrete_synthetic,
     discrete_therapy,
 )
 from counterplan.experiments.figure import Drawn, Figure, Options, Track
-from counterplan.io.atomic import atomic_file, check_target
+from counterplan.files.atomic import atomic_file, check_target
 from counterplan.viz.style import png_bytes
 
 if TYPE_CHECKING:
@@ -62,6 +66,30 @@ FIGURES: dict[str, Figure] = {
             discrete_patients.figure6,
             reads_data=True,
         ),
+        Figure(
+            "continuous-fig2",
+            "Sepsis: search effort against L_h, M and k",
+            continuous_search.figure2,
+            resumable=True,
+        ),
+        Figure(
+            "continuous-fig3",
+            "Sepsis: improvement of the patients, and one patient's course",
+            continuous_patients.figure3,
+            resumable=True,
+        ),
+        Figure(
+            "continuous-fig5",
+            "Sepsis: search effort with different anchors",
+            continuous_search.figure5,
+            resumable=True,
+        ),
+        Figure(
+            "continuous-fig6",
+            "Sepsis: goodness of fit under Lipschitz constraints",
+            continuous_fit.figure6,
+            resumable=True,
+        ),
     )
 }
 
@@ -69,7 +97,8 @@ FIGURES: dict[str, Figure] = {
 def reproduce(names: Sequence[str], out: Path, options: Options) -> list[Path]:
     """Compute figures (all, if none is named) and write each as NAME.png and NAME.csv into `out`.
 
-    Returns the files written. Progress is shown on standard error.
+    Returns the files written. Progress is shown on standard error. A resumable figure that is
+    stopped leaves NAME.parts.jsonl behind, from which the same call goes on.
     """
     from rich.console import Console
     from rich.progress import Progress
@@ -85,7 +114,11 @@ def reproduce(names: Sequence[str], out: Path, options: Options) -> list[Path]:
     console = Console(stderr=True)
     with Progress(console=console, disable=not console.is_terminal) as progress:
         for figure, (picture, table) in zip(figures, targets, strict=True):
-            _write(figure.run(options, _tracker(progress, figure.name)), picture, table)
+            parts = out / f"{figure.name}.parts.jsonl" if figure.resumable else None
+            own = replace(options, parts=parts)
+            _write(figure.run(own, _tracker(progress, figure.name)), picture, table)
+            if parts is not None:
+                parts.unlink(missing_ok=True)
     return [path for pair in targets for path in pair]
 
 

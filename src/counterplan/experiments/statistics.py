@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.explain import Frontier
+from counterplan.counterfactual.policy_explanation import PolicyExplanation
 
 # The normal quantile of a two-sided 95 % interval.
 QUANTILE_95 = 1.959963984540054
@@ -41,7 +42,9 @@ def average(values: ArrayLike) -> Average:
     return Average(mean, mean - half, mean + half, n)
 
 
-def count_unique(optimal: Frontier, realizations: int, rng: np.random.Generator) -> IntArray:
+def count_unique(
+    optimal: Frontier[PolicyExplanation], realizations: int, rng: np.random.Generator
+) -> IntArray:
     """(K + 1,) distinct action sequences other than the observed one, among that many
     realizations of each budget's policy."""
     counts = []

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from counterplan.core.episode import Episode
 from counterplan.core.problem import Solver
 from counterplan.counterfactual.explain import Frontier, frontier
+from counterplan.counterfactual.policy_explanation import PolicyExplanation
 from counterplan.domains import therapy
 from counterplan.experiments.figure import Options, Track, in_parallel
 from counterplan.scm.tabular import TabularMDP
@@ -40,7 +41,7 @@ class Patient:
 
     number: int
     episode: Episode
-    optimal: Frontier
+    optimal: Frontier[PolicyExplanation]
 
     @property
     def name(self) -> str:
@@ -69,7 +70,9 @@ def explain_patients(sessions: Sessions, options: Options, track: Track) -> list
     return in_parallel(work, range(len(sessions.episodes)), track, "patients")
 
 
-def explain_episode(mdp: TabularMDP, episode: Episode, solver: Solver) -> Frontier:
+def explain_episode(
+    mdp: TabularMDP, episode: Episode, solver: Solver
+) -> Frontier[PolicyExplanation]:
     """One patient with budgets 0..K; the first and last session stay as they were."""
     constraints = therapy.constraints(episode)
     return frontier(mdp, episode, BUDGET, constraints=constraints, solver=solver)

@@ -51,7 +51,7 @@ class Case:
     probability_better  that the counterfactual outcome beats the observed one
     """
 
-    frontier: Frontier
+    frontier: Frontier[PolicyExplanation]
     interval: Interval
     stable_interval: Interval
     robust: PolicyExplanation

@@ -6,6 +6,7 @@ change_strip_figure   how often each step is changed, above bands of states (the
 explanations_figure   the distinct explanations with frequency and mean outcome (Fig. 4c)
 interval_figure       cases with their range over all causal models
 cohort_figure         how much a cohort of cases could have been improved
+trajectory_figure     a feature as it was and would have been, with the changes of doses
 """
 
 from counterplan.viz.figures.changes import StateBand as StateBand
@@ -16,3 +17,5 @@ from counterplan.viz.figures.frontier import frontier_figure as frontier_figure
 from counterplan.viz.figures.intervals import IntervalRow as IntervalRow
 from counterplan.viz.figures.intervals import interval_figure as interval_figure
 from counterplan.viz.figures.outcomes import outcome_figure as outcome_figure
+from counterplan.viz.figures.trajectory import Move as Move
+from counterplan.viz.figures.trajectory import trajectory_figure as trajectory_figure

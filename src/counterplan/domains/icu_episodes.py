@@ -1,0 +1,195 @@
+"""Real intensive-care episodes as they are: gaps, slips of the pen and all.
+
+Reads the table of four-hour steps made from the open MIMIC-III demo (132 stays): one row for each
+step t = 0, 1, .. of an episode with vital signs, laboratory values, and five levels each of
+intravenous fluids (`a_iv`) and vasopressors (`a_vaso`). Its values are crude, so this reader says
+what it makes of them, in this order, and counts every case:
+
+    implausible   outside PLAUSIBLE: taken as missing (a heart rate of 0 is a lost electrode)
+    carried       missing: the last value of the same episode
+    imputed       nothing before it: the median of the column over all episodes
+
+The SOFA score is computed from the filled values without its nerve points, since the table has no
+coma scale, and without points for vasopressors, which are actions here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from counterplan.core.episode import Episode
+from counterplan.core.reward import LinearReward
+from counterplan.core.validation import BoolArray, FloatArray, IntArray
+from counterplan.domains.number_table import (
+    NumberTable,
+    group_rows,
+    read_number_table,
+    report_changes,
+)
+from counterplan.domains.sofa import Organs, sofa_score
+from counterplan.errors import FileError
+
+SEXES = {"Male": 0, "Female": 1}
+# Lowest and highest value that is believed.
+PLAUSIBLE = {
+    "hr": (20.0, 250.0),
+    "map": (20.0, 200.0),
+    "resp": (3.0, 80.0),
+    "fio2": (20.0, 100.0),
+    "po2": (20.0, 700.0),
+    "lact": (0.1, 30.0),
+    "bili": (0.05, 60.0),
+    "plt": (1.0, 2000.0),
+    "crea": (0.1, 25.0),
+    "urine": (0.0, 5000.0),
+}
+FIXED = ("sex", "age")
+FEATURES = (*FIXED, *PLAUSIBLE, "sofa")
+ACTIONS = ("a_vaso", "a_iv")
+LEVELS = 5
+EPISODE, STEP, DIED = "episode_id", "t", "died"
+COLUMNS = (EPISODE, STEP, *FIXED, *PLAUSIBLE, *ACTIONS, DIED)
+
+
+@dataclass(frozen=True, eq=False)
+class IcuEpisodes:
+    """The episodes of a table, filled.
+
+    episodes     (T, 13) states in the order of FEATURES, the first two fixed, and actions (T-1, 2):
+                 vasopressor level, fluid level
+    died         (n,) in hospital
+    implausible, carried, imputed   how many values of each column were
+    """
+
+    episodes: tuple[Episode, ...]
+    died: BoolArray
+    implausible: Mapping[str, int]
+    carried: Mapping[str, int]
+    imputed: Mapping[str, int]
+
+    def summary(self) -> str:
+        """One line: how many episodes and steps, and how much of them is filled."""
+        steps = sum(len(episode) for episode in self.episodes)
+        values = steps * len(PLAUSIBLE)
+        filled = [sum(counts.values()) for counts in (self.carried, self.imputed)]
+        return (
+            f"{len(self.episodes):,} episodes, {steps:,} steps; of {values:,} values "
+            f"{sum(self.implausible.values()):,} implausible, {filled[0]:,} carried forward, "
+            f"{filled[1]:,} imputed"
+        )
+
+
+def action_set() -> FloatArray:
+    """(25, 2) all pairs of levels, numbered 5 * vasopressor + fluids."""
+    levels = np.arange(LEVELS, dtype=np.float64)
+    return np.stack(np.meshgrid(levels, levels, indexing="ij"), axis=-1).reshape(-1, 2)
+
+
+def reward() -> LinearReward:
+    """-SOFA, in points."""
+    weights = np.zeros(len(FEATURES))
+    weights[FEATURES.index("sofa")] = -1.0
+    return LinearReward(weights)
+
+
+def read_episodes_4h(path: str | Path) -> IcuEpisodes:
+    """The episodes of a CSV table. Mistakes in it are one error, about the first of them."""
+    table = read_number_table(path, COLUMNS)
+    columns = _checked_columns(table)
+    groups = group_rows(columns[EPISODE], columns[STEP])
+    _check_steps(table, columns, groups)
+    table.refuse_mistakes()
+    implausible = {name: _forget_implausible(columns, name) for name in PLAUSIBLE}
+    carried, imputed = {}, {}
+    for name in PLAUSIBLE:
+        carried[name] = _carry_forward(columns[name], groups)
+        imputed[name] = _impute(columns[name], name, path)
+    columns["sofa"] = sofa_score(_organs(columns)).astype(np.float64)
+    states = np.stack([columns[name] for name in FEATURES], axis=1)
+    actions = np.stack([columns[name] for name in ACTIONS], axis=1)
+    episodes = tuple(
+        Episode(states[rows], actions[rows[:-1]], id=str(int(columns[EPISODE][rows[0]])))
+        for rows in groups
+    )
+    died = np.array([columns[DIED][rows[-1]] == 1.0 for rows in groups])
+    return IcuEpisodes(episodes, died, implausible, carried, imputed)
+
+
+def _checked_columns(table: NumberTable) -> dict[str, FloatArray]:
+    columns = {
+        name: table.numbers(name, may_miss=name in PLAUSIBLE) for name in COLUMNS if name != "sex"
+    }
+    codes = table.codes("sex", SEXES).astype(np.float64)
+    columns["sex"] = np.where(codes < 0.0, np.nan, codes)
+    for name in (EPISODE, STEP):
+        bad = (columns[name] < 0.0) | (columns[name] != np.floor(columns[name]))
+        table.report(
+            bad & np.isfinite(columns[name]), name, "is not a whole number from 0 up; correct it"
+        )
+    for name in ACTIONS:
+        known = np.isin(columns[name], np.arange(LEVELS)) | ~np.isfinite(columns[name])
+        table.report(~known, name, f"is not a level, 0..{LEVELS - 1}; correct it")
+    known = np.isin(columns[DIED], (0.0, 1.0)) | ~np.isfinite(columns[DIED])
+    table.report(~known, DIED, "is not 0 or 1; correct it")
+    return columns
+
+
+def _check_steps(
+    table: NumberTable, columns: Mapping[str, FloatArray], groups: Sequence[IntArray]
+) -> None:
+    """Steps count 0, 1, 2, ..; sex and age stay."""
+    expected = np.empty(len(table))
+    for rows in groups:
+        expected[rows] = np.arange(len(rows))
+    late = (columns[STEP] != expected) & np.isfinite(columns[STEP])
+    table.report(late, STEP, "is not the next step of its stay (0, 1, 2, ..); correct it")
+    for name in FIXED:
+        report_changes(table, name, columns[name], groups)
+
+
+def _forget_implausible(columns: dict[str, FloatArray], name: str) -> int:
+    values = columns[name]
+    low, high = PLAUSIBLE[name]
+    # nan compares false, so what is missing is not counted.
+    wrong = (values < low) | (values > high)
+    columns[name] = np.where(wrong, np.nan, values)
+    return int(wrong.sum())
+
+
+def _carry_forward(values: FloatArray, groups: Sequence[IntArray]) -> int:
+    """Fill gaps in place with the last value before them; how many."""
+    filled = 0
+    for rows in groups:
+        known = np.isfinite(values[rows])
+        last = np.maximum.accumulate(np.where(known, np.arange(len(rows)), -1))
+        gaps = ~known & (last >= 0)
+        values[rows[gaps]] = values[rows[last[gaps]]]
+        filled += int(gaps.sum())
+    return filled
+
+
+def _impute(values: FloatArray, name: str, path: str | Path) -> int:
+    """Fill what is left in place with the median of all; how many."""
+    gaps = ~np.isfinite(values)
+    if gaps.all():
+        raise FileError(f"{path}, column {name!r}: has no usable value to fill its gaps from")
+    values[gaps] = np.median(values[~gaps])
+    return int(gaps.sum())
+
+
+def _organs(columns: Mapping[str, FloatArray]) -> Organs:
+    return Organs(
+        fio2=columns["fio2"] / 100.0,
+        pao2=columns["po2"],
+        platelets=columns["plt"],
+        bilirubin=columns["bili"],
+        gcs=None,
+        pressure=columns["map"],
+        creatinine=columns["crea"],
+        urine=columns["urine"],
+        vasopressor=np.zeros(len(columns["map"])),
+    )

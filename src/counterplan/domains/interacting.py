@@ -1,0 +1,196 @@
+"""Episodes on which one change at a time cannot find the best alternative.
+
+A patient has a burden y and a preparation p. Three drugs, one at a time, in doses 0 < d <= 1:
+
+    preparing   raises p, which then fades; raises the burden a little
+    main        lowers the burden a lot if p is above a threshold; raises it a little
+    relief      lowers the burden a little, at once
+
+With the dose response f(d) = tanh(1.5 d) / tanh(1.5), e = 1/4 and additive noise u
+
+    p' = rho tanh(e p) / e + f(d_preparing) + u_p,                            |u_p| <= 0.01
+    y' = lambda tanh(e y) / e + drive + tau f(d_preparing) + tau f(d_main) - r f(d_relief)
+         - G gate + u_y,        gate = (1 + tanh(kappa (p + beta d_main - theta))) / 2
+
+and the outcome is minus the sum of y: a tanh network of six hidden units, Lipschitz continuous in
+(y, p) with the norm of [[lambda, G kappa / 2], [0, rho]] (its largest slopes). theta - beta lies
+halfway between what m - 1 and m full doses of the preparing drug can reach, and beta is so large
+that the gate is shut without the main drug whatever p is.
+
+Why greedy and top-k fail. In the observed episode only relief is ever given. y' rises strictly in
+y, so what raises the next burden and helps no later step makes every later state worse.
+
+* Preparing alone adds tau f(d) >= tau d to the next burden; the gate, shut without the main drug,
+  gives back less than G exp(-20) in each later step.
+* The main drug alone, even at a p that m - 1 doses reach: the gate stays below
+  0.01 exp(-20 (1 - d)), and G times this is less than the tau f(d) that it adds to the burden.
+* Relief, or more of it, lowers the next burden and thereby all later ones.
+
+So the best single change is more relief, in every round and for top-k: they never leave the
+sequences of relief alone, and k reliefs gain less than k r / (1 - lambda) = k / 16. But m
+preparing doses and then the main drug gain more than 0.98 G (1 + 0.7 + 0.7^2 + 0.7^3) > 1.2 in the
+first four states after (0.7 is less than the slope of the burden's own term), at a price below
+(m + 1) (tau + r) / (1 - lambda) = (m + 1) 3/16. For k = m + 1 <= 4 this is better by more than
+0.2. Any m of these m + 1 changes lose, so local search fails too unless it makes m + 1 at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from counterplan.core.episode import Episode
+from counterplan.core.reward import LinearReward
+from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
+from counterplan.errors import InputError
+from counterplan.scm.location_scale import AdditiveNoiseSCM
+from counterplan.scm.network import Network, gate_interval
+from counterplan.scm.neural import NeuralSCM
+from counterplan.scm.point import PointSCM, Region
+
+FEATURES = ("burden", "preparation")
+DRUGS = ("preparing", "main", "relief")
+BURDEN_CARRY, PREPARATION_CARRY = 0.8, 0.7
+CURVATURE = 0.25
+DOSE_RESPONSE = 1.5
+TOXICITY, RELIEF, BENEFIT = 0.025, 0.0125, 0.5
+DRIVE = 0.15
+BURDEN_NOISE, PREPARATION_NOISE = 0.05, 0.01
+RELIEF_SHARE = 0.3
+MOST_PREPARATIONS = 3
+# States needed after the main drug, so that its benefit pays.
+AFTERMATH = 4
+# How far the gate's pre-activation is from its threshold: by what is reached, and without the drug.
+OPEN, SHUT = 3.0, 10.0
+OUTWARD = 1e-12
+
+
+class InteractingEpisode(NamedTuple):
+    """One problem: model, episode, action vectors (N, 3) and reward."""
+
+    scm: PointSCM
+    episode: Episode
+    actions: FloatArray
+    reward: LinearReward
+
+
+def interacting_episode(
+    seed: Seed,
+    horizon: int = 12,
+    preparations: int = 1,
+    levels: int = 1,
+    model: Literal["additive", "neural"] = "additive",
+) -> InteractingEpisode:
+    """A random episode of the family; the optimum needs k = preparations + 1 changes to show.
+
+    horizon       number of states, at least preparations + 5
+    preparations  m, full doses of the preparing drug that the main one needs, 1..3
+    levels        doses of each drug, so that there are 1 + 3 * levels actions
+    model         the same mechanism as an `AdditiveNoiseSCM` or as a `NeuralSCM`
+    """
+    m = whole_number(preparations, "preparations", minimum=1, maximum=MOST_PREPARATIONS)
+    T = whole_number(horizon, "horizon", minimum=m + 1 + AFTERMATH)
+    n_levels = whole_number(levels, "levels", minimum=1)
+    if model not in ("additive", "neural"):
+        raise InputError(f"model must be 'additive' or 'neural', got {model!r}")
+    network = Network.from_weights(mechanism_weights(m), "interacting")
+    scm = _additive(network) if model == "additive" else _neural(mechanism_weights(m))
+    actions = _doses(n_levels)
+    rng = generator(seed)
+    observed = _observed(T - 1, n_levels, rng)
+    states = _simulate(network, actions[observed], rng)
+    reward = LinearReward([-1.0, 0.0])
+    return InteractingEpisode(scm, Episode(states, observed, id=f"m={m}"), actions, reward)
+
+
+def mechanism_weights(preparations: int) -> dict[str, Any]:
+    """The location as a tanh network; hidden units: burden, preparation, three drugs, gate."""
+    reached = _reachable(preparations)
+    distance = (reached[-1] - reached[-2]) / 2
+    steepness = OPEN / distance
+    # Even the highest preparation stays this far below the threshold without the main drug.
+    beta = _reachable(1000)[-1] + SHUT / steepness
+    theta = beta + reached[-2] + distance
+    response = 1.0 / np.tanh(DOSE_RESPONSE)
+    state = np.zeros((6, 2))
+    state[0, 0] = state[1, 1] = CURVATURE
+    state[5, 1] = steepness
+    action = np.zeros((6, 3))
+    action[2:5] = DOSE_RESPONSE * np.eye(3)
+    action[5, 1] = steepness * beta
+    output = np.zeros((2, 6))
+    output[0, 0] = BURDEN_CARRY / CURVATURE
+    output[1, 1] = PREPARATION_CARRY / CURVATURE
+    output[0, 2:5] = np.array([TOXICITY, TOXICITY, -RELIEF]) * response
+    output[1, 2] = response
+    output[0, 5] = -BENEFIT / 2
+    return {
+        "state": state,
+        "bias": np.array([0.0, 0.0, 0.0, 0.0, 0.0, -steepness * theta]),
+        "action": action,
+        "output": output,
+        "output_bias": np.array([DRIVE - BENEFIT / 2, 0.0]),
+    }
+
+
+def _reachable(doses: int) -> list[float]:
+    """The preparation after 0, 1, .. full doses in a row, without noise."""
+    reached = [0.0]
+    for _ in range(doses):
+        kept = PREPARATION_CARRY * np.tanh(CURVATURE * reached[-1]) / CURVATURE
+        reached.append(float(kept) + 1.0)
+    return reached
+
+
+def _additive(network: Network) -> AdditiveNoiseSCM:
+    """With entrywise slopes: each unit's gate 1 - tanh^2 has an interval over a region."""
+
+    def slopes(region: Region, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        centre = region.centre @ network.state.T + network.bias + actions @ network.action.T
+        reach = np.abs(network.state) @ np.minimum(region.box, region.radius)
+        reach = reach * (1.0 + OUTWARD) + OUTWARD
+        low, high = gate_interval(centre - reach, centre + reach)
+        middle, half = (low + high) / 2, (high - low) / 2 + OUTWARD
+        jacobian = (network.output * middle[:, None, :]) @ network.state
+        deviation = (np.abs(network.output) * half[:, None, :]) @ np.abs(network.state)
+        return jacobian, deviation * (1.0 + OUTWARD) + OUTWARD
+
+    largest = np.abs(network.output) @ np.abs(network.state)
+    constant = float(np.linalg.norm(largest, 2)) * (1.0 + OUTWARD)
+    return AdditiveNoiseSCM(network, lipschitz=constant, slopes=slopes)
+
+
+def _neural(weights: dict[str, Any]) -> NeuralSCM:
+    """Its scale is the softplus of a constant: exactly that noise, whatever the state."""
+    spread = np.array([BURDEN_NOISE, PREPARATION_NOISE])
+    scale = {
+        "state": np.zeros((1, 2)),
+        "bias": np.zeros(1),
+        "action": np.zeros((1, len(DRUGS))),
+        "output": np.zeros((2, 1)),
+        "output_bias": np.log(np.expm1(spread)),
+    }
+    return NeuralSCM.from_weights(location=weights, scale=scale, noise_cholesky=np.eye(2))
+
+
+def _doses(levels: int) -> FloatArray:
+    """(1 + 3 levels, 3) nothing, then each drug in rising doses."""
+    doses = np.arange(1, levels + 1) / levels
+    return np.concatenate([np.zeros((1, 3)), np.kron(np.eye(3), doses[:, None])])
+
+
+def _observed(steps: int, levels: int, rng: np.random.Generator) -> IntArray:
+    """(T-1,) nothing or some relief."""
+    relief = rng.integers(1 + 2 * levels, 1 + 3 * levels, size=steps)
+    return np.where(rng.random(steps) < RELIEF_SHARE, relief, 0)
+
+
+def _simulate(network: Network, taken: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """(T, 2) states from a burden between 0.5 and 1 and no preparation."""
+    path = [np.array([rng.uniform(0.5, 1.0), 0.0])]
+    widest = np.array([BURDEN_NOISE, PREPARATION_NOISE])
+    for vector in taken:
+        location = network(path[-1][None], vector[None])[0]
+        path.append(location + rng.uniform(-widest, widest))
+    return np.stack(path)

@@ -1,0 +1,127 @@
+"""Numbers from CSV tables, with every mistake collected before anything is used.
+
+A table is either read whole or refused with one line about its first mistake, which names file,
+row, column and value and says what to do, and how many more there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from counterplan.core.validation import BoolArray, FloatArray, IntArray
+from counterplan.errors import FileError
+from counterplan.files.contents import decode, read_bytes
+
+if TYPE_CHECKING:
+    import polars as pl
+
+ROW = "row in the file"
+MISSING_TEXTS = ("", "NA", "NAN", "NULL")
+
+
+@dataclass(eq=False)
+class NumberTable:
+    """The wanted columns of a file as stripped texts, and what is wrong with them so far."""
+
+    path: str | Path
+    texts: pl.DataFrame
+    _first: list[tuple[int, str]] = field(default_factory=list)
+    _count: int = 0
+
+    def __len__(self) -> int:
+        return self.texts.height
+
+    def numbers(self, column: str, may_miss: bool = False) -> FloatArray:
+        """(n,) the numbers of a column, nan where nothing is given."""
+        import polars as pl
+
+        texts = self.texts[column]
+        given = ~texts.str.to_uppercase().is_in(MISSING_TEXTS)
+        parsed = texts.cast(pl.Float64, strict=False).set(~given, None)
+        values = parsed.fill_null(np.nan).to_numpy().astype(np.float64)
+        is_given = given.to_numpy()
+        self.report(is_given & ~np.isfinite(values), column, "is not a number; correct it")
+        if not may_miss:
+            self.report(~is_given, column, "is missing; fill the gap before reading the table")
+        return values
+
+    def codes(self, column: str, accepted: Mapping[str, int]) -> IntArray:
+        """(n,) the numbers that the texts of a column stand for, -1 where they are not known."""
+        import polars as pl
+
+        texts = self.texts[column]
+        found = texts.replace_strict(accepted, default=-1, return_dtype=pl.Int64).to_numpy()
+        self.report(found < 0, column, f"is not one of {', '.join(accepted)}; correct it")
+        return np.asarray(found, dtype=np.int64)
+
+    def report(self, wrong: BoolArray, column: str, problem: str) -> None:
+        """Note the rows whose entry in a column is wrong."""
+        rows = np.flatnonzero(wrong)
+        if len(rows) == 0:
+            return
+        self._count += len(rows)
+        index = int(rows[0])
+        row, value = self.texts[ROW][index], self.texts[column][index]
+        shown = f"{value!r} " if value else ""
+        self._first.append((row, f"row {row}, column {column!r}: {shown}{problem}"))
+
+    def refuse_mistakes(self) -> None:
+        """Raise if anything was reported: the first mistake in the file, and how many more."""
+        if not self._first:
+            return
+        _, first = min(self._first, key=lambda mistake: mistake[0])
+        others = self._count - 1
+        tail = f" (and {others:,} more mistake{'s' if others > 1 else ''})" if others else ""
+        raise FileError(f"{self.path}, {first}{tail}")
+
+
+def read_number_table(path: str | Path, needed: Sequence[str]) -> NumberTable:
+    """The `needed` columns of a CSV file; other columns and blank lines are left out."""
+    import polars as pl
+
+    what = f"a table with the columns {', '.join(needed)}, separated by commas"
+    content = read_bytes(path, what)
+    decode(path, content)
+    try:
+        present = pl.read_csv(content, infer_schema=False, n_rows=0).columns
+        wanted = [column for column in needed if column in present]
+        table = pl.read_csv(content, infer_schema=False, columns=wanted or None)
+    except pl.exceptions.PolarsError as problem:
+        reason = str(problem).splitlines()[0]
+        raise FileError(f"{path}: is not a CSV table: {reason}; expected {what}") from None
+    absent = [column for column in needed if column not in wanted]
+    if absent:
+        raise FileError(f"{path}: no column {', '.join(map(repr, absent))}; expected {what}")
+    # Numbered as spreadsheets do: the header is row 1.
+    numbered = table.with_row_index(ROW, offset=2)
+    texts = numbered.select(ROW, pl.col(needed).fill_null("").str.strip_chars())
+    filled = texts.filter(pl.any_horizontal(pl.col(needed) != ""))
+    if filled.height == 0:
+        raise FileError(f"{path}: has a header but no rows; add one for each step")
+    return NumberTable(path, filled)
+
+
+def group_rows(keys: FloatArray, times: FloatArray) -> list[IntArray]:
+    """Row indices of each key, in the order of keys' first rows; each in the order of times."""
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.lexsort((times, first[inverse]))
+    starts = np.flatnonzero(np.diff(first[inverse][order])) + 1
+    return [np.asarray(rows, dtype=np.int64) for rows in np.split(order, starts)]
+
+
+def report_changes(
+    table: NumberTable, column: str, values: FloatArray, groups: Sequence[IntArray]
+) -> None:
+    """Report the rows whose value differs from that of the first row of their group."""
+    first = np.empty(len(table), dtype=np.int64)
+    for rows in groups:
+        first[rows] = rows[0]
+    # What is no number has been reported already.
+    known = np.isfinite(values) & np.isfinite(values[first])
+    changed = known & (values != values[first])
+    table.report(changed, column, "differs from the first row of this stay; it must not change")

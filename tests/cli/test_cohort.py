@@ -1,0 +1,250 @@
+"""`fit` and `explain` on a sepsis cohort table, from end to end."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import counterplan as cp
+from counterplan.cli import app
+from counterplan.domains import sepsis
+
+from .conftest import Run
+
+PATIENTS, EXPLAINED = 60, 5
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """cohort.csv, five other stays in new.csv, and model.safetensors learned from the cohort."""
+    folder = tmp_path_factory.mktemp("cohort")
+    sepsis.write_cohort(folder / "cohort.csv", PATIENTS, seed=1)
+    table = sepsis.simulate_cohort(20, seed=2)
+    long = table.group_by("icustayid", maintain_order=True).len().filter(pl.col("len") >= 10)
+    chosen = long["icustayid"].head(EXPLAINED).to_list()
+    # A dose table of its own: the levels must still be those of the training cohort.
+    new = table.filter(pl.col("icustayid").is_in(chosen), pl.col("bloc") <= 12)
+    new = new.with_columns(pl.col("input_4hourly") * 3.0)
+    new.write_csv(folder / "new.csv")
+    arguments = ["fit", str(folder / "cohort.csv"), "-o", str(folder / "model.safetensors")]
+    small = ["--hidden", "16", "--epochs", "5", "--json"]
+    result = CliRunner().invoke(app, [*arguments, *small], prog_name="counterplan")
+    assert result.exit_code == 0, result.output
+    (folder / "fit.json").write_text(result.stdout)
+    return folder
+
+
+@pytest.fixture
+def ward(ward: Path, trained: Path) -> Path:
+    """The current folder with the discrete ward's files and the cohort's."""
+    for path in trained.iterdir():
+        shutil.copy(path, ward)
+    return ward
+
+
+def refusal(run: Run, *arguments: str) -> str:
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("error: ")
+    return line.removeprefix("error: ")
+
+
+def test_fit_says_what_it_learned(ward: Path) -> None:
+    summary = json.loads((ward / "fit.json").read_text())
+    cohort = sepsis.read_cohort(ward / "cohort.csv")
+    assert summary["episodes"] == len(cohort.episodes)
+    assert summary["episodes"] + summary["dropped"] == PATIENTS
+    assert summary["transitions"] == sum(len(episode) - 1 for episode in cohort.episodes)
+    assert summary["features"] == 12
+    assert summary["epochs"] == 5
+    assert summary["lipschitz"]["location"] <= 1.0
+    assert summary["lipschitz"]["scale"] <= 0.1
+    assert summary["dose_edges"]["fluids"] == list(cohort.edges.fluids)
+    model = cp.load_model(ward / "model.safetensors")
+    assert isinstance(model, cp.NeuralSCM)
+    assert isinstance(cp.load_model(ward / "model.json"), cp.TabularMDP)
+    assert model.about["dose_edges"] == summary["dose_edges"]
+
+
+def test_explain_agrees_with_the_library(ward: Path, run: Run) -> None:
+    result = run("explain", "new.csv", "--model", "model.safetensors", "--k", "1", "--json")
+    assert result.exit_code == 0
+    document = json.loads(result.stdout)
+    assert document["k"] == 1
+    assert document["method"] == "first-order bound from slopes"
+    model = cp.load_model("model.safetensors")
+    edges = sepsis.read_cohort("cohort.csv").edges
+    assert edges != sepsis.read_cohort("new.csv").edges
+    episodes = {episode.id: episode for episode in sepsis.read_cohort("new.csv", edges).episodes}
+    records = document["explanations"]
+    assert {record["episode"] for record in records} == set(episodes)
+    assert len(records) == EXPLAINED
+    improvements = [record["improvement"] for record in records]
+    assert improvements == sorted(improvements, reverse=True)
+    assert improvements[0] > 0
+    for record in records:
+        episode = episodes[record["episode"]]
+        actions, reward = sepsis.action_set(episode), sepsis.reward()
+        found = cp.explain(model, episode, 1, actions=actions, reward=reward)
+        assert record["value"] == pytest.approx(found.value, abs=1e-9)
+        assert record["observed"] == pytest.approx(-episode.states[:, -1].sum())
+        assert record["status"] == "optimal"
+        assert record["gap"] == 0.0
+        assert [change["t"] for change in record["changes"]] == [t for t, _, _ in found.changes]
+        for change, (t, observed, alternative) in zip(
+            record["changes"], found.changes, strict=True
+        ):
+            levels = {"vasopressor": (observed // 5, alternative // 5)}
+            levels["fluids"] = (observed % 5, alternative % 5)
+            moved = {drug: pair for drug, pair in levels.items() if pair[0] != pair[1]}
+            words = ", ".join(f"{drug} {old} -> {new}" for drug, (old, new) in moved.items())
+            assert change["text"] == f"at {4 * t} h: {words}"
+            assert change["observed"] == {drug: old for drug, (old, _) in moved.items()}
+            assert change["alternative"] == {drug: new for drug, (_, new) in moved.items()}
+
+
+def test_explain_prints_and_writes(ward: Path, run: Run) -> None:
+    arguments = ("explain", "new.csv", "--model", "model.safetensors", "--k", "1")
+    result = run(*arguments, "-o", "found.csv")
+    assert result.exit_code == 0
+    title = f"{EXPLAINED} stays, k = 1, exact (first-order bound from slopes)"
+    assert result.stdout.strip().startswith(title)
+    assert "optimal" in result.stdout
+    with (ward / "found.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == EXPLAINED
+    assert all(row["method"] == "first-order bound from slopes" for row in rows)
+    assert rows[0]["changes"].startswith("at ")
+    one = run(*arguments, "--episode", rows[1]["episode"], "-o", "found.json", "--json")
+    assert json.loads(one.stdout) == json.loads((ward / "found.json").read_text())
+    assert len(json.loads(one.stdout)["explanations"]) == 1
+
+
+def test_seconds_stop_with_a_bound(ward: Path, run: Run) -> None:
+    arguments = ("explain", "new.csv", "--model", "model.safetensors", "--k", "4", "--json")
+    first = sepsis.read_cohort("new.csv").episodes[0].id
+    result = run(*arguments, "--seconds", "0.01", "--episode", str(first))
+    (record,) = json.loads(result.stdout)["explanations"]
+    assert record["status"] == "limit"
+    assert record["gap"] == pytest.approx(record["bound"] - record["value"])
+    assert record["gap"] > 0
+
+
+def test_baselines_have_no_proof(ward: Path, run: Run) -> None:
+    arguments = ("explain", "new.csv", "--model", "model.safetensors", "--k", "2")
+    result = run(*arguments, "--solver", "greedy", "--json")
+    for record in json.loads(result.stdout)["explanations"]:
+        assert record["status"] == "heuristic"
+        assert record["bound"] == "inf"
+    assert "greedy (no bound)" in run(*arguments, "--solver", "greedy").stdout
+
+
+def test_models_and_tables_that_do_not_belong_together(ward: Path, run: Run) -> None:
+    line = refusal(run, "explain", "new.csv", "--model", "model.json")
+    assert line.startswith("model.json: holds a model of discrete states, but new.csv is a cohort")
+    line = refusal(run, "explain", "ward.csv", "--model", "model.safetensors")
+    assert line.startswith("model.safetensors: holds a neural model, but ward.csv is no cohort")
+
+
+def test_damaged_and_foreign_models(ward: Path, run: Run) -> None:
+    content = bytearray((ward / "model.safetensors").read_bytes())
+    content[-3] ^= 255
+    (ward / "flipped.safetensors").write_bytes(bytes(content))
+    line = refusal(run, "explain", "new.csv", "--model", "flipped.safetensors")
+    assert line.startswith("flipped.safetensors: is damaged")
+    (ward / "text.safetensors").write_text("no model at all")
+    line = refusal(run, "explain", "new.csv", "--model", "text.safetensors")
+    assert line.startswith("text.safetensors: is damaged or no safetensors file")
+
+
+def test_models_of_other_data(ward: Path, run: Run) -> None:
+    from dataclasses import replace
+
+    model = cp.load_model("model.safetensors")
+    assert isinstance(model, cp.NeuralSCM)
+    without = {key: value for key, value in model.about.items() if key != "dose_edges"}
+    replace(model, about=without).save("levels.safetensors")
+    line = refusal(run, "explain", "new.csv", "--model", "levels.safetensors")
+    assert line.startswith("levels.safetensors: does not say which doses make which level")
+    broken = {**model.about, "dose_edges": {"vasopressor": [3, 2, 1], "fluids": [1, 2, 3]}}
+    replace(model, about=broken).save("broken.safetensors")
+    line = refusal(run, "explain", "new.csv", "--model", "broken.safetensors")
+    assert line.startswith("broken.safetensors: its dose levels are damaged")
+    features = [f"lab {number}" for number in range(12)]
+    replace(model, about={**model.about, "features": features}).save("other.safetensors")
+    line = refusal(run, "explain", "new.csv", "--model", "other.safetensors")
+    assert line.startswith("other.safetensors: does not fit cohort tables: the data's features")
+
+
+@pytest.mark.parametrize("command", ["fit", "explain"])
+def test_bad_tables(ward: Path, run: Run, command: str) -> None:
+    rest = {
+        "fit": ("-o", "new.safetensors", "--hidden", "4", "--epochs", "1"),
+        "explain": ("--model", "model.safetensors"),
+    }[command]
+    table = pl.read_csv("new.csv", infer_schema=False)
+    gap = table.with_columns(
+        SOFA=pl.when(pl.int_range(pl.len()) == 2).then(pl.lit("nan")).otherwise(pl.col("SOFA"))
+    )
+    gap.write_csv("gap.csv")
+    line = refusal(run, command, "gap.csv", *rest)
+    assert line.startswith("gap.csv, row 4, column 'SOFA': 'nan' ")
+    table.drop("GCS").write_csv("narrow.csv")
+    line = refusal(run, command, "narrow.csv", *rest)
+    assert line.startswith("narrow.csv: no column 'GCS'")
+    assert not (ward / "new.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("cohort.csv", "--prior", "2"), "--prior is for tables of discrete episodes"),
+        (("cohort.csv", "--state-labels", "a,b"), "--state-labels is for tables of discrete"),
+        (("ward.csv", "--hidden", "3"), "--hidden is for cohort tables, but ward.csv has no"),
+        (("ward.csv", "--unconstrained"), "--unconstrained is for cohort tables"),
+        (("nothing.csv", "--epochs", "3"), "nothing.csv: no such file"),
+        (("cohort.csv", "--unconstrained", "--lipschitz", "1,1"), "exclude each other"),
+        (("cohort.csv", "--lipschitz", "1"), "'1' is not two positive numbers"),
+        (("cohort.csv", "--lipschitz", "1,-1"), "'1,-1' is not two positive numbers"),
+        (("cohort.csv", "--hidden", "0"), "'0' is not a whole number from 1"),
+    ],
+)
+def test_fit_options_that_do_not_fit(
+    ward: Path, run: Run, arguments: tuple[str, ...], words: str
+) -> None:
+    assert words in refusal(run, "fit", *arguments, "-o", "new.safetensors")
+    assert not (ward / "new.safetensors").exists()
+
+
+def test_explain_options_that_do_not_fit(ward: Path, run: Run) -> None:
+    arguments = ("explain", "new.csv", "--model", "model.safetensors")
+    assert "--robust is for discrete models" in refusal(run, *arguments, "--robust")
+    assert "has no stay '7'" in refusal(run, *arguments, "--episode", "7")
+    assert "'0' is not a positive number" in refusal(run, *arguments, "--seconds", "0")
+
+
+def test_a_stay_that_is_too_short_is_named(ward: Path, run: Run) -> None:
+    table = pl.read_csv("new.csv")
+    short = table["icustayid"][0]
+    table.filter((pl.col("icustayid") != short) | (pl.col("bloc") < 4)).write_csv("cut.csv")
+    arguments = ("explain", "cut.csv", "--model", "model.safetensors", "--k", "1")
+    line = refusal(run, *arguments, "--episode", str(short))
+    assert line == f"cut.csv: stay '{short}' is left out: fewer than 10 steps"
+    assert "4 stays kept, 1 dropped" in run(*arguments).stderr
+
+
+def test_unconstrained_models_explain_too(ward: Path, run: Run) -> None:
+    small = ("--hidden", "8", "--epochs", "2", "--unconstrained")
+    result = run("fit", "cohort.csv", "-o", "free.safetensors", *small)
+    assert result.exit_code == 0
+    assert "Lipschitz constants" in result.stdout
+    result = run("explain", "new.csv", "--model", "free.safetensors", "--k", "1", "--json")
+    assert {one["status"] for one in json.loads(result.stdout)["explanations"]} == {"optimal"}

@@ -1,0 +1,207 @@
+"""Crude tables of real stays: what is filled and how, every mistake, and the MIMIC-III demo."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import counterplan as cp
+from counterplan.domains import icu_episodes
+from counterplan.domains.icu_episodes import COLUMNS, FEATURES, FIXED, PLAUSIBLE
+from counterplan.errors import FileError
+from counterplan.scm.location_scale import AdditiveNoiseSCM
+from counterplan.scm.point import Region
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+DEMO = REPOSITORY.parent / "shared" / "data" / "mimic3_demo" / "episodes_4h.csv"
+Row = dict[str, object]
+
+
+def stay(number: int, length: int = 4, **changed: object) -> list[Row]:
+    return [
+        {
+            "episode_id": number,
+            "t": t,
+            "sex": "Female",
+            "age": 70.5,
+            "hr": 80 + t,
+            "map": 75,
+            "resp": 18,
+            "fio2": 40,
+            "po2": 100,
+            "lact": 1.5,
+            "bili": 0.8,
+            "plt": 200,
+            "crea": 1.0,
+            "urine": 200,
+            "a_vaso": t % 5,
+            "a_iv": 4,
+            "died": 0,
+        }
+        | changed
+        for t in range(length)
+    ]
+
+
+def write(tmp_path: Path, rows: list[Row]) -> Path:
+    lines = [",".join(COLUMNS), *(",".join(str(row[name]) for name in COLUMNS) for row in rows)]
+    path = tmp_path / "stays.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def feature(episode: cp.Episode, name: str) -> list[float]:
+    return list(episode.states[:, FEATURES.index(name)])
+
+
+def test_a_stay_becomes_an_episode(tmp_path: Path) -> None:
+    found = icu_episodes.read_episodes_4h(write(tmp_path, [*stay(5, died=1), *stay(4, 2)]))
+    first, second = found.episodes
+    assert (first.id, second.id) == ("5", "4")
+    # PaO2 / FiO2 of 250 is worth two points.
+    expected = [1, 70.5, 81, 75, 18, 40, 100, 1.5, 0.8, 200, 1.0, 200, 2]
+    np.testing.assert_allclose(first.states[1], expected)
+    assert first.actions.tolist() == [[0, 4], [1, 4], [2, 4]]
+    assert found.died.tolist() == [True, False]
+    assert set(found.imputed.values()) == {0}
+
+
+def test_gaps_are_carried_forward_then_imputed_and_counted(tmp_path: Path) -> None:
+    rows = [*stay(1, 5), *stay(2, 3)]
+    for row, value in zip(rows, ["", 2.0, "", "NaN", 4.0, "", "", 9.0], strict=True):
+        row["crea"] = value
+    found = icu_episodes.read_episodes_4h(write(tmp_path, rows))
+    first, second = found.episodes
+    # The median of what is known after carrying: 2, 2, 2, 4, 9.
+    assert feature(first, "crea") == [2.0, 2.0, 2.0, 2.0, 4.0]
+    assert feature(second, "crea") == [2.0, 2.0, 9.0]
+    assert (found.carried["crea"], found.imputed["crea"]) == (2, 3)
+    assert sum(found.carried.values()) == 2
+    assert "8 steps; of 80 values 0 implausible, 2 carried forward, 3 imputed" in found.summary()
+
+
+def test_outliers_count_as_missing(tmp_path: Path) -> None:
+    rows = stay(1)
+    rows[2]["hr"] = 0
+    rows[0]["resp"] = 999
+    found = icu_episodes.read_episodes_4h(write(tmp_path, rows))
+    assert feature(found.episodes[0], "hr") == [80, 81, 81, 83]
+    assert feature(found.episodes[0], "resp") == [18, 18, 18, 18]
+    assert (found.implausible["hr"], found.implausible["resp"]) == (1, 1)
+    assert (found.carried["hr"], found.imputed["resp"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "value", "message"),
+    [
+        (1, "t", 3, "row 3, column 't': '3' is not the next step of its stay"),
+        (1, "t", 0.5, "row 3, column 't': '0.5' is not a whole number from 0 up"),
+        (2, "sex", "F", "row 4, column 'sex': 'F' is not one of Male, Female"),
+        (2, "sex", "Male", "row 4, column 'sex': 'Male' differs from the first row of this stay"),
+        (2, "age", 71, "row 4, column 'age': '71' differs from the first row"),
+        (2, "age", "", "row 4, column 'age': is missing"),
+        (2, "a_iv", 5, "row 4, column 'a_iv': '5' is not a level, 0..4"),
+        (2, "a_vaso", "", "row 4, column 'a_vaso': is missing"),
+        (2, "died", 2, "row 4, column 'died': '2' is not 0 or 1"),
+        (2, "hr", "fast", "row 4, column 'hr': 'fast' is not a number"),
+    ],
+)
+def test_mistakes_are_named(
+    tmp_path: Path, row: int, column: str, value: object, message: str
+) -> None:
+    rows = stay(1)
+    rows[row][column] = value
+    with pytest.raises(FileError) as problem:
+        icu_episodes.read_episodes_4h(write(tmp_path, rows))
+    assert message in str(problem.value)
+    assert "\n" not in str(problem.value)
+
+
+def test_a_column_without_any_value(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="column 'lact': has no usable value to fill its gaps from"):
+        icu_episodes.read_episodes_4h(write(tmp_path, stay(1, lact="")))
+
+
+def test_actions_and_reward() -> None:
+    vectors = icu_episodes.action_set()
+    assert vectors.shape == (25, 2)
+    assert vectors[5 * 3 + 2].tolist() == [3, 2]
+    assert icu_episodes.reward()(np.arange(13.0)[None]).tolist() == [-12.0]
+
+
+@pytest.fixture(scope="module")
+def demo() -> icu_episodes.IcuEpisodes:
+    if not DEMO.is_file():
+        pytest.skip("the MIMIC-III demo episodes are not here")
+    return icu_episodes.read_episodes_4h(DEMO)
+
+
+def test_demo_is_read_whole(demo: icu_episodes.IcuEpisodes) -> None:
+    assert len(demo.episodes) == 132
+    assert sum(len(episode) for episode in demo.episodes) == 2465
+    assert demo.implausible == dict.fromkeys(PLAUSIBLE, 0) | {"hr": 1, "resp": 3}
+    assert demo.carried["hr"] == 1
+    assert demo.imputed["bili"] == 1293
+    assert demo.imputed["urine"] == 0
+
+
+def test_demo_passes_through_a_fit_and_explanations(demo: icu_episodes.IcuEpisodes) -> None:
+    """The simplest model there is, a linear one, in units of the features' standard deviations."""
+    states = np.concatenate([episode.states for episode in demo.episodes])
+    offset, spread = states.mean(axis=0), states.std(axis=0)
+    scaled = [
+        cp.Episode((episode.states - offset) / spread, episode.actions, episode.id)
+        for episode in demo.episodes
+    ]
+    scm = linear_model(scaled)
+    reward = icu_episodes.reward().rescaled(offset, spread)
+    for episode, original in zip(scaled[:10], demo.episodes, strict=False):
+        actions = icu_episodes.action_set()
+        found = cp.explain(scm, episode, k=2, actions=actions, reward=reward)
+        assert found.status == "optimal"
+        assert found.factual_value == pytest.approx(-sum(feature(original, "sofa")))
+        # Gains of separate changes add up in a linear model: greedy is optimal.
+        greedy = cp.baselines.Greedy()
+        simple = cp.explain(scm, episode, k=2, actions=actions, reward=reward, solver=greedy)
+        assert found.value == pytest.approx(simple.value)
+        assert found.value > found.factual_value
+
+
+def test_demo_passes_through_a_neural_fit_and_explanations(
+    demo: icu_episodes.IcuEpisodes,
+) -> None:
+    """A few rounds of training: any model reproduces what it is asked to explain."""
+    pytest.importorskip("jax")
+    scm = cp.NeuralSCM.fit(demo.episodes, hidden=16, epochs=3, seed=0, fixed=len(FIXED))
+    short = [episode for episode in demo.episodes if len(episode) <= 8][:3]
+    for episode in short:
+        found = cp.explain(
+            scm, episode, k=1, actions=icu_episodes.action_set(), reward=icu_episodes.reward()
+        )
+        assert found.status == "optimal"
+        assert found.factual_value == pytest.approx(-sum(feature(episode, "sofa")))
+        assert found.value >= found.factual_value
+        np.testing.assert_allclose(found.states[0], episode.states[0])
+
+
+def linear_model(episodes: Sequence[cp.Episode]) -> AdditiveNoiseSCM:
+    """Least squares on all transitions."""
+    fixed = len(FIXED)
+    before = np.concatenate([episode.states[:-1] for episode in episodes])
+    taken = np.concatenate([episode.actions for episode in episodes])
+    after = np.concatenate([episode.states[1:, fixed:] for episode in episodes])
+    inputs = np.column_stack([before, taken, np.ones(len(before))])
+    weights = np.linalg.lstsq(inputs, after, rcond=None)[0]
+    slopes = weights[: before.shape[1]].T
+
+    def location(states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        return np.column_stack([states, actions, np.ones(len(states))]) @ weights
+
+    def constant(region: Region, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        jacobian = np.broadcast_to(slopes, (len(actions), *slopes.shape))
+        return jacobian, np.zeros_like(jacobian)
+
+    return AdditiveNoiseSCM(location, fixed=fixed, slopes=constant)
