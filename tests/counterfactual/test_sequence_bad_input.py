@@ -234,6 +234,7 @@ def test_noise_that_is_not_finite() -> None:
         (cp.Constraints(forbidden=[(0, 1)]), "with continuous states use allowed or max_move"),
         (cp.Constraints(max_move=-1.0), "max_move is -1.0: give one number from 0 up"),
         (cp.Constraints(max_move=[1.0, 2.0]), "or 1 of them"),
+        (cp.Constraints(max_move="far"), "max_move is 'far': give one number from 0 up"),  # type: ignore[arg-type]
         (cp.Constraints(fixed_steps=[2]), "names step 2, but the episode's steps are 0..1"),
         (cp.Constraints(change_costs=[1]), "change_costs has 1 entries, but there are 2 actions"),
         (cp.Constraints(allowed=np.ones((3, 2), dtype=bool)), r"shape \(2,\) or \(2, 2\)"),

@@ -64,7 +64,10 @@ class Constraints:
         steps = np.arange(decisions)
         alternatives = self._alternatives(decisions, n_actions)
         if self.max_move is not None:
-            limit = np.asarray(self.max_move, dtype=np.float64)
+            try:
+                limit = np.asarray(self.max_move, dtype=np.float64)
+            except (TypeError, ValueError):
+                limit = np.full(1, np.nan)
             if limit.shape not in ((), (vectors.shape[2],)) or not (limit >= 0.0).all():
                 raise InputError(
                     f"constraints: max_move is {self.max_move!r}: give one number from 0 up, or "
