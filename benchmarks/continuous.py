@@ -1,7 +1,7 @@
 """The continuous search: `python -m benchmarks.continuous` in the repository's root, one core.
 
-Needs the published sepsis model (see `sepsis_model`); takes about seven minutes. Answers that differ
-between methods fail the run; a missed target does not.
+Needs the published sepsis model (see `sepsis_model`); takes about seven minutes. Answers that
+differ between methods fail the run; a missed target does not.
 """
 
 from __future__ import annotations
