@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -32,16 +32,24 @@ BRANCHING, SECONDS = "effective_branching_factor", "cpu_seconds"
 LABELS = {BRANCHING: "effective branching factor", SECONDS: "run time (CPU s)"}
 
 
+class Sample(NamedTuple):
+    """A quantity of several searches, and whether any of them was stopped: then its mean is lower
+    than the truth."""
+
+    values: FloatArray
+    stopped: bool
+
+
 def draw_averages(
-    axes: Axes, places: Sequence[float], samples: Mapping[str, Sequence[FloatArray]]
+    axes: Axes, places: Sequence[float], samples: Mapping[str, Sequence[Sample]]
 ) -> None:
-    """Means with 95 % intervals at each place, a curve for each bound; positions are evenly spaced
-    where the places are not."""
+    """Means with 95 % intervals at each place, a curve for each bound, markers open where the mean
+    is only a lower bound; positions are evenly spaced where the places are not."""
     style.style_axes(axes)
     positions = np.arange(len(places))
-    for bound, values in samples.items():
+    for bound, taken in samples.items():
         colour, marker = LOOKS[bound]
-        means = [average(sample) for sample in values]
+        means = [average(sample.values) for sample in taken]
         middle = np.array([float(mean.mean) for mean in means])
         reach = np.array([float(mean.high - mean.mean) for mean in means])
         # On a logarithmic scale an interval must not reach down to zero.
@@ -49,6 +57,11 @@ def draw_averages(
         axes.errorbar(
             positions, middle, yerr=[down, reach], color=colour, marker=marker, markersize=4,
             linewidth=1.3, elinewidth=1.0, capsize=2.5, label=NAMES[bound],
+        )  # fmt: skip
+        cut = np.array([sample.stopped for sample in taken])
+        axes.plot(
+            positions[cut], middle[cut], color=colour, marker=marker, markersize=4.5,
+            markerfacecolor="white", linestyle="none", zorder=4,
         )  # fmt: skip
     axes.set_xticks(positions, [f"{place:g}" for place in places])
     axes.set_xlim(-0.35, len(places) - 0.65)

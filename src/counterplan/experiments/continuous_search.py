@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.anchors import STRATEGIES
 from counterplan.experiments.continuous_panels import (
     BRANCHING,
     SECONDS,
+    Sample,
     draw_averages,
     style_quantity,
 )
@@ -27,6 +27,7 @@ from counterplan.experiments.continuous_study import (
     LOCATION,
     OURS,
     PAPERS,
+    PAPERS_NODES,
     SCALE,
     Cell,
     Study,
@@ -49,7 +50,7 @@ class Plan:
 
     locations, samples, budgets  values of L_h, M and k in figure 2
     sample, budget               M and k where they are not varied
-    sizes                        numbers of anchors in figure 5, with the budget `strategy_budget`
+    sizes                        numbers of anchors in figure 5, with its own budget and patients
     """
 
     patients: int = 16
@@ -60,6 +61,7 @@ class Plan:
     budget: int = 3
     sizes: tuple[int, ...] = (100, 200, 400, 800)
     strategy_budget: int = 2
+    strategy_patients: int = 10
 
 
 FULL = Plan()
@@ -72,6 +74,7 @@ QUICK = Plan(
     budget=2,
     sizes=(50, 200),
     strategy_budget=1,
+    strategy_patients=3,
 )
 
 
@@ -110,7 +113,7 @@ def figure2(options: Options, track: Track) -> Drawn:
 def figure5(options: Options, track: Track) -> Drawn:
     """Branching factor and run time of the three strategies against the number of anchors."""
     study, plan = Study(options), QUICK if options.quick else FULL
-    patients = range(plan.patients)
+    patients = range(plan.strategy_patients)
     k = plan.strategy_budget
     groups = {
         strategy: [
@@ -141,8 +144,9 @@ def _results(study: Study, cells: Sequence[Cell], figure: str, track: Track) -> 
     return finish(study.search, cells, parts, list, (track, "searches"))
 
 
-def _sample(cells: Sequence[Cell], results: Results, quantity: str) -> FloatArray:
-    return np.array([results[cell][quantity] for cell in cells], dtype=np.float64)
+def _sample(cells: Sequence[Cell], results: Results, quantity: str) -> Sample:
+    values = np.array([results[cell][quantity] for cell in cells], dtype=np.float64)
+    return Sample(values, any(results[cell]["status"] != "optimal" for cell in cells))
 
 
 def _numbers(results: Results) -> pl.DataFrame:
@@ -166,12 +170,13 @@ def _numbers(results: Results) -> pl.DataFrame:
 def _stopped(results: Results) -> str:
     """How many searches ran into the limit of nodes: their numbers are lower than the truth."""
     count = sum(result["status"] != "optimal" for result in results.values())
-    return f", {count} of {len(results)} searches stopped at the limit of nodes" if count else ""
+    limit = f"{count} of {len(results)} searches stopped at {PAPERS_NODES:,} nodes"
+    return f"; open markers: lower bounds, {limit}" if count else ""
 
 
-def _title(what: str, results: Results, study: Study, plan: Plan) -> str:
+def _title(what: str, results: Results, study: Study, patients: int) -> str:
     return (
-        f"{what}, T = {HORIZON}, $L_\\phi$ = {SCALE:g}\n{plan.patients} patients, models learned "
+        f"{what}, T = {HORIZON}, $L_\\phi$ = {SCALE:g}\n{patients} patients, models learned "
         f"from {study.sizes.simulated} simulated stays, 95 % intervals{_stopped(results)}"
     )
 
@@ -182,7 +187,7 @@ def _draw2(
     study: Study,
     plan: Plan,
 ) -> Drawing:
-    drawing = canvas(8.6, 5.0, _title("Efficiency of the search", results, study, plan))
+    drawing = canvas(8.6, 5.0, _title("Efficiency of the search", results, study, plan.patients))
     rows = drawing.subplots(2, 3, sharey="row", sharex="col")
     others = (f"M = {plan.sample}", f"$L_h$ = {LOCATION:g}", f"k = {plan.budget}")
     fixed = (others[0::2], others[1:], others[:2])
@@ -205,7 +210,7 @@ def _draw5(
     groups: Mapping[str, list[list[Cell]]], results: Results, study: Study, plan: Plan
 ) -> Drawing:
     what = f"How anchors are chosen, $L_h$ = {LOCATION:g}, k = {plan.strategy_budget}"
-    drawing = canvas(8.0, 4.0, _title(what, results, study, plan))
+    drawing = canvas(8.0, 4.0, _title(what, results, study, plan.strategy_patients))
     row = drawing.subplots(1, 2)
     for axes, quantity, letter in zip(row, (BRANCHING, SECONDS), "ab", strict=True):
         samples = {

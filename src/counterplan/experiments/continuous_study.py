@@ -45,7 +45,7 @@ LOCATION, SCALE = 1.0, 0.1  # the paper's L_h and L_phi
 OURS = "first-order"
 PAPERS = "mc-lipschitz"
 # Textbook A* takes milliseconds for a node.
-PAPERS_NODES, OUR_NODES = 10_000, 500_000
+PAPERS_NODES, OUR_NODES = 25_000, 500_000
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,7 @@ class Study:
             "counterplan": __version__,
             "quick": self.options.quick,
             "seed": self.options.seed,
+            "nodes": [PAPERS_NODES, OUR_NODES],
             **asdict(self.sizes),
             **more,
         }
