@@ -145,8 +145,8 @@ class Watched:
     def refuses(self, setting: SequenceSetting) -> str | None:
         return self.heuristic.refuses(setting)
 
-    def prepare(self, setting: SequenceSetting) -> UpperBound:
-        return _WatchedBound(self, self.heuristic.prepare(setting))
+    def prepare(self, setting: SequenceSetting, deadline: float = np.inf) -> UpperBound:
+        return _WatchedBound(self, self.heuristic.prepare(setting, deadline))
 
 
 class _WatchedBound:
@@ -289,7 +289,7 @@ class Loosened:
     def refuses(self, setting: SequenceSetting) -> str | None:
         return None
 
-    def prepare(self, setting: SequenceSetting) -> UpperBound:
+    def prepare(self, setting: SequenceSetting, deadline: float = np.inf) -> UpperBound:
         return _LoosenedBound(self, setting)
 
 

@@ -123,3 +123,10 @@ def test_a_policy_too_large_to_keep_is_refused() -> None:
     costs = cp.Constraints(change_costs=[1, 10**9])
     with pytest.raises(InputError, match=r"k=3000000000 .* count costs in larger units or lower k"):
         cp.explain(mdp, episode, k=3 * 10**9, constraints=costs)
+
+
+@pytest.mark.parametrize("name", ["actions", "reward"])
+def test_a_discrete_model_has_its_own_actions_and_reward(name: str) -> None:
+    options: Any = {"actions": np.eye(2), "reward": cp.LinearReward([1.0])}
+    with pytest.raises(InputError, match=f"^{name}= is for continuous states: a discrete model"):
+        cp.explain(MDP, EPISODE, 1, **{name: options[name]})

@@ -196,7 +196,7 @@ class _TooLow:
     def refuses(self, setting: Any) -> str | None:
         return None
 
-    def prepare(self, setting: Any) -> Any:
+    def prepare(self, setting: Any, deadline: float = np.inf) -> Any:
         self._inner = cp.FirstOrderBound().prepare(setting)
         return self
 

@@ -68,7 +68,7 @@ class Scripted:
     def refuses(self, setting: Any) -> str | None:
         return None
 
-    def prepare(self, setting: Any) -> Any:
+    def prepare(self, setting: Any, deadline: float = np.inf) -> Any:
         return self
 
     restricted = prepare
@@ -139,3 +139,13 @@ def test_frontier_keeps_limits_for_each_budget() -> None:
     assert (np.diff(stopped.values) >= 0.0).all()
     for full, part in zip(exact, stopped, strict=True):
         assert part.value <= full.value + 1e-9 <= part.bound + 2e-9
+
+
+def test_a_limit_also_ends_the_preparation_of_anchors() -> None:
+    """What Algorithm 1 did not reach is unbounded: the answer says that nothing is proved."""
+    problem = random_question("linear", 7, horizon=6, n_actions=3, k=2)
+    solver = cp.AStar(cp.AnchorHeuristic("mc-uniform", samples=50))
+    found = explain(problem, limits=cp.Limits(seconds=0.0), solver=solver)
+    assert found.status == "limit"
+    assert found.bound == math.inf
+    assert found.value <= explain(problem).value + 1e-9

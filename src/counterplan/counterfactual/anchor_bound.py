@@ -20,6 +20,7 @@ is rounded upwards.
 from __future__ import annotations
 
 import math
+import time
 from copy import copy
 
 import numpy as np
@@ -49,7 +50,13 @@ def value_constants(setting: SequenceSetting) -> FloatArray:
 class AnchorBound:
     """The bound of one problem, with values for every step, anchor (A, D) and level."""
 
-    def __init__(self, setting: SequenceSetting, anchors: FloatArray, strategy: str) -> None:
+    def __init__(
+        self,
+        setting: SequenceSetting,
+        anchors: FloatArray,
+        strategy: str,
+        deadline: float = math.inf,
+    ) -> None:
         self._setting = setting
         self._made_of = f"{len(anchors)} anchors ({strategy})"
         self._constants = value_constants(setting)
@@ -59,7 +66,7 @@ class AnchorBound:
         self._coordinates = _in_blocks(filled[:, setting.scm.fixed :].T)
         # By step: (blocks, levels, BLOCK)
         self._values = [np.empty(0)] * setting.horizon
-        self._algorithm_1(filled)
+        self._algorithm_1(filled, deadline)
 
     @property
     def name(self) -> str:
@@ -87,7 +94,7 @@ class AnchorBound:
         np.maximum.at(best, row, reached)
         return _up(here + best)
 
-    def _algorithm_1(self, anchors: FloatArray) -> None:
+    def _algorithm_1(self, anchors: FloatArray, deadline: float) -> None:
         setting = self._setting
         here = setting.reward(anchors)
         values = np.repeat(here[None], len(self._levels), axis=0)
@@ -95,7 +102,9 @@ class AnchorBound:
         for t in reversed(range(setting.horizon - 1)):
             for start in range(0, len(anchors), CHUNK):
                 rows = slice(start, start + CHUNK)
-                values[:, rows] = _up(here[rows] + self._best_step(t, anchors[rows]))
+                in_time = time.perf_counter() < deadline
+                best = self._best_step(t, anchors[rows]) if in_time else math.inf
+                values[:, rows] = _up(here[rows] + best)
             self._values[t] = _in_blocks(values)
 
     def _best_step(self, t: int, anchors: FloatArray) -> FloatArray:

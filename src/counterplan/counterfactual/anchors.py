@@ -9,6 +9,7 @@ facility location  states of the data, each the farthest from those already chos
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,11 +72,11 @@ class AnchorHeuristic:
             "pass lipschitz=..., or search without a bound, solver=AStar(NoBound())"
         )
 
-    def prepare(self, setting: SequenceSetting) -> UpperBound:
-        """The bound of one problem."""
+    def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
+        """The bound of one problem, unbounded at steps that Algorithm 1 does not reach in time."""
         from counterplan.counterfactual.anchor_bound import AnchorBound
 
-        return AnchorBound(setting, self.anchors(setting), self.strategy)
+        return AnchorBound(setting, self.anchors(setting), self.strategy, deadline)
 
     def anchors(self, setting: SequenceSetting) -> FloatArray:
         """(A, D) the anchors of one problem, in the model's own units."""

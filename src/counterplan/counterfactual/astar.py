@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,8 +30,9 @@ class Heuristic(Protocol):
         """What the model would have to provide, or None."""
         ...
 
-    def prepare(self, setting: SequenceSetting) -> UpperBound:
-        """The bound of one problem."""
+    def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
+        """The bound of one problem; what is not known at the deadline (by `time.perf_counter`)
+        is left unbounded."""
         ...
 
 
@@ -46,7 +48,7 @@ class FirstOrderBound:
             "pass lipschitz=..., or search without a bound, solver=AStar(NoBound())"
         )
 
-    def prepare(self, setting: SequenceSetting) -> UpperBound:
+    def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
         return FirstOrder(setting)
 
 
@@ -57,7 +59,7 @@ class NoBound:
     def refuses(self, setting: SequenceSetting) -> str | None:
         return None
 
-    def prepare(self, setting: SequenceSetting) -> UpperBound:
+    def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
         return _Unbounded()
 
 
@@ -71,8 +73,8 @@ class Tightest:
         refusals = (heuristic.refuses(setting) for heuristic in self.heuristics)
         return next((refusal for refusal in refusals if refusal), None)
 
-    def prepare(self, setting: SequenceSetting) -> UpperBound:
-        return _Least([heuristic.prepare(setting) for heuristic in self.heuristics])
+    def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
+        return _Least([heuristic.prepare(setting, deadline) for heuristic in self.heuristics])
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class AStar:
     def solve(self, problem: Problem) -> Explanation:
         started = time.perf_counter()
         setting = self._accepted(problem)
-        bound = self.heuristic.prepare(setting)
+        bound = self.heuristic.prepare(setting, started + problem.limits.seconds)
         return self._explained(problem, setting, bound, setting.observed, started)
 
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
@@ -115,7 +117,7 @@ class AStar:
         found: list[Explanation] = []
         start: IntArray | None = None
         largest = self._accepted(problem)
-        bound = self.heuristic.prepare(largest)
+        bound = self.heuristic.prepare(largest, time.perf_counter() + problem.limits.seconds)
         for k in range(problem.k + 1):
             started = time.perf_counter()
             smaller = replace(problem, k=k)

@@ -136,6 +136,11 @@ def _pose(scm: Any, episode: Episode, k: int, options: Options) -> tuple[Solver,
             f"a {type(scm).__name__} is {kind}, but {episode.name} has "
             f"{'features' if episode.states.ndim == 2 else 'discrete states'}"
         )
+    for name in ("actions", "reward"):
+        if not continuous and options.get(name) is not None:
+            raise InputError(
+                f"{name}= is for continuous states: a discrete model has its {name} in its MDP"
+            )
     constraints, limits = options.get("constraints"), options.get("limits")
     problem = Problem(
         scm,

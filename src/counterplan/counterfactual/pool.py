@@ -44,8 +44,8 @@ class Nodes:
     def __len__(self) -> int:
         return len(self.used)
 
-    def take(self, rows: NDArray[np.bool_] | IntArray) -> Nodes:
-        """Some of the nodes."""
+    def take(self, rows: NDArray[np.bool_] | IntArray | slice) -> Nodes:
+        """Some of the nodes; a slice is not copied."""
         return Nodes(
             self.states[rows],
             self.used[rows],
@@ -75,37 +75,64 @@ class Nodes:
 
 
 class Pool:
-    """Open nodes of one step, in batches as they came; the most promising are taken first."""
+    """Open nodes of one step; the most promising are taken first.
+
+    They lie in runs, each sorted best first. Runs of similar size are merged, so that a node is
+    copied O(log n) times however many are open, and taking the best looks at the runs' heads only.
+    """
 
     def __init__(self) -> None:
-        self._batches: list[Nodes] = []
-        self.largest = -math.inf
+        self._runs: list[Nodes] = []
 
     def __len__(self) -> int:
-        return sum(len(batch) for batch in self._batches)
+        return sum(len(run) for run in self._runs)
+
+    @property
+    def largest(self) -> float:
+        """The most that any open node promises."""
+        return max((float(run.promise[0]) for run in self._runs), default=-math.inf)
 
     def push(self, nodes: Nodes) -> None:
         """Add nodes."""
-        if len(nodes):
-            self._batches.append(nodes)
-            self.largest = max(self.largest, float(nodes.promise.max()))
+        if len(nodes) == 0:
+            return
+        self._runs.append(_best_first(nodes))
+        while len(self._runs) > 1 and len(self._runs[-2]) <= 2 * len(self._runs[-1]):
+            last, before = self._runs.pop(), self._runs.pop()
+            self._runs.append(_best_first(_joined([before, last])))
 
     def pop(self, count: int, above: float) -> tuple[Nodes, float]:
         """Up to `count` of the most promising nodes; those not above the threshold are dropped,
         and the largest promise among these is told."""
-        everything = _joined(self._batches)
-        enough = everything.promise > above
-        dropped = float(everything.promise[~enough].max(initial=-math.inf))
-        everything = everything.take(enough)
-        if len(everything) > count:
-            order = np.argpartition(-everything.promise, count)
-            taken, left = everything.take(order[:count]), everything.take(order[count:])
-        else:
-            taken, left = everything, everything.take(np.zeros(len(everything), dtype=np.bool_))
-        self._batches = []
-        self.largest = -math.inf
-        self.push(left)
-        return taken, dropped
+        enough = [int(np.count_nonzero(run.promise > above)) for run in self._runs]
+        dropped = max(
+            (float(r.promise[n]) for r, n in zip(self._runs, enough, strict=True) if n < len(r)),
+            default=-math.inf,
+        )
+        heads = [run.promise[: min(n, count)] for run, n in zip(self._runs, enough, strict=True)]
+        owner = np.repeat(np.arange(len(heads)), [len(head) for head in heads])
+        # Stable, so that what is taken of a run is its beginning, also among equals.
+        order = np.argsort(-np.concatenate(heads), kind="stable")[:count]
+        used = np.bincount(owner[order], minlength=len(heads))
+        parts = [run.take(slice(0, n)) for run, n in zip(self._runs, used, strict=True)]
+        rests = [
+            _compact(run.take(slice(first, last)))
+            for run, first, last in zip(self._runs, used, enough, strict=True)
+        ]
+        self._runs = [rest for rest in rests if len(rest)]
+        return _joined(parts), dropped
+
+
+def _best_first(nodes: Nodes) -> Nodes:
+    return nodes.take(np.argsort(-nodes.promise, kind="stable"))
+
+
+def _compact(nodes: Nodes) -> Nodes:
+    """The same nodes; copied where they would keep a much larger array alive."""
+    held = nodes.used.base
+    if held is not None and len(held) > 2 * len(nodes):
+        return nodes.take(np.arange(len(nodes)))
+    return nodes
 
 
 def _joined(batches: list[Nodes]) -> Nodes:
