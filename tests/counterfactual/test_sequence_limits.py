@@ -145,7 +145,7 @@ def test_a_limit_also_ends_the_preparation_of_anchors() -> None:
     """What Algorithm 1 did not reach is unbounded: the answer says that nothing is proved."""
     problem = random_question("linear", 7, horizon=6, n_actions=3, k=2)
     solver = cp.AStar(cp.AnchorHeuristic("mc-uniform", samples=50))
-    found = explain(problem, limits=cp.Limits(seconds=0.0), solver=solver)
+    found = explain(problem, limits=cp.Limits(seconds=1e-6), solver=solver)
     assert found.status == "limit"
     assert found.bound == math.inf
     assert found.value <= explain(problem).value + 1e-9
