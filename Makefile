@@ -43,6 +43,8 @@ docs: $(VENV)/.installed-test ## build the documentation into site/
 
 bench: $(VENV)/.installed-bench ## run the comparisons and the benchmarks, one process
 	$(BIN)/python -m benchmarks.discrete
+	$(BIN)/python -m benchmarks.training
+	$(BIN)/python -m benchmarks.continuous
 	$(BIN)/pytest benchmarks -p no:xdist
 
 setup: $(VENV)/.installed-dev ## install everything and the git pre-commit hook

@@ -34,8 +34,8 @@ def main() -> int:
     from benchmarks.measure import machine
 
     if not sepsis_model.available():
-        print("the sepsis model is not here: set COUNTERPLAN_SHARED", file=sys.stderr)
-        return 2
+        print("continuous search: skipped, the published sepsis model is not here", file=sys.stderr)
+        return 0
     _solve(sepsis_model.cases(12)[0], 1)  # loads the compiled code
     load = os.getloadavg()[0]
     sections = {
