@@ -89,7 +89,8 @@ class Local:
         """(n,) eta_a(x)."""
         if self.slopes is None:
             return np.asarray(self.growth * np.linalg.norm(directions, axis=1))
-        padded = np.pad(directions, ((0, 0), (self.fixed, 0)))
+        padded = np.zeros((len(directions), self.fixed + directions.shape[1]))
+        padded[:, self.fixed :] = directions
         return np.asarray(np.linalg.norm(self.slopes.remainder(padded)[:, self.fixed :], axis=1))
 
     def box_after(self, region: Region) -> FloatArray:
@@ -198,7 +199,7 @@ class FirstOrder:
         for spent in np.unique(local.spent):
             rows = local.spent == spent
             old = regions.get((t + 1, int(spent)))
-            widest = np.pad(box[rows].max(axis=0), (self._fixed, 0))
+            widest = np.concatenate([np.zeros(self._fixed), box[rows].max(axis=0)])
             reach = float(radius[rows].max())
             if old is not None:
                 widest, reach = np.maximum(widest, old.box), max(reach, old.radius)
