@@ -53,6 +53,12 @@ def test_equal_content_is_equal_and_hashes_alike() -> None:
         ([0, np.nan], [0, 0], "episode 'x': state at t=1 is nan: expected a whole number from"),
         ([np.inf], [0], "episode 'x': state at t=0 is inf: expected a whole number from 0 up"),
         ([1e300], [0], "episode 'x': state at t=0 is 1e+300: expected a whole number from 0 up"),
+        (
+            [0.5, 0.7],
+            [0, 0],
+            "episode 'x': state at t=0 is 0.5: expected a whole number from 0 up; "
+            "measurements form a table, (T, 1) for one",
+        ),
         (["low"], [0], "episode 'x': state must hold whole numbers, got values of type <U3"),
         ([True], [0], "episode 'x': state must hold whole numbers, got values of type bool"),
         ([1j], [0], "episode 'x': state must hold whole numbers, got values of type complex128"),

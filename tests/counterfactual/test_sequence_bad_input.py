@@ -52,7 +52,7 @@ def test_states_of_the_wrong_width() -> None:
     for kind in ("neural", "scaled neural"):
         problem = random_question(kind, 0, horizon=3, n_actions=2, k=1)
         wrong = replace(problem, episode=wide, reward=cp.LinearReward(np.ones(5)))
-        with pytest.raises(InputError, match="5 features"):
+        with pytest.raises(InputError, match=r"5 features|\(2, 5\)"):
             explain(wrong)
     fussy = cp.AdditiveNoiseSCM(lambda s, a: s @ np.eye(2) + a, lipschitz=1.0)
     with pytest.raises(
@@ -64,7 +64,7 @@ def test_states_of_the_wrong_width() -> None:
 @pytest.mark.parametrize("kind", ["neural", "scaled neural"])
 def test_action_vectors_of_the_wrong_width(kind: str) -> None:
     problem = random_question(kind, 0, horizon=3, n_actions=2, k=1)
-    with pytest.raises(InputError, match=r"of 1 components|have 1 components"):
+    with pytest.raises(InputError, match=r"of 1 components|have 1 components|\(2, 1\)"):
         explain(replace(problem, actions=[[0.0], [1.0]], constraints=cp.Constraints()))
 
 
@@ -111,6 +111,18 @@ def test_missing_reward() -> None:
 def test_rewards_that_are_none(function: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         ask(reward=cp.LipschitzReward(function, 1.0))
+
+
+@pytest.mark.parametrize("reward", [lambda states: states[:, 0], cp.LinearReward, "sofa", 1.0])
+def test_rewards_of_another_kind(reward: Any) -> None:
+    with pytest.raises(InputError, match=r"reward is a \w+: pass LinearReward\(weights\), or"):
+        ask(reward=reward)
+
+
+def test_rewards_that_overflow() -> None:
+    high = cp.Episode(np.full((3, 2), 1e250), [0, 0])
+    with pytest.raises(InputError, match="its rewards add up to inf: state them in larger units"):
+        ask(episode=high, reward=cp.LinearReward([1e80, 0.0]))
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.nan])
@@ -204,6 +216,35 @@ def test_a_model_that_does_not_reproduce_the_episode() -> None:
         ask(fixed)
 
 
+@pytest.mark.parametrize("size", [0.01, 1.0, 25_000.0])
+def test_reproduction_is_checked_feature_by_feature(size: float) -> None:
+    """An error of 0.4 % in one feature does not hide beside a large one, nor is it too small to be
+    seen in small units."""
+
+    class Offset(cp.AdditiveNoiseSCM):
+        def infer(self, states: Floats, actions: Floats, after: Floats) -> Floats:
+            return super().infer(states, actions, after) + np.array([0.0, 0.004 * size])
+
+    states = STATES * np.array([25_000.0, size])
+    scm = {"location": lambda s, a: 0.5 * s, "lipschitz": 0.5}
+    assert ask(cp.AdditiveNoiseSCM(**scm), cp.Episode(states, [0, 1])).status == "optimal"
+    with pytest.raises(InputError, match=r"replayed, state 1 is off by .* in feature 1; check"):
+        ask(Offset(**scm), cp.Episode(states, [0, 1]))
+
+
+def test_a_feature_that_is_zero_may_be_off_by_rounding_in_others() -> None:
+    """x + (0 - x) + y - y is not 0 where x and y are large."""
+
+    class Mixed(cp.AdditiveNoiseSCM):
+        def step(self, states: Floats, actions: Floats, noise: Floats) -> Floats:
+            after = super().step(states, actions, noise)
+            after[:, 1] += 1e-9 * np.sin(1e3 * states[:, 0])
+            return after
+
+    states = np.column_stack([[9e4, 7e4, 8e4], np.zeros(3)])
+    assert ask(Mixed(lambda s, a: 0.5 * s, lipschitz=0.5), cp.Episode(states, [0, 0]))
+
+
 def test_a_step_that_explodes_on_an_alternative() -> None:
     """A nan would compare as 'not better' and be dropped unseen."""
 
@@ -226,6 +267,23 @@ def test_noise_that_is_not_finite() -> None:
 
     with pytest.raises(InputError, match="no finite noise explains the transition after t=0"):
         ask(Blind(walk, lipschitz=0.5))
+
+
+def test_noise_of_another_shape() -> None:
+    class Short(cp.AdditiveNoiseSCM):
+        def infer(self, states: Floats, actions: Floats, after: Floats) -> Floats:
+            return super().infer(states, actions, after)[:, 0]
+
+    with pytest.raises(InputError, match=r"Short: infer returned shape \(2,\).*: \(2, U\)$"):
+        ask(Short(walk, lipschitz=0.5))
+
+
+def test_noise_may_be_a_plain_list() -> None:
+    class Listed(cp.AdditiveNoiseSCM):
+        def infer(self, states: Floats, actions: Floats, after: Floats) -> Any:
+            return super().infer(states, actions, after).tolist()
+
+    assert ask(Listed(walk, lipschitz=0.5)).value == ask().value
 
 
 @pytest.mark.parametrize(
@@ -257,10 +315,85 @@ def test_models_and_episodes_of_different_kinds() -> None:
         ask(solver=cp.BudgetDP())
 
 
+def test_a_model_that_only_looks_like_one() -> None:
+    class Duck:
+        def infer(self, states: Floats, actions: Floats, after: Floats) -> Floats:
+            return after - states
+
+        def step(self, states: Floats, actions: Floats, noise: Floats) -> Floats:
+            return states + noise
+
+    message = r"Duck has infer and step, but is no PointSCM: .* class Duck\(counterplan.PointSCM\)"
+    with pytest.raises(InputError, match=message):
+        ask(Duck())
+
+
 @pytest.mark.parametrize("options", [{"batch": 0}, {"memory": 0}, {"batch": 2.5}])
 def test_searches_that_cannot_run(options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=r"batch|memory"):
         ask(solver=cp.AStar(**options))
+
+
+@pytest.mark.parametrize("bound", [cp.NoBound, "none", None, 3])
+def test_bounds_that_are_none(bound: Any) -> None:
+    """A class, a word."""
+    with pytest.raises(InputError, match=r"the bound is .*: pass an object such as FirstOrder"):
+        ask(solver=cp.AStar(bound))
+    with pytest.raises(InputError, match=r"the bound is .*: pass an object such as FirstOrder"):
+        cp.Tightest((cp.NoBound(), bound))
+
+
+@pytest.mark.parametrize("bounds", [(), [], cp.NoBound()])
+def test_the_tightest_of_nothing(bounds: Any) -> None:
+    with pytest.raises(InputError, match="Tightest needs bounds"):
+        cp.Tightest(bounds)
+
+
+@pytest.mark.parametrize("population", [np.zeros(4), 3.0, [[0.0, 1.0], [0.0]], np.zeros((2, 2, 2))])
+def test_populations_that_are_no_tables(population: Any) -> None:
+    with pytest.raises(InputError, match=r"population must be a table of states, \(n, D\)"):
+        cp.AnchorHeuristic("facility-location", population=population)
+
+
+def small_doses(taken: float, **options: Any) -> Any:
+    """Doses of 0, 1 and 5 units of 1e-10, as of a hormone in kilograms."""
+    strong = cp.AdditiveNoiseSCM(lambda s, a: 0.5 * s + 1e10 * a, lipschitz=0.5)
+    episode = cp.Episode(STATES, np.full((2, 1), taken))
+    return ask(strong, episode, actions=[[0.0], [1e-10], [5e-10]], **options)
+
+
+def test_small_doses_are_told_apart() -> None:
+    assert small_doses(1e-10).changes[0].observed == 1
+    assert small_doses(1e-10 * (1.0 + 1e-9)).changes[0].observed == 1
+    with pytest.raises(InputError, match="is not in the set; the nearest is"):
+        small_doses(2e-10)
+
+
+def test_small_doses_move_no_further_than_they_may() -> None:
+    best = small_doses(0.0, constraints=cp.Constraints(max_move=1e-10))
+    assert {change.alternative for change in best.changes} == {1}
+    assert {change.alternative for change in small_doses(0.0).changes} == {2}
+
+
+def test_doses_in_different_units() -> None:
+    """Each component by its own spread: grams beside litres of 1e-6; and a third that never is
+    anything but 0."""
+    doses = [[500.0, 1e-6, 0.0], [500.0, 2e-6, 0.0], [1000.0, 1e-6, 0.0]]
+    scm = cp.AdditiveNoiseSCM(lambda s, a: 0.5 * s + a[:, 1:2] * 1e6, lipschitz=0.5)
+    taken = np.array([[500.0004, 2e-6, 0.0], [500.0, 1e-6, 0.0]])
+    found = ask(scm, cp.Episode(STATES, taken), actions=doses)
+    assert found.observed.tolist() == [1, 0]
+    for wrong in ([500.0, 1.5e-6, 0.0], [500.1, 1e-6, 0.0], [500.0, 1e-6, 1e-9]):
+        with pytest.raises(InputError, match=r"at t=1 is not in the set"):
+            ask(scm, cp.Episode(STATES, np.array([taken[0], wrong])), actions=doses)
+
+
+def test_a_move_may_exceed_its_limit_by_rounding() -> None:
+    tenths = [[0.1], [0.2], [0.1 + 0.2]]
+    episode = cp.Episode(STATES, [1, 1])
+    found = ask(episode=episode, actions=tenths, constraints=cp.Constraints(max_move=0.1))
+    assert abs(tenths[2][0] - tenths[1][0]) > 0.1
+    assert {change.alternative for change in found.changes} == {2}
 
 
 def test_last_action_given_or_not_is_the_same_question() -> None:

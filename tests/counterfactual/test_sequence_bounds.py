@@ -70,6 +70,49 @@ def test_a_smaller_budget_reuses_a_bound_that_still_holds(kind: str) -> None:
                 assert (upper >= level.value - 1e-13).all()
 
 
+def costly_question(kind: str, seed: int) -> Problem:
+    """Costs whose sums are too many to be told apart one by one."""
+    problem = random_question(kind, 90 + seed, horizon=6, n_actions=4, k=1)
+    costs = np.random.default_rng(seed).integers(1, 1000, size=4)
+    constraints = cp.Constraints(change_costs=costs)
+    return Problem(**{**vars(problem), "k": int(2.2 * costs.sum()), "constraints": constraints})
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("seed", range(3))
+def test_merged_amounts_of_the_budget_keep_bounds_and_regions_valid(kind: str, seed: int) -> None:
+    problem = costly_question(kind, seed)
+    setting = prepare_sequence(problem)
+    levels = setting.levels
+    assert (levels.last > levels.first).any()
+    for heuristic in BOUNDS.values():
+        large = heuristic.prepare(setting)
+        for k in (problem.k, problem.k // 2, problem.k // 7):
+            small = prepare_sequence(Problem(**{**vars(problem), "k": k}))
+            truth, restricted = TrueValues(small), large.restricted(small)
+            for t, level in enumerate(truth.levels[:-1]):
+                upper = restricted.upper(t, level.used, level.states)
+                assert (upper >= level.value - 1e-13).all()
+    regions = FirstOrder(setting)._regions
+    for t, level in enumerate(TrueValues(setting).levels):
+        for spent in np.unique(levels.of(level.used)):
+            region = regions[t, int(levels.first[spent])]
+            away = np.abs(level.states[levels.of(level.used) == spent] - region.centre)
+            assert (away <= region.box + 1e-13).all()
+            assert (np.linalg.norm(away, axis=1) <= region.radius + 1e-13).all()
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_merged_amounts_of_the_budget_keep_the_optimum(kind: str) -> None:
+    for seed in range(2):
+        problem = costly_question(kind, seed)
+        best = explain(problem, solver=cp.oracle.Exhaustive()).value
+        for heuristic in BOUNDS.values():
+            found = explain(problem, solver=cp.AStar(heuristic))
+            assert found.value == pytest.approx(best, rel=1e-9, abs=1e-9)
+            assert (found.status, found.gap) == ("optimal", 0.0)
+
+
 def test_restricting_gives_what_a_bound_of_its_own_gives() -> None:
     problem = random_question("neural", 5, horizon=6, n_actions=3, k=4)
     large = FirstOrder(prepare_sequence(problem))

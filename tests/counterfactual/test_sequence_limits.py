@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import counterplan as cp
+from counterplan.core.problem import Problem
+from counterplan.counterfactual.first_order import FirstOrder
+from counterplan.counterfactual.sequence import prepare_sequence
+from counterplan.scm.point import IntervalSlopes
 from counterplan.testing.random_sequences import MODELS
 
-from .sequence_support import Loosened, explain, partition_problem, random_question
+from .sequence_support import Loosened, TrueValues, explain, partition_problem, random_question
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -149,3 +154,87 @@ def test_a_limit_also_ends_the_preparation_of_anchors() -> None:
     assert found.status == "limit"
     assert found.bound == math.inf
     assert found.value <= explain(problem).value + 1e-9
+
+
+# --- While the first-order bound is prepared ---------------------------------------------------
+
+
+class Counted(cp.AdditiveNoiseSCM):
+    """s' = s / 2 + a + u, counting how often its slopes are asked for."""
+
+    def __init__(self, lipschitz: float | None) -> None:
+        super().__init__(lambda s, a: 0.5 * s + a, lipschitz)
+        self.asked = 0
+
+    def slopes(self, region: Any, actions: Any, noise: Any) -> IntervalSlopes:
+        self.asked += 1
+        jacobian = np.repeat(0.5 * np.eye(2)[None], len(actions), axis=0)
+        return IntervalSlopes(jacobian, np.zeros_like(jacobian))
+
+
+def many_amounts(lipschitz: float | None) -> Problem:
+    """12 doses whose costs add up to thousands of different amounts."""
+    rng = np.random.default_rng(0)
+    return Problem(
+        Counted(lipschitz),
+        cp.Episode(rng.normal(size=(10, 2)), np.zeros(9, dtype=int)),
+        3000,
+        cp.Constraints(change_costs=rng.integers(1, 1000, size=12)),
+        actions=rng.normal(size=(12, 2)),
+        reward=cp.LinearReward([1.0, -0.5]),
+    )
+
+
+def test_slopes_are_asked_for_a_bounded_number_of_times() -> None:
+    problem = many_amounts(0.5)
+    found = explain(problem, limits=cp.Limits(nodes=1))
+    assert 9 < problem.scm.asked <= 9 * 32
+    assert found.bound < math.inf
+    assert found.method == "first-order bound from slopes"
+
+
+def test_amounts_are_told_apart_exactly_where_there_are_few() -> None:
+    """One level for each change made, as long as an episode may reasonably be."""
+    problem = random_question("linear", 1, horizon=40, n_actions=3, k=39)
+    levels = prepare_sequence(replace(problem, constraints=cp.Constraints())).levels
+    assert levels.first.tolist() == levels.last.tolist() == list(range(40))
+    costs = cp.Constraints(change_costs=[3, 10**9, 5 * 10**9])
+    few = prepare_sequence(replace(problem, k=10**10, constraints=costs)).levels
+    assert len(few.first) == 32
+    assert few.first[0] == 0
+    assert few.last[-1] == 10**10
+    assert (few.first[1:] == few.last[:-1] + 1).all()
+
+
+def test_after_the_deadline_constants_stand_in_for_slopes() -> None:
+    problem = many_amounts(0.5)
+    found = explain(problem, limits=cp.Limits(seconds=1e-9))
+    assert problem.scm.asked == 1
+    assert found.status == "limit"
+    assert found.value <= found.bound < math.inf
+    assert found.method == (
+        "first-order bound from slopes, later Lipschitz constants for lack of time"
+    )
+
+
+def test_after_the_deadline_nothing_is_promised_without_constants() -> None:
+    problem = many_amounts(None)
+    found = explain(problem, limits=cp.Limits(seconds=1e-9))
+    assert problem.scm.asked <= 2  # whether there are slopes at all, and the first step
+    assert found.status == "limit"
+    assert found.bound == math.inf
+    assert found.method == "first-order bound, not finished in time"
+    small = replace(problem, k=600, limits=cp.Limits(seconds=1e-9))
+    fronts = cp.AStar().frontier(small)
+    assert all(one.bound == math.inf for one in fronts if one.status == "limit")
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_late_bound_still_holds(kind: str) -> None:
+    for seed in range(4):
+        problem = random_question(kind, 250 + seed, horizon=6, n_actions=3, k=3)
+        setting = prepare_sequence(problem)
+        late, truth = FirstOrder(setting, deadline=-math.inf), TrueValues(setting)
+        for t, level in enumerate(truth.levels):
+            upper = late.upper(t, level.used, level.states)
+            assert (upper >= level.value - 1e-13).all()

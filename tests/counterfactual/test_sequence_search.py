@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import counterplan as cp
+from counterplan.counterfactual.sequence import prepare_sequence
 from counterplan.testing import check_solver, random_sequence_problems
 from counterplan.testing.random_sequences import MODELS
 from counterplan.testing.sequences import check_sequence
@@ -86,7 +89,9 @@ def test_an_answer_says_which_bound_it_used() -> None:
     with_slopes = explain(random_question("neural", 0, horizon=4, n_actions=3, k=2))
     constants_only = explain(random_question("post-nonlinear", 0, horizon=4, n_actions=3, k=2))
     assert with_slopes.method == "first-order bound from slopes"
-    assert constants_only.method == "first-order bound from Lipschitz constants only"
+    assert constants_only.method == (
+        "first-order bound from Lipschitz constants (the model states no slopes)"
+    )
     problem = random_question("neural", 0, horizon=4, n_actions=3, k=2)
     anchors = explain(problem, solver=cp.AStar(cp.AnchorHeuristic(samples=3, seed=1)))
     assert anchors.method.endswith("anchors (mc-lipschitz)")
@@ -107,6 +112,18 @@ def test_results_carry_the_sequence_in_physical_units() -> None:
     total = float(problem.reward(found.states).sum())
     assert total == pytest.approx(found.value, rel=1e-12)
     assert found.factual_value == pytest.approx(float(problem.reward(episode.states).sum()))
+
+
+def test_a_rewards_constant_counts_the_range_of_moving_features_only() -> None:
+    problem = random_question("scaled neural", 4, horizon=6, n_actions=3, k=2)
+    scm = problem.scm
+    spread = scm.scaling.state_range.copy()
+    spread[: scm.fixed] = 1e6
+    wide = replace(scm, scaling=replace(scm.scaling, state_range=spread))
+    reward = cp.LipschitzReward(lambda states: states[:, -1], 2.0)
+    setting = prepare_sequence(replace(problem, scm=wide, reward=reward))
+    assert scm.fixed > 0
+    assert setting.reward.remainder == pytest.approx(2.0 * spread[scm.fixed :].max())
 
 
 def test_statistics_and_history_tell_the_search() -> None:

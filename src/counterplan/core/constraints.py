@@ -74,7 +74,7 @@ class Constraints:
                     f"{vectors.shape[2]} of them"
                 )
             move = np.abs(vectors - vectors[steps, observed][:, None, :])
-            alternatives &= (move <= limit + 1e-9).all(axis=2)
+            alternatives &= (move <= limit + _rounding(vectors)).all(axis=2)
         alternatives[steps, observed] = True
         nothing = np.zeros((0, n_actions), dtype=np.bool_)
         costs = _cost_vector(self.change_costs, n_actions)
@@ -109,6 +109,14 @@ class ResolvedConstraints:
     alternatives: BoolArray
     forbidden: BoolArray
     costs: NDArray[np.int64]
+
+
+def _rounding(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(d,) how far two doses that are meant to be as far apart as `max_move` may exceed it."""
+    if 0 in vectors.shape:
+        return np.zeros(vectors.shape[2])
+    spread, largest = np.ptp(vectors, axis=(0, 1)), np.abs(vectors).max(axis=(0, 1))
+    return np.asarray(1e-9 * spread + 1e-14 * largest)
 
 
 def _listed(values: Any, where: str) -> tuple[Any, ...]:

@@ -86,4 +86,12 @@ def _numbers(values: ArrayLike, name: str) -> NDArray[Any]:
         is_table = np.ndim(values) == 2
     except ValueError:  # rows of different lengths
         is_table = True
-    return feature_table(values, name) if is_table else index_vector(values, name)
+    if is_table:
+        return feature_table(values, name)
+    try:
+        return index_vector(values, name)
+    except InputError as problem:
+        array = np.asarray(values)
+        if array.ndim == 1 and np.issubdtype(array.dtype, np.floating):
+            raise InputError(f"{problem}; measurements form a table, (T, 1) for one") from None
+        raise

@@ -17,6 +17,8 @@ class Limits:
     seconds  wall-clock time
     nodes    nodes expanded (searches) or kernel rows evaluated (dynamic programs)
     gap      stop once bound - value is at most this
+
+    On a frontier they hold for each budget anew, and for what is prepared for all of them.
     """
 
     seconds: float = math.inf

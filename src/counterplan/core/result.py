@@ -24,8 +24,8 @@ class Status(StrEnum):
     def advice(self) -> str:
         return {
             Status.OPTIMAL: "Proved optimal: no admissible alternative has a higher value.",
-            Status.LIMIT: "Stopped at a limit: the optimum lies between value and bound; "
-            "raise the limits to close the gap.",
+            Status.LIMIT: "Stopped at a limit or at the gap asked for: the optimum lies between "
+            "value and bound; raise the limits, or ask for a smaller gap, to close it.",
             Status.HEURISTIC: "From a heuristic without a proof: compare it with the exact solver.",
         }[self]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from numbers import Real
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,11 @@ from numpy.typing import ArrayLike
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
 
+# Beyond it squares, and so norms, come close to overflowing.
+LARGEST = 1e100
 
+
+@runtime_checkable
 class Reward(Protocol):
     """R(s), summed over all states of an episode.
 
@@ -30,8 +34,9 @@ class Reward(Protocol):
     @property
     def remainder(self) -> float: ...
 
-    def rescaled(self, offset: FloatArray, spread: FloatArray) -> Reward:
-        """The same reward of states given as (s - offset) / spread."""
+    def rescaled(self, offset: FloatArray, spread: FloatArray, fixed: int = 0) -> Reward:
+        """The same reward of states given as (s - offset) / spread, the first `fixed` features of
+        which are the same in all states to be compared."""
         ...
 
 
@@ -43,11 +48,10 @@ class LinearReward:
     constant: float
 
     def __init__(self, weights: ArrayLike | Sequence[float], constant: float = 0.0) -> None:
-        array = np.asarray(weights, dtype=np.float64)
-        if array.ndim != 1 or not np.isfinite(array).all():
-            raise InputError("a linear reward needs one finite weight for each feature")
-        object.__setattr__(self, "weights", array)
-        object.__setattr__(self, "constant", float(constant))
+        object.__setattr__(self, "weights", _one_each(weights, "weight", -LARGEST))
+        object.__setattr__(
+            self, "constant", _number(constant, "the constant of a reward", -LARGEST)
+        )
 
     def __call__(self, states: FloatArray) -> FloatArray:
         return np.asarray(states @ self.weights + self.constant)
@@ -65,7 +69,7 @@ class LinearReward:
         """Nothing: the gradient says it all."""
         return 0.0
 
-    def rescaled(self, offset: FloatArray, spread: FloatArray) -> LinearReward:
+    def rescaled(self, offset: FloatArray, spread: FloatArray, fixed: int = 0) -> LinearReward:
         """The same reward of scaled states."""
         self.gradient(len(offset))
         return LinearReward(self.weights * spread, self.constant + float(self.weights @ offset))
@@ -73,14 +77,27 @@ class LinearReward:
 
 @dataclass(frozen=True, eq=False)
 class LipschitzReward:
-    """Any vectorised function (n, D) -> (n,) with a Lipschitz constant."""
+    """Any vectorised function (n, D) -> (n,) with a Lipschitz constant.
+
+    lipschitz  with respect to the Euclidean norm of all features; or one for each feature, (D,), 0
+               where the reward does not depend on it, which is the better choice where features
+               have different units
+    """
 
     function: Callable[[FloatArray], FloatArray]
-    lipschitz: float
+    lipschitz: float | Sequence[float] | FloatArray
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.lipschitz < math.inf:
-            raise InputError(f"a Lipschitz constant is finite and not negative: {self.lipschitz}")
+        if not callable(self.function):
+            raise InputError(
+                "a Lipschitz reward needs a function from states (n, D) to rewards (n,), got "
+                f"{type(self.function).__name__}"
+            )
+        given = self.lipschitz
+        if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str):
+            object.__setattr__(self, "lipschitz", _one_each(given, "Lipschitz constant", 0.0))
+        else:
+            _number(given, "a Lipschitz constant", 0.0)
 
     def __call__(self, states: FloatArray) -> FloatArray:
         values = np.asarray(self.function(states), dtype=np.float64)
@@ -93,17 +110,47 @@ class LipschitzReward:
 
     def gradient(self, n_features: int) -> FloatArray:
         """Unknown: zero, and all is left to the remainder."""
+        if np.shape(self.lipschitz) not in ((), (n_features,)):
+            raise InputError(
+                f"the reward has {np.size(self.lipschitz)} Lipschitz constants, but states have "
+                f"{n_features} features"
+            )
         return np.zeros(n_features)
 
     @property
     def remainder(self) -> float:
-        """The Lipschitz constant."""
-        return self.lipschitz
+        """The constant with respect to the norm: of those of the features their own norm."""
+        return float(np.linalg.norm(self.lipschitz))
 
-    def rescaled(self, offset: FloatArray, spread: FloatArray) -> LipschitzReward:
-        """The same reward of scaled states."""
+    def rescaled(self, offset: FloatArray, spread: FloatArray, fixed: int = 0) -> LipschitzReward:
+        """The same reward of scaled states; only what moves counts for its constant."""
+        self.gradient(len(offset))
         function = self.function
+        steeper = np.where(np.arange(len(spread)) < fixed, 0.0, spread) * self.lipschitz
         return LipschitzReward(
             lambda states: function(states * spread + offset),
-            self.lipschitz * float(np.max(spread)),
+            float(np.max(steeper)) if np.ndim(self.lipschitz) == 0 else steeper,
         )
+
+
+def _one_each(values: ArrayLike, name: str, least: float) -> FloatArray:
+    """One number for each feature, from `least` to LARGEST."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.empty(())
+    if array.ndim != 1:
+        raise InputError(f"a reward needs one {name} for each feature: a plain list of numbers")
+    bad = np.flatnonzero(~((array >= least) & (array <= LARGEST)))
+    if bad.size:
+        raise InputError(
+            f"the reward's {name} of feature {bad[0]} is {array[bad[0]]}: expected a number from "
+            f"{least:g} to {LARGEST:g}"
+        )
+    return array
+
+
+def _number(value: object, name: str, least: float) -> float:
+    if not isinstance(value, Real) or not least <= float(value) <= LARGEST:
+        raise InputError(f"{name} is {value!r}: expected a number from {least:g} to {LARGEST:g}")
+    return float(value)

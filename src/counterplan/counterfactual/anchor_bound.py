@@ -13,8 +13,8 @@ expression to every other state:
 
 where s_a = F_t(s, a), a runs over the actions that may be taken, and l_a is what is spent after a.
 Only what is left of the budget matters, and of that only which sums of costs it can pay: these are
-the levels here, so that a smaller budget finds its values among those of a larger one. Everything
-is rounded upwards.
+the levels here (`Levels`), so that a smaller budget finds its values among those of a larger one.
+Everything is rounded upwards.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class AnchorBound:
         self._setting = setting
         self._made_of = f"{len(anchors)} anchors ({strategy})"
         self._constants = value_constants(setting)
-        self._levels = _payable(setting)
+        self._levels = setting.levels
         # Whole blocks: the last anchor stands in for those that are missing.
         filled = np.concatenate([anchors, np.repeat(anchors[-1:], -len(anchors) % BLOCK, axis=0)])
         self._coordinates = _in_blocks(filled[:, setting.scm.fixed :].T)
@@ -87,7 +87,7 @@ class AnchorBound:
             return np.asarray(here)
         left = setting.k - used[:, None] - setting.costs_at(t)[None, :]
         row, action = np.nonzero(setting.allowed[t] & (left >= 0))
-        level = self._level(left[row, action])
+        level = self._levels.of(left[row, action])
         after = setting.replay.children(t, states)[row, action]
         reached = self._lifted(t, after, level, level)[np.arange(len(level)), level]
         best = np.full(len(states), -math.inf)
@@ -97,7 +97,7 @@ class AnchorBound:
     def _algorithm_1(self, anchors: FloatArray, deadline: float) -> None:
         setting = self._setting
         here = setting.reward(anchors)
-        values = np.repeat(here[None], len(self._levels), axis=0)
+        values = np.repeat(here[None], len(self._levels.first), axis=0)
         self._values[-1] = _in_blocks(values)
         for t in reversed(range(setting.horizon - 1)):
             for start in range(0, len(anchors), CHUNK):
@@ -109,23 +109,19 @@ class AnchorBound:
 
     def _best_step(self, t: int, anchors: FloatArray) -> FloatArray:
         """(levels, n) the best of all steps from anchors (n, D), by what can be paid before it."""
-        setting, n, levels = self._setting, len(anchors), self._levels
+        setting, n, left = self._setting, len(anchors), self._levels.last
         costs = setting.costs_at(t)
-        actions = np.flatnonzero(setting.allowed[t] & (costs <= levels[-1]))
+        actions = np.flatnonzero(setting.allowed[t] & (costs <= left[-1]))
         after = setting.replay.children(t, anchors)[:, actions].reshape(n * len(actions), -1)
-        last = np.tile(self._level(levels[-1] - costs[actions]), n)
+        last = np.tile(self._levels.of(left[-1] - costs[actions]), n)
         reached = self._lifted(t, after, np.zeros_like(last), last)
-        reached = reached.reshape(n, len(actions), len(levels))
-        best = np.full((len(levels), n), -math.inf)
+        reached = reached.reshape(n, len(actions), len(left))
+        best = np.full((len(left), n), -math.inf)
         for i, cost in enumerate(costs[actions]):
-            affordable = np.flatnonzero(levels >= cost)
-            afterwards = self._level(levels[affordable] - cost)
+            affordable = np.flatnonzero(left >= cost)
+            afterwards = self._levels.of(left[affordable] - cost)
             best[affordable] = np.maximum(best[affordable], reached[:, i, afterwards].T)
         return best
-
-    def _level(self, left: IntArray) -> IntArray:
-        """The place of the largest sum that `left` can pay."""
-        return np.searchsorted(self._levels, left, side="right") - 1
 
     def _lifted(self, t: int, after: FloatArray, first: IntArray, last: IntArray) -> FloatArray:
         """(n, levels) the anchors' values at t + 1, lifted to the states `after` (n, D)."""
@@ -134,15 +130,6 @@ class AnchorBound:
         return np.asarray(
             lowest_cones(moving, first, last, self._coordinates, self._values[t + 1], steepness)
         )
-
-
-def _payable(setting: SequenceSetting) -> IntArray:
-    """What changes can cost together within the budget, from 0 up."""
-    sums = {0}
-    for _ in range(setting.horizon - 1):
-        more = {paid + cost for paid in sums for cost in np.unique(setting.costs).tolist()}
-        sums |= {paid for paid in more if paid <= setting.k}
-    return np.array(sorted(sums), dtype=np.int64)
 
 
 def _in_blocks(table: FloatArray) -> FloatArray:

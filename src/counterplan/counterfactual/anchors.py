@@ -62,6 +62,8 @@ class AnchorHeuristic:
             whole_number(self.size, "size", minimum=1)
         if self.population is not None and self.strategy != "facility-location":
             raise InputError(f"population is for facility-location, not for {self.strategy}")
+        if self.population is not None:
+            _check_table(self.population)
 
     def refuses(self, setting: SequenceSetting) -> str | None:
         """What the model would have to provide, or None."""
@@ -124,6 +126,15 @@ class AnchorHeuristic:
         moving = np.ascontiguousarray(states[:, setting.scm.fixed :])
         chosen = farthest_points(moving, int(rng.integers(len(states))), count)
         return np.asarray(states[chosen])
+
+
+def _check_table(population: ArrayLike) -> None:
+    try:
+        dimensions = np.ndim(population)
+    except ValueError:  # rows of different lengths
+        dimensions = 0
+    if dimensions != 2:
+        raise InputError("population must be a table of states, (n, D): one row for each state")
 
 
 def random_alternatives(

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from scipy.optimize import brentq
@@ -20,9 +20,11 @@ from counterplan.counterfactual.search import Outcome, Search, UpperBound
 from counterplan.counterfactual.sequence import SequenceSetting, prepare_sequence
 from counterplan.counterfactual.sequence_baselines import greedy_sequence
 from counterplan.counterfactual.sequence_explanation import SequenceExplanation
+from counterplan.errors import InputError, NotApplicableError
 from counterplan.scm.point import PointSCM, Region
 
 
+@runtime_checkable
 class Heuristic(Protocol):
     """A kind of upper bound; `AStar` prepares it for a problem."""
 
@@ -49,7 +51,7 @@ class FirstOrderBound:
         )
 
     def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
-        return FirstOrder(setting)
+        return FirstOrder(setting, deadline=deadline)
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,13 @@ class Tightest:
     """The least of several bounds, which is again a bound."""
 
     heuristics: tuple[Heuristic, ...]
+
+    def __post_init__(self) -> None:
+        given: object = self.heuristics
+        if not isinstance(given, Sequence) or not given:
+            raise InputError("Tightest needs bounds: e.g. Tightest((FirstOrderBound(), ...))")
+        for heuristic in given:
+            _check_heuristic(heuristic)
 
     def refuses(self, setting: SequenceSetting) -> str | None:
         refusals = (heuristic.refuses(setting) for heuristic in self.heuristics)
@@ -97,6 +106,7 @@ class AStar:
     rollout: bool = True
 
     def refuses(self, problem: Problem) -> str | None:
+        _check_heuristic(self.heuristic)
         whole_number(self.batch, "batch", minimum=1)
         whole_number(self.memory, "memory", minimum=1)
         if not isinstance(problem.scm, PointSCM):
@@ -113,7 +123,8 @@ class AStar:
         return self._explained(problem, setting, bound, setting.observed, started)
 
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
-        """Every budget in turn, each starting from the best sequence of the one before."""
+        """Every budget in turn, each starting from the best sequence of the one before. Limits
+        hold for each of them, and for preparing the bound that they share."""
         found: list[Explanation] = []
         start: IntArray | None = None
         largest = self._accepted(problem)
@@ -133,8 +144,6 @@ class AStar:
     def _accepted(self, problem: Problem) -> SequenceSetting:
         setting = prepare_sequence(problem)
         if refusal := self.heuristic.refuses(setting):
-            from counterplan.errors import NotApplicableError
-
             raise NotApplicableError(refusal)
         return setting
 
@@ -188,6 +197,11 @@ class _Least:
         return _Least([bound.restricted(setting) for bound in self._bounds])
 
 
+def _check_heuristic(heuristic: object) -> None:
+    if isinstance(heuristic, type) or not isinstance(heuristic, Heuristic):
+        raise InputError(f"the bound is {heuristic!r}: pass an object such as FirstOrderBound()")
+
+
 def knows_slopes(setting: SequenceSetting) -> bool:
     """Whether the model states slopes, tried at the first state."""
     first = setting.states[0]
@@ -203,10 +217,12 @@ def explained(
     stats: dict[str, float],
 ) -> SequenceExplanation:
     """The result of a search, in the units of the episode."""
-    states = setting.trajectories(outcome.sequence[None])[0]
+    actions = setting.simplified(outcome.sequence)
+    states = setting.trajectories(actions[None])[0]
     value = float(setting.reward(states).sum())
     # Compared as the search added it up: here the same rewards may round differently.
-    proved = outcome.complete and outcome.bound <= outcome.value
+    gap = outcome.bound - outcome.value
+    proved = outcome.complete and gap <= setting.negligible(outcome.value)
     return SequenceExplanation(
         episode=setting.episode,
         k=problem.k,
@@ -216,7 +232,7 @@ def explained(
         status=Status.OPTIMAL if proved else Status.LIMIT,
         stats=MappingProxyType(stats),
         method=method,
-        actions=outcome.sequence,
+        actions=actions,
         observed=setting.observed,
         states=setting.in_episode_units(states),
         history=np.array(outcome.history, dtype=np.float64).reshape(-1, 3),

@@ -117,8 +117,11 @@ class _Walk:
     def explained(self, problem: Problem, complete: bool, started: float) -> SequenceExplanation:
         """The best sequence within the budget problem.k."""
         setting = self._setting
-        affordable = [found for used, found in sorted(self._best.items()) if used <= problem.k]
-        sequence = max(affordable, key=lambda found: found[0])[1]
+        best, sequence = self._best[0]
+        for used, (reached, found) in sorted(self._best.items()):
+            # A tie keeps what costs less.
+            if used <= problem.k and reached > best + setting.negligible(best):
+                best, sequence = reached, found
         states = setting.trajectories(sequence[None])[0]
         value = float(setting.reward(states).sum())
         stats = {

@@ -27,7 +27,8 @@ class Options(TypedDict, total=False):
     """What `explain` and `frontier` take besides the model, the episode and the budget.
 
     constraints  what an alternative may not do
-    limits       when to stop early; the result then has status 'limit' and a certified gap
+    limits       when to stop early; the result then has status 'limit' and a certified gap. On a
+                 frontier they hold for each budget
     solver       another method, e.g. `baselines.Greedy()`
     actions      continuous problems: action vectors (N, d), or (T-1, N, d) where an input is
                  replayed from the episode
@@ -130,6 +131,11 @@ def _pose(scm: Any, episode: Episode, k: int, options: Options) -> tuple[Solver,
         known = ", ".join(Options.__annotations__)
         raise TypeError(f"unknown argument {unknown[0]!r}: besides k there are {known}")
     continuous = isinstance(scm, PointSCM)
+    if not continuous and all(callable(getattr(scm, name, None)) for name in ("infer", "step")):
+        raise InputError(
+            f"{type(scm).__name__} has infer and step, but is no PointSCM: make it a subclass, "
+            f"class {type(scm).__name__}(counterplan.PointSCM)"
+        )
     if continuous != (episode.states.ndim == 2):
         kind = "continuous" if continuous else "discrete"
         raise InputError(

@@ -23,10 +23,16 @@ A piece that is worth less at the centre may rise faster and still stay below th
 region. g is chosen to make rho small. Proof: induction on t, splitting F_t(s, a) - s_{t+1} into
 d_{t,a} and F_t(s, a) - F_t(s_t, a). Everything is rounded outwards, so that the bound holds as
 computed.
+
+Where costs add up to very many amounts l, close ones share a level (`Levels`) and count as the
+least of it, which leaves more to spend. The region of a level holds all states reached with any of
+its amounts, and those that a step counted so leads to.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -65,7 +71,7 @@ class Local:
     """One step from a region, for the actions that may be taken there.
 
     actions  (n,) their indices
-    spent    (n,) the budget spent after each
+    spent    (n,) the budget spent after each, from the least amount of the region's level
     jumps    (n, M) d_{t,a}
     slopes   of F_t over the region, None where only the constant is known
     growth   (n,) K_a
@@ -104,25 +110,47 @@ class Local:
 
 
 class FirstOrder:
-    """The bound of one problem, prepared for every step and spent budget."""
+    """The bound of one problem, prepared for every step and level of the budget spent.
 
-    def __init__(self, setting: SequenceSetting, larger: FirstOrder | None = None) -> None:
+    Regions, steps and pieces are found by (t, least amount of the level).
+    """
+
+    def __init__(
+        self,
+        setting: SequenceSetting,
+        larger: FirstOrder | None = None,
+        deadline: float = math.inf,
+    ) -> None:
         """`larger`: the bound of the same problem with a larger budget, whose regions and slopes
-        hold here too."""
+        hold here too. After the `deadline` (by `time.perf_counter`) constants stand in for slopes;
+        without any the bound is infinite."""
         self._setting = setting
         self._fixed = setting.scm.fixed
+        self._regions: dict[tuple[int, int], Region] = {}
+        self._locals: dict[tuple[int, int], Local] = {}
+        self._late = self._finished = False
         if larger is None:
-            self._regions, self._locals = self._reach()
+            self._levels = setting.levels
+            self._finished = self._reach(deadline)
         else:
-            self._regions, self._locals = larger._regions, larger._locals
+            self._late, self._finished = larger._late, larger._finished
+            self._levels, self._regions = larger._levels, larger._regions
+            self._locals = larger._locals
         self._pieces: dict[tuple[int, int], Piece] = {}
-        self._build()
+        if self._finished:
+            self._build()
 
     @property
     def name(self) -> str:
-        """What the bound was made of."""
-        with_slopes = any(local.slopes is not None for local in self._locals.values())
-        return f"first-order bound from {'slopes' if with_slopes else 'Lipschitz constants only'}"
+        """What the bound was made of, and why."""
+        if not self._finished:
+            return "first-order bound, not finished in time"
+        if not self._locals:
+            return "first-order bound"
+        if not any(local.slopes is not None for local in self._locals.values()):
+            return "first-order bound from Lipschitz constants (the model states no slopes)"
+        later = ", later Lipschitz constants for lack of time" if self._late else ""
+        return f"first-order bound from slopes{later}"
 
     def restricted(self, setting: SequenceSetting) -> FirstOrder:
         """The bound for a smaller budget, without asking the model again."""
@@ -133,48 +161,58 @@ class FirstOrder:
         setting = self._setting
         if t == setting.horizon - 1:
             return setting.reward(states)
+        if not self._finished:
+            return np.full(len(states), math.inf)
         result = np.empty(len(states))
         away = (states - setting.states[t])[:, self._fixed :]
         distance = np.linalg.norm(away, axis=1) * (1.0 + OUTWARD)
-        for spent in np.unique(used):
-            rows = used == spent
+        counted = self._counted(used)
+        for spent in np.unique(counted):
+            rows = counted == spent
             piece = self._pieces[t, int(spent)]
             heights = piece.constant + away[rows] @ piece.slope.T
             heights += distance[rows, None] * piece.steepness
             result[rows] = heights.max(axis=1)
         return _up(result)
 
-    def _reach(self) -> tuple[dict[tuple[int, int], Region], dict[tuple[int, int], Local]]:
-        """Regions that hold every reachable state, and the steps from them, forward in time."""
+    def _counted(self, spent: IntArray) -> IntArray:
+        """(n,) the least amounts of the levels."""
+        return self._levels.first[self._levels.of(spent)]
+
+    def _reach(self, deadline: float) -> bool:
+        """Find regions that hold every reachable state, and the steps from them, forward in time;
+        False if there is no time for it."""
         setting = self._setting
-        D = setting.states.shape[1]
-        regions = {(0, 0): Region(setting.states[0], 0.0, np.zeros(D))}
-        steps: dict[tuple[int, int], Local] = {}
-        jumps = self._jumps()
+        first = setting.states[0]
+        self._regions[0, 0] = Region(first, 0.0, np.zeros(len(first)))
         for t in range(setting.horizon - 1):
-            for spent in sorted(spent for step, spent in regions if step == t):
-                region = regions[t, spent]
-                local = self._local(t, spent, region, jumps[t])
-                steps[t, spent] = local
-                self._extend(regions, t, region, local)
-        return regions, steps
+            jumps = self._jumps(t)
+            for spent in sorted(spent for step, spent in self._regions if step == t):
+                # The first step is always asked about: it tells whether there are slopes at all.
+                self._late = self._late or (t > 0 and time.perf_counter() > deadline)
+                if self._late and setting.step_constants is None:
+                    return False
+                local = self._local(t, spent, jumps)
+                self._locals[t, spent] = local
+                self._extend(t, spent, local)
+        return True
 
-    def _jumps(self) -> list[FloatArray]:
-        """(N, M) for each step: where each action leads, seen from the observed next state."""
-        setting, found = self._setting, []
-        for t in range(setting.horizon - 1):
-            after = setting.replay.children(t, setting.states[t : t + 1])[0]
-            jump = (after - setting.states[t + 1])[:, self._fixed :]
-            jump[setting.observed[t]] = 0.0
-            found.append(jump)
-        return found
+    def _jumps(self, t: int) -> FloatArray:
+        """(N, M) where each action leads, seen from the observed next state."""
+        setting = self._setting
+        after = setting.replay.children(t, setting.states[t : t + 1])[0]
+        jumps: FloatArray = (after - setting.states[t + 1])[:, self._fixed :]
+        jumps[setting.observed[t]] = 0.0
+        return jumps
 
-    def _local(self, t: int, spent: int, region: Region, jumps: FloatArray) -> Local:
+    def _local(self, t: int, spent: int, jumps: FloatArray) -> Local:
         setting = self._setting
         after = spent + setting.costs_at(t)
         actions = np.flatnonzero(setting.allowed[t] & (after <= setting.k))
         vectors, noise = setting.vectors[t][actions], setting.noise[t]
-        slopes = setting.scm.slopes(region, vectors, noise)
+        slopes = None
+        if not self._late:
+            slopes = setting.scm.slopes(self._regions[t, spent], vectors, noise)
         constants = setting.step_constants
         if slopes is None and constants is None:
             raise NotApplicableError(
@@ -186,25 +224,29 @@ class FirstOrder:
             growth = np.minimum(growth, _operator_norms(slopes, self._fixed))
         return Local(actions, after[actions], jumps[actions], slopes, growth, self._fixed)
 
-    def _extend(
-        self, regions: dict[tuple[int, int], Region], t: int, region: Region, local: Local
-    ) -> None:
+    def _extend(self, t: int, spent: int, local: Local) -> None:
         """Enlarge the regions of the next step by what one step from here can reach."""
+        region, levels = self._regions[t, spent], self._levels
         radius = _up(np.linalg.norm(local.jumps, axis=1) + local.growth * region.radius)
         box = _up(local.box_after(region))
         # Nothing changed so far: the observed state itself, and no rounding to allow for.
         certain = (region.radius == 0.0) & (np.abs(local.jumps).max(axis=1) == 0.0)
         radius, box = np.where(certain, 0.0, radius), np.where(certain[:, None], 0.0, box)
-        centre = self._setting.states[t + 1]
-        for spent in np.unique(local.spent):
-            rows = local.spent == spent
-            old = regions.get((t + 1, int(spent)))
+        # By the least and the most that this level can mean.
+        width = (levels.last - levels.first)[levels.of(np.asarray(spent))]
+        low, high = levels.of(local.spent), levels.of(local.spent + width)
+        for level in range(int(low.min()), int(high.max()) + 1):
+            rows = (low <= level) & (level <= high)
+            if not rows.any():
+                continue
+            key = t + 1, int(levels.first[level])
+            old = self._regions.get(key)
             widest = np.concatenate([np.zeros(self._fixed), box[rows].max(axis=0)])
             reach = float(radius[rows].max())
             if old is not None:
                 widest, reach = np.maximum(widest, old.box), max(reach, old.radius)
             reach = min(reach, float(np.linalg.norm(widest)) * (1.0 + OUTWARD))
-            regions[t + 1, int(spent)] = Region(centre, reach, widest)
+            self._regions[key] = Region(self._setting.states[t + 1], reach, widest)
 
     def _build(self) -> None:
         """Pieces and cones, backward in time."""
@@ -224,7 +266,8 @@ class FirstOrder:
             local = self._locals[t, spent]
             within = local.spent <= setting.k
             # Actions beyond this budget get any cone, and are left out below.
-            ahead = [cones[t + 1, int(after)] for after in np.where(within, local.spent, spent)]
+            after = self._counted(np.where(within, local.spent, spent))
+            ahead = [cones[t + 1, int(amount)] for amount in after]
             piece = Piece(*(part[within] for part in self._piece(local, here[t], gradient, ahead)))
             self._pieces[t, spent] = piece
             cones[t, spent] = Cone(*covering_cone(*piece, self._regions[t, spent].radius))

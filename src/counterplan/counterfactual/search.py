@@ -9,7 +9,8 @@ search expands the most promising nodes, many of one step at a time: all childre
 one call to the model. A child whose promise does not beat the best sequence known is dropped; one
 whose budget is spent is followed to the end at once. When nothing open promises more than the best
 sequence known, that sequence is optimal; stopped earlier, the largest open promise certifies how
-much better the optimum can be.
+much better the optimum can be. What is better by rounding only is not better: ties keep what was
+done.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ class Search:
         while True:
             t, promise = self._most_promising()
             found.bound = max(found.value, promise, self._dropped)
-            if promise <= found.value + limits.gap:
+            enough = self._worthwhile(found, limits)
+            if promise <= enough:
                 found.complete = True
                 return found
             out_of_nodes = limits.nodes is not None and found.expanded >= limits.nodes
@@ -93,11 +95,15 @@ class Search:
             room = self._batch
             if limits.nodes is not None:
                 room = min(room, limits.nodes - found.expanded)
-            nodes, dropped = self._pools[t].pop(room, found.value + limits.gap)
+            nodes, dropped = self._pools[t].pop(room, enough)
             self._dropped = max(self._dropped, dropped)
             found.expanded += len(nodes)
             self._expand(t, nodes, found, limits)
             found.history.append((found.expanded, found.value, found.bound))
+
+    def _worthwhile(self, found: Outcome, limits: Limits) -> float:
+        """What a sequence has to exceed to be of interest."""
+        return found.value + max(limits.gap, self._setting.negligible(found.value))
 
     def _open_root(self, found: Outcome, limits: Limits) -> None:
         setting = self._setting
@@ -141,13 +147,13 @@ class Search:
     ) -> None:
         """Open nodes that promise enough; follow those whose budget is spent to their end."""
         setting = self._setting
-        worth = promise > found.value + limits.gap
+        worth = promise > self._worthwhile(found, limits)
         spent = (nodes.used + int(setting.costs.min()) > setting.k) & self._rollout
         final = worth & spent
         if final.any():
             leaves = nodes.take(final)
             self._finish(leaves, leaves.earned + setting.follow_observed(t, leaves.states), found)
-            worth &= promise > found.value + limits.gap
+            worth &= promise > self._worthwhile(found, limits)
         missed = promise[~worth & ~final]
         if missed.size:
             self._dropped = max(self._dropped, float(missed.max()))
@@ -159,6 +165,6 @@ class Search:
     def _finish(self, nodes: Nodes, values: FloatArray, found: Outcome) -> None:
         """Whole sequences: keep the best."""
         best = int(np.argmax(values))
-        if values[best] > found.value:
+        if values[best] > found.value + self._setting.negligible(found.value):
             found.value = float(values[best])
             found.sequence = nodes.sequence(best, self._setting.observed)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,26 @@ from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import CounterplanError, InputError
 from counterplan.scm.point import PointSCM, Replay, action_indices, action_vectors
 from counterplan.scm.scaling import Scaling
+
+# What rounding can do to an outcome, as a share of the terms it is the sum of.
+ROUNDING = 1e-12
+# So many amounts of the budget are told apart exactly; where more are possible, so many groups.
+EXACT_LEVELS, MERGED_LEVELS = 64, 32
+
+
+class Levels(NamedTuple):
+    """Amounts of the budget that bounds tell apart: level i stands for first[i]..last[i].
+
+    These are the sums that changes can cost. Where there are too many, those close to each other
+    share a level; bounds then count as if the least of it were spent, or the most were left.
+    """
+
+    first: IntArray
+    last: IntArray
+
+    def of(self, amounts: IntArray) -> IntArray:
+        """The levels of amounts of the budget."""
+        return np.searchsorted(self.first, amounts, side="right") - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +93,31 @@ class SequenceSetting:
             )
         return constants
 
+    @cached_property
+    def levels(self) -> Levels:
+        """What to tell apart of the budget."""
+        sums, costs = {0}, np.unique(self.costs).tolist()
+        for _ in range(self.horizon - 1):
+            more = {paid + cost for paid in sums for cost in costs if paid + cost <= self.k}
+            if more <= sums:
+                break
+            sums |= more
+            if len(sums) > EXACT_LEVELS:
+                edges = np.arange(MERGED_LEVELS + 1) * (self.k + 1) // MERGED_LEVELS
+                return Levels(edges[:-1], edges[1:] - 1)
+        exact = np.array(sorted(sums), dtype=np.int64)
+        return Levels(exact, exact)
+
+    @cached_property
+    def _terms(self) -> float:
+        """The size of what the observed outcome is the sum of."""
+        weights = np.abs(self.reward.gradient(self.states.shape[1]))
+        return float((np.abs(self.reward(self.states)) + np.abs(self.states) @ weights).sum())
+
+    def negligible(self, value: float) -> float:
+        """Outcomes this close to a value are the same but for rounding: no reason for a change."""
+        return ROUNDING * max(self._terms, abs(value))
+
     def in_episode_units(self, states: FloatArray) -> FloatArray:
         """States as the episode gives them."""
         return states if self.scaling is None else self.scaling.decode_states(states)
@@ -106,24 +152,37 @@ class SequenceSetting:
         states = self.trajectories(sequences).reshape(n * T, -1)
         return np.asarray(self.reward(states).reshape(n, T).sum(axis=1))
 
+    def simplified(self, sequence: IntArray) -> IntArray:
+        """The sequence (T-1,) without the changes that bring nothing."""
+        value = float(self.outcomes(sequence[None])[0])
+        # Half of it: simplified or not, what beat another sequence still does.
+        least = value - self.negligible(value) / 2
+        while (changed := np.flatnonzero(sequence != self.observed)).size:
+            fewer = np.repeat(sequence[None], len(changed), axis=0)
+            fewer[np.arange(len(changed)), changed] = self.observed[changed]
+            values = self.outcomes(fewer)
+            if not values.max() >= least:
+                break
+            sequence = fewer[int(np.argmax(values))]
+        return sequence
+
 
 def prepare_sequence(problem: Problem) -> SequenceSetting:
     """Check a continuous problem and bring it into the model's own units."""
     scm, episode = problem.scm, problem.episode
     if problem.actions is None:
         raise InputError("a continuous problem needs the set of actions: actions=(N, d) vectors")
-    if problem.reward is None:
-        raise InputError("a continuous problem needs a reward: e.g. reward=LinearReward(weights)")
     scm, scaling = scm.internal()
     vectors = action_vectors(problem.actions, len(episode) - 1)
     observed = action_indices(episode, vectors)
-    states, reward = episode.states, problem.reward
+    states, reward = episode.states, _accepted(problem.reward)
     rules = problem.constraints.resolve_sequence(vectors, observed)
     if scaling is not None:
         _check_widths(states, vectors, scaling, episode)
         states, vectors = scaling.encode_states(states), scaling.encode_actions(vectors)
-        reward = reward.rescaled(scaling.state_offset, scaling.state_range)
+        reward = reward.rescaled(scaling.state_offset, scaling.state_range, scm.fixed)
     reward.gradient(states.shape[1])
+    _check_size(reward, states, episode)
     taken = vectors[np.arange(len(observed)), observed]
     noise = _inferred(scm, episode, states, taken)
     replay = scm.replay(vectors, noise, states[0])
@@ -144,17 +203,42 @@ def prepare_sequence(problem: Problem) -> SequenceSetting:
     )
 
 
+def _accepted(reward: Reward | None) -> Reward:
+    if reward is None:
+        raise InputError("a continuous problem needs a reward: e.g. reward=LinearReward(weights)")
+    if isinstance(reward, type) or not isinstance(reward, Reward):
+        raise InputError(
+            f"reward is a {type(reward).__name__}: pass LinearReward(weights), or a function of "
+            "yours as LipschitzReward(function, constant)"
+        )
+    return reward
+
+
+def _check_size(reward: Reward, states: FloatArray, episode: Episode) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(reward(states).sum())
+    if not np.isfinite(total):
+        raise InputError(
+            f"{episode.name}: its rewards add up to {total}: state them in larger units"
+        )
+
+
 def _inferred(scm: PointSCM, episode: Episode, states: FloatArray, taken: FloatArray) -> FloatArray:
     """The noise of the episode; what the model cannot read is the episode's fault, not a crash."""
     widths = f"{states.shape[1]} features and action vectors of {taken.shape[1]} components"
     try:
-        noise = scm.infer(states[:-1], taken, states[1:])
+        noise = np.asarray(scm.infer(states[:-1], taken, states[1:]), dtype=np.float64)
     except CounterplanError:
         raise
     except (ValueError, IndexError) as problem:
         raise InputError(
             f"{episode.name}: the model cannot read states of {widths}: {problem}"
         ) from None
+    if noise.ndim != 2 or len(noise) != len(taken):
+        raise InputError(
+            f"{type(scm).__name__}: infer returned shape {noise.shape}, expected one row of noise "
+            f"for each transition: ({len(taken)}, U)"
+        )
     unknown = np.flatnonzero(~np.isfinite(noise).all(axis=1))
     if unknown.size:
         t = int(unknown[0])
@@ -172,12 +256,16 @@ def _replayed(replay: Replay, states: FloatArray, observed: IntArray) -> FloatAr
     for t in range(len(states) - 1):
         path.append(replay.follow(t, path[-1][None], observed[t : t + 1])[0])
     result = np.stack(path)
-    worst = float(np.abs(result - states).max()) if len(states) > 1 else 0.0
-    if not worst <= 1e-6 * max(1.0, float(np.abs(states).max())):
-        t = int(np.abs(result - states).max(axis=1).argmax())
+    # Each feature in its own units, beside what rounding in others can do to it.
+    sizes = np.abs(states).max(axis=0)
+    allowed = 1e-6 * sizes + 1e-10 * sizes.max()
+    off = np.abs(result - states)
+    if not (off <= allowed).all():
+        t, feature = (int(i) for i in np.argwhere(~(off <= allowed))[0])
         raise InputError(
-            f"the model does not reproduce the episode: replayed, state {t} is off by {worst:.3g}; "
-            "check that infer and step are inverse to each other and that fixed features are fixed"
+            f"the model does not reproduce the episode: replayed, state {t} is off by "
+            f"{off[t, feature]:.3g} in feature {feature}; check that infer and step are inverse to "
+            "each other and that fixed features are fixed"
         )
     return result
 

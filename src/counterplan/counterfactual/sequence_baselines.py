@@ -13,9 +13,6 @@ from counterplan.core.validation import IntArray
 from counterplan.counterfactual.sequence import SequenceSetting
 from counterplan.counterfactual.single_changes import affordable, single_change_values
 
-# A change must be worth more than rounding.
-WORTHWHILE = 1e-12
-
 
 def greedy_sequence(
     setting: SequenceSetting,
@@ -31,7 +28,7 @@ def greedy_sequence(
             continue
         gains = np.where(affordable(setting, best), single_change_values(setting, best), -np.inf)
         t, action = (int(i) for i in np.unravel_index(np.argmax(gains), gains.shape))
-        if not gains[t, action] > value + WORTHWHILE * max(1.0, abs(value)):
+        if not gains[t, action] > value + setting.negligible(value):
             break
         best[t], value = action, float(gains[t, action])
     return best
@@ -42,12 +39,13 @@ def top_k_sequence(setting: SequenceSetting) -> IntArray:
     result = setting.observed.copy()
     values = np.where(affordable(setting, result), single_change_values(setting, result), -np.inf)
     factual = float(setting.outcomes(result[None])[0])
+    worthwhile = factual + setting.negligible(factual)
     order = np.argsort(-values.max(axis=1), kind="stable")
     left = setting.k
     for t in order:
         action = int(np.argmax(values[t]))
         cost = int(setting.costs_at(int(t))[action])
-        if values[t, action] > factual and 0 < cost <= left:
+        if values[t, action] > worthwhile and 0 < cost <= left:
             result[t], left = action, left - cost
     return result
 

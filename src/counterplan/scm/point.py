@@ -169,6 +169,16 @@ def taken_vectors(episode: Episode, actions: FloatArray | None) -> FloatArray:
     return vectors[np.arange(transitions), action_indices(episode, vectors)]
 
 
+def _tolerance(vectors: FloatArray) -> FloatArray:
+    """(d,) how far a dose may be from one of the set and still be that one: little beside what
+    tells the set's doses apart, but more than rounding."""
+    if len(vectors) == 0:
+        return np.ones(vectors.shape[2])
+    spread, largest = np.ptp(vectors, axis=(0, 1)), np.abs(vectors).max(axis=(0, 1))
+    # Where all doses are 0 only 0 will do, but it is divided by.
+    return np.asarray(np.maximum(1e-6 * spread + 1e-12 * largest, 1e-200))
+
+
 def action_vectors(actions: FloatArray | Sequence[Sequence[float]], transitions: int) -> FloatArray:
     """(T-1, N, d) from (N, d) or (T-1, N, d), checked."""
     try:
@@ -204,9 +214,9 @@ def action_indices(episode: Episode, vectors: FloatArray) -> NDArray[np.int64]:
             f"{episode.name}: actions have {given.shape[1]} components, the set's have "
             f"{vectors.shape[2]}"
         )
-    distance = np.abs(vectors - given[:, None, :]).max(axis=2)
+    distance = (np.abs(vectors - given[:, None, :]) / _tolerance(vectors)).max(axis=2)
     indices: NDArray[np.int64] = distance.argmin(axis=1)
-    missing = np.flatnonzero(distance[np.arange(transitions), indices] > 1e-6)
+    missing = np.flatnonzero(distance[np.arange(transitions), indices] > 1.0)
     if missing.size:
         t = int(missing[0])
         raise InputError(
