@@ -80,6 +80,18 @@ def test_abduct_reads_indices_and_vectors() -> None:
         scm.abduct(cp.Episode(states, [1, 0]))
 
 
+def additive(lipschitz: Any) -> cp.AdditiveNoiseSCM:
+    return cp.AdditiveNoiseSCM(location, lipschitz)
+
+
+def location_scale(lipschitz: Any) -> cp.LocationScaleSCM:
+    return cp.LocationScaleSCM(location, scale, lipschitz)
+
+
+def post_nonlinear(lipschitz: Any) -> cp.PostNonlinearSCM:
+    return cp.PostNonlinearSCM(location, np.exp, np.log, lipschitz)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -87,6 +99,14 @@ def test_abduct_reads_indices_and_vectors() -> None:
         (lambda: cp.LocationScaleSCM(location, scale, (0.5, np.inf)), "finite and not negative"),
         (lambda: cp.PostNonlinearSCM(location, np.exp, np.log, (np.nan, 1.0)), "Lipschitz"),
         (lambda: cp.AdditiveNoiseSCM(location, fixed=-1), "fixed must be at least 0"),
+        (lambda: additive("x"), "constant of the location must be a number.* got 'x'"),
+        (lambda: additive((1.0, 0.1)), r"constant of the location must be .* got \(1.0, 0.1\)"),
+        (lambda: location_scale(1.0), "two constants, of location and scale, or None; got 1.0"),
+        (lambda: location_scale((1, 2, 3)), r"two constants, of location and scale.*\(1, 2, 3\)"),
+        (lambda: location_scale("xy"), "constant of the location must be a number.* got 'x'"),
+        (lambda: location_scale((1.0, None)), "constant of the scale must be a number.* got None"),
+        (lambda: post_nonlinear(2.0), "two constants, of location and link, or None; got 2.0"),
+        (lambda: post_nonlinear((1.0, "x")), "constant of the link must be a number.* got 'x'"),
     ],
 )
 def test_refuses_bad_arguments(make: Callable[[], Any], message: str) -> None:

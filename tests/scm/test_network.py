@@ -100,12 +100,65 @@ def test_replay_where_both_halves_cancel_exactly() -> None:
         ({"state": np.zeros((3, 4))}, r"location: state weights have shape \(3, 4\), expected"),
         ({"output": np.zeros((3, 7))}, r"location: output weights have shape \(3, 7\), expected"),
         ({"bias": np.full(30, np.nan)}, "location: bias weights are not all finite"),
+        ({"bias": "abc"}, "location: bias weights must be numbers, got 'abc'"),
+        ({"bias": [[1.0], [1.0, 2.0]]}, "location: bias weights: its rows differ in length"),
+        ({"bias": 3.0}, r"location: bias weights have shape \(\), expected a vector"),
+        ({"state": np.zeros(4)}, r"location: state weights have shape \(4,\), expected a matrix"),
+        ({"action": np.zeros((30, 0))}, r"action weights have shape \(30, 0\), expected a matrix"),
+        ({"mulitplier": 3.0}, "unknown weights 'mulitplier': the keys are state, .* multiplier"),
+        ({"multiplier": "3"}, "location: multiplier must be numbers, got '3'"),
+        ({"multiplier": 0.0}, "location: multiplier must be one positive number, got 0.0"),
+        ({"multiplier": [1.0, 2.0]}, "location: multiplier must be one positive number"),
     ],
 )
 def test_refuses_weights_that_do_not_fit(change: dict[str, Any], message: str) -> None:
     given = {key: value for key, value in {**weights(), **change}.items() if value is not None}
     with pytest.raises(InputError, match=message):
         cp.NeuralSCM.from_weights(given, weights(), np.eye(3), fixed=1)
+
+
+def test_refuses_weights_that_are_none() -> None:
+    with pytest.raises(InputError, match="location: multiplier must be numbers, got None"):
+        cp.NeuralSCM.from_weights({**weights(), "multiplier": None}, weights(), np.eye(3), fixed=1)
+    for wrong in ([1.0], None, "weights"):
+        with pytest.raises(InputError, match="scale: weights must be a mapping with the keys"):
+            cp.NeuralSCM.from_weights(weights(), wrong, np.eye(3), fixed=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("noise", "message"),
+    [
+        (np.eye(3) + np.triu(np.ones((3, 3)), 1), "noise_cholesky must be lower triangular"),
+        (np.ones(3), r"noise_cholesky has shape \(3,\), expected \(3, 3\)"),
+        ("noise", "noise_cholesky must be numbers, got 'noise'"),
+        (None, "noise_cholesky must be numbers, got None"),
+    ],
+)
+def test_refuses_noise_that_is_no_factor(noise: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        cp.NeuralSCM.from_weights(weights(), weights(), noise, fixed=1)
+    assert cp.NeuralSCM.from_weights(weights(), weights(), np.eye(3).tolist(), fixed=1)
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+def test_refuses_states_and_actions_of_another_width(scaled: bool) -> None:
+    scaling = cp.Scaling(np.zeros(4), np.ones(4), np.zeros(2), np.ones(2)) if scaled else None
+    scm = cp.NeuralSCM.from_weights(weights(), weights(), np.eye(3), 1, scaling)
+    states, actions = np.zeros((5, 4)), np.zeros((5, 2))
+    for wrong, message in (
+        ((states[:, :3], actions, states), r"states have shape \(5, 3\), the model takes \(n, 4\)"),
+        ((states, actions, states[:, :1]), r"states have shape \(5, 1\), the model takes \(n, 4\)"),
+        ((states, actions[0], states), r"action vectors have shape \(2,\), the model takes"),
+    ):
+        with pytest.raises(InputError, match=message):
+            scm.infer(*wrong)
+        with pytest.raises(InputError, match=message):
+            scm.log_likelihood(*wrong)
+    with pytest.raises(InputError, match=r"states have shape \(5, 5\), the model takes"):
+        scm.step(np.zeros((5, 5)), actions, np.zeros((5, 3)))
+    problem = {"actions": np.eye(2), "reward": cp.LinearReward(np.ones(3))}
+    with pytest.raises(InputError, match=r"states have"):
+        cp.explain(scm, cp.Episode(np.zeros((4, 3)), [0, 1, 0]), 1, **problem)  # type: ignore[arg-type]
 
 
 def test_refuses_parts_that_do_not_fit() -> None:

@@ -59,6 +59,13 @@ def test_nan_is_refused_by_place() -> None:
         Episode(states, EPISODES[0].actions, id="x")
 
 
+def test_what_is_no_list_of_episodes() -> None:
+    message = refusal(EPISODES[0])
+    assert message == "expected a list of episodes, got one: pass [episode] for episode '0'"
+    assert "expected a list of episodes, got int" in refusal(3)
+    assert "expected a list of episodes, got ndarray" in refusal([EPISODES[0].states])
+
+
 def test_discrete_episodes() -> None:
     assert "its states are indices" in refusal([Episode([0, 1], [0, 0])])
 
@@ -153,6 +160,27 @@ def test_scaling_of_another_width() -> None:
     scaling = Scaling(np.zeros(2), np.ones(2), np.zeros(1), np.ones(1))
     message = refusal(training=Training(scaling=scaling))
     assert "state_offset must be 3 finite numbers" in message
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ((["a"], [1.0], [0.0], [1.0]), "scaling: state_offset must be numbers, got ['a']"),
+        (([0.0], None, [0.0], [1.0]), "scaling: state_range must be numbers, got None"),
+        (([0.0], [1.0], 0.0, [1.0]), "scaling: action_offset must be a list of numbers"),
+        (([0.0], [1.0], [0.0], [[1.0]]), "scaling: action_range must be a list of numbers"),
+        (([0.0], [0.0], [0.0], [1.0]), "scaling: the range of state column 0 is 0.0"),
+    ],
+)
+def test_scaling_of_another_kind(parts: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Scaling(*parts)
+    assert message in str(caught.value)
+
+
+def test_scaling_takes_lists() -> None:
+    scaling = Scaling([1, 2], [2, 4], [0], [1])  # type: ignore[arg-type]
+    assert scaling.encode_states(np.array([[3.0, 0.0]])).tolist() == [[1.0, -0.5]]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def network(rng: np.random.Generator) -> dict[str, Any]:
 
 def model(scaled: bool = True) -> NeuralSCM:
     rng = np.random.default_rng(0)
-    plain = NeuralSCM.from_weights(network(rng), network(rng), [[0.1, 9.0], [0.3, 0.2]], fixed=1)
+    plain = NeuralSCM.from_weights(network(rng), network(rng), [[0.1, 0.0], [0.3, 0.2]], fixed=1)
     scaling = Scaling(rng.normal(size=3), rng.uniform(1, 2, 3), rng.normal(size=2), np.ones(2))
     about = {"features": FEATURES, "actions": ["dose", "flow"], "training": {"nll": [0.1, 1 / 3]}}
     return NeuralSCM(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -202,7 +203,7 @@ def test_same_seed_same_bytes(tmp_path: Path) -> None:
 def test_stops_early_and_keeps_the_best() -> None:
     """Sixty free units overfit 144 transitions within a few epochs."""
     episodes = LINEAR.episodes(36, 0)
-    settings = Training(learning_rate=3e-2, validation=0.5, patience=4, batch=32, progress=False)
+    settings = Training(learning_rate=3e-3, validation=0.5, patience=4, batch=32, progress=False)
 
     def fitted(epochs: int) -> NeuralSCM:
         return NeuralSCM.fit(
@@ -270,10 +271,58 @@ def test_divergence_gives_advice_and_leaves_nothing(
         NeuralSCM.fit(LINEAR.episodes(30, 0), hidden=4, fixed=1, training=settings).save(target)
     message = str(caught.value)
     assert "diverged" in message
-    assert "learning_rate=1e+03" in message
+    assert "Training(learning_rate=0.001)" in message
     assert "outliers" in message
     assert len(message.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("validation", [0.1, 0.0])
+def test_finite_losses_may_have_diverged_too(validation: float) -> None:
+    """A step of 1 throws the weights about, but nothing overflows."""
+    settings = Training(learning_rate=1.0, validation=validation, progress=False)
+    with pytest.raises(TrainingError) as caught:
+        NeuralSCM.fit(LINEAR.episodes(30, 0), hidden=4, epochs=8, fixed=1, training=settings)
+    message = str(caught.value)
+    assert re.match(r"training diverged: the loss is \d.* before training and -\d.* if", message)
+    assert "Training(learning_rate=0.001)" in message
+    assert len(message.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("lipschitz", "advised"), [((50.0, 0.1), True), (None, True), ((1.0, 0.1), False)]
+)
+def test_advice_never_raises_the_learning_rate(
+    lipschitz: tuple[float, float] | None, advised: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from counterplan.scm import neural_training
+
+    worthless = float("nan")
+    monkeypatch.setattr(neural_training, "evaluate", lambda *_: worthless)
+    with pytest.raises(TrainingError) as caught:
+        NeuralSCM.fit(LINEAR.episodes(30, 0), hidden=4, fixed=1, lipschitz=lipschitz)
+    message = str(caught.value)
+    assert "outliers" in message
+    assert "learning" not in message
+    assert ("try the Lipschitz constants 1 and 0.1" in message) == advised
+
+
+def test_references_are_the_best_of_their_kind(linear_fit: NeuralSCM) -> None:
+    """The process is linear and Gaussian: no model can be better than the linear reference, but for
+    chance; one that knows nothing of the states is worse by what they explain."""
+    record = linear_fit.about["training"]
+    reached = min(record["validation_nll"])
+    references = record["reference_nll"]
+    assert references["linear"] == pytest.approx(reached, abs=0.01)
+    data = Transitions.collect(LINEAR.episodes(2500, 0))
+    train, held_out = split(data, FAST.validation, np.random.default_rng(0))
+    assert held_out is not None
+    assert linear_fit.scaling is not None
+    ranges = linear_fit.scaling.state_range[1:]
+    density = multivariate_normal(train.after[:, 1:].mean(axis=0), np.cov(train.after[:, 1:].T))
+    loss = -density.logpdf(held_out.after[:, 1:]).mean() - np.log(ranges).sum()
+    assert references["constant"] == pytest.approx(loss, abs=1e-2)
+    assert references["constant"] > reached + 1.0
 
 
 def test_quiet_where_no_one_looks(capfd: pytest.CaptureFixture[str]) -> None:

@@ -167,6 +167,15 @@ def test_needs_transitions() -> None:
         check_scm(Good())
 
 
+def test_episodes_of_one_state_have_nothing_to_check() -> None:
+    given = plain_episode()
+    (episode,) = given["episodes"]
+    start = cp.Episode(episode.states[:1], np.zeros(0, dtype=int))
+    with pytest.raises(InputError, match="none of the episodes has a transition: pass one with"):
+        check_scm(Good(), episodes=[start], actions=given["actions"])
+    check_scm(Good(), episodes=[start, episode], actions=given["actions"])
+
+
 def test_physical_units_change_nothing() -> None:
     """A scaled model and the model inside it give the same counterfactuals."""
     scaled = MODELS["scaled neural"](np.random.default_rng(1))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from numbers import Real
 from typing import TypeAlias
 
 import numpy as np
@@ -38,7 +39,7 @@ class LocationScaleSCM(ElementwiseSCM):
         """`lipschitz`: constants of location and scale; `fixed`: leading features that stay."""
         self.location = location
         self.scale = scale
-        self.constants = None if lipschitz is None else _constants(lipschitz)
+        self.constants = _constants(lipschitz, ("location", "scale"))
         self.fixed = whole_number(fixed, "fixed")
 
     def infer(self, states: FloatArray, actions: FloatArray, after: FloatArray) -> FloatArray:
@@ -82,7 +83,7 @@ class AdditiveNoiseSCM(LocationScaleSCM):
         super().__init__(
             location,
             lambda states, actions: np.ones((len(states), states.shape[1] - self.fixed)),
-            None if lipschitz is None else (lipschitz, 0.0),
+            None if lipschitz is None else (_constant(lipschitz, "location"), 0.0),
             fixed,
         )
         self._slopes = slopes
@@ -108,7 +109,7 @@ class PostNonlinearSCM(ElementwiseSCM):
         self.location = location
         self.link = link
         self.inverse = inverse
-        self.constants = None if lipschitz is None else _constants(lipschitz)
+        self.constants = _constants(lipschitz, ("location", "link"))
         self.fixed = whole_number(fixed, "fixed")
 
     def infer(self, states: FloatArray, actions: FloatArray, after: FloatArray) -> FloatArray:
@@ -131,11 +132,29 @@ class PostNonlinearSCM(ElementwiseSCM):
         return np.full(len(noise), self.constants[0] * self.constants[1])
 
 
-def _constants(values: tuple[float, float]) -> tuple[float, float]:
-    first, second = (float(value) for value in values)
-    if not (0.0 <= first < math.inf and 0.0 <= second < math.inf):
-        raise InputError(f"Lipschitz constants must be finite and not negative, got {values}")
-    return first, second
+def _constants(
+    values: tuple[float, float] | None, parts: tuple[str, str]
+) -> tuple[float, float] | None:
+    """The constants of two parts of a model, checked."""
+    if values is None:
+        return None
+    try:
+        first, second = values
+    except (TypeError, ValueError):
+        raise InputError(
+            f"lipschitz must be two constants, of {parts[0]} and {parts[1]}, or None; got "
+            f"{values!r}"
+        ) from None
+    return _constant(first, parts[0]), _constant(second, parts[1])
+
+
+def _constant(value: object, part: str) -> float:
+    if isinstance(value, Real) and 0.0 <= float(value) < math.inf:
+        return float(value)
+    raise InputError(
+        f"the Lipschitz constant of the {part} must be a number, finite and not negative; got "
+        f"{value!r}"
+    )
 
 
 def _moving(values: FloatArray, states: FloatArray, fixed: int, name: str) -> FloatArray:

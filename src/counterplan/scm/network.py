@@ -17,8 +17,10 @@ import numpy as np
 
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
+from counterplan.scm.number_arrays import number_array
 
 KEYS = ("state", "bias", "action", "output", "output_bias")
+MATRICES = ("state", "action", "output")
 # Norms come out of floating-point factorisations: certified ones are rounded up by this much.
 ROUND_UP = 1.0 + 1e-12
 
@@ -43,19 +45,33 @@ class Network:
     @classmethod
     def from_weights(cls, weights: Mapping[str, Any], name: str) -> Network:
         """From a mapping with the fields' names and an optional `multiplier`."""
+        known = f"{', '.join(KEYS)} and multiplier"
+        if not isinstance(weights, Mapping):
+            raise InputError(f"{name}: weights must be a mapping with the keys {known}")
         missing = [key for key in KEYS if key not in weights]
         if missing:
             raise InputError(f"{name}: weights lack {', '.join(missing)}")
-        multiplier = float(weights.get("multiplier", 1.0))
-        arrays = {key: np.asarray(weights[key], dtype=np.float64) for key in KEYS}
+        unknown = [key for key in weights if key not in (*KEYS, "multiplier")]
+        if unknown:
+            raise InputError(f"{name}: unknown weights {unknown[0]!r}: the keys are {known}")
+        multiplier = number_array(weights.get("multiplier", 1.0), f"{name}: multiplier")
+        if multiplier.ndim or not 0.0 < multiplier < np.inf:
+            raise InputError(f"{name}: multiplier must be one positive number, got {multiplier}")
+        arrays = {key: number_array(weights[key], f"{name}: {key} weights") for key in KEYS}
         network = cls(**{key: multiplier * array for key, array in arrays.items()})
         network.check(name)
         return network
 
     def check(self, name: str) -> None:
         """Raise unless the shapes fit together and every weight is finite."""
-        H = self.bias.shape[0] if self.bias.ndim == 1 else -1
-        O = self.output_bias.shape[0] if self.output_bias.ndim == 1 else -1  # noqa: E741
+        for key in KEYS:
+            shape, dimensions = getattr(self, key).shape, 2 if key in MATRICES else 1
+            if len(shape) != dimensions or 0 in shape:
+                raise InputError(
+                    f"{name}: {key} weights have shape {shape}, expected a "
+                    f"{'matrix' if dimensions == 2 else 'vector'}"
+                )
+        H, O = len(self.bias), len(self.output_bias)  # noqa: E741
         shapes = {
             "state": (H, self.state.shape[-1]),
             "action": (H, self.action.shape[-1]),

@@ -18,6 +18,7 @@ from counterplan.core.validation import FloatArray, Seed, whole_number
 from counterplan.errors import InputError
 from counterplan.scm.model_schema import check_about, check_columns
 from counterplan.scm.network import Network
+from counterplan.scm.number_arrays import number_array
 from counterplan.scm.point import ElementwiseSCM, Region, Replay, Slopes
 from counterplan.scm.scaling import Scaling
 
@@ -62,13 +63,17 @@ class NeuralSCM(ElementwiseSCM):
         ):
             if ours != theirs:
                 raise InputError(f"location and scale disagree: {what} {ours} and {theirs}")
-        cholesky = self.noise_cholesky
+        cholesky = number_array(self.noise_cholesky, "noise_cholesky")
+        object.__setattr__(self, "noise_cholesky", cholesky)
         if cholesky.shape != (moving, moving):
             raise InputError(
                 f"noise_cholesky has shape {cholesky.shape}, expected ({moving}, {moving})"
             )
         if not np.isfinite(cholesky).all() or np.triu(cholesky, 1).any():
-            raise InputError("noise_cholesky must be lower triangular with finite entries")
+            raise InputError(
+                "noise_cholesky must be lower triangular with finite entries, e.g. "
+                "np.linalg.cholesky(covariance)"
+            )
         if not np.diag(cholesky).all():
             raise InputError("noise_cholesky has a zero on its diagonal: every feature needs noise")
         if self.scaling is not None:
@@ -85,11 +90,11 @@ class NeuralSCM(ElementwiseSCM):
         scaling: Scaling | None = None,
     ) -> NeuralSCM:
         """From trained weights: each network a mapping with the keys state (H, D), bias (H,),
-        action (H, d), output (O, H), output_bias (O,) and multiplier."""
+        action (H, d), output (O, H), output_bias (O,) and multiplier (1 if not given)."""
         return cls(
             Network.from_weights(location, "location"),
             Network.from_weights(scale, "scale"),
-            np.tril(np.asarray(noise_cholesky, dtype=np.float64)),
+            noise_cholesky,
             whole_number(fixed, "fixed"),
             scaling,
         )
@@ -150,6 +155,7 @@ class NeuralSCM(ElementwiseSCM):
         return replace(self, scaling=None), self.scaling
 
     def infer(self, states: FloatArray, actions: FloatArray, after: FloatArray) -> FloatArray:
+        self._check_widths(actions, states, after)
         if self.scaling is not None:
             states, after = (self.scaling.encode_states(part) for part in (states, after))
             actions = self.scaling.encode_actions(actions)
@@ -164,6 +170,7 @@ class NeuralSCM(ElementwiseSCM):
         return np.asarray(moving / spread)
 
     def step(self, states: FloatArray, actions: FloatArray, noise: FloatArray) -> FloatArray:
+        self._check_widths(actions, states)
         if self.scaling is not None:
             inner, scaling = self.internal()
             encoded = scaling.encode_states(states), scaling.encode_actions(actions)  # type: ignore[union-attr]
@@ -175,6 +182,7 @@ class NeuralSCM(ElementwiseSCM):
         self, states: FloatArray, actions: FloatArray, after: FloatArray
     ) -> FloatArray:
         """(n,) log densities of the moving features of `after`, in the units of the states."""
+        self._check_widths(actions, states, after)
         if self.scaling is not None:
             inner, scaling = replace(self, scaling=None), self.scaling
             encoded = scaling.encode_states(states), scaling.encode_actions(actions)
@@ -207,6 +215,13 @@ class NeuralSCM(ElementwiseSCM):
         if self.scaling is not None:
             return super().replay(vectors, noise, start)
         return NeuralReplay(self, vectors, noise, start)
+
+    def _check_widths(self, actions: FloatArray, *tables: FloatArray) -> None:
+        features, components = self.location.state.shape[1], self.location.action.shape[1]
+        expected = [("states", table, features) for table in tables]
+        for what, table, width in (*expected, ("action vectors", actions, components)):
+            if table.ndim != 2 or table.shape[1] != width:
+                raise InputError(f"{what} have shape {table.shape}, the model takes (n, {width})")
 
     def _spread(self, states: FloatArray, actions: FloatArray) -> FloatArray:
         return np.logaddexp(0.0, self.scale(states, actions))

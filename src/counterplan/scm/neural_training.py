@@ -1,15 +1,16 @@
 """Training of the neural location-scale model: from transitions to a certified NeuralSCM.
 
 Networks and noise are learned jointly by maximum likelihood with Adam (neural_loss). Episodes held
-out for validation choose the epoch. At the end spectral norms are no longer estimated: weights are
-divided by their largest singular value, so that the constants of the model are never above the
-wanted ones.
+out for validation choose the epoch. A run that ends worse than it began, and worse than a constant
+guess, has diverged: there is no model then. At the end spectral norms are no longer estimated:
+weights are divided by their largest singular value, so that the constants of the model are never
+above the wanted ones.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from typing import Any
 
@@ -33,6 +34,7 @@ from counterplan.scm.neural_loss import (
 )
 from counterplan.scm.neural_start import Sizes, constrained_layers, first_noise, free_layers
 from counterplan.scm.progress import progress_bar
+from counterplan.scm.reference_fit import ReferenceLosses, reference_losses
 from counterplan.scm.training import Training, constants
 from counterplan.scm.training_data import (
     Samples,
@@ -45,6 +47,9 @@ from counterplan.scm.transitions import Transitions
 
 # Exported norms stay below the wanted ones by more than their own rounding.
 MARGIN = 1.0 - 1e-10
+# What has always worked; more is never advised.
+USUAL_RATE = 1e-3
+USUAL_CONSTANTS = (1.0, 0.1)
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,11 @@ class History:
     validation: list[float] = field(default_factory=list)
     best: int = 0
 
+    @property
+    def reached(self) -> float:
+        """The loss of the epoch that was kept."""
+        return (self.validation or self.train)[self.best - 1]
+
 
 def fit_neural(transitions: Transitions, request: Request) -> NeuralSCM:
     """The trained model."""
@@ -99,11 +109,15 @@ def fit_neural(transitions: Transitions, request: Request) -> NeuralSCM:
     with jax.default_device(jax.devices("cpu")[0]):
         start = _start(data, transitions.before.shape[1], request, rng)
         learned, history = _train(start, data, check, request, rng)
+        references = _compare(start, history, data, check, request)
     location, scale, cholesky = _export(learned, request.lipschitz)
     about = {
         "features": transitions.features and list(transitions.features),
         "actions": transitions.action_names and list(transitions.action_names),
-        "training": _record(request, history, train, held_out),
+        "training": {
+            **_record(request, history, train, held_out),
+            "reference_nll": asdict(references),
+        },
     }
     return NeuralSCM(location, scale, cholesky, fixed, scaling, about)
 
@@ -142,12 +156,12 @@ def _train(
         for number in range(1, request.epochs + 1):
             order = rng.permutation(len(data))[:used].reshape(-1, batch).astype(np.int32)
             state, loss = epoch(state, arrays, jnp.asarray(order), rates, constrained)
-            history.train.append(_finite(loss, number, "training", rates.learning))
+            history.train.append(_finite(loss, number, "training", request))
             if check_arrays is None:
                 best, history.best = state.averaged, number
             else:
                 loss = evaluate(state.averaged, check_arrays, rates, constrained)
-                value = _finite(loss, number, "validation", rates.learning)
+                value = _finite(loss, number, "validation", request)
                 if value < min(history.validation, default=math.inf):
                     best, history.best = state.averaged, number
                 history.validation.append(value)
@@ -157,15 +171,44 @@ def _train(
     return best, history
 
 
-def _finite(loss: jax.Array, number: int, what: str, rate: float) -> float:
+def _finite(loss: jax.Array, number: int, what: str, request: Request) -> float:
     value = float(loss)
     if not math.isfinite(value):
         raise TrainingError(
-            f"training diverged: the {what} loss is {value} in epoch {number}; lower the learning "
-            f"rate, e.g. Training(learning_rate={rate / 10:.2g}), and look for outliers: scaled "
-            "columns should fill [-0.5, 0.5], not crowd at one end"
+            f"training diverged: the {what} loss is {value} in epoch {number}; {_advice(request)}"
         )
     return value
+
+
+def _compare(
+    start: Parameters, history: History, data: Samples, check: Samples | None, request: Request
+) -> ReferenceLosses:
+    """Losses of simple models on the data that judges the fit; raises if that has diverged."""
+    judged = data if check is None else check
+    references = reference_losses(data, judged)
+    constrained = request.lipschitz is not None
+    began = float(evaluate(start, _batch(judged), request.rates, constrained))
+    # Not to be better than the start may be chance; to be worse than a constant as well is not.
+    if history.reached > max(began, references.constant):
+        raise TrainingError(
+            f"training diverged: the loss is {history.reached:.4g} nats in epoch {history.best}, "
+            f"{began:.4g} before training and {references.constant:.4g} if nothing but a constant "
+            f"is learned; {_advice(request)}"
+        )
+    return references
+
+
+def _advice(request: Request) -> str:
+    """What to try; the command line knows Lipschitz constants, but no learning rate."""
+    outliers = "look for outliers: scaled columns should fill [-0.5, 0.5], not crowd at one end"
+    if request.training.learning_rate > USUAL_RATE:
+        return (
+            f"lower the learning rate, e.g. Training(learning_rate={USUAL_RATE:g}), and {outliers}"
+        )
+    if request.lipschitz is None or tuple(request.lipschitz) != USUAL_CONSTANTS:
+        location, scale = USUAL_CONSTANTS
+        return f"try the Lipschitz constants {location:g} and {scale:g}, and {outliers}"
+    return outliers
 
 
 def _export(

@@ -8,6 +8,7 @@ import numpy as np
 
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
+from counterplan.scm.number_arrays import number_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +25,14 @@ class Scaling:
     action_range: FloatArray
 
     def __post_init__(self) -> None:
+        for field in ("state_offset", "state_range", "action_offset", "action_range"):
+            array = number_array(getattr(self, field), f"scaling: {field}")
+            if array.ndim != 1:
+                raise InputError(
+                    f"scaling: {field} must be a list of numbers, one for each column; got shape "
+                    f"{array.shape}"
+                )
+            object.__setattr__(self, field, array)
         for name in ("state", "action"):
             spread = getattr(self, f"{name}_range")
             bad = np.flatnonzero(~(np.isfinite(spread) & (spread > 0.0)))

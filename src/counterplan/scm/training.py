@@ -25,7 +25,7 @@ class Training:
     batch: int = 256
     learning_rate: float = 1e-3
     validation: float = 0.1
-    patience: int | None = 10
+    patience: int | None = 30
     scaling: Scaling | None = None
     progress: bool = True
 

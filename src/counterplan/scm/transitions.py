@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +42,7 @@ class Transitions:
     ) -> Transitions:
         """All transitions of the episodes. `actions` are the vectors (N, d) that action indices
         stand for, not needed where episodes hold vectors themselves."""
-        every = list(episodes)
+        every = _listed(episodes)
         vectors = [_vectors(episode, actions) for episode in every]
         _check_equal_width(every, [episode.states for episode in every], "features")
         _check_equal_width(every, vectors, "action components")
@@ -103,6 +104,21 @@ class Transitions:
                 f"{self.before[row, column]} to {self.after[row, column]} in episode number "
                 f"{self.episode[row]}: put the fixed features first and correct `fixed`"
             )
+
+
+def _listed(episodes: Any) -> list[Episode]:
+    if isinstance(episodes, Episode):
+        raise InputError(
+            f"expected a list of episodes, got one: pass [episode] for {episodes.name}"
+        )
+    every = list(episodes) if isinstance(episodes, Iterable) else [episodes]
+    for given in every:
+        if not isinstance(given, Episode):
+            raise InputError(
+                f"expected a list of episodes, got {type(given).__name__}: pass "
+                "[Episode(states=..., actions=...), ...]"
+            )
+    return every
 
 
 def names(given: Sequence[str] | None, count: int, what: str) -> tuple[str, ...] | None:

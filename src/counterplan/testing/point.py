@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray, Seed, generator
+from counterplan.errors import InputError
 from counterplan.scm.point import ElementwiseSCM, PointSCM, Region, taken_vectors
 
 # Relative to the size of what is compared.
@@ -66,9 +67,12 @@ def check_point_scm(
     * an element-wise model moves feature i by its own noise only, and always the same way.
     """
     rng = generator(seed)
-    for episode in episodes:
+    moving = [episode for episode in episodes if len(episode) > 1]
+    if not moving:
+        raise InputError("none of the episodes has a transition: pass one with two states or more")
+    for episode in moving:
         _check_reproduction(scm, episode, actions)
-    inner, data = _transitions(scm, episodes, actions)
+    inner, data = _transitions(scm, moving, actions)
     for row in rng.integers(len(data.states), size=trials):
         _check_fixed(data, int(row), rng)
         _check_constant(data, int(row), rng)
