@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,14 +18,12 @@ from counterplan.cli_options import (
     ExplainOptions,
     FitOptions,
     ReproduceOptions,
-    SolverName,
 )
-from counterplan.cli_support import OneLineErrors, command, note, print_json, print_table, tracked
+from counterplan.cli_support import OneLineErrors, command, print_json, print_table, tracked
 from counterplan.errors import CounterplanError, FileError, InputError
 
 if TYPE_CHECKING:
     from counterplan.core.episode import Episode
-    from counterplan.core.problem import Solver
     from counterplan.scm.tabular import TabularMDP
 
 app = typer.Typer(
@@ -95,7 +94,8 @@ def fit(options: FitOptions) -> None:
     action is the one observed for it. The same table always gives the same model.
 
     A sepsis cohort table (one row for each four hours of a stay: icustayid, bloc, ...) gives a
-    neural model of its twelve features instead.
+    neural model of its features instead, and so do stays whose doses are levels already
+    (episode_id, t, a_vaso, a_iv, ...); both .csv or .parquet.
     """
     from counterplan.files.atomic import check_target
     from counterplan.files.contents import suffix_of
@@ -182,8 +182,9 @@ def explain(options: ExplainOptions) -> None:
     probability that the policy makes it.
 
     For the stays of a sepsis cohort table and a neural model: the doses that would have led to the
-    lowest SOFA scores, with the proof that none are better.
+    lowest SOFA scores according to the model, with the proof that none are better.
     """
+    from counterplan.cli_explanations import chosen, refuse_continuous
     from counterplan.io.cohorts import is_cohort_table
     from counterplan.io.episodes import read_episodes
     from counterplan.io.explanations import check_explanations_target, write_explanations
@@ -202,9 +203,10 @@ def explain(options: ExplainOptions) -> None:
 
         explain_table(options, mdp)
         return
+    refuse_continuous(options)
     labels = {"state_labels": mdp.state_labels, "action_labels": mdp.action_labels}
     every = read_episodes(options.episodes, **labels)
-    episodes = _chosen(every, options.episode, options.episodes)
+    episodes = chosen(options, every)
     try:
         for episode in episodes:
             mdp.check_episode(episode)
@@ -217,7 +219,7 @@ def explain(options: ExplainOptions) -> None:
     if options.as_json:
         print_json(document)
     else:
-        _print_explanations(options, records)
+        _print(options, records)
 
 
 def _mismatch(options: ExplainOptions, is_cohort: bool) -> str:
@@ -227,8 +229,8 @@ def _mismatch(options: ExplainOptions, is_cohort: bool) -> str:
             "cohort table; use `counterplan fit` on such a table to get a neural model"
         )
     return (
-        f"{options.model}: holds a neural model, but {options.episodes} is no cohort table (a "
-        ".csv file with the columns icustayid, bloc, ...); give one"
+        f"{options.model}: holds a neural model, but {options.episodes} is no cohort table (with "
+        "the columns icustayid, bloc, ... or episode_id, t, a_vaso, a_iv, ...); give one"
     )
 
 
@@ -238,42 +240,18 @@ def _keep_inputs(output: Path, *inputs: Path) -> None:
             raise FileError(f"{output}: is read by this command; choose another name for results")
 
 
-def _chosen(episodes: list[Episode], wanted: list[str] | None, path: Path) -> list[Episode]:
-    known = {episode.id: episode for episode in episodes}
-    for name in wanted or ():
-        if name not in known:
-            shown = ", ".join(repr(known_name) for known_name in list(known)[:5])
-            raise FileError(
-                f"{path}: has no episode {name!r}; the first of its {len(known)} are {shown}"
-            )
-    return [known[name] for name in dict.fromkeys(wanted)] if wanted else episodes
-
-
-def _solver(options: ExplainOptions) -> Solver:
-    from counterplan.counterfactual.baselines import Greedy, NoisyGreedy, Random
-    from counterplan.counterfactual.solver import BudgetDP
-
-    solvers: dict[SolverName, Solver] = {
-        SolverName.EXACT: BudgetDP(),
-        SolverName.GREEDY: Greedy(),
-        SolverName.NOISY_GREEDY: NoisyGreedy(options.seed),
-        SolverName.RANDOM: Random(options.seed),
-    }
-    return solvers[options.solver]
-
-
 def _explained(
     options: ExplainOptions, mdp: TabularMDP, episodes: Sequence[Episode]
 ) -> list[dict[str, Any]]:
     """A record for each episode, largest improvement first."""
-    from counterplan.core.limits import Limits
+    from counterplan.cli_explanations import limits_of, solver_of
     from counterplan.counterfactual.explain import explain as explain_episode
     from counterplan.counterfactual.robust import value_interval
+    from counterplan.counterfactual.solver import BudgetDP
     from counterplan.io.explanations import explanation_record
     from counterplan.scm.gumbel_max import GumbelMaxSCM
 
-    scm, solver = GumbelMaxSCM(mdp), _solver(options)
-    limits = None if options.seconds is None else Limits(seconds=options.seconds)
+    scm, solver, limits = GumbelMaxSCM(mdp), solver_of(options, BudgetDP()), limits_of(options)
     found = []
     for episode in tracked(episodes, "explaining"):
         explanation = explain_episode(scm, episode, options.k, solver=solver, limits=limits)
@@ -284,36 +262,22 @@ def _explained(
     return [record for _, record in found]
 
 
-def _print_explanations(options: ExplainOptions, records: Sequence[dict[str, Any]]) -> None:
-    from counterplan.io.explanations import changes_in_words
-    from counterplan.viz.quantity import Quantity
+def _print(options: ExplainOptions, records: Sequence[dict[str, Any]]) -> None:
+    from counterplan.cli_explanations import Column, number, print_explanations
 
-    def number(value: float | str) -> str:
-        return Quantity().write(float(value))
+    def interval(record: Mapping[str, Any]) -> str:
+        return f"{number(record['interval_low'])} to {number(record['interval_high'])}"
 
-    columns = {"episode": "left", "observed": "right", "value": "right", "improvement": "right"}
-    if options.robust:
-        columns["over causal models"] = "right"
-    columns["changes"] = "left"
-    rows = []
-    for record in records:
-        row = [str(record["episode"])]
-        row += [number(record[name]) for name in ("observed", "value", "improvement")]
-        if options.robust:
-            row.append(f"{number(record['interval_low'])} to {number(record['interval_high'])}")
-        row.append("\n".join(changes_in_words(record)) or "none")
-        rows.append(row)
-    count = "1 episode" if len(records) == 1 else f"{len(records)} episodes"
-    title = f"{count}, k = {options.k}, {options.solver.value}"
-    print_table(title, columns, rows)
-    if options.output is not None:
-        note(f"Wrote {options.output}.")
+    extra = {"over causal models": Column("right", interval)} if options.robust else {}
+    print_explanations(options, records, "episode", "", extra)
 
 
 @app.command()
 @command
 def reproduce(options: ReproduceOptions) -> None:
     """Draw the papers' figures anew, as PNG with their numbers as CSV."""
+    # Read when numpy is loaded, below: run times should not count threads that wait for others.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from counterplan.experiments import registry
 
     titles = {name: figure.title for name, figure in registry.FIGURES.items()}

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from counterplan.cli_options import ExplainOptions, FitOptions, SolverName
-from counterplan.cli_support import note, print_json, print_table, tracked
-from counterplan.errors import CounterplanError, FileError, InputError
+from counterplan.cli_explanations import (
+    Column,
+    chosen,
+    limits_of,
+    number,
+    print_explanations,
+    solver_of,
+)
+from counterplan.cli_options import COHORT_SECONDS, ExplainOptions, FitOptions, SolverName
+from counterplan.cli_support import note, print_json, tracked
+from counterplan.errors import CounterplanError, FileError, InputError, TrainingError
 
 if TYPE_CHECKING:
-    from counterplan.core.episode import Episode
-    from counterplan.core.problem import Solver
-    from counterplan.domains.sepsis import SepsisCohort
+    from counterplan.io.cohorts import Outlier
+    from counterplan.io.stay_tables import Layout, Stays
     from counterplan.scm.neural import NeuralSCM
 
 
@@ -32,9 +39,13 @@ def fit_table(options: FitOptions) -> None:
         None if options.unconstrained else lipschitz,
         options.seed,
     )
-    scm, cohort = fit_cohort(options.episodes, settings)
+    try:
+        scm, stays = fit_cohort(options.episodes, settings)
+    except TrainingError as problem:
+        hint = "options --lipschitz and --epochs"
+        raise TrainingError(f"{options.episodes}: {problem} ({hint})") from None
     scm.save(options.output)
-    _print_fit(options, scm, cohort)
+    _print_fit(options, scm, stays)
 
 
 def _refuse_tabular(options: FitOptions) -> None:
@@ -55,27 +66,36 @@ def _refuse_tabular(options: FitOptions) -> None:
         raise InputError("--lipschitz and --unconstrained exclude each other: give one of them")
 
 
-def _print_fit(options: FitOptions, scm: NeuralSCM, cohort: SepsisCohort) -> None:
+def _print_fit(options: FitOptions, scm: NeuralSCM, stays: Stays) -> None:
+    from counterplan.io.cohorts import EDGES, poor_fit
+
     record = scm.about["training"]
     best = record["best_epoch"]
     summary = {
         "model": str(options.output),
-        "episodes": len(cohort.episodes),
-        "dropped": len(cohort.dropped),
+        "table": stays.summary,
+        "episodes": len(stays.episodes),
+        "dropped": len(stays.dropped),
         "transitions": record["transitions"] + record["validation_transitions"],
         "features": len(scm.about["features"]),
         "epochs": record["epochs"],
         "best_epoch": best,
         "validation_log_likelihood": -record["validation_nll"][best - 1],
         "lipschitz": {"location": scm.location.lipschitz, "scale": scm.scale.lipschitz},
-        "dose_edges": scm.about["dose_edges"],
+        **{f"{kind}_log_likelihood": -loss for kind, loss in record["reference_nll"].items()},
+        EDGES: scm.about.get(EDGES),
     }
+    if better := poor_fit(scm):
+        note(
+            f"warning: {better}: do not trust explanations by this model; train for more --epochs, "
+            "on more stays, or allow larger --lipschitz constants"
+        )
     if options.as_json:
         print_json(summary)
         return
     typer.echo(
         f"{options.output}: {summary['features']} features, {summary['transitions']} transitions; "
-        f"{cohort.summary()}; validation log-likelihood "
+        f"{stays.summary}; validation log-likelihood "
         f"{summary['validation_log_likelihood']:.3f} nats in epoch {best} of {record['epochs']}; "
         f"Lipschitz constants {scm.location.lipschitz:.4g} and {scm.scale.lipschitz:.4g}"
     )
@@ -83,24 +103,24 @@ def _print_fit(options: FitOptions, scm: NeuralSCM, cohort: SepsisCohort) -> Non
 
 def explain_table(options: ExplainOptions, scm: NeuralSCM) -> None:
     """Explain the stays of a table."""
-    from counterplan.io.cohorts import cohort_for
+    from counterplan.io.cohorts import stays_for
     from counterplan.io.explanations import write_explanations
 
     if options.robust:
         raise InputError(
             "--robust is for discrete models: a neural model has one counterfactual, no range"
         )
-    cohort = cohort_for(scm, options.model, options.episodes)
-    episodes = _chosen(cohort, options.episode, options.episodes)
+    stays, layout = stays_for(scm, options.model, options.episodes)
+    asked = _asked(options, stays)
     try:
-        records = _explained(options, scm, episodes)
+        records = _explained(options, scm, asked, layout)
     except CounterplanError as problem:
         raise type(problem)(f"{options.episodes}: {problem}") from None
-    methods = sorted({record["method"] for record in records})
+    methods = ", ".join(sorted({record["method"] for record in records}))
     document = {
         "k": options.k,
         "solver": options.solver.value,
-        "method": ", ".join(methods),
+        "method": methods,
         "explanations": records,
     }
     if options.output is not None:
@@ -108,90 +128,67 @@ def explain_table(options: ExplainOptions, scm: NeuralSCM) -> None:
     if options.as_json:
         print_json(document)
         return
-    _print_explanations(options, records)
-    if cohort.dropped and not options.episode:
-        note(f"{cohort.summary()}.")
+    proof = methods if options.solver is SolverName.EXACT else "no bound"
+    detail = f" ({proof}), outcome: summed -SOFA"
+    print_explanations(options, records, "stay", detail, {"proof": Column("left", _proof)})
+    if not options.episode:
+        note(f"{stays.summary}.")
 
 
-def _chosen(cohort: SepsisCohort, wanted: list[str] | None, path: Path) -> list[Episode]:
-    known = {episode.id: episode for episode in cohort.episodes}
-    for name in wanted or ():
-        if name in cohort.dropped:
-            raise FileError(f"{path}: stay {name!r} is left out: {cohort.dropped[name]}")
-        if name not in known:
-            shown = ", ".join(repr(known_name) for known_name in list(known)[:5])
-            raise FileError(
-                f"{path}: has no stay {name!r}; the first of its {len(known)} are {shown}"
-            )
-    return [known[name] for name in dict.fromkeys(wanted)] if wanted else list(cohort.episodes)
-
-
-def _solver(options: ExplainOptions) -> Solver:
-    from counterplan.counterfactual.astar import AStar
-    from counterplan.counterfactual.baselines import Greedy, NoisyGreedy, Random
-
-    solvers: dict[SolverName, Solver] = {
-        SolverName.EXACT: AStar(),
-        SolverName.GREEDY: Greedy(),
-        SolverName.NOISY_GREEDY: NoisyGreedy(options.seed),
-        SolverName.RANDOM: Random(options.seed),
-    }
-    return solvers[options.solver]
+def _asked(options: ExplainOptions, stays: Stays) -> Stays:
+    """Those to be explained."""
+    for name in options.episode or ():
+        if name in stays.dropped:
+            reason = stays.dropped[name]
+            raise FileError(f"{options.episodes}: stay {name!r} is left out: {reason}")
+    hours = {episode.id: times for episode, times in zip(stays.episodes, stays.hours, strict=True)}
+    asked = chosen(options, stays.episodes, "stay")
+    return replace(
+        stays, episodes=tuple(asked), hours=tuple(hours[episode.id] for episode in asked)
+    )
 
 
 def _explained(
-    options: ExplainOptions, scm: NeuralSCM, episodes: Sequence[Episode]
+    options: ExplainOptions, scm: NeuralSCM, stays: Stays, layout: Layout
 ) -> list[dict[str, Any]]:
     """A record for each stay, largest improvement first."""
-    from counterplan.core.limits import Limits
+    from counterplan.core.constraints import Constraints
+    from counterplan.counterfactual.astar import AStar
     from counterplan.counterfactual.explain import explain
-    from counterplan.domains import sepsis
-    from counterplan.io.cohorts import cohort_record
+    from counterplan.io.cohorts import outliers, stay_record
 
-    limits = Limits() if options.seconds is None else Limits(seconds=options.seconds)
-    solver, reward = _solver(options), sepsis.reward()
+    far = [outliers(scm, layout, episode) for episode in stays.episodes]
+    _warn_of_outliers([outlier for found in far for outlier in found])
+    solver, limits = solver_of(options, AStar()), limits_of(options, COHORT_SECONDS)
     records = []
-    for episode in tracked(episodes, "explaining"):
+    parts = list(zip(stays.episodes, stays.hours, far, strict=True))
+    for episode, hours, outside in tracked(parts, "explaining"):
         found = explain(
             scm,
             episode,
             options.k,
-            actions=sepsis.action_set(episode),
-            reward=reward,
+            actions=layout.action_set(episode),
+            reward=layout.reward(),
+            constraints=Constraints(max_move=options.max_move),
             solver=solver,
             limits=limits,
         )
-        records.append(cohort_record(found))
+        records.append(stay_record(found, hours, outside))
     return sorted(records, key=lambda record: -record["improvement"])
 
 
-def _print_explanations(options: ExplainOptions, records: Sequence[dict[str, Any]]) -> None:
-    from counterplan.io.explanations import changes_in_words
-    from counterplan.viz.quantity import Quantity
+def _warn_of_outliers(found: Sequence[Outlier]) -> None:
+    if not found:
+        return
+    stay, column, value, low, high = found[0]
+    others = len(found) - 1
+    more = f" (and {others} more like it, see far_outside_training in --json)" if others else ""
+    note(
+        f"warning: stay {stay!r}, column {column!r}: {value:g} is far outside what the model has "
+        f"learned from, {low:g} to {high:g}; what it says about this stay means nothing{more}"
+    )
 
-    def number(value: float | str) -> str:
-        return Quantity().write(float(value))
 
-    columns = {
-        "stay": "left",
-        "observed": "right",
-        "value": "right",
-        "improvement": "right",
-        "proof": "left",
-        "changes": "left",
-    }
-    rows = []
-    for record in records:
-        proof = record["status"]
-        if proof == "limit":
-            proof = f"limit, gap {number(record['gap'])}"
-        figures = [number(record[name]) for name in ("observed", "value", "improvement")]
-        words = "\n".join(changes_in_words(record)) or "none"
-        rows.append([str(record["episode"]), *figures, proof, words])
-    count = "1 stay" if len(records) == 1 else f"{len(records)} stays"
-    methods = ", ".join(sorted({record["method"] for record in records}))
-    proof = methods if options.solver is SolverName.EXACT else "no bound"
-    title = f"{count}, k = {options.k}, {options.solver.value} ({proof}), outcome: summed -SOFA"
-    print_table(title, columns, rows)
-    if options.output is not None:
-        note(f"Wrote {options.output}.")
+def _proof(record: Mapping[str, Any]) -> str:
+    status = str(record["status"])
+    return f"limit, gap {number(record['gap'])}" if status == "limit" else status

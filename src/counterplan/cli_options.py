@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -12,6 +13,8 @@ import typer
 
 # More than any array can hold; larger numbers are slips of the keyboard.
 LARGEST = 2**31 - 1
+# For the search of one stay, unless --seconds says otherwise.
+COHORT_SECONDS = 60.0
 
 
 def whole_number_option(name: str, help: str, minimum: int = 0) -> Any:
@@ -30,14 +33,19 @@ def whole_number_option(name: str, help: str, minimum: int = 0) -> Any:
     return typer.Option(name, help=help, parser=parse, metavar="N")
 
 
-def _parse_prior(text: str) -> float:
-    try:
-        prior = float(text)
-    except ValueError:
-        prior = math.nan
-    if not 0.0 <= prior < math.inf:
-        raise typer.BadParameter(f"{text!r} is not a number from 0 up", param_hint="--prior")
-    return prior
+def _number_from_zero(name: str) -> Callable[[str], float]:
+    """What reads such a number for an option."""
+
+    def parse(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not 0.0 <= number < math.inf:
+            raise typer.BadParameter(f"{text!r} is not a number from 0 up", param_hint=name)
+        return number
+
+    return parse
 
 
 def _parse_lipschitz(text: str) -> tuple[float, float]:
@@ -101,7 +109,7 @@ class FitOptions(SharedOptions):
     prior: Annotated[
         float | None,
         typer.Option(
-            parser=_parse_prior,
+            parser=_number_from_zero("--prior"),
             metavar="NUMBER",
             help="Pseudo-count of every transition (1 if not given).",
         ),
@@ -166,6 +174,7 @@ class SolverName(StrEnum):
     EXACT = "exact"
     GREEDY = "greedy"
     NOISY_GREEDY = "noisy-greedy"
+    TOP_K = "top-k"
     RANDOM = "random"
 
 
@@ -199,7 +208,30 @@ class ExplainOptions(SharedOptions):
         typer.Option(
             parser=_parse_seconds,
             metavar="S",
-            help="Stop after so many seconds for each episode, with a bound on the optimum.",
+            help="Stop after so many seconds for each episode, with a bound on the optimum "
+            f"(cohort tables: {COHORT_SECONDS:g} if not given).",
+        ),
+    ] = None
+    nodes: Annotated[
+        int | None,
+        whole_number_option(
+            "--nodes", "Likewise after so many nodes (discrete: rows of the model).", minimum=1
+        ),
+    ] = None
+    gap: Annotated[
+        float,
+        typer.Option(
+            parser=_number_from_zero("--gap"),
+            metavar="NUMBER",
+            help="Stop once the optimum can be better by at most this.",
+        ),
+    ] = 0.0
+    max_move: Annotated[
+        float | None,
+        typer.Option(
+            parser=_number_from_zero("--max-move"),
+            metavar="LEVELS",
+            help="Cohort tables: by how many levels a dose may differ from the one given.",
         ),
     ] = None
     solver: Annotated[

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -14,6 +16,7 @@ from typer.testing import CliRunner
 import counterplan as cp
 from counterplan.cli import app
 from counterplan.domains import sepsis
+from counterplan.io.cohorts import poor_fit
 
 from .conftest import Run
 
@@ -117,6 +120,7 @@ def test_explain_prints_and_writes(ward: Path, run: Run) -> None:
     assert result.exit_code == 0
     title = f"{EXPLAINED} stays, k = 1, exact (first-order bound from slopes)"
     assert result.stdout.strip().startswith(title)
+    assert "according to the model" in " ".join(result.stdout.split())
     assert "optimal" in result.stdout
     with (ward / "found.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -147,6 +151,59 @@ def test_baselines_have_no_proof(ward: Path, run: Run) -> None:
     assert "greedy (no bound)" in run(*arguments, "--solver", "greedy").stdout
 
 
+def test_other_baselines_and_limits(ward: Path, run: Run) -> None:
+    def records(*more: str) -> list[dict[str, Any]]:
+        arguments = ("explain", "new.csv", "--model", "model.safetensors", "--k", "2", "--json")
+        result = run(*arguments, *more)
+        assert result.exit_code == 0, result.stderr
+        found = json.loads(result.stdout)["explanations"]
+        return sorted(found, key=lambda record: str(record["episode"]))
+
+    exact = records()
+    model, edges = cp.load_model("model.safetensors"), sepsis.read_cohort("cohort.csv").edges
+    episodes = {episode.id: episode for episode in sepsis.read_cohort("new.csv", edges).episodes}
+    for record, best in zip(records("--solver", "top-k"), exact, strict=True):
+        episode = episodes[record["episode"]]
+        found = cp.explain(
+            model,
+            episode,
+            2,
+            actions=sepsis.action_set(episode),
+            reward=sepsis.reward(),
+            solver=cp.baselines.TopK(),
+        )
+        assert record["value"] == pytest.approx(found.value)
+        assert record["value"] <= best["value"] + 1e-9
+    moves = [
+        abs(change["alternative"][drug] - change["observed"][drug])
+        for record in records("--max-move", "1")
+        for change in record["changes"]
+        for drug in change["observed"]
+    ]
+    assert set(moves) == {1}
+    assert any(record["status"] == "limit" for record in records("--nodes", "1"))
+    loose = records("--gap", "100")
+    assert all(0.0 <= record["gap"] <= 100.0 for record in loose)
+    assert any(record["gap"] > 0.0 for record in loose)
+
+
+@pytest.mark.parametrize(("given", "seconds"), [((), 60.0), (("--seconds", "7"), 7.0)])
+def test_no_search_goes_on_for_ever(
+    ward: Path, run: Run, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...], seconds: float
+) -> None:
+    limits: list[float] = []
+    explain = cp.explain
+
+    def spy(*arguments: Any, **options: Any) -> Any:
+        limits.append(options["limits"].seconds)
+        return explain(*arguments, **options)
+
+    monkeypatch.setattr("counterplan.counterfactual.explain.explain", spy)
+    run("explain", "new.csv", "--model", "model.safetensors", "--k", "1", *given)
+    assert limits == [seconds] * EXPLAINED
+    assert "60 if not given" in " ".join(run("explain", "--help").stdout.split())
+
+
 def test_models_and_tables_that_do_not_belong_together(ward: Path, run: Run) -> None:
     line = refusal(run, "explain", "new.csv", "--model", "model.json")
     assert line.startswith("model.json: holds a model of discrete states, but new.csv is a cohort")
@@ -166,8 +223,6 @@ def test_damaged_and_foreign_models(ward: Path, run: Run) -> None:
 
 
 def test_models_of_other_data(ward: Path, run: Run) -> None:
-    from dataclasses import replace
-
     model = cp.load_model("model.safetensors")
     assert isinstance(model, cp.NeuralSCM)
     without = {key: value for key, value in model.about.items() if key != "dose_edges"}
@@ -181,7 +236,7 @@ def test_models_of_other_data(ward: Path, run: Run) -> None:
     features = [f"lab {number}" for number in range(12)]
     replace(model, about={**model.about, "features": features}).save("other.safetensors")
     line = refusal(run, "explain", "new.csv", "--model", "other.safetensors")
-    assert line.startswith("other.safetensors: does not fit cohort tables: the data's features")
+    assert line.startswith("other.safetensors: does not fit new.csv: the data's features")
 
 
 @pytest.mark.parametrize("command", ["fit", "explain"])
@@ -227,6 +282,12 @@ def test_fit_options_that_do_not_fit(
 def test_explain_options_that_do_not_fit(ward: Path, run: Run) -> None:
     arguments = ("explain", "new.csv", "--model", "model.safetensors")
     assert "--robust is for discrete models" in refusal(run, *arguments, "--robust")
+    line = refusal(run, *arguments, "--max-move", "-1")
+    assert "--max-move: '-1' is not a number from 0 up" in line
+    line = refusal(run, "explain", "ward.csv", "--model", "model.json", "--max-move", "1")
+    assert line == "--max-move is about doses: discrete actions have none"
+    line = refusal(run, "explain", "ward.csv", "--model", "model.json", "--solver", "top-k")
+    assert line.startswith("--solver top-k changes a fixed sequence")
     assert "has no stay '7'" in refusal(run, *arguments, "--episode", "7")
     assert "'0' is not a positive number" in refusal(run, *arguments, "--seconds", "0")
 
@@ -239,6 +300,92 @@ def test_a_stay_that_is_too_short_is_named(ward: Path, run: Run) -> None:
     line = refusal(run, *arguments, "--episode", str(short))
     assert line == f"cut.csv: stay '{short}' is left out: fewer than 10 steps"
     assert "4 stays kept, 1 dropped" in run(*arguments).stderr
+
+
+def test_hours_are_those_of_the_rows(ward: Path, run: Run) -> None:
+    """Without blocs 2 to 4 the second row begins at 16 h."""
+    table = pl.read_csv("new.csv").with_columns(
+        bloc=pl.when(pl.col("bloc") > 1).then(pl.col("bloc") + 3).otherwise(1)
+    )
+    table.write_csv("gaps.csv")
+    arguments = ("explain", "--model", "model.safetensors", "--k", "3", "--solver", "greedy")
+    whole, late = (
+        json.loads(run(*arguments, name, "--json").stdout)["explanations"]
+        for name in ("new.csv", "gaps.csv")
+    )
+    for one, other in zip(whole, late, strict=True):
+        assert one["value"] == other["value"]
+        for before, after in zip(one["changes"], other["changes"], strict=True):
+            hours = 4 * before["t"] + (12 if before["t"] else 0)
+            assert (before["hours"], after["hours"]) == (4 * before["t"], hours)
+            assert after["text"] == before["text"].replace(f"{before['hours']} h", f"{hours} h")
+    assert any(change["t"] for record in late for change in record["changes"])
+    words = f"{EXPLAINED} steps are longer than 4 hours, since blocs are missing"
+    assert words in run(*arguments, "gaps.csv").stderr
+    assert "longer than" not in run(*arguments, "new.csv").stderr
+
+
+def test_states_far_from_what_was_learned_are_named(ward: Path, run: Run) -> None:
+    table = pl.read_csv("new.csv")
+    stay = table["icustayid"][-1]
+    strange = pl.when((pl.col("icustayid") == stay) & (pl.col("bloc") == 3)).then(1e12)
+    table.with_columns(paO2=strange.otherwise("paO2")).write_csv("strange.csv")
+    arguments = ("explain", "--model", "model.safetensors", "--k", "1", "--json")
+    result = run(*arguments, "strange.csv")
+    first, *more = result.stderr.splitlines()
+    assert first.startswith(
+        f"warning: stay '{stay}', column 'paO2': 1e+12 is far outside what the model has learned"
+    )
+    assert more == []
+    for record in json.loads(result.stdout)["explanations"]:
+        assert record["far_outside_training"] == ("paO2" if record["episode"] == f"{stay}" else "")
+    assert run(*arguments, "new.csv").stderr == ""
+
+
+def test_parquet_serves_as_well(ward: Path, run: Run) -> None:
+    for name in ("cohort", "new"):
+        pl.read_csv(f"{name}.csv").write_parquet(f"{name}.parquet")
+    arguments = ("-o", "again.safetensors", "--hidden", "16", "--epochs", "5", "--json")
+    summary = json.loads(run("fit", "cohort.parquet", *arguments).stdout)
+    expected = json.loads((ward / "fit.json").read_text())
+    assert summary == expected | {"model": "again.safetensors"}
+    asked = ("--model", "again.safetensors", "--k", "1", "--json")
+    assert run("explain", "new.parquet", *asked).stdout == run("explain", "new.csv", *asked).stdout
+
+
+def test_fits_that_are_worse_than_simple_models_are_told(ward: Path, run: Run) -> None:
+    small = ("--hidden", "8", "--epochs", "2")
+    tight = run("fit", "cohort.csv", "-o", "tight.safetensors", "--lipschitz", "1e-9,1e-9", *small)
+    assert tight.exit_code == 0
+    (line,) = tight.stderr.splitlines()
+    assert line.startswith("warning: a constant, which looks at neither states nor doses, fits")
+    assert "--epochs" in line
+    assert "--lipschitz" in line
+    summary = json.loads((ward / "fit.json").read_text())
+    assert summary["linear_log_likelihood"] > summary["constant_log_likelihood"]
+    model = cp.load_model("model.safetensors")
+    assert isinstance(model, cp.NeuralSCM)
+
+    def judged(loss: float) -> str | None:
+        record = model.about["training"] | {"validation_nll": [loss], "best_epoch": 1}
+        record["reference_nll"] = {"linear": -10.0, "constant": -5.0}
+        return poor_fit(replace(model, about={**model.about, "training": record}))
+
+    assert judged(-10.5) is None
+    assert judged(-9.5) is None
+    assert str(judged(-8.0)).startswith("linear regression fits the held-out stays better (10.000")
+    assert str(judged(-1.0)).startswith("a constant")
+
+
+def test_divergence_names_options_that_exist(
+    ward: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("counterplan.scm.neural_training.evaluate", lambda *_: float("nan"))
+    line = refusal(run, "fit", "cohort.csv", "-o", "new.safetensors", "--unconstrained")
+    assert line.startswith("cohort.csv: training diverged: the validation loss is nan in epoch 1; ")
+    assert line.endswith("(options --lipschitz and --epochs)")
+    assert "earning" not in line
+    assert not (ward / "new.safetensors").exists()
 
 
 def test_unconstrained_models_explain_too(ward: Path, run: Run) -> None:

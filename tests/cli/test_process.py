@@ -35,6 +35,29 @@ def test_entry_point_is_installed() -> None:
     assert finished.stdout.startswith("counterplan ")
 
 
+def test_run_times_do_not_count_idle_threads() -> None:
+    """`reproduce` limits the linear algebra to one thread, which works before numpy is loaded."""
+    code = (
+        "import os, sys\n"
+        "from counterplan.cli import main\n"
+        "assert 'numpy' not in sys.modules\n"
+        "sys.argv[1:] = ['reproduce', '--list']\n"
+        "try:\n    main()\nexcept SystemExit:\n    print(os.environ['OPENBLAS_NUM_THREADS'])\n"
+    )
+    for given, expected in ((None, "1"), ("3", "3")):
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": given or ""}
+        if given is None:
+            del environment["OPENBLAS_NUM_THREADS"]
+        finished = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert finished.stdout.splitlines()[-1] == expected
+
+
 def test_json_on_stdout_and_nothing_on_stderr(ward: Path) -> None:
     finished = start(*EXPLAIN, "--json")
     assert (finished.returncode, finished.stderr) == (0, "")

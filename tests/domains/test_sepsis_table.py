@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from counterplan.domains import sepsis
@@ -127,10 +128,44 @@ def test_any_order_more_columns_and_skipped_blocs(tmp_path: Path) -> None:
     rows[8]["bloc"], rows[9]["bloc"] = 13, 14
     in_order = sepsis.read_cohort(write(tmp_path, rows))
     assert in_order.jumps == 2
+    first, second = in_order.hours
+    assert first.tolist() == [0, 4, 8, 12, 16, 24, 28, 44, 48, 52]
+    assert second.tolist() == list(range(0, 40, 4))
+    summary = in_order.summary()
+    assert summary.endswith("; 2 steps are longer than 4 hours, since blocs are missing")
     shuffled = [rows[i] for i in np.random.default_rng(0).permutation(len(rows))]
     columns = tuple(np.random.default_rng(1).permutation([*COLUMNS, "HR"]))
     mixed = sepsis.read_cohort(write(tmp_path, shuffled, columns))
     assert sorted(mixed.episodes, key=str) == sorted(in_order.episodes, key=str)
+
+
+def test_parquet_is_read_alike(tmp_path: Path) -> None:
+    path = write(tmp_path, [*stay(1), *stay(2, died_within_48h_of_out_time=1)])
+    frame = pl.read_csv(path)
+    flags = frame.with_columns(pl.col("mechvent") == 1)
+    for number, table in enumerate((frame, frame.cast(pl.String), flags)):
+        table.write_parquet(tmp_path / f"{number}.parquet")
+        again = sepsis.read_cohort(tmp_path / f"{number}.parquet")
+        assert again.episodes == sepsis.read_cohort(path).episodes
+        assert again.died.tolist() == [False, True]
+
+
+def test_parquet_that_cannot_be_used(tmp_path: Path) -> None:
+    frame, path = pl.read_csv(write(tmp_path, stay(1))), tmp_path / "cohort.parquet"
+    gap = pl.when(pl.int_range(pl.len()) == 2).then(None).otherwise(pl.col("GCS"))
+    broken = {
+        "row 3, column 'GCS': is missing": frame.with_columns(GCS=gap),
+        "no column 'SOFA'; expected a table with the columns icustayid": frame.drop("SOFA"),
+        "column 'GCS': holds List": frame.with_columns(GCS=pl.concat_list("GCS")),
+        "has a header but no rows": frame.clear(),
+    }
+    for message, table in broken.items():
+        table.write_parquet(path)
+        with pytest.raises(FileError, match=message):
+            sepsis.read_cohort(path)
+    path.write_bytes(b"PAR1 but not really PAR1")
+    with pytest.raises(FileError, match="is not a Parquet table"):
+        sepsis.read_cohort(path)
 
 
 def test_deaths(tmp_path: Path) -> None:

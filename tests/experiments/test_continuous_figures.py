@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import polars as pl
 import pytest
 
-from counterplan.experiments import continuous_fit, registry
-from counterplan.experiments.continuous_study import OURS, PAPERS, Study
+import counterplan as cp
+from counterplan.experiments import (
+    continuous_fit,
+    continuous_patients,
+    continuous_study,
+    registry,
+)
+from counterplan.experiments.continuous_study import OURS, PAPERS, Cell, Study
 from counterplan.experiments.parts import Parts, finish
 from counterplan.scm.neural import NeuralSCM
 
@@ -69,6 +79,48 @@ def test_both_bounds_agree_and_ours_looks_less_far(
     assert (numbers["cpu_seconds"] > 0).all()
 
 
+class Busy:
+    """A search that burns processor time in a thread of its own, as linear algebra does."""
+
+    seconds = 0.3
+
+    def __init__(self) -> None:
+        self.running = self.most = 0
+
+    def __call__(self, *_: Any) -> Any:
+        self.running += 1
+        self.most = max(self.most, self.running)
+        helper = threading.Thread(target=self.burn)
+        helper.start()
+        helper.join()
+        self.running -= 1
+        counted = dict.fromkeys((EBF, "nodes_expanded", "nodes_added"), 1)
+        return SimpleNamespace(
+            factual_value=0.0, value=0.0, status=cp.Status.OPTIMAL, stats=counted, method=""
+        )
+
+    def burn(self) -> None:
+        end = time.thread_time() + self.seconds
+        while time.thread_time() < end:
+            pass
+
+
+def test_seconds_count_all_threads_of_one_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    search, trained = Busy(), Busy()
+    monkeypatch.setattr(continuous_study, "explain_patient", search)
+    monkeypatch.setattr(Study, "_fitted", trained)
+    monkeypatch.setattr(Study, "patients", [SimpleNamespace(id=f"{i}") for i in range(4)])
+    study = Study(registry.Options(quick=True))
+    cells = [Cell(OURS, 0, 1.0 + 0.1 * patient, 1, patient) for patient in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(study.search, cells))
+    assert [row["episode"] for row in found] == ["0", "1", "2", "3"]
+    for row in found:
+        # Neither too little, without the helper, nor what other searches and fits take meanwhile.
+        assert 0.9 * Busy.seconds < row["cpu_seconds"] < 1.5 * Busy.seconds
+    assert search.most == trained.most == 1
+
+
 def test_search_grows_with_k(folder: Path) -> None:
     numbers = table(folder, 2).filter(pl.col("L_h") == 1.0)
     for bound in (OURS, PAPERS):
@@ -95,6 +147,16 @@ def test_improvement_never_falls_with_k(folder: Path) -> None:
     assert len(papers) > 0
     difference = papers["counterfactual_sofa"] - papers["counterfactual_sofa_ours"]
     assert (difference.abs() < 1e-6).all()
+
+
+def test_gains_are_said_to_be_the_models() -> None:
+    plan = continuous_patients.Plan(patients=1, largest=1, shown=1, papers_budgets=(1,))
+    one = {"episode": "7", "observed": -9.0, "values": [-9.0, -8.0], "status": ["optimal"] * 2}
+    one |= {"sofa": [5.0, 4.0], "counterfactual_sofa": [5.0, 3.0], "moves": [[0, "V", 1, 2]]}
+    papers = {Cell(PAPERS, 100, 1.0, 1, 0): {"episode": "7", "observed": -9.0, "value": -8.0}}
+    study = Study(registry.Options(quick=True))
+    drawing = continuous_patients._draw({0: one}, papers, study, plan)
+    assert "would have brought according to the model learned from" in drawing.get_suptitle()
 
 
 def test_tight_constraints_cost_likelihood(folder: Path) -> None:

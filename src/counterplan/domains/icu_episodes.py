@@ -1,9 +1,9 @@
 """Real intensive-care episodes as they are: gaps, slips of the pen and all.
 
-Reads the table of four-hour steps made from the open MIMIC-III demo (132 stays): one row for each
-step t = 0, 1, .. of an episode with vital signs, laboratory values, and five levels each of
-intravenous fluids (`a_iv`) and vasopressors (`a_vaso`). Its values are crude, so this reader says
-what it makes of them, in this order, and counts every case:
+Reads the table of four-hour steps made from the open MIMIC-III demo (132 stays), CSV or Parquet: a
+row for each step t = 0, 1, .. of an episode with vital signs, laboratory values, and five levels
+each of intravenous fluids (`a_iv`) and vasopressors (`a_vaso`). Its values are crude, so this
+reader says what it makes of them, in this order, and counts every case:
 
     implausible   outside PLAUSIBLE: taken as missing (a heart rate of 0 is a lost electrode)
     carried       missing: the last value of the same episode
@@ -97,7 +97,7 @@ def reward() -> LinearReward:
 
 
 def read_episodes_4h(path: str | Path) -> IcuEpisodes:
-    """The episodes of a CSV table. Mistakes in it are one error, about the first of them."""
+    """The episodes of a table. Mistakes in it are one error, about the first of them."""
     table = read_number_table(path, COLUMNS)
     columns = _checked_columns(table)
     groups = group_rows(columns[EPISODE], columns[STEP])

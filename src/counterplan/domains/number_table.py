@@ -1,11 +1,13 @@
-"""Numbers from CSV tables, with every mistake collected before anything is used.
+"""Numbers from CSV or Parquet tables, with every mistake collected before anything is used.
 
 A table is either read whole or refused with one line about its first mistake, which names file,
-row, column and value and says what to do, and how many more there are.
+row, column and value and says what to do, and how many more there are. Rows of a CSV file are
+numbered as spreadsheets do, the header being row 1; rows of a Parquet file count from 1.
 """
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,29 +83,54 @@ class NumberTable:
 
 
 def read_number_table(path: str | Path, needed: Sequence[str]) -> NumberTable:
-    """The `needed` columns of a CSV file; other columns and blank lines are left out."""
+    """The `needed` columns of a .parquet file, or of a CSV file of any other name; further columns
+    and blank lines are left out."""
     import polars as pl
 
-    what = f"a table with the columns {', '.join(needed)}, separated by commas"
+    is_parquet = Path(path).suffix.lower() == ".parquet"
+    what = f"a table with the columns {', '.join(needed)}"
+    what += "" if is_parquet else ", separated by commas"
     content = read_bytes(path, what)
-    decode(path, content)
+    parse = _parse_parquet if is_parquet else _parse_csv
     try:
-        present = pl.read_csv(content, infer_schema=False, n_rows=0).columns
-        wanted = [column for column in needed if column in present]
-        table = pl.read_csv(content, infer_schema=False, columns=wanted or None)
-    except pl.exceptions.PolarsError as problem:
-        reason = str(problem).splitlines()[0]
-        raise FileError(f"{path}: is not a CSV table: {reason}; expected {what}") from None
-    absent = [column for column in needed if column not in wanted]
+        table = parse(path, content, needed)
+    # Damage inside a page of Parquet makes the decoder panic, which is no subclass of Exception.
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as problem:
+        reason, kind = str(problem).splitlines()[0], "Parquet" if is_parquet else "CSV"
+        raise FileError(f"{path}: is not a {kind} table: {reason}; expected {what}") from None
+    absent = [column for column in needed if column not in table.columns]
     if absent:
         raise FileError(f"{path}: no column {', '.join(map(repr, absent))}; expected {what}")
-    # Numbered as spreadsheets do: the header is row 1.
-    numbered = table.with_row_index(ROW, offset=2)
+    numbered = table.with_row_index(ROW, offset=1 if is_parquet else 2)
     texts = numbered.select(ROW, pl.col(needed).fill_null("").str.strip_chars())
     filled = texts.filter(pl.any_horizontal(pl.col(needed) != ""))
     if filled.height == 0:
         raise FileError(f"{path}: has a header but no rows; add one for each step")
     return NumberTable(path, filled)
+
+
+def _parse_csv(path: str | Path, content: bytes, needed: Sequence[str]) -> pl.DataFrame:
+    import polars as pl
+
+    decode(path, content)
+    present = pl.read_csv(content, infer_schema=False, n_rows=0).columns
+    wanted = [column for column in needed if column in present]
+    return pl.read_csv(content, infer_schema=False, columns=wanted or None)
+
+
+def _parse_parquet(path: str | Path, content: bytes, needed: Sequence[str]) -> pl.DataFrame:
+    import polars as pl
+
+    table = pl.read_parquet(io.BytesIO(content))
+    wanted = [column for column in needed if column in table.columns]
+    for column in wanted:
+        kind = table[column].dtype
+        # Flags may be stored as booleans; as texts they would read "true".
+        if kind == pl.Boolean:
+            table = table.with_columns(pl.col(column).cast(pl.Int8))
+        elif not (kind.is_numeric() or kind == pl.String):
+            raise FileError(f"{path}, column {column!r}: holds {kind}; store numbers or texts")
+    return table.select(pl.col(wanted).cast(pl.String))
 
 
 def group_rows(keys: FloatArray, times: FloatArray) -> list[IntArray]:

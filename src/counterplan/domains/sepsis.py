@@ -15,6 +15,8 @@ process, whose true counterfactuals are known (`SimulatedSepsis`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from counterplan.core.episode import Episode
@@ -36,7 +38,6 @@ from counterplan.scm.scaling import Scaling
 
 __all__ = [
     "ACTIONS",
-    "ACTION_LABELS",
     "EDGES",
     "FEATURES",
     "FIXED",
@@ -52,11 +53,6 @@ __all__ = [
 ]
 
 ACTIONS = ("vasopressor", "fluids", "ventilation")
-ACTION_LABELS = tuple(
-    f"vasopressor {vasopressor}, fluids {fluids}"
-    for vasopressor in range(LEVELS)
-    for fluids in range(LEVELS)
-)
 # Two values, 0 and 1: shifted, not stretched to the range seen.
 BINARY = 2
 
@@ -86,7 +82,12 @@ def reward() -> LinearReward:
 def scaling(cohort: SepsisCohort) -> Scaling:
     """The paper's: 0/1 features less 0.5, others from the cohort's range to [-0.5, 0.5], levels / 4
     - 0.5, ventilation - 0.5."""
-    states = np.concatenate([episode.states for episode in cohort.episodes])
+    return scaling_of(cohort.episodes)
+
+
+def scaling_of(episodes: Sequence[Episode]) -> Scaling:
+    """The same from the episodes of a cohort."""
+    states = np.concatenate([episode.states for episode in episodes])
     low, high = states.min(axis=0), states.max(axis=0)
     low[:BINARY], high[:BINARY] = 0.0, 1.0
     constant = np.flatnonzero(high == low)

@@ -25,8 +25,7 @@ does in four hours, with v, f in [0, 1] for vasopressor and fluid level / 4:
 so that treatment has effects that are delayed (through pressure, urine and creatinine), that
 interact (vasopressors and fluids) and that have a price (oxygenation, kidneys, liver). The score
 counts pressure for the circulation, not the vasopressor dose, which would make the treatment itself
-the illness. Effects are gentle enough that a model with the paper's Lipschitz constants can learn
-from a cohort of the paper's size what would have helped.
+the illness.
 """
 
 from __future__ import annotations

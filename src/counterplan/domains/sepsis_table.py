@@ -9,10 +9,11 @@ One row for each four hours of an ICU stay (`bloc` = 1, 2, ..), in physical unit
     mechvent                         mechanical ventilation, 0/1
     died_within_48h_of_out_time      0/1
 
-Other columns are ignored. A dose is level 0 if there is none, else 1..4 by the quartiles of all
-doses above zero; a dose that equals a quartile belongs to the level above it. Stays of 10 to 20
-rows are kept. The pipeline leaves out four hours in which nothing was recorded; like the paper,
-this reader takes the rows of a stay as consecutive steps, and counts the steps that jump.
+CSV or Parquet; other columns are ignored. A dose is level 0 if there is none, else 1..4 by the
+quartiles of all doses above zero; a dose that equals a quartile belongs to the level above it.
+Stays of 10 to 20 rows are kept. The pipeline leaves out four hours in which nothing was recorded;
+like the paper, this reader takes the rows of a stay as consecutive steps, but keeps the hours at
+which they begin, and counts the steps that jump.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ FLAGS = ("gender", "re_admission", VENTILATION, DIED)
 SOFA = FEATURES.index("SOFA")
 HIGHEST_SOFA = 24
 LEVELS = 5
+# Length of a bloc.
+HOURS = 4
 SHORTEST, LONGEST = 10, 20
 TOO_SHORT = f"fewer than {SHORTEST} steps"
 TOO_LONG = f"more than {LONGEST} steps"
@@ -105,7 +108,7 @@ class SepsisCohort:
     edges         which doses make which level
     level_doses   (2, 5) median vasopressor and fluid dose of each level, nan if nobody had it
     dropped       why each stay that is left out is left out
-    jumps         steps that are longer than four hours, since the table has no row for a bloc
+    hours         for each episode (T,): when its rows begin, bloc 1 being hour 0
     """
 
     episodes: tuple[Episode, ...]
@@ -113,15 +116,24 @@ class SepsisCohort:
     edges: DoseEdges
     level_doses: FloatArray
     dropped: Mapping[str, str]
-    jumps: int
+    hours: tuple[IntArray, ...]
+
+    @property
+    def jumps(self) -> int:
+        """Steps that are longer than four hours, since the table has no row for a bloc."""
+        return sum(int((np.diff(hours) > HOURS).sum()) for hours in self.hours)
 
     def summary(self) -> str:
-        """One line: how many stays were kept and dropped, and why."""
-        return _summary(len(self.episodes), self.dropped)
+        """One line: how many stays were kept and dropped, and why; how many steps jump."""
+        text = _summary(len(self.episodes), self.dropped)
+        if not self.jumps:
+            return text
+        steps = "1 step is" if self.jumps == 1 else f"{self.jumps:,} steps are"
+        return f"{text}; {steps} longer than {HOURS} hours, since blocs are missing"
 
 
 def read_cohort(path: str | Path, edges: DoseEdges | None = None) -> SepsisCohort:
-    """The cohort in a CSV table. Mistakes in it are one error, about the first of them.
+    """The cohort in a CSV or Parquet table. Mistakes in it are one error, about the first of them.
 
     edges  dose levels of another cohort, e.g. the one a model was trained on; None takes the
            quartiles of this one's doses
@@ -213,7 +225,7 @@ def _cohort(
         edges,
         _level_doses(doses[:, used], levels[used]),
         dropped,
-        sum(int((np.diff(columns[BLOC][rows]) > 1.0).sum()) for rows in kept),
+        tuple(HOURS * (columns[BLOC][rows].astype(np.int64) - 1) for rows in kept),
     )
 
 

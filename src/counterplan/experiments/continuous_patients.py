@@ -1,7 +1,8 @@
 """Figure 3 of the 2023 paper: what a different treatment would have brought each patient.
 
-Improvement is the relative decrease of the SOFA score summed over the episode. The paper's search
-is run as well, for budgets that it can afford; both are exact, so its points lie on our curve.
+Improvement is the relative decrease of the SOFA score summed over the episode, according to the
+model. The paper's search is run as well, for budgets that it can afford; both are exact, so its
+points lie on our curve.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.explain import frontier
 from counterplan.counterfactual.sequence_explanation import SequenceExplanation
 from counterplan.domains import sepsis
+from counterplan.domains.sepsis_table import HOURS
 from counterplan.experiments.continuous_panels import LOOKS
 from counterplan.experiments.continuous_study import (
     HORIZON,
@@ -30,7 +32,7 @@ from counterplan.experiments.figure import Drawn, Options, Track
 from counterplan.experiments.panels import canvas, set_title
 from counterplan.experiments.parts import Parts, finish
 from counterplan.experiments.statistics import average
-from counterplan.io.dose_changes import HOURS, dose_changes
+from counterplan.io.dose_changes import dose_changes
 from counterplan.viz import style
 from counterplan.viz.figures.trajectory import Move, Trajectory, draw_trajectory
 
@@ -163,8 +165,8 @@ def _draw(
 ) -> Drawing:
     percent = improvements(list(ours.values()))
     title = (
-        f"What other doses would have brought, {plan.patients} patients, model learned from "
-        f"{study.sizes.simulated} simulated stays\n"
+        "What other doses would have brought according to the model learned from "
+        f"{study.sizes.simulated} simulated stays, {plan.patients} patients\n"
         f"T = {HORIZON}, $L_h$ = {LOCATION:g}, $L_\\phi$ = {SCALE:g}; "
         "improvement is the decrease of the summed SOFA score"
     )

@@ -1,7 +1,7 @@
-"""Models learned from sepsis cohort tables, and explanations of the stays in them.
+"""Models learned from tables of ICU stays, and explanations of the stays in them.
 
-A model remembers the dose edges of the cohort it was learned from, so that a level means the same
-dose in every table it is used on.
+A model learned from doses remembers where their levels begin, so that a level means the same dose
+in every table it is used on.
 """
 
 from __future__ import annotations
@@ -10,20 +10,27 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from counterplan.core.validation import whole_number
+import numpy as np
+
+from counterplan.core.episode import Episode
+from counterplan.core.validation import IntArray, whole_number
 from counterplan.counterfactual.sequence_explanation import SequenceExplanation
-from counterplan.domains import sepsis
-from counterplan.domains.sepsis import DoseEdges, SepsisCohort
-from counterplan.domains.sepsis_table import BLOC, STAY
+from counterplan.domains.sepsis import DoseEdges
 from counterplan.errors import FileError, InputError
-from counterplan.io.dose_changes import HOURS, DoseChange, dose_changes
+from counterplan.io.dose_changes import DoseChange, dose_changes
+from counterplan.io.stay_tables import Layout, Stays, layout_of
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.training import Training, constants
 from counterplan.scm.transitions import Transitions
 
 EDGES = "dose_edges"
+# In the model's units, where what it has learned from lies between -0.5 and 0.5: beyond that by
+# more than the whole range.
+FAR = 1.5
+# Nats per transition and feature by which a fit may be worse than a linear one without a warning.
+TOLERATED = 0.1
 
 
 @dataclass(frozen=True)
@@ -41,52 +48,91 @@ class CohortSettings:
         constants(self.lipschitz)
 
 
+class Outlier(NamedTuple):
+    """A state far outside what a model has learned from, `low` to `high`."""
+
+    stay: str | None
+    column: str
+    value: float
+    low: float
+    high: float
+
+
 def is_cohort_table(path: str | Path) -> bool:
-    """Whether the file's header names the stays or four-hour blocs of a cohort table."""
-    if Path(path).suffix.lower() != ".csv":
-        return False
-    try:
-        with Path(path).open("rb") as file:
-            header = file.readline(100_000).decode("utf-8-sig", errors="replace")
-    except (OSError, ValueError):
-        return False  # whoever reads the table says what is wrong
-    names = {name.strip().strip('"') for name in header.split(",")}
-    return bool(names & {STAY, BLOC})
+    """Whether the columns of the file are those of a table of ICU stays."""
+    return layout_of(path) is not None
 
 
-def fit_cohort(path: str | Path, settings: CohortSettings) -> tuple[NeuralSCM, SepsisCohort]:
+def fit_cohort(path: str | Path, settings: CohortSettings) -> tuple[NeuralSCM, Stays]:
     """Learn a model from a table."""
-    cohort = sepsis.read_cohort(path)
+    layout = _layout(path)
+    stays = layout.read(path, None)
     try:
         scm = NeuralSCM.fit(
-            Transitions.collect(cohort.episodes, None, sepsis.FEATURES, sepsis.ACTIONS),
+            Transitions.collect(stays.episodes, None, layout.features, layout.actions),
             hidden=settings.hidden,
             lipschitz=settings.lipschitz,
             epochs=settings.epochs,
             seed=settings.seed,
-            fixed=len(sepsis.FIXED),
-            training=Training(scaling=sepsis.scaling(cohort)),
+            fixed=layout.fixed,
+            training=Training(scaling=layout.scaling(stays.episodes)),
         )
     except InputError as problem:
         raise FileError(f"{path}: {problem}") from None
-    edges = {
-        "vasopressor": list(cohort.edges.vasopressor),
-        "fluids": list(cohort.edges.fluids),
-    }
-    return replace(scm, about={**scm.about, EDGES: edges}), cohort
+    if stays.edges is None:
+        return scm, stays
+    edges = {drug: list(getattr(stays.edges, drug)) for drug in ("vasopressor", "fluids")}
+    return replace(scm, about={**scm.about, EDGES: edges}), stays
 
 
-def cohort_for(scm: NeuralSCM, model: str | Path, table: str | Path) -> SepsisCohort:
+def poor_fit(scm: NeuralSCM) -> str | None:
+    """Which simple model fits clearly better than this one, with its log-likelihood; None if none
+    does."""
+    record = scm.about["training"]
+    loss = record["validation_nll"][record["best_epoch"] - 1]
+    worst = loss - TOLERATED * len(scm.noise_cholesky)
+    for kind, words in (
+        ("constant", "a constant, which looks at neither states nor doses,"),
+        ("linear", "linear regression"),
+    ):
+        reference = record["reference_nll"][kind]
+        if reference < worst:
+            return f"{words} fits the held-out stays better ({-reference:.3f} nats)"
+    return None
+
+
+def stays_for(scm: NeuralSCM, model: str | Path, table: str | Path) -> tuple[Stays, Layout]:
     """The stays of a table, with the dose levels of the cohort that the model was learned from."""
+    layout = _layout(table)
     try:
-        scm.check_schema(sepsis.FEATURES, sepsis.ACTIONS)
+        scm.check_schema(layout.features, layout.actions)
     except InputError as problem:
-        raise FileError(f"{model}: does not fit cohort tables: {problem}") from None
-    return sepsis.read_cohort(table, edges=_edges(scm, model))
+        raise FileError(f"{model}: does not fit {table}: {problem}") from None
+    edges = _edges(scm, model) if layout.has_doses else None
+    return layout.read(table, edges), layout
 
 
-def cohort_record(explanation: SequenceExplanation) -> dict[str, Any]:
-    """What an explanation of a stay says, as numbers and texts; outcomes are -SOFA, summed."""
+def outliers(scm: NeuralSCM, layout: Layout, episode: Episode) -> list[Outlier]:
+    """For each column with states far outside what the model has learned from, the farthest."""
+    if scm.scaling is None:
+        return []
+    distance = np.abs(scm.scaling.encode_states(episode.states))
+    found = []
+    for column in np.flatnonzero(distance.max(axis=0) > FAR):
+        middle, width = scm.scaling.state_offset[column], scm.scaling.state_range[column]
+        value = float(episode.states[distance[:, column].argmax(), column])
+        ends = float(middle - width / 2), float(middle + width / 2)
+        found.append(Outlier(episode.id, layout.features[column], value, *ends))
+    return found
+
+
+def stay_record(
+    explanation: SequenceExplanation, hours: IntArray, far: list[Outlier]
+) -> dict[str, Any]:
+    """What an explanation of a stay says, as numbers and texts; outcomes are -SOFA, summed.
+
+    hours  (T,) when the rows of the stay begin
+    """
     return {
         "episode": explanation.episode.id,
         "steps": len(explanation.episode),
@@ -98,11 +144,12 @@ def cohort_record(explanation: SequenceExplanation) -> dict[str, Any]:
         "gap": _finite(explanation.gap),
         "status": explanation.status.value,
         "method": explanation.method,
-        "changes": _changes(explanation),
+        "far_outside_training": ", ".join(outlier.column for outlier in far),
+        "changes": _changes(explanation, hours),
     }
 
 
-def _changes(explanation: SequenceExplanation) -> list[dict[str, Any]]:
+def _changes(explanation: SequenceExplanation, hours: IntArray) -> list[dict[str, Any]]:
     """One for each changed step, with the levels of the drugs that change."""
     steps: dict[int, list[DoseChange]] = {}
     for change in dose_changes(explanation):
@@ -110,13 +157,20 @@ def _changes(explanation: SequenceExplanation) -> list[dict[str, Any]]:
     return [
         {
             "t": t,
-            "hours": HOURS * t,
+            "hours": int(hours[t]),
             "observed": {change.drug: change.observed for change in changes},
             "alternative": {change.drug: change.alternative for change in changes},
-            "text": f"at {HOURS * t} h: {', '.join(map(str, changes))}",
+            "text": f"at {hours[t]} h: {', '.join(map(str, changes))}",
         }
         for t, changes in steps.items()
     ]
+
+
+def _layout(path: str | Path) -> Layout:
+    layout = layout_of(path)
+    if layout is None:
+        raise FileError(f"{path}: is no table of ICU stays (columns icustayid, bloc, ...)")
+    return layout
 
 
 def _edges(scm: NeuralSCM, model: str | Path) -> DoseEdges:
@@ -127,8 +181,10 @@ def _edges(scm: NeuralSCM, model: str | Path) -> DoseEdges:
             "cohort table; use `counterplan fit` on one"
         )
     try:
-        low, high = (tuple(map(float, stored[drug])) for drug in ("vasopressor", "fluids"))
-        return DoseEdges(low, high)  # type: ignore[arg-type]
+        vasopressor, fluids = (
+            tuple(map(float, stored[drug])) for drug in ("vasopressor", "fluids")
+        )
+        return DoseEdges(vasopressor, fluids)  # type: ignore[arg-type]
     except (TypeError, ValueError) as problem:
         raise FileError(f"{model}: its dose levels are damaged: {problem}") from None
 

@@ -7,8 +7,6 @@ from typing import NamedTuple
 from counterplan.counterfactual.sequence_explanation import SequenceExplanation
 from counterplan.domains.sepsis_table import LEVELS
 
-# Length of a step.
-HOURS = 4
 DRUGS = ("vasopressor", "fluids")
 
 

@@ -12,6 +12,7 @@ from counterplan.errors import FileError
 from counterplan.io.episode_table import EpisodeTable
 from counterplan.io.episodes import read_episode_table
 from counterplan.io.rewards import fill_unobserved, observed_rewards
+from counterplan.io.stay_tables import UNDERSTOOD, columns_of
 from counterplan.scm.estimate import (
     TransitionCounts,
     count_transitions,
@@ -44,6 +45,7 @@ class FitSettings:
 
 def fit_model(path: str | Path, settings: FitSettings) -> tuple[TabularMDP, TransitionCounts]:
     """The posterior-mean model of the episodes in a file, and what was counted in it."""
+    _check_kind(path)
     table = read_episode_table(path, settings.state_labels, settings.action_labels)
     counts = count_transitions(table.episodes, *_size(table, settings))
     rewards = observed_rewards(table, *counts.visits.shape, average=settings.mean_rewards)
@@ -60,6 +62,17 @@ def fit_model(path: str | Path, settings: FitSettings) -> tuple[TabularMDP, Tran
         action_labels=settings.action_labels,
     )
     return mdp, counts
+
+
+def _check_kind(path: str | Path) -> None:
+    """A table about something else is told what there could be; slips in one are told later."""
+    columns = columns_of(path)
+    if len(columns) > 1 and not {"state", "action"} & set(columns):
+        found = ", ".join(repr(name) for name in columns[:8])
+        raise FileError(
+            f"{path}: no column 'state' or 'action': found {found}; a model can be learned from "
+            f"{UNDERSTOOD}"
+        )
 
 
 def _size(table: EpisodeTable, settings: FitSettings) -> tuple[int, int]:
