@@ -171,7 +171,7 @@ def _stopped(results: Results) -> str:
     """How many searches ran into the limit of nodes: their numbers are lower than the truth."""
     count = sum(result["status"] != "optimal" for result in results.values())
     limit = f"{count} of {len(results)} searches stopped at {PAPERS_NODES:,} nodes"
-    return f"; open markers: lower bounds, {limit}" if count else ""
+    return f"\nopen markers: lower bounds, {limit}" if count else ""
 
 
 def _title(what: str, results: Results, study: Study, patients: int) -> str:
