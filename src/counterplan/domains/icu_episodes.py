@@ -24,14 +24,14 @@ import numpy as np
 from counterplan.core.episode import Episode
 from counterplan.core.reward import LinearReward
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
-from counterplan.domains.number_table import (
+from counterplan.domains.sofa import Organs, sofa_score
+from counterplan.errors import FileError
+from counterplan.files.number_table import (
     NumberTable,
     group_rows,
     read_number_table,
     report_changes,
 )
-from counterplan.domains.sofa import Organs, sofa_score
-from counterplan.errors import FileError
 
 SEXES = {"Male": 0, "Female": 1}
 # Lowest and highest value that is believed.

@@ -27,13 +27,13 @@ import numpy as np
 
 from counterplan.core.episode import Episode
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
-from counterplan.domains.number_table import (
+from counterplan.errors import FileError, InputError
+from counterplan.files.number_table import (
     NumberTable,
     group_rows,
     read_number_table,
     report_changes,
 )
-from counterplan.errors import FileError, InputError
 
 FIXED = ("gender", "re_admission", "age")
 MOVING = (

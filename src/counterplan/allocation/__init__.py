@@ -1,0 +1,1 @@
+"""Exact allocation of a resource along one realised path, and along thousands."""

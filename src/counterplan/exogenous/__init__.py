@@ -1,0 +1,1 @@
+"""Processes that no action touches, and decision problems built on them."""
