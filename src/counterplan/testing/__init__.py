@@ -22,11 +22,15 @@ from counterplan.testing.discrete import (
     random_problems,
     random_transitions,
 )
+from counterplan.testing.exogenous import check_model
+from counterplan.testing.planners import check_planner
 from counterplan.testing.point import check_point_scm
 from counterplan.testing.random_sequences import random_sequence_problems
 from counterplan.testing.sequences import check_sequence_solver
 
 __all__ = [
+    "check_model",
+    "check_planner",
     "check_scm",
     "check_solver",
     "random_episode",

@@ -1,0 +1,1 @@
+"""What to do now: value bounds, tree search and classical policies under an exogenous future."""

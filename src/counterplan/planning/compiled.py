@@ -1,0 +1,199 @@
+"""What the compiled search is given: a model and three parts, as function values.
+
+A model's functions (see `kernel`) and the parts of a search are compiled apart from the loop that
+calls them, each with the signature below, so the loop is compiled once, cached on disk, and takes
+anyone's functions.
+
+    select(settings, spread, node, edges, generator) -> i     which edge a simulation follows
+    backup(settings, node, edges)                             sets the node's VALUE (and ENTROPY)
+    leaf(model, settings, t, x, d, generator) -> value        of a state seen for the first time
+
+`node` is one row of the tree's nodes and `edges` the rows of its m actions; their columns are named
+in `tree`. `spread` is the range of the returns simulated so far from this time on. `settings`
+holds the numbers of all parts, in the places named here; those of a user's own part follow from OWN
+on. All values are to be maximised.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, types
+from numba.core import cgutils
+from numba.experimental import structref
+from numba.extending import intrinsic
+
+from counterplan.core.validation import FloatArray
+from counterplan.planning.kernel import (
+    ACTIONS,
+    BOUNDS,
+    DRAW,
+    GENERATOR,
+    MATRIX,
+    POLICY,
+    STEP,
+    SUCCESSORS,
+    VECTOR,
+    Kernel,
+)
+
+# Places in `settings`.
+EXPLORATION = 0  # of UCB, in units of the spread
+SCALE = 1  # replaces the spread where it is not 0
+TEMPERATURE = 2  # alpha, in units of reward
+EPSILON = 3  # of the uniform part of a Boltzmann selection
+ENTROPY_WEIGHT = 4  # of DENTS, in units of reward
+CLIP = 5  # the probability alpha_c that a leaf's value is clipped
+BELLMAN = 6  # 1: successors count by probability, 0: by how often they were met
+WIDENING = 7  # a chance node has at most WIDENING * passes ** WIDENING_POWER children
+WIDENING_POWER = 8
+OWN = 9
+
+
+class Model(NamedTuple):
+    """A model inside compiled code: its functions, its numbers, and room to work in.
+
+    finite          whether x_{t+1} has finite support
+    room_actions    (most_actions, A)
+    room_exogenous  (2, X) a state and the one after it
+    room_resource   (2, D)
+    room_bounds     (2,)
+    """
+
+    draw: Any
+    successors: Any
+    actions: Any
+    step: Any
+    policy: Any
+    bounds: Any
+    horizon: int
+    finite: bool
+    parameters: FloatArray
+    tables: FloatArray
+    room_bounds: FloatArray
+    room_actions: FloatArray
+    room_exogenous: FloatArray
+    room_resource: FloatArray
+
+
+class PartSet(NamedTuple):
+    """The parts of a search inside compiled code, and their numbers."""
+
+    select: Any
+    backup: Any
+    leaf: Any
+    settings: FloatArray
+
+
+_FUNCTIONS = [types.FunctionType(one) for one in (DRAW, SUCCESSORS, ACTIONS, STEP, POLICY, BOUNDS)]
+_NUMBERS = [types.int64, types.boolean, VECTOR, VECTOR, VECTOR, MATRIX, MATRIX, MATRIX]
+MODEL = types.NamedTuple([*_FUNCTIONS, *_NUMBERS], Model)  # type: ignore[no-untyped-call]
+
+SELECT = types.int64(VECTOR, types.float64, VECTOR, MATRIX, GENERATOR)
+BACKUP = types.void(VECTOR, VECTOR, MATRIX)
+LEAF = types.float64(MODEL, VECTOR, types.int64, VECTOR, VECTOR, GENERATOR)
+
+_PARTS = [types.FunctionType(one) for one in (SELECT, BACKUP, LEAF)]
+PARTS = types.NamedTuple([*_PARTS, VECTOR], PartSet)  # type: ignore[no-untyped-call]
+
+
+@structref.register
+class HandleType(types.StructRef):
+    """The type of what Python holds of a compiled tuple."""
+
+
+class Handle(structref.StructRefProxy):
+    """A compiled tuple as Python sees it: something to pass on. Handing functions over one by one
+    takes as long as hundreds of simulations; a handle is made once."""
+
+
+structref.define_boxing(HandleType, Handle)  # type: ignore[no-untyped-call]
+MODEL_HANDLE = HandleType([("value", MODEL)])  # type: ignore[no-untyped-call]
+PARTS_HANDLE = HandleType([("value", PARTS)])  # type: ignore[no-untyped-call]
+
+
+class Engine(NamedTuple):
+    """Handles of a model and of parts for the search, and the arrays that they borrow."""
+
+    model: Any
+    parts: Any
+    owned: tuple[FloatArray, ...]
+
+
+def _borrowed(context: Any, value: Any) -> Any:
+    """An array or generator, or each array of a named tuple, without a share in its ownership:
+    whoever calls keeps it alive. Counting owners is an atomic operation for every row looked at,
+    and took most of a search's time."""
+
+    def alone(context: Any, builder: Any, kind: Any, owned: Any) -> Any:
+        view = cgutils.create_struct_proxy(kind)(context, builder, value=owned)  # type: ignore[no-untyped-call]
+        view.meminfo = cgutils.get_null_value(view.meminfo.type)  # type: ignore[no-untyped-call]
+        if isinstance(kind, types.Array):
+            view.parent = cgutils.get_null_value(view.parent.type)  # type: ignore[no-untyped-call]
+        return view._getvalue()
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if not isinstance(value, types.NamedTuple):
+            return alone(context, builder, value, arguments[0])
+        whole = arguments[0]
+        for i, kind in enumerate(value.types):
+            part = alone(context, builder, kind, builder.extract_value(whole, i))
+            whole = builder.insert_value(whole, part, i)
+        return whole
+
+    return value(value), code
+
+
+borrowed: Any = intrinsic(_borrowed)
+new: Any = structref.new
+
+_SIZES = types.Tuple([types.int64, types.boolean])  # type: ignore[no-untyped-call]
+_VECTORS = types.UniTuple(VECTOR, 3)  # type: ignore[no-untyped-call]
+_MATRICES = types.UniTuple(MATRIX, 3)  # type: ignore[no-untyped-call]
+_ROOM = types.Tuple([_SIZES, _VECTORS, _MATRICES])  # type: ignore[no-untyped-call]
+
+
+@njit(MODEL_HANDLE(*_FUNCTIONS, _ROOM), cache=True)
+def _model(draw, successors, actions, step, policy, bounds, room):  # type: ignore[no-untyped-def]
+    (horizon, finite), vectors, matrices = room
+    handle = new(MODEL_HANDLE)
+    handle.value = Model(
+        draw,
+        successors,
+        actions,
+        step,
+        policy,
+        bounds,
+        horizon,
+        finite,
+        borrowed(vectors[0]),
+        borrowed(vectors[1]),
+        borrowed(vectors[2]),
+        borrowed(matrices[0]),
+        borrowed(matrices[1]),
+        borrowed(matrices[2]),
+    )
+    return handle
+
+
+@njit(PARTS_HANDLE(*_PARTS, VECTOR), cache=True)
+def _parts(select, backup, leaf, settings):  # type: ignore[no-untyped-def]
+    handle = new(PARTS_HANDLE)
+    handle.value = PartSet(select, backup, leaf, borrowed(settings))
+    return handle
+
+
+def engine(kernel: Kernel, select: Any, backup: Any, leaf: Any, settings: FloatArray) -> Engine:
+    """A kernel and three parts in the form that the search takes."""
+    vectors = (kernel.parameters, kernel.tables, np.empty(2))
+    matrices = (
+        np.empty((kernel.most_actions, kernel.action_size)),
+        np.empty((2, kernel.exogenous.size)),
+        np.empty((2, kernel.resource.size)),
+    )
+    room = ((kernel.horizon, kernel.most_successors > 0), vectors, matrices)
+    functions = (kernel.draw, kernel.successors, kernel.actions, kernel.step)
+    model = _model(*functions, kernel.policy, kernel.bounds, room)
+    parts = _parts(select, backup, leaf, settings)
+    return Engine(model, parts, (*vectors, *matrices, settings))

@@ -1,0 +1,92 @@
+"""One decision: what to do now, what it is worth, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from counterplan.core.result import Interval
+from counterplan.core.validation import FloatArray, IntArray, Seed
+from counterplan.errors import InputError
+from counterplan.exogenous.model import ExogenousModel, State
+from counterplan.planning.checked import checked_problem, checked_state
+from counterplan.planning.planners import UCT, Clip, Planner
+
+
+class PlanStatus(StrEnum):
+    """What stands behind a decision; `advice` says what to do about it."""
+
+    SEARCHED = "searched"
+    FORCED = "forced"
+    OVER = "over"
+
+    @property
+    def advice(self) -> str:
+        return {
+            PlanStatus.SEARCHED: "Estimated by simulation: compare the values of the actions with "
+            "their standard errors; more simulations separate closer ones.",
+            PlanStatus.FORCED: "There is only one action: nothing to decide.",
+            PlanStatus.OVER: "The horizon is reached: there is no decision left, and no value.",
+        }[self]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Plan:
+    """A decision at a state. Values are in the problem's own sense: costs where it minimises.
+
+    action           (A,) what to do
+    index            its row in `actions` (-1 where nothing is left to decide)
+    value            of the state, as the planner estimates it
+    standard_error   of the chosen action's mean return, as if simulations were independent
+    actions          (m, A) all that could be done
+    values           (m,) of each action; nan where it was never tried
+    standard_errors  (m,) of each; inf where it was tried less than twice
+    visits           (m,) simulations that began with it
+    bounds           what the model knows of the value beforehand, if anything
+    status           'searched', 'forced' or 'over'
+    stats            simulations, seconds, simulations_per_second, nodes, depth, transpositions, ...
+    planner          whose decision it is
+    """
+
+    action: FloatArray
+    index: int
+    value: float
+    standard_error: float
+    actions: FloatArray
+    values: FloatArray
+    standard_errors: FloatArray
+    visits: IntArray
+    bounds: Interval | None
+    status: PlanStatus
+    stats: Mapping[str, float]
+    planner: str
+
+
+def plan(
+    problem: ExogenousModel,
+    state: State | None = None,
+    planner: Planner | None = None,
+    clip: Clip = None,
+    seed: Seed = 0,
+) -> Plan:
+    """Decide at a state (default: the problem's start).
+
+    planner  default: UCT with 1,000 simulations
+    clip     leaf values are kept within the model's bounds: True, False, or with which probability
+             (the paper's alpha_c); None: if the model has bounds
+    """
+    chosen = planner if planner is not None else UCT()
+    if not isinstance(chosen, Planner):
+        raise InputError(
+            f"{type(chosen).__name__} is not a planner such as UCT(simulations=1000): "
+            "a policy is played by evaluate"
+        )
+    place = checked_state(checked_problem(problem), state)
+    decision = chosen.begin(problem, clip, seed)(place)
+    if not isinstance(decision, Plan):
+        raise InputError(
+            f"{chosen.name} returns {type(decision).__name__}, not a Plan: ask it directly, "
+            "planner.begin(problem)(state), or play it with evaluate"
+        )
+    return decision

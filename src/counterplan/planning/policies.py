@@ -1,0 +1,188 @@
+"""Classical policies, to compare a search with (and to bound values with: each is feasible).
+
+    OpenLoop      the plan that is optimal for expected values, made once and executed
+    Resolve       that plan made anew in every state; its first action
+    Greedy        the best reward now
+    Optimal       by dynamic programming, where `exact_value` applies
+    LeastSquares  by regression Monte Carlo (least_squares)
+
+A plan for expected values may not be possible as it stands once the future shows (a hybrid vehicle
+that brakes cannot burn fuel): each of its actions is replaced by the closest one that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from counterplan.core.validation import FloatArray, Seed
+from counterplan.errors import NotApplicableError
+from counterplan.exogenous.model import (
+    ExogenousModel,
+    HasExactValue,
+    HasHindsight,
+    HasMeanPath,
+    State,
+)
+from counterplan.planning.exact import solve
+from counterplan.planning.policy import Rule
+
+if TYPE_CHECKING:
+    from counterplan.planning.least_squares import LeastSquares as LeastSquares
+
+__all__ = ["Greedy", "LeastSquares", "OpenLoop", "Optimal", "Resolve"]
+
+
+def __getattr__(name: str) -> Any:
+    """LeastSquares needs a compiler: it loads on first use."""
+    if name != "LeastSquares":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from counterplan.planning.least_squares import LeastSquares
+
+    return LeastSquares
+
+
+@runtime_checkable
+class MakesFeasible(Protocol):
+    """A model that knows the closest possible action itself, for many states at once."""
+
+    def feasible(
+        self, t: int, exogenous: FloatArray, resource: FloatArray, wanted: FloatArray
+    ) -> FloatArray:
+        """(n, A) the possible actions closest to those wanted (n, A)."""
+        ...
+
+
+@runtime_checkable
+class Replans(Protocol):
+    """A model that solves the expected-value plans of many states at once."""
+
+    def replan(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
+        """(n, A) the first actions of the plans."""
+        ...
+
+
+@dataclass(frozen=True)
+class OpenLoop:
+    """The plan that is optimal for expected values, executed."""
+
+    @property
+    def name(self) -> str:
+        return "open loop"
+
+    def prepare(self, model: ExogenousModel, seed: Seed = 0, state: State | None = None) -> Rule:
+        """The rule for a plan made in `state` (default: the start)."""
+        at = model.start if state is None else state
+        plan = expected_plan(model, at)
+
+        def rule(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
+            wanted = np.tile(plan[t - at.t], (len(resource), 1))
+            return _made_feasible(model, t, exogenous, resource, wanted)
+
+        return rule
+
+
+@dataclass(frozen=True)
+class Resolve:
+    """The plan that is optimal for expected values, made anew in every state."""
+
+    @property
+    def name(self) -> str:
+        return "re-solve"
+
+    def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Rule:
+        """The rule; nothing is made in advance."""
+        if isinstance(model, Replans):
+            return model.replan
+        _require_plan(model)
+
+        def rule(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
+            def first(state: State) -> FloatArray:
+                return np.asarray(expected_plan(model, state)[0])
+
+            wanted = _each(t, exogenous, resource, first)
+            return _made_feasible(model, t, exogenous, resource, wanted)
+
+        return rule
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """The best reward now, the first of equals."""
+
+    @property
+    def name(self) -> str:
+        return "greedy"
+
+    def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Rule:
+        """The rule; nothing is made in advance."""
+        sign = 1.0 if model.sense == "max" else -1.0
+
+        def best(state: State) -> FloatArray:
+            actions = model.actions(state)
+            x = np.repeat(state.exogenous[None], len(actions), axis=0)
+            d = np.repeat(state.resource[None], len(actions), axis=0)
+            rewards, _ = model.step(state.t, x, d, actions)
+            return np.asarray(actions[int(np.argmax(sign * rewards))])
+
+        def rule(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
+            return _each(t, exogenous, resource, best)
+
+        return rule
+
+
+@dataclass(frozen=True)
+class Optimal:
+    """Nothing does better without foresight."""
+
+    @property
+    def name(self) -> str:
+        return "optimal"
+
+    def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Rule:
+        """The rule, by the model's own dynamic program or the general one."""
+        if isinstance(model, HasExactValue):
+            return model.optimal_actions
+        return solve(model).actions
+
+
+def expected_plan(model: ExogenousModel, state: State) -> FloatArray:
+    """(T - t, A) the plan that is optimal for expected values from a state on."""
+    _require_plan(model)
+    assert isinstance(model, HasMeanPath)
+    assert isinstance(model, HasHindsight)
+    return np.asarray(model.allocate(model.mean_path(state)[None], state).actions[0])
+
+
+def _require_plan(model: ExogenousModel) -> None:
+    for needed, what in ((HasMeanPath, "mean_path"), (HasHindsight, "allocate")):
+        if not isinstance(model, needed):
+            raise NotApplicableError(
+                f"{type(model).__name__} has no {what}, so there is no plan for expected values; "
+                "policies.LeastSquares needs neither"
+            )
+
+
+def _made_feasible(
+    model: ExogenousModel, t: int, exogenous: FloatArray, resource: FloatArray, wanted: FloatArray
+) -> FloatArray:
+    if isinstance(model, MakesFeasible):
+        return model.feasible(t, exogenous, resource, wanted)
+    chosen = np.empty_like(wanted)
+    for i in range(len(wanted)):
+        actions = model.actions(State(t, exogenous[i], resource[i]))
+        chosen[i] = actions[int(np.argmin(((actions - wanted[i]) ** 2).sum(axis=1)))]
+    return chosen
+
+
+def _each(
+    t: int, exogenous: FloatArray, resource: FloatArray, choose: Callable[[State], FloatArray]
+) -> FloatArray:
+    """(n, A) an action for every state; equal states are asked once."""
+    states = np.hstack([exogenous, resource])
+    _, first, row = np.unique(states, axis=0, return_index=True, return_inverse=True)
+    chosen = [choose(State(t, exogenous[i], resource[i])) for i in first]
+    return np.array(chosen)[row.ravel()]

@@ -1,0 +1,27 @@
+"""The exogenous part of a kernel whose x follows one of the shipped processes.
+
+`parameters[0]` says where the numbers of the process begin (`process_kernel`); they come last, and
+the model's own numbers in between.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from counterplan.exogenous.process_kernel import process_draw, process_successors
+from counterplan.planning.kernel import DRAW, SUCCESSORS
+
+PROCESS = 0
+
+
+@njit(DRAW, cache=True)
+def draw(parameters, t, x, generator, out):  # type: ignore[no-untyped-def]
+    """x_{t+1} given x_t."""
+    process_draw(parameters[int(parameters[PROCESS]) :], t, x, generator, out)
+
+
+@njit(SUCCESSORS, cache=True)
+def successors(parameters, t, x, states, probabilities):  # type: ignore[no-untyped-def]
+    """All values of x_{t+1} and their probabilities; 0 where there are infinitely many."""
+    block = parameters[int(parameters[PROCESS]) :]
+    return process_successors(block, t, x, states, probabilities)

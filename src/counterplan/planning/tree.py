@@ -1,0 +1,210 @@
+"""The search tree as arrays; its shapes, and how it grows.
+
+Actions do not touch x, so the tree has two layers. An *exogenous node* is one history of x; its
+children, the x_{t+1} met after it, are stored once and shared by all actions and all resource
+levels: actions are compared on the same futures. A *decision node* is an exogenous node with a
+resource; different actions that lead to the same resource under the same x meet in one node
+(a transposition). An *edge* is a decision node with one of its actions; a *link* is an edge with
+one of the successors met there, and leads to the next decision node:
+
+    Q(edge) = reward + sum_links weight V(node) / sum_links weight        (Eq. 3.3)
+
+An edge remembers what each link last contributed, so one simulation updates it in O(1).
+
+Sizes: E exogenous nodes, C places for children, R resources, S decision nodes, G edges, L links.
+Hash tables have a power of two of rows (key, what it stands for), -1 where free, and are at most
+two thirds full.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+
+from counterplan.core.validation import FloatArray, IntArray
+from counterplan.planning.jit import inlined
+from counterplan.planning.kernel import MATRIX, VECTOR
+
+# Columns of nodes and edges.
+VISITS, VALUE, ENTROPY = 0, 1, 2
+# Columns of nodes alone: the value that the leaf part gave it.
+LEAF = 3
+LOWEST, HIGHEST = 4, 5
+NODE_COLUMNS = 6
+# Columns of edges alone: reward, what the selection part keeps there, and the sums over the links.
+REWARD, WEIGHT, TOTAL, SUM, ENTROPY_SUM = 3, 4, 5, 6, 7
+EDGE_COLUMNS = 8
+# Columns of links: weight, and the node's value and entropy when it was last passed.
+LINK_WEIGHT, LINK_VALUE, LINK_ENTROPY = 0, 1, 2
+LINK_COLUMNS = 3
+
+# Columns of exogenous_index: first place and number of its children, places reserved, visits.
+FIRST, COUNT, RESERVED, PASSED = 0, 1, 2, 3
+# Columns of node_index: exogenous node, resource, first edge (-1: actions not asked yet), edges.
+EXOGENOUS, RESOURCE, FIRST_EDGE, EDGES = 0, 1, 2, 3
+
+# Places in counts: how many rows of each array are in use, and what happened.
+IN_EXOGENOUS, IN_CHILDREN, IN_RESOURCES, IN_NODES, IN_EDGES, IN_LINKS = 0, 1, 2, 3, 4, 5
+DONE, DEEPEST, TRANSPOSITIONS = 6, 7, 8
+COUNTS = 9
+
+
+class Tree(NamedTuple):
+    """Every array of a tree; rows beyond the counts are unused.
+
+    counts           (9,)    how much is in use
+    needs            (6,)    the most that one simulation can add to each
+    exogenous        (E, X)  x
+    exogenous_index  (E, 4)  FIRST, COUNT, RESERVED, PASSED
+    offset           (E,)    where the sequence of successors starts, in [0, 1)
+    children         (C,)    the exogenous nodes that follow
+    probability      (C,)    of each child given its parent
+    resources        (R, D)  resource levels met
+    nodes            (S, 6)  VISITS, VALUE, ENTROPY, LEAF, and the bounds LOWEST, HIGHEST
+    node_index       (S, 4)  EXOGENOUS, RESOURCE, FIRST_EDGE, EDGES
+    edges            (G, 8)  VISITS, VALUE, ENTROPY, REWARD, WEIGHT, TOTAL, SUM, ENTROPY_SUM
+    edge_next        (G,)    the resource after the action, -1 where not yet known
+    actions          (G, A)
+    links            (L, 3)  LINK_WEIGHT, LINK_VALUE, LINK_ENTROPY
+    link_node        (L,)    where the link leads
+    resource_table, node_table, link_table  (power of two, 2)
+    path             (T, 3)  node, edge and link of the simulation under way
+    returns          (T, 2)  by time: the lowest and the highest return from then on
+    root             (m, 3)  by action: simulations, mean return, sum of squared deviations
+    """
+
+    counts: IntArray
+    needs: IntArray
+    exogenous: FloatArray
+    exogenous_index: IntArray
+    offset: FloatArray
+    children: IntArray
+    probability: FloatArray
+    resources: FloatArray
+    nodes: FloatArray
+    node_index: IntArray
+    edges: FloatArray
+    edge_next: IntArray
+    actions: FloatArray
+    links: FloatArray
+    link_node: IntArray
+    resource_table: IntArray
+    node_table: IntArray
+    link_table: IntArray
+    path: IntArray
+    returns: FloatArray
+    root: FloatArray
+
+
+_WHOLE, _WHOLES = types.int64[::1], types.int64[:, ::1]
+# The compiled type of a Tree, in the order of its fields.
+TREE = types.NamedTuple(  # type: ignore[no-untyped-call]
+    [
+        *(_WHOLE, _WHOLE, MATRIX, _WHOLES, VECTOR, _WHOLE, VECTOR, MATRIX),
+        *(MATRIX, _WHOLES, MATRIX, _WHOLE, MATRIX, MATRIX, _WHOLE),
+        *(_WHOLES, _WHOLES, _WHOLES, _WHOLES, MATRIX, MATRIX),
+    ],
+    Tree,
+)
+
+GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio: spreads keys over a table
+KEY = 32  # bits of the second half of a key
+
+
+@inlined
+def place(table, key):  # type: ignore[no-untyped-def]
+    """The row of a hash table where a key is, or where it belongs."""
+    mask = table.shape[0] - 1
+    row = np.int64((np.uint64(key) * np.uint64(GOLDEN)) >> np.uint64(32)) & mask
+    while table[row, 0] != key and table[row, 0] != -1:
+        row = (row + 1) & mask
+    return row
+
+
+@inlined
+def rounded(number):  # type: ignore[no-untyped-def]
+    """The bits of a number but its last ten: sums in another order are the same resource."""
+    return (np.float64(number + 0.0).view(np.int64) + 512) >> 10
+
+
+@inlined
+def resource_key(resource):  # type: ignore[no-untyped-def]
+    """A key that resources have in common if (and, but for rare collisions, only if) they agree."""
+    key = np.uint64(0)
+    for i in range(resource.shape[0]):
+        key = (key ^ np.uint64(rounded(resource[i]))) * np.uint64(GOLDEN)
+        key ^= key >> np.uint64(29)
+    return np.int64(key >> np.uint64(1))
+
+
+@inlined
+def resource_number(tree, resource):  # type: ignore[no-untyped-def]
+    """The row of `tree.resources` that holds this resource, new if need be."""
+    table = tree.resource_table
+    mask = table.shape[0] - 1
+    key = resource_key(resource)
+    row = place(table, key)
+    while table[row, 0] == key:
+        number = table[row, 1]
+        same = True
+        for i in range(resource.shape[0]):
+            if rounded(tree.resources[number, i]) != rounded(resource[i]):
+                same = False
+        if same:
+            return number
+        row = (row + 1) & mask
+        while table[row, 0] != key and table[row, 0] != -1:
+            row = (row + 1) & mask
+    number = tree.counts[IN_RESOURCES]
+    tree.counts[IN_RESOURCES] += 1
+    table[row, 0] = key
+    table[row, 1] = number
+    for i in range(resource.shape[0]):
+        tree.resources[number, i] = resource[i]
+    return number
+
+
+@inlined
+def node_number(tree, exogenous, resource):  # type: ignore[no-untyped-def]
+    """The decision node of an exogenous node and a resource; a new one has no visits."""
+    key = (exogenous << KEY) | resource
+    row = place(tree.node_table, key)
+    if tree.node_table[row, 0] == key:
+        return tree.node_table[row, 1]
+    node = tree.counts[IN_NODES]
+    tree.counts[IN_NODES] += 1
+    tree.node_table[row, 0] = key
+    tree.node_table[row, 1] = node
+    tree.node_index[node, EXOGENOUS] = exogenous
+    tree.node_index[node, RESOURCE] = resource
+    tree.node_index[node, FIRST_EDGE] = -1
+    tree.nodes[node] = 0.0
+    return node
+
+
+@inlined
+def new_link(tree, row, key, node):  # type: ignore[no-untyped-def]
+    """A link, to be found at `row` of the table, that leads to `node`; it has no weight yet."""
+    link = tree.counts[IN_LINKS]
+    tree.counts[IN_LINKS] += 1
+    tree.link_table[row, 0] = key
+    tree.link_table[row, 1] = link
+    tree.link_node[link] = node
+    tree.links[link] = 0.0
+    return link
+
+
+@inlined
+def has_room(tree):  # type: ignore[no-untyped-def]
+    """Whether one more simulation surely fits."""
+    counts, needs = tree.counts, tree.needs
+    return (
+        counts[IN_EXOGENOUS] + needs[IN_EXOGENOUS] <= tree.exogenous.shape[0]
+        and counts[IN_CHILDREN] + needs[IN_CHILDREN] <= tree.children.shape[0]
+        and counts[IN_RESOURCES] + needs[IN_RESOURCES] <= tree.resources.shape[0]
+        and counts[IN_NODES] + needs[IN_NODES] <= tree.nodes.shape[0]
+        and counts[IN_EDGES] + needs[IN_EDGES] <= tree.edges.shape[0]
+        and counts[IN_LINKS] + needs[IN_LINKS] <= tree.links.shape[0]
+    )

@@ -1,0 +1,98 @@
+"""The general dynamic program against enumeration of every policy, and where it does not apply."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from counterplan.domains.bunkering import Bunkering
+from counterplan.domains.hybrid import HybridVehicle
+from counterplan.errors import NotApplicableError
+from counterplan.exogenous.model import Sense, State
+from counterplan.planning import exact
+from counterplan.planning.exact import exact_value, solve
+from counterplan.planning.oracle import expectimax
+from counterplan.planning.playing import follow
+from counterplan.planning.policies import Optimal
+from counterplan.testing.selling import Selling
+
+
+class Coin:
+    """Sell once, at any of three dates, at a price that doubles or halves."""
+
+    horizon = 3
+    sense = "max"
+    start = State(0, np.array([4.0]), np.array([1.0]))
+
+    def draw(self, t: int, exogenous: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        return exogenous * np.where(generator.random(exogenous.shape) < 0.25, 2.0, 0.5)
+
+    def successors(self, t: int, exogenous: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.array([2 * exogenous, exogenous / 2]), np.array([0.25, 0.75])
+
+    def actions(self, state: State) -> np.ndarray:
+        return np.array([[0.0], [1.0]]) if state.resource[0] > 0 else np.zeros((1, 1))
+
+    def step(
+        self, t: int, exogenous: np.ndarray, resource: np.ndarray, actions: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return (exogenous * actions)[:, 0] - 3.5 * actions[:, 0], resource - actions
+
+
+def test_by_hand() -> None:
+    """At 8, selling earns 4.5 and waiting 3.5; at 2, waiting earns 0.125; at 4, selling now 0.5."""
+    solution = solve(Coin())
+    assert exact_value(Coin()) == solution.value == pytest.approx(0.25 * 4.5 + 0.75 * 0.125)
+    states = np.array([[8.0], [2.0]]), np.ones((2, 1))
+    assert solution.actions(1, *states).tolist() == [[1.0], [0.0]]
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2**32), st.sampled_from(["max", "min"]))
+def test_equals_the_oracle(seed: int, sense: Sense) -> None:
+    rng = np.random.default_rng(seed)
+    matrix = rng.dirichlet(np.ones(3), size=3)
+    problem = Selling(rng.random(3), matrix, least=int(rng.integers(4)), sense=sense)
+    solution, oracle = solve(problem), expectimax(problem)
+    assert solution.value == pytest.approx(oracle.value, rel=1e-9, abs=1e-12)
+    _, x, d = problem.start
+    chosen = solution.actions(0, x[None], d[None])[0]
+    values = oracle.values[(oracle.actions == chosen).all(axis=1)]
+    assert values == pytest.approx(oracle.value, rel=1e-9)
+
+
+def test_optimal_policy_earns_the_value() -> None:
+    paths = np.array([[[4.0], [8.0], [16.0]], [[4.0], [2.0], [4.0]], [[4.0], [2.0], [1.0]]])
+    rule = Optimal().prepare(Coin())
+    assert follow(Coin(), rule, paths).tolist() == [4.5, 0.5, 0.0]
+
+
+def test_models_bring_their_own() -> None:
+    problem = Bunkering("A")
+    assert exact_value(problem) == problem.optimal_value()
+    state = State(3, np.array([900.0]), np.array([20.0]))
+    assert exact_value(problem, state) == problem.optimal_value(state)
+    assert exact_value(HybridVehicle("C", 7, "half")) == pytest.approx(828.28, abs=0.01)
+
+
+def test_from_a_later_state() -> None:
+    problem = Bunkering("B", fixed_cost=100.0).discretised(3)
+    state = State(4, np.array([1500.0]), np.array([3.5]))
+    solution = solve(problem, state)
+    assert solution.value == pytest.approx(problem.optimal_value(state), rel=1e-9)
+    with pytest.raises(NotApplicableError, match="cannot be reached"):
+        solution.actions(4, np.array([[1500.0]]), np.array([[4.0]]))
+
+
+def test_says_why_it_does_not_apply(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Continuous:
+        horizon, sense, start = Coin.horizon, Coin.sense, Coin.start
+        draw, actions, step = Coin.draw, Coin.actions, Coin.step
+
+    with pytest.raises(NotApplicableError, match="value_bounds brackets the value"):
+        exact_value(Continuous())  # type: ignore[arg-type]
+    monkeypatch.setattr(exact, "MOST_STATES", 5)
+    with pytest.raises(NotApplicableError, match="more than 5 states can be reached by t=2"):
+        exact_value(Coin())  # type: ignore[arg-type]

@@ -1,0 +1,132 @@
+"""Results without luck: the same means, exactly, and less variance."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from counterplan.core.validation import FloatArray
+from counterplan.domains.basket import OptionBasket
+from counterplan.domains.bunkering import Bunkering
+from counterplan.domains.options import AmericanOption
+from counterplan.errors import InputError, NotApplicableError
+from counterplan.planning.evaluate import evaluate
+from counterplan.planning.luck import without_luck
+from counterplan.planning.oracle import expectimax
+from counterplan.planning.playing import follow, futures
+from counterplan.planning.policies import Greedy, LeastSquares, OpenLoop, Optimal, Resolve
+from counterplan.testing.selling import Selling, random_selling
+
+
+def every_path(model: Selling) -> tuple[FloatArray, FloatArray]:
+    """(n, T, 1) all paths, and their probabilities."""
+    paths = [(0, *rest) for rest in product(range(3), repeat=model.horizon - 1)]
+    odds = [np.prod([model.matrix[a, b] for a, b in pairwise(path)]) for path in paths]
+    return np.array(paths, dtype=np.float64)[:, :, None], np.array(odds)
+
+
+def played(model: Any, policy: Any, paths: FloatArray) -> FloatArray:
+    """(n, T, A) the actions of a policy along paths."""
+    done: list[FloatArray] = []
+    rule = policy.prepare(model, 0)
+
+    def noted(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
+        done.append(rule(t, exogenous, resource))
+        return done[-1]
+
+    follow(model, noted, paths)
+    return np.stack(done, axis=1)
+
+
+@pytest.mark.parametrize("sense", ["max", "min"])
+@pytest.mark.parametrize("policy", [Greedy(), LeastSquares(20), LeastSquares(2000)])
+def test_means_are_the_same_exactly(sense: str, policy: Any) -> None:
+    """On all paths by their probabilities, so no sampling is left."""
+    model = random_selling(5, sense=sense)  # type: ignore[arg-type]
+    paths, odds = every_path(model)
+    actions = played(model, policy, paths)
+    outcomes = follow(model, policy.prepare(model, 0), paths)
+    steady = without_luck(model, paths, actions)
+    assert odds @ steady == pytest.approx(odds @ outcomes, abs=1e-9)
+    spread = np.sqrt(odds @ (steady - odds @ steady) ** 2)
+    assert spread < np.sqrt(odds @ (outcomes - odds @ outcomes) ** 2)
+
+
+def test_optimal_policy_has_no_luck_left() -> None:
+    """Up to the fit on 10,000 paths: 1 % of the value."""
+    model = random_selling(5)
+    paths, _ = every_path(model)
+    steady = without_luck(model, paths, played(model, Optimal(), paths))
+    assert steady == pytest.approx(expectimax(model).value, rel=0.01)
+
+
+@pytest.mark.parametrize("config", "BCD")
+def test_option(config: str) -> None:
+    """The optimal policy earns V* on every path but for the grid: 1 %; bad ones earn less on all,
+    and on average what they earn: 4 standard errors of the difference."""
+    option = AmericanOption(config)
+    paths = futures(option, 4000, 1)
+    steady = without_luck(option, paths, played(option, Optimal(), paths))
+    assert steady == pytest.approx(option.optimal_value(), rel=0.01)
+    actions = played(option, Resolve(), paths)
+    outcomes, steady = (
+        follow(option, Resolve().prepare(option), paths),
+        without_luck(option, paths, actions),
+    )
+    assert np.all(steady <= 1.01 * option.optimal_value())
+    difference = steady - outcomes
+    assert abs(difference.mean()) <= 4 * difference.std() / np.sqrt(4000) + 1e-9
+
+
+def test_basket() -> None:
+    basket = OptionBasket("F", cap=4, correlation=0.4)
+    paths = futures(basket, 500, 1)
+    steady = without_luck(basket, paths, played(basket, Optimal(), paths))
+    assert steady == pytest.approx(basket.optimal_value(), rel=0.01)
+
+
+def test_tells_players_apart_sooner() -> None:
+    """Bunkering, re-solving against the optimum on the same 300 voyages: the standard error of
+    the paired difference falls to less than half."""
+    model = Bunkering("A")
+    paths = futures(model, 300, 0)
+    plain, steady = (
+        [measure(policy) for policy in (Optimal(), Resolve())]
+        for measure in (
+            lambda policy: follow(model, policy.prepare(model), paths),
+            lambda policy: without_luck(model, paths, played(model, policy, paths)),
+        )
+    )
+    assert (steady[1] - steady[0]).std() < 0.5 * (plain[1] - plain[0]).std()
+
+
+def test_an_evaluation_can_be_cleared_of_luck() -> None:
+    """Its actions, on the futures of its seed."""
+    option = AmericanOption("C")
+    found = evaluate(option, Optimal(), episodes=50, seed=3)
+    paths = futures(option, 50, np.random.default_rng(3).spawn(2)[0])
+    outcomes = (
+        found.actions
+        * option.contract.discount(np.arange(11))[:, None]
+        * option.contract.payoff(paths)
+    ).sum(axis=(1, 2))
+    assert outcomes == pytest.approx(found.outcomes, abs=1e-9)
+    assert without_luck(option, paths, found.actions).std() < 0.1 * found.outcomes.std()
+
+
+def test_levels_that_no_action_leads_to() -> None:
+    """An open loop that buys fractions between the order-up-to levels."""
+    model = Bunkering("A")
+    paths = futures(model, 10, 0)
+    actions = played(model, OpenLoop(), paths)
+    actions[:, 0] -= 0.123
+    with pytest.raises(NotApplicableError, match="cannot be reached by the problem's own actions"):
+        without_luck(model, paths, actions)
+
+
+def test_shapes_must_agree() -> None:
+    with pytest.raises(InputError, match="must agree in episodes and steps"):
+        without_luck(AmericanOption("C"), np.ones((3, 11, 1)), np.ones((2, 11, 1)))

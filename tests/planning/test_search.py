@@ -1,0 +1,234 @@
+"""The tree itself: what it holds, how it grows, and that parts can be one's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+from counterplan.core.validation import FloatArray
+from counterplan.planning import backup, compiled, leaf, selection, storage, tree
+from counterplan.planning.kernel import Kernel
+from counterplan.planning.oracle import expectimax
+from counterplan.planning.plan import plan
+from counterplan.planning.planners import BTS, DENTS, MENTS, UCT, Parts, TreePlanner
+from counterplan.planning.search import search
+from counterplan.testing.selling import Selling
+
+from .small_models import CERTAIN, FAIR, STICKY, continuous
+
+PLANNERS = [UCT(2_000), MENTS(2_000), BTS(2_000), DENTS(2_000)]
+
+
+def reachable(model: Selling) -> int:
+    """Histories of x with each resource that some actions lead to; the root included."""
+    levels, total = {float(model.stock)}, 0
+    for t in range(model.horizon):
+        histories = [
+            history
+            for history in product(range(len(model.prices)), repeat=t)
+            if all(model.matrix[before, after] > 0.0 for before, after in pairwise((0, *history)))
+        ]
+        total += len(histories) * len(levels)
+        levels = {
+            level - float(action[0])
+            for level in levels
+            for action in model.actions(model.start._replace(t=t, resource=np.array([level])))
+        }
+    return total
+
+
+@pytest.mark.parametrize("model", [FAIR, CERTAIN], ids=["fair", "certain"])
+def test_transpositions_meet_in_one_node(model: Selling) -> None:
+    """Selling 1 then 0 and 0 then 1 lead to the same node: no more nodes than states."""
+    found = plan(model, planner=BTS(50_000, temperature=10.0, epsilon=1.0))
+    assert found.stats["nodes"] == reachable(model)
+    assert found.stats["transpositions"] > 0
+    assert found.stats["depth"] == model.horizon
+
+
+def test_successors_are_shared_by_actions() -> None:
+    """Exogenous nodes are histories of x, however many actions and resources there are."""
+    found = plan(FAIR, planner=BTS(50_000, temperature=10.0, epsilon=1.0))
+    assert found.stats["exogenous_nodes"] == sum(3**t for t in range(FAIR.horizon))
+
+
+@pytest.mark.parametrize("planner", PLANNERS, ids=lambda one: one.name)
+def test_reproducible_by_seed(planner: TreePlanner) -> None:
+    first, again, other = (plan(STICKY, planner=planner, seed=seed) for seed in (1, 1, 2))
+    assert np.array_equal(first.values, again.values)
+    assert np.array_equal(first.visits, again.visits)
+    assert not np.array_equal(first.values, other.values)
+
+
+@pytest.mark.parametrize("planner", PLANNERS, ids=lambda one: one.name)
+def test_every_simulation_counts_once(planner: TreePlanner) -> None:
+    found = plan(STICKY, planner=planner)
+    assert found.visits.sum() == found.stats["simulations"] == planner.simulations
+
+
+def engine_of(kernel: Kernel, planner: TreePlanner) -> compiled.Engine:
+    parts = planner.parts()
+    settings = np.zeros(compiled.OWN)
+    settings[compiled.WIDENING], settings[compiled.WIDENING_POWER] = planner.widening
+    for place, number in parts.settings.items():
+        settings[place] = number
+    return compiled.engine(kernel, parts.select, parts.backup, leaf.rollout, settings)
+
+
+@pytest.mark.parametrize("model", [STICKY, continuous(STICKY)], ids=["finite", "continuous"])
+@pytest.mark.parametrize("planner", PLANNERS, ids=lambda one: one.name)
+def test_growing_changes_nothing(model: Selling, planner: TreePlanner) -> None:
+    """A tree that begins with room for one simulation ends like one with room for all."""
+    kernel = model.compiled()
+    needs = storage.most_per_simulation(kernel, 50, bellman=False)
+    results = []
+    for room in (1, 5_000):
+        grown = 0
+        arrays = storage.allocate(kernel, needs, room)
+        storage.plant(arrays, model.start)
+        engine = engine_of(kernel, planner)
+        rng = np.random.default_rng(3)
+        while search(engine.model, engine.parts, arrays, 0, 2_000, rng) < 2_000:
+            arrays = storage.grown(arrays)
+            grown += 1
+        results.append((arrays, grown))
+    (small, often), (large, never) = results
+    assert often > 0
+    assert never == 0
+    assert np.array_equal(small.counts, large.counts)
+    used = small.counts[tree.IN_NODES]
+    assert np.array_equal(small.nodes[:used], large.nodes[:used])
+
+
+def test_used_room_is_proportional_to_simulations() -> None:
+    """One new decision node a simulation at most."""
+    for simulations in (10, 100, 1_000):
+        found = plan(continuous(STICKY), planner=UCT(simulations))
+        assert found.stats["nodes"] <= simulations + 1
+
+
+def test_resources_that_differ_by_rounding_are_one() -> None:
+    kernel = FAIR.compiled()
+    arrays = storage.allocate(kernel, storage.most_per_simulation(kernel, 1, False), 10)
+    storage.plant(arrays, FAIR.start)
+    numbers = [
+        tree.resource_number(arrays, np.array([level]))
+        for level in (0.1 + 0.2, 0.3, -0.0, 0.0, 0.3 + 1e-9, 1e300)
+    ]
+    assert numbers[0] == numbers[1]
+    assert numbers[2] == numbers[3]
+    assert len(set(numbers)) == 4
+
+
+def test_hash_tables_keep_every_key() -> None:
+    table = np.full((1024, 2), -1, dtype=np.int64)
+    keys = np.random.default_rng(0).choice(2**62, size=600, replace=False)
+    for number, key in enumerate(keys):
+        row = tree.place(table, key)
+        table[row] = key, number
+    assert [table[tree.place(table, key), 1] for key in keys] == list(range(600))
+
+
+@njit(compiled.SELECT)
+def in_turn(settings: Any, spread: Any, node: Any, edges: Any, generator: Any) -> Any:
+    """Every action as often as any other."""
+    return np.argmin(edges[:, tree.VISITS])
+
+
+@njit(compiled.LEAF)
+def constant(model: Any, settings: Any, t: Any, x: Any, d: Any, generator: Any) -> Any:
+    """The number that the user has put into the settings."""
+    return settings[compiled.OWN]
+
+
+@dataclass(frozen=True)
+class InTurn(TreePlanner):
+    """A composition of one's own: two new parts and a shipped one."""
+
+    def parts(self) -> Parts:
+        return Parts(
+            in_turn, backup.highest, constant, {compiled.OWN: 5.0, compiled.TEMPERATURE: 1}
+        )
+
+
+def test_parts_of_ones_own() -> None:
+    model = Selling(np.array([2.0]), np.ones((1, 1)), horizon=2, stock=2, least=0)
+    few = plan(model, planner=InTurn(3, leaf=constant))
+    assert few.visits.tolist() == [1, 1, 1]
+    assert few.values.tolist() == [5.0, 7.0, 9.0]
+    many = plan(model, planner=InTurn(300, leaf=constant))
+    assert many.visits.tolist() == [100, 100, 100]
+    assert many.values == pytest.approx(expectimax(model).values, abs=1e-9)
+
+
+def node_row(visits: float, bounds: tuple[float, float] = (-np.inf, np.inf)) -> FloatArray:
+    node = np.zeros(tree.NODE_COLUMNS)
+    node[tree.VISITS] = visits
+    node[[tree.LOWEST, tree.HIGHEST]] = bounds
+    return node
+
+
+@pytest.mark.parametrize("part", [backup.mean, backup.highest, backup.entropy])
+@pytest.mark.parametrize(("bounds", "value"), [((0.0, 5.0), 5.0), ((7.0, 9.0), 7.0)])
+def test_a_node_stays_within_its_bounds(
+    part: Any, bounds: tuple[float, float], value: float
+) -> None:
+    settings = np.zeros(compiled.OWN)
+    settings[compiled.TEMPERATURE] = 1.0
+    node, edges = node_row(3.0, bounds), np.zeros((2, tree.EDGE_COLUMNS))
+    node[tree.LEAF] = 6.0
+    edges[:, tree.VISITS] = 1.0
+    edges[:, tree.VALUE] = 6.0
+    part(settings, node, edges)
+    assert node[tree.VALUE] == value
+
+
+def test_ucb_by_hand() -> None:
+    settings = np.zeros(compiled.OWN)
+    settings[compiled.EXPLORATION] = 0.5
+    node = node_row(4.0)
+    edges = np.zeros((2, tree.EDGE_COLUMNS))
+    edges[:, tree.VISITS] = 1.0, 3.0
+    edges[:, tree.VALUE] = 1.0, 2.0
+    rng = np.random.default_rng(0)
+    # The bounds cross where 0.5 s sqrt(log 4) (1 - 1 / sqrt 3) = 1: s = 4.0197.
+    assert selection.ucb(settings, 4.0, node, edges, rng) == 1
+    assert selection.ucb(settings, 4.1, node, edges, rng) == 0
+    settings[compiled.SCALE] = 4.1
+    assert selection.ucb(settings, 0.0, node, edges, rng) == 0
+    edges[1, tree.VISITS] = 0.0
+    assert selection.ucb(settings, 0.0, node, edges, rng) == 1
+
+
+def test_boltzmann_by_its_law() -> None:
+    """10,000 draws: frequencies within 4 standard errors (at most 0.02)."""
+    settings = np.zeros(compiled.OWN)
+    settings[compiled.EPSILON] = 0.2
+    node = node_row(100.0)
+    edges = np.zeros((3, tree.EDGE_COLUMNS))
+    edges[:, tree.WEIGHT] = 1.0, 2.0, 5.0
+    rng = np.random.default_rng(0)
+    drawn = [selection.boltzmann(settings, 0.0, node, edges, rng) for _ in range(10_000)]
+    mixed = 0.2 * 3 / np.log(101.0)
+    law = (1.0 - mixed) * np.array([1.0, 2.0, 5.0]) / 8.0 + mixed / 3.0
+    assert np.bincount(drawn) / 10_000 == pytest.approx(law, abs=0.02)
+
+
+def test_entropy_by_hand() -> None:
+    """Two equal actions, nothing known below: log 2."""
+    settings = np.zeros(compiled.OWN)
+    settings[compiled.TEMPERATURE] = 1.0
+    node, edges = node_row(3.0), np.zeros((2, tree.EDGE_COLUMNS))
+    edges[:, tree.VISITS] = 1.0
+    edges[:, tree.VALUE] = 6.0
+    backup.entropy(settings, node, edges)
+    assert node[tree.VALUE] == 6.0
+    assert node[tree.ENTROPY] == pytest.approx(np.log(2.0), abs=1e-12)
+    edges[:, tree.ENTROPY] = 0.5
+    backup.entropy(settings, node, edges)
+    assert node[tree.ENTROPY] == pytest.approx(0.5 + np.log(2.0), abs=1e-12)
