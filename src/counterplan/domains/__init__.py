@@ -12,11 +12,26 @@ if TYPE_CHECKING:
     from counterplan.domains import sepsis as sepsis
     from counterplan.domains import synthetic as synthetic
     from counterplan.domains import therapy as therapy
+    from counterplan.domains.basket import OptionBasket as OptionBasket
+    from counterplan.domains.bunkering import Bunkering as Bunkering
+    from counterplan.domains.hybrid import HybridVehicle as HybridVehicle
+    from counterplan.domains.options import AmericanOption as AmericanOption
 
-__all__ = ["icu_episodes", "icu_sepsis", "interacting", "sepsis", "synthetic", "therapy"]
+_MODULES = ["icu_episodes", "icu_sepsis", "interacting", "sepsis", "synthetic", "therapy"]
+# Where each problem lives.
+_HOME = {
+    "AmericanOption": "options",
+    "Bunkering": "bunkering",
+    "HybridVehicle": "hybrid",
+    "OptionBasket": "basket",
+}
+
+__all__ = sorted([*_HOME, *_MODULES])
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name in _HOME:
+        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f"{__name__}.{name}")

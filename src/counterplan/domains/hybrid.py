@@ -1,0 +1,372 @@
+"""The hybrid vehicle (Sec. F): which fuel to use in which mode.
+
+x_t is the mode, as its indicator (S,), or, where modes are hidden, what is seen and the belief
+about the mode (Eq. F.4). d_t = (gas, battery), at most c each, full at the start, in whole units:
+
+    driving   a_gas + a_electric = min(Delta_a, gas + battery),    reward = <mileage of the mode, a>
+    braking   nothing is used or earned; battery = min(c, battery + |Delta_d|)
+
+c is Delta_a T / 4 ('tight'), Delta_a T / 2 ('half', both rounded half up), or given. With 'half'
+and three modes greedy is optimal; the seven modes of Table 9 need planning. A vehicle that brakes
+knows it, so hidden modes are the driving ones: each looks like itself with probability `accuracy`,
+like another one of them otherwise, and rewards are those expected under the belief.
+
+Bounds for clipping (hybrid_kernel), after one action: the mean of hindsight above; below, executed
+open loops, gas first and electric first, or greedy (executed='greedy': ours, tighter, and only for
+observed modes); all policies evaluated exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from counterplan.core.validation import BoolArray, FloatArray, Seed, generator, whole_number
+from counterplan.domains.hybrid_tables import (
+    RULES,
+    SEVEN_MODES,
+    THREE_MODES,
+    HybridConfig,
+    Road,
+    Rule,
+)
+from counterplan.errors import InfeasibleError, InputError, NotApplicableError
+from counterplan.exogenous.checks import number
+from counterplan.exogenous.hidden_modes import HiddenModes
+from counterplan.exogenous.model import Allocation, Sense, State
+from counterplan.exogenous.modes import MarkovModes
+from counterplan.exogenous.traces import ResampledTraces
+
+if TYPE_CHECKING:
+    from counterplan.planning.exact import Solution
+    from counterplan.planning.kernel import Kernel
+
+# Tables hold (c + 1)^2 numbers per step and mode.
+LARGEST_CAPACITY = 300
+EXECUTED = ("open-loop", "greedy")
+
+
+@dataclass(frozen=True, eq=False)
+class HybridVehicle:
+    """A journey; mileage is to be maximised.
+
+    config    row of Table 7 (3 modes) or 9 (7 modes), 'A' to 'F', or your own HybridConfig
+    modes     3 or 7; without effect where `config` is your own
+    capacity  of either tank: 'tight', 'half', or a whole number
+    hidden    whether driving modes are hidden
+    process   of the modes, instead of the configuration's matrix: resampled drive cycles
+    accuracy  how likely a hidden mode looks like itself
+    executed  the policies whose value bounds from below: 'open-loop' or 'greedy'
+    """
+
+    config: str | HybridConfig = "A"
+    modes: int = 3
+    capacity: Literal["tight", "half"] | int = "tight"
+    hidden: bool = False
+    process: MarkovModes | None = None
+    accuracy: float = 0.8
+    executed: Literal["open-loop", "greedy"] = "open-loop"
+
+    def __post_init__(self) -> None:
+        if self.executed not in EXECUTED:
+            raise InputError(f"executed {self.executed!r} is not one of {', '.join(EXECUTED)}")
+        if self.hidden and self.executed == "greedy":
+            raise NotApplicableError(
+                "executed='greedy' bounds by the mode's own mileage, which is hidden; use "
+                "executed='open-loop'"
+            )
+        if not 0.0 <= number(self.accuracy, "accuracy") <= 1.0:
+            raise InputError(f"accuracy must lie between 0 and 1, got {self.accuracy:g}")
+        _ = self.road, self.law  # checks the rest
+
+    # --- The numbers --------------------------------------------------------------------------
+
+    @cached_property
+    def numbers(self) -> HybridConfig:
+        """The configuration."""
+        if isinstance(self.config, HybridConfig):
+            return self.config
+        if self.modes not in (3, 7):
+            raise InputError(f"modes must be 3 or 7, got {self.modes!r}; or pass a HybridConfig")
+        table = THREE_MODES if self.modes == 3 else SEVEN_MODES
+        if self.config not in table:
+            raise InputError(f"config {self.config!r} is not one of {', '.join(table)}")
+        return table[self.config]
+
+    @cached_property
+    def chain(self) -> MarkovModes:
+        """The modes as a Markov chain of indicators."""
+        if self.process is None:
+            return MarkovModes(self.numbers.matrix, self.numbers.start_mode, indicators=True)
+        if not isinstance(self.process, MarkovModes):
+            raise InputError(
+                f"process must be MarkovModes or ResampledTraces, got {type(self.process).__name__}"
+            )
+        return replace(self.process, indicators=True)
+
+    @cached_property
+    def road(self) -> Road:
+        """What the dynamic programs read; S states of the chain, each of some mode."""
+        numbers, M = self.numbers, self.numbers.modes
+        states = len(self.chain.probabilities)
+        kinds = np.arange(states)
+        if isinstance(self.chain, ResampledTraces):
+            kinds = self.chain.newest
+        if int(kinds.max()) >= M:
+            raise InputError(
+                f"the process has a mode {int(kinds.max())}, but only modes 0 to {M - 1} have a "
+                f"mileage, the last one braking"
+            )
+        return Road(
+            self.chain.probabilities,
+            numbers.rates[kinds],
+            np.asarray(kinds == M - 1),
+            numbers.horizon,
+            numbers.quota,
+            numbers.recharge,
+            self._units,
+        )
+
+    @property
+    def _units(self) -> int:
+        """c."""
+        parts = {"tight": 4, "half": 2}
+        if isinstance(self.capacity, str):
+            if self.capacity not in parts:
+                raise InputError(
+                    f"capacity {self.capacity!r} is not 'tight', 'half' or a whole number"
+                )
+            total = self.numbers.quota * self.numbers.horizon
+            return int(np.floor(total / parts[self.capacity] + 0.5))
+        return whole_number(self.capacity, "capacity", maximum=LARGEST_CAPACITY)
+
+    @cached_property
+    def law(self) -> MarkovModes | HiddenModes:
+        """The process of x."""
+        if not self.hidden:
+            return self.chain
+        driving = np.flatnonzero(~self.road.brakes)
+        if len(driving) == len(self.road.brakes):
+            raise InputError("no mode brakes: the process never shows the last mode")
+        looks = np.eye(len(self.road.brakes))
+        others = max(len(driving) - 1, 1)
+        looks[np.ix_(driving, driving)] = (1.0 - self.accuracy) / others
+        looks[driving, driving] = self.accuracy if len(driving) > 1 else 1.0
+        return HiddenModes(
+            self.chain.probabilities, self.road.mileage, looks, initial=self.chain.initial
+        )
+
+    @property
+    def _seen(self) -> int:
+        """How many numbers of x come before the belief."""
+        return 2 if self.hidden else 0
+
+    def beliefs(self, exogenous: FloatArray) -> FloatArray:
+        """(..., S) the distributions of the mode in (..., X)."""
+        return np.asarray(exogenous)[..., self._seen :]
+
+    # --- The model ----------------------------------------------------------------------------
+
+    @property
+    def horizon(self) -> int:
+        """T."""
+        return self.numbers.horizon
+
+    @property
+    def sense(self) -> Sense:
+        """Mileage."""
+        return "max"
+
+    @property
+    def start(self) -> State:
+        """Both tanks full."""
+        return State(0, self.law.start, np.full(2, float(self.road.capacity)))
+
+    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
+        """The next modes, or what is known of them, (n, X) -> (n, X)."""
+        return self.law.draw(t, exogenous, generator)
+
+    def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What may be seen next, and its probabilities."""
+        return self.law.successors(t, exogenous)
+
+    def actions(self, state: State) -> FloatArray:
+        """(m, 2) every split of the quota, most gas first; nothing when braking."""
+        gas, battery = (int(level) for level in np.rint(state.resource))
+        if self._brakes(state.exogenous[None])[0]:
+            return np.zeros((1, 2))
+        used = min(self.road.quota, gas + battery)
+        split = np.arange(min(used, gas), max(0, used - battery) - 1, -1.0)
+        return np.column_stack([split, used - split])
+
+    def step(
+        self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mileage (n,) and tanks (n, 2) after the step."""
+        braking = self._brakes(exogenous)
+        used = np.where(braking, 0.0, np.minimum(self.road.quota, resource.sum(axis=1)))
+        wrong = (actions < 0) | (actions > resource) | (actions.sum(axis=1) != used)[:, None]
+        if wrong.any():
+            i = int(np.argmax(wrong.any(axis=1)))
+            raise InfeasibleError(
+                f"using {actions[i]} at t={t} with {resource[i]} in the tanks: gas and electric "
+                f"must add up to {used[i]:g}, each no more than there is"
+            )
+        rewards = np.einsum("na,na->n", self._rates(exogenous), actions)
+        after = resource - actions
+        recharged = after[:, 1] + self.road.recharge * braking
+        after[:, 1] = np.minimum(recharged, self.road.capacity)
+        return np.where(braking, 0.0, rewards), after
+
+    def feasible(
+        self, t: int, exogenous: FloatArray, resource: FloatArray, wanted: FloatArray
+    ) -> FloatArray:
+        """(n, 2) the quota split as wanted, as far as the tanks and whole units allow."""
+        used = np.minimum(self.road.quota, resource.sum(axis=1))
+        total = wanted.sum(axis=1)
+        share = np.divide(wanted[:, 0], total, out=np.ones(len(wanted)), where=total > 0)
+        least, most = np.maximum(used - resource[:, 1], 0.0), np.minimum(used, resource[:, 0])
+        gas = np.clip(np.floor(share * used + 0.5), least, most)
+        split = np.column_stack([gas, used - gas])
+        return np.asarray(np.where(self._brakes(exogenous)[:, None], 0.0, split))
+
+    def _brakes(self, exogenous: FloatArray) -> BoolArray:
+        return np.asarray(self.beliefs(exogenous) @ self.road.brakes > 0.5)
+
+    def _rates(self, exogenous: FloatArray) -> FloatArray:
+        return np.asarray(self.beliefs(exogenous) @ self.road.mileage)
+
+    # --- Whole futures ------------------------------------------------------------------------
+
+    def sample_path(self, seed: Seed = 0) -> FloatArray:
+        """(T, X) one future."""
+        return np.asarray(self.sample_paths(1, seed)[0])
+
+    def sample_paths(self, n: int, seed: Seed = 0, state: State | None = None) -> FloatArray:
+        """(n, T - t, X) futures that begin with the state's mode."""
+        at = self.start if state is None else state
+        return self.law.sample_paths(n, self.horizon - at.t, seed, at.t, at.exogenous)
+
+    def mean_path(self, state: State | None = None) -> FloatArray:
+        """(T - t, X) the distribution of each later mode."""
+        at = self.start if state is None else state
+        return self.law.mean_path(self.horizon - at.t, at.t, at.exogenous)
+
+    def allocate(self, paths: FloatArray, state: State | None = None) -> Allocation:
+        """What should have been used along (n, T - t, X).
+
+        A path on which braking is only a probability (`mean_path`) is planned in expected amounts:
+        its value is a plug-in value, no bound on anything.
+        """
+        from counterplan.domains.hybrid_hindsight import allocate
+
+        at = self.start if state is None else state
+        if paths.ndim != 3 or paths.shape[1] != self.horizon - at.t:
+            raise InputError(
+                f"paths must be (n, {self.horizon - at.t}, X), for t={at.t} .. {self.horizon - 1}, "
+                f"got {paths.shape}"
+            )
+        return allocate(self.road, self.beliefs(paths), np.asarray(at.resource))
+
+    # --- Exact values -------------------------------------------------------------------------
+
+    def optimal_value(self, state: State | None = None) -> float:
+        """The best expected mileage without foresight; hidden modes only where few beliefs can be
+        reached."""
+        if self.hidden:
+            from counterplan.planning.exact import solve
+
+            return solve(self, state).value if state is not None else self._listed.value
+        return self.value_of("optimal", state)
+
+    def optimal_actions(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
+        """(n, 2) the actions that attain it."""
+        if self.hidden:
+            return self._listed.actions(t, exogenous, resource)
+        from counterplan.domains.hybrid_exact import best_splits
+
+        modes = self.chain.modes(exogenous)
+        ahead = self.values_ahead("optimal", t)[modes]
+        rates, brakes = self._rates(exogenous), self._brakes(exogenous)
+        return np.asarray(best_splits(self.road, rates, brakes, resource, ahead))
+
+    def loss(
+        self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
+    ) -> FloatArray:
+        """(n,) by how much each action's expected mileage falls short of the best one's; observed
+        modes only. Summed along an episode: a policy's shortfall without the futures' noise."""
+        self._require_observed()
+        modes = self.chain.modes(exogenous)
+        rewards, after = self.step(t, exogenous, resource, actions)
+        now, then = np.rint(resource).astype(np.int64), np.rint(after).astype(np.int64)
+        ahead = self.values_ahead("optimal", t)[modes, then[:, 0], then[:, 1]]
+        best = self.rule_values("optimal")[t, modes, now[:, 0], now[:, 1]]
+        return np.asarray(best - rewards - ahead)
+
+    def value_of(self, rule: Rule, state: State | None = None) -> float:
+        """The exact value of a rule where modes are observed: 'optimal', 'greedy' (the more
+        efficient fuel as far as it goes, gas where equal), 'gas-first' or 'electric-first'."""
+        self._require_observed()
+        at = self.start if state is None else state
+        gas, battery = (int(level) for level in np.rint(at.resource))
+        mode = self.chain.modes(np.atleast_2d(at.exogenous))[0]
+        return float(self.rule_values(rule)[at.t, mode, gas, battery])
+
+    def _require_observed(self) -> None:
+        if self.hidden:
+            raise NotApplicableError(
+                "rules are evaluated by mode, which is hidden; evaluate plays a policy"
+            )
+
+    def rule_values(self, rule: Rule) -> FloatArray:
+        """(T + 1, S, c + 1, c + 1) values of a rule that sees the mode."""
+        from counterplan.domains.hybrid_exact import rule_values
+
+        if rule not in RULES:
+            raise InputError(f"rule {rule!r} is not one of {', '.join(RULES)}")
+        if rule not in self._solved:
+            self._solved[rule] = rule_values(self.road, RULES.index(rule))
+        return self._solved[rule]
+
+    def values_ahead(self, rule: Rule, t: int) -> FloatArray:
+        """(S, c + 1, c + 1) the expected values after step t, by its mode."""
+        from counterplan.domains.hybrid_exact import expected_ahead
+
+        return np.asarray(expected_ahead(self.road.matrix, self.rule_values(rule)[t + 1]))
+
+    @cached_property
+    def _solved(self) -> dict[Rule, FloatArray]:
+        return {}
+
+    @cached_property
+    def _listed(self) -> Solution:
+        from counterplan.planning.exact import solve
+
+        return solve(self)
+
+    # --- Compiled -----------------------------------------------------------------------------
+
+    def compiled(self, quantiles: int = 0) -> Kernel:
+        """For the search; chance is finite as it is, so `quantiles` has no effect."""
+        from counterplan.domains.hybrid_kernel import FUNCTIONS, pack
+        from counterplan.planning.kernel import Kernel
+
+        return Kernel(
+            **FUNCTIONS,
+            parameters=pack(self.road, self._seen, self.law.kernel_parameters(self.horizon)),
+            horizon=self.horizon,
+            exogenous=self.start.exogenous,
+            resource=self.start.resource,
+            action_size=2,
+            most_actions=self.road.quota + 1,
+            most_successors=self.law.most_successors(),
+        )
+
+    def bound_tables(self, samples: int = 2_000, seed: Seed = 0) -> FloatArray:
+        """Bounds on the value after every step, by mode and tanks; layout: hybrid_kernel."""
+        from counterplan.domains.hybrid_bounds import bound_tables
+
+        return bound_tables(self, samples, generator(seed))

@@ -1,0 +1,130 @@
+"""Belief-MDP value iteration for hidden modes (F.2, Eq. F.3-F.6), the classical baseline.
+
+The belief b about the mode follows Bayes' rule (F.4) whatever is done, so on a grid of beliefs,
+with each belief that follows replaced by a mixture of grid points (simplex_grid), it is a Markov
+chain:
+
+    V_t(b, d) = max_a [ <sum_m b(m) mileage_m, a> + sum_o P(o | b) sum_i w_i(b_o) V_{t+1}(b_i, d') ]
+
+which the dynamic program of the observed modes solves as it is (hybrid_exact). There is no discount
+(the score is the mileage). V is convex in the belief, so the grid's value is not below V*; the
+policy looks one step ahead with its exact belief, and playing it bounds V* from below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from counterplan.core.validation import FloatArray, Seed
+from counterplan.domains.hybrid import HybridVehicle
+from counterplan.domains.hybrid_tables import Road
+from counterplan.domains.simplex_grid import SimplexGrid
+from counterplan.errors import NotApplicableError
+from counterplan.exogenous.model import ExogenousModel, State
+from counterplan.planning.policy import Rule
+
+# Points per edge of the simplex, by the number of driving modes: fine where that is cheap.
+FINE, COARSE = 60, 4
+
+
+@dataclass(frozen=True)
+class BeliefIteration:
+    """The policy of value iteration on a grid of beliefs.
+
+    resolution  of the grid (default: 60 for two driving modes, 4 for more)
+    """
+
+    resolution: int | None = None
+
+    @property
+    def name(self) -> str:
+        return "belief value iteration"
+
+    def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Rule:
+        """The rule for a vehicle with hidden modes."""
+        if not isinstance(model, HybridVehicle):
+            raise NotApplicableError(
+                f"beliefs are about the modes of a hybrid vehicle, not of {type(model).__name__}"
+            )
+        return self.solve(model).actions
+
+    def solve(self, problem: HybridVehicle) -> BeliefValue:
+        """Values on the grid."""
+        from counterplan.domains.hybrid_exact import rule_values
+
+        if not problem.hidden:
+            raise NotApplicableError("modes are observed: exact_value solves it without beliefs")
+        brakes = problem.road.brakes
+        if brakes.sum() != 1:
+            raise NotApplicableError(
+                "a process with memory has several braking states; use one with memory=1"
+            )
+        driving = np.flatnonzero(~brakes)
+        fine = FINE if len(driving) == 2 else COARSE
+        grid = SimplexGrid(len(driving), self.resolution or fine)
+        chain = _Chain(problem, grid)
+        return BeliefValue(problem, chain, rule_values(chain.road, 0))
+
+
+@dataclass(frozen=True)
+class BeliefValue:
+    """Values on a grid of beliefs.
+
+    values  (T + 1, N + 1, c + 1, c + 1): grid points of driving beliefs, and last, braking
+    """
+
+    problem: HybridVehicle
+    chain: _Chain
+    values: FloatArray
+
+    def value(self, state: State | None = None) -> float:
+        """The grid's value: not below V*."""
+        at = self.problem.start if state is None else state
+        gas, battery = (int(level) for level in np.rint(at.resource))
+        table = self.values[at.t, :, gas, battery]
+        return float(self.chain.mixture(self.problem.beliefs(at.exogenous)) @ table)
+
+    def actions(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
+        """(n, 2) the best actions, looking one step ahead."""
+        from counterplan.domains.hybrid_exact import best_splits
+
+        problem = self.problem
+        beliefs, row = np.unique(problem.beliefs(exogenous), axis=0, return_inverse=True)
+        following = np.array([self.chain.following(belief) for belief in beliefs])
+        ahead = np.tensordot(following, self.values[t + 1], axes=1)[row.ravel()]
+        rates = np.ascontiguousarray(problem.beliefs(exogenous) @ problem.road.mileage)
+        brakes = problem.beliefs(exogenous) @ problem.road.brakes > 0.5
+        return np.asarray(best_splits(problem.road, rates, brakes, resource, ahead))
+
+
+class _Chain:
+    """The belief as a Markov chain on the grid."""
+
+    def __init__(self, problem: HybridVehicle, grid: SimplexGrid) -> None:
+        self.problem, self.grid = problem, grid
+        self.driving = np.flatnonzero(~problem.road.brakes)
+        S = len(problem.road.brakes)
+        beliefs = np.zeros((len(grid.points) + 1, S))
+        beliefs[:-1, self.driving] = grid.points
+        beliefs[-1] = problem.road.brakes
+        matrix = np.array([self.following(belief) for belief in beliefs])
+        mileage, brakes = beliefs @ problem.road.mileage, beliefs @ problem.road.brakes > 0.5
+        self.road: Road = problem.road._replace(matrix=matrix, mileage=mileage, brakes=brakes)
+
+    def mixture(self, belief: FloatArray) -> FloatArray:
+        """(N + 1,) a belief (S,) as a mixture of grid points."""
+        weights = np.zeros(len(self.grid.points) + 1)
+        if self.problem.road.brakes @ belief > 0.5:
+            weights[-1] = 1.0
+        else:
+            weights[:-1] = self.grid.mixture(belief[self.driving])
+        return weights
+
+    def following(self, belief: FloatArray) -> FloatArray:
+        """(N + 1,) the grid points that follow a belief, with their probabilities."""
+        seen = np.concatenate([np.zeros(2), belief])
+        successors, chances = self.problem.law.successors(0, seen)
+        mixtures = [self.mixture(one) for one in self.problem.beliefs(successors)]
+        return np.asarray(chances @ np.array(mixtures))

@@ -1,0 +1,248 @@
+"""Baskets of options: the model, its actions, its bounds, its classical policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from counterplan.core.validation import FloatArray
+from counterplan.domains.basket import OptionBasket
+from counterplan.domains.basket_policy import PerOption, penalised_basket
+from counterplan.domains.option_contract import BASKETS, BasketContract
+from counterplan.domains.options import AmericanOption
+from counterplan.errors import NotApplicableError
+from counterplan.exogenous.lattice import BinomialLattice
+from counterplan.exogenous.model import State
+from counterplan.planning.estimate import estimate
+from counterplan.planning.exact import exact_value, solve
+from counterplan.planning.playing import follow
+from counterplan.planning.policies import OpenLoop, Optimal, Resolve
+from counterplan.testing.exogenous import check_model
+
+
+@pytest.mark.parametrize(
+    ("config", "action_set"), [("C", "ranked"), ("C", "payoff"), ("C", "all"), ("F", "ranked")]
+)
+def test_conforms(config: str, action_set: Any) -> None:
+    check_model(OptionBasket(config, correlation=0.4, action_set=action_set))
+
+
+def test_cap_binds_on_every_date() -> None:
+    basket = OptionBasket("C", action_set="all")
+    for t in (0, basket.horizon - 1):
+        sets = basket.actions(State(t, np.array([30.0, 10.0, 40.0]), np.ones(3)))
+        assert sets.shape == (7, 3)  # all but the three at once
+        assert sets.sum(axis=1).max() == 2
+    held = np.array([1.0, 0.0, 1.0])
+    assert basket.actions(State(0, basket.start.exogenous, held)).shape == (4, 3)
+
+
+def test_ranked_sets_grow_by_what_gains_most() -> None:
+    """A's calls without dividend are better kept: the one with dividend comes first although the
+    others pay more; by payoff it comes last but one."""
+    prices = np.array([60.0, 30.0, 12.0])
+    state = State(25, prices, np.ones(3))
+    ranked = OptionBasket("A").actions(state)
+    assert ranked[1].tolist() == [0.0, 1.0, 0.0]
+    by_payoff = OptionBasket("A", action_set="payoff").actions(state)
+    assert by_payoff[1].tolist() == [1.0, 0.0, 0.0]
+    for sets in (ranked, by_payoff):
+        assert sets.sum(axis=1).tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_worthless_options_are_not_offered() -> None:
+    basket = OptionBasket("C")
+    sets = basket.actions(State(3, np.array([10.0, 20.0, 50.0]), np.ones(3)))
+    assert sets.tolist() == [[0, 0, 0], [0, 0, 1]]
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.7])
+def test_increments_are_correlated_in_both_languages(correlation: float) -> None:
+    """4 standard errors of 20,000 draws: 0.03."""
+    basket = OptionBasket("C", correlation=correlation)
+    kernel, rng = basket.compiled(), np.random.default_rng(0)
+    x = np.repeat(basket.start.exogenous[None], 20_000, axis=0)
+    drawn, out = np.empty_like(x), np.empty(3)
+    for i in range(len(x)):
+        kernel.draw(kernel.parameters, 0, x[i], rng, out)
+        drawn[i] = out
+    for after in (basket.draw(0, x, rng), drawn):
+        found = np.corrcoef(np.log(after / x).T)
+        assert found[np.triu_indices(3, 1)] == pytest.approx(correlation, abs=0.03)
+        growth = np.exp([option.drift * option.step for option in basket.options])
+        assert (after / x).mean(axis=0) == pytest.approx(growth, abs=0.003)
+
+
+def test_quantiles_have_the_right_means() -> None:
+    basket = OptionBasket("C", correlation=0.5)
+    kernel = basket.compiled(quantiles=32)
+    states, odds = np.empty((32, 3)), np.empty(32)
+    x = np.array([26.0, 15.0, 38.0])
+    assert kernel.successors(kernel.parameters, 4, x, states, odds) == 32
+    growth = np.exp([option.drift * option.step for option in basket.options])
+    assert odds @ states == pytest.approx(x * growth, rel=1e-12)
+    assert np.corrcoef(np.log(states.T))[0, 1] == pytest.approx(0.5, abs=0.2)
+
+
+def test_hindsight_respects_the_cap() -> None:
+    basket = OptionBasket("E", correlation=0.5)
+    paths = basket.sample_paths(300, 1)
+    free, capped = (replace(basket, cap=cap).allocate(paths) for cap in (4, 1))
+    assert np.all(capped.values <= free.values + 1e-12)
+    assert capped.actions.sum(axis=2).max() == 1
+    singles = [
+        AmericanOption(o).allocate(paths[:, :, b : b + 1]).values
+        for b, o in enumerate(basket.options)
+    ]
+    assert free.values == pytest.approx(np.sum(singles, axis=0), abs=1e-9)
+
+
+# --- Without a binding cap the options are separate --------------------------------------------
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.8])
+def test_value_without_a_binding_cap(correlation: float) -> None:
+    basket = OptionBasket("A", correlation=correlation)
+    assert exact_value(basket) == pytest.approx(13.508, abs=5e-4)
+    assert exact_value(basket) == basket.separate_value
+
+
+def test_optimal_policy_without_a_binding_cap() -> None:
+    """20,000 paths, 4 standard errors."""
+    basket = OptionBasket("F", cap=4, correlation=0.3)
+    outcomes = follow(basket, Optimal().prepare(basket), basket.sample_paths(20_000, 1))
+    assert estimate(outcomes).mean == pytest.approx(
+        basket.optimal_value(), abs=4 * estimate(outcomes).se
+    )
+
+
+def test_no_exact_value_with_a_binding_cap() -> None:
+    with pytest.raises(NotApplicableError, match="with a cap of 2 for 4 options"):
+        exact_value(OptionBasket("F"))
+
+
+# --- What ranking loses: exact, on small lattices ----------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class LatticeBasket(OptionBasket):
+    """Every price on a binomial lattice of its own."""
+
+    def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
+        each = [
+            BinomialLattice(o.price, o.rate, o.volatility, o.step, o.dividend).successors(
+                t, exogenous[b : b + 1]
+            )
+            for b, o in enumerate(self.options)
+        ]
+        values = product(*(values[:, 0] for values, _ in each))
+        odds = product(*(odds for _, odds in each))
+        return np.array(list(values)), np.prod(list(odds), axis=1)
+
+
+def coarse(config: str, cap: int) -> BasketContract:
+    """The first three options on five dates."""
+    options = BASKETS[config].options[:3]
+    return BasketContract(tuple(replace(o, step=o.maturity / 4) for o in options), cap)
+
+
+@pytest.mark.parametrize("config", "ACEF")
+@pytest.mark.parametrize("cap", [1, 2])
+def test_what_ranking_loses(config: str, cap: int) -> None:
+    """Ranked by gain over waiting at most 0.3 % of the value of all sets is lost; by payoff 0.6 %
+    to 4.4 %, since options that pay more but are better kept block the others."""
+    values = {
+        name: solve(LatticeBasket(coarse(config, cap), action_set=name)).value  # type: ignore[arg-type]
+        for name in ("all", "ranked", "payoff")
+    }
+    lost = {name: 1 - value / values["all"] for name, value in values.items()}
+    assert -1e-9 <= lost["ranked"] <= 0.003
+    assert 0.006 <= lost["payoff"] <= 0.045
+
+
+# --- Bounds -----------------------------------------------------------------------------------
+
+
+def bounds_at(basket: OptionBasket, tables: FloatArray, state: State) -> tuple[float, float]:
+    kernel, out = basket.compiled(), np.empty(2)
+    numbers = (kernel.parameters, tables, state.t, state.exogenous, state.resource)
+    kernel.bounds(*numbers, np.random.default_rng(0), out)
+    return float(out[0]), float(out[1])
+
+
+def test_bounds_where_the_value_is_known() -> None:
+    """Without a binding cap: the sum of the options' values, at any state, also far out."""
+    basket = OptionBasket("F", cap=4)
+    tables = basket.bound_tables(0, 0)
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        prices = basket.start.exogenous * np.exp(rng.normal(0, 1.5, 4))
+        held = (rng.random(4) < 0.7).astype(np.float64)
+        state = State(int(rng.integers(basket.horizon)), prices, held)
+        lower, upper = bounds_at(basket, tables, state)
+        assert lower - 1e-9 <= basket.optimal_value(state) <= upper + 1e-9
+
+
+@pytest.mark.parametrize("config", "CF")
+def test_bounds_with_a_binding_cap(config: str) -> None:
+    """The lower one is the value of a plan of fixed dates, so the classical policy's, which is
+    better, may be below it by chance only; the upper one is that of the options apart."""
+    basket = OptionBasket(config)
+    lower, upper = bounds_at(basket, basket.bound_tables(0, 0), basket.start)
+    assert basket.separate_value <= upper <= 1.01 * basket.separate_value
+    found = estimate(penalised_basket(basket, 1000, 0).executed)
+    assert lower <= found.mean + 4 * found.se <= upper
+    crowd = OptionBasket(config, cap=1)
+    assert bounds_at(crowd, crowd.bound_tables(0, 0), crowd.start)[0] < lower
+    assert bounds_at(basket, np.empty(0), basket.start)[0] == -np.inf
+
+
+# --- Policies ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", [PerOption(2000), OpenLoop(), Resolve()])
+def test_policies_respect_the_cap(policy: Any) -> None:
+    basket = OptionBasket("E", correlation=0.5)
+    rule = policy.prepare(basket, 0)
+    paths, held = basket.sample_paths(200, 1), np.ones((200, 4))
+    for t in range(basket.horizon):
+        chosen = rule(t, paths[:, t], held)
+        assert np.all(chosen <= held)
+        assert chosen.sum(axis=1).max() <= 2
+        held = held - chosen
+
+
+def test_rollouts_respect_the_cap_and_leave_nothing_behind() -> None:
+    """At maturity and just before it, as many go as must."""
+    basket = OptionBasket("F")
+    kernel, rng = basket.compiled(), np.random.default_rng(0)
+    prices = np.array([60.0, 10.0, 60.0, 10.0])  # all deep in the money
+    offered = np.empty((kernel.most_actions, 4))
+    for t, expected in ((18, 0), (19, 2), (20, 2)):
+        m = kernel.actions(kernel.parameters, t, prices, np.ones(4), offered)
+        i = kernel.policy(kernel.parameters, t, prices, np.ones(4), rng, offered, m)
+        assert offered[i].sum() >= expected
+
+
+@pytest.mark.parametrize("config", "ABCDEF")
+def test_tight_bounds_bracket_the_classical_policy(config: str) -> None:
+    """Out of sample below, penalised hindsight above: 1.5 % apart, and never above the sum of the
+    options' values by more than what the fitted rules lose (0.1 %)."""
+    basket = OptionBasket(config)
+    found = penalised_basket(basket, 500, 0)
+    below, above = estimate(found.executed), estimate(found.hindsight)
+    assert np.all(found.hindsight >= found.executed - 1e-9)
+    assert above.mean - below.mean <= 0.015 * above.mean
+    assert above.mean <= 1.001 * basket.separate_value + 4 * above.se
+    if basket.most == len(basket.options):
+        value = basket.separate_value
+        assert below.mean - 4 * below.se <= value <= above.mean + 4 * above.se + 1e-4 * value
+
+
+def test_per_option_is_for_baskets() -> None:
+    with pytest.raises(NotApplicableError, match="PerOption is for an OptionBasket"):
+        PerOption().prepare(AmericanOption("A"))

@@ -1,0 +1,82 @@
+"""Hidden modes: the belief grid against listing every belief, and what the policy earns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from counterplan.domains.bunkering import Bunkering
+from counterplan.domains.hybrid import HybridVehicle
+from counterplan.domains.hybrid_belief import BeliefIteration
+from counterplan.domains.hybrid_tables import T1, HybridConfig
+from counterplan.errors import InputError, NotApplicableError
+from counterplan.exogenous.traces import ResampledTraces
+from counterplan.planning.exact import exact_value
+from counterplan.planning.playing import follow
+
+from .hybrid_support import vehicles
+
+
+@settings(max_examples=25)
+@given(vehicles(hidden=True))
+def test_grid_values_bound_the_optimum(problem: HybridVehicle) -> None:
+    """From above, and closer on a grid that contains the coarser one."""
+    exact = exact_value(problem)
+    coarse, fine = (BeliefIteration(r).solve(problem).value() for r in (2, 64))
+    assert exact <= fine + 1e-9
+    assert fine <= coarse + 1e-9
+    assert fine == pytest.approx(exact, rel=0.02, abs=1e-9)
+
+
+@settings(max_examples=20)
+@given(vehicles(hidden=True))
+def test_perfect_sight_is_the_observed_problem(problem: HybridVehicle) -> None:
+    sharp = HybridVehicle(problem.config, capacity=problem.capacity, hidden=True, accuracy=1.0)
+    seen = HybridVehicle(problem.config, capacity=problem.capacity)
+    assert BeliefIteration(1).solve(sharp).value() == pytest.approx(seen.optimal_value(), abs=1e-9)
+
+
+def test_policy_earns_the_optimum() -> None:
+    config = HybridConfig([[10, 4], [3, 9], [8, 8]], T1, 6, 3, 2)
+    problem = HybridVehicle(config, capacity=5, hidden=True)
+    paths = problem.sample_paths(20_000, seed=1)
+    played = follow(problem, BeliefIteration().prepare(problem), paths)
+    error = played.std() / len(played) ** 0.5
+    assert exact_value(problem) == pytest.approx(played.mean(), abs=4 * error)
+    listed = follow(problem, problem.optimal_actions, paths[:2000])
+    assert listed.mean() == pytest.approx(played[:2000].mean(), rel=2e-3)
+
+
+def test_seven_modes() -> None:
+    problem = HybridVehicle("E", 7, 12, hidden=True)
+    solved = BeliefIteration(3).solve(problem)
+    paths = problem.sample_paths(400, seed=2)
+    played = follow(problem, solved.actions, paths)
+    error = played.std() / len(played) ** 0.5
+    assert played.mean() - 4 * error <= solved.value()
+    assert solved.value() <= HybridVehicle("E", 7, 12).optimal_value()
+
+
+def test_nothing_is_seen_of_the_mode_but_its_looks() -> None:
+    """The paths hold observations and beliefs, never the mode."""
+    problem = HybridVehicle("B", hidden=True)
+    paths = problem.sample_paths(500, seed=3)
+    beliefs = problem.beliefs(paths)
+    assert np.allclose(beliefs.sum(axis=2), 1.0)
+    later = beliefs[:, 1:]
+    braking = later @ problem.road.brakes
+    assert set(np.unique(braking.round(12))) == {0.0, 1.0}
+    assert (later[braking < 0.5].max(axis=1) < 1.0).all()
+
+
+def test_what_does_not_apply_says_why() -> None:
+    with pytest.raises(NotApplicableError, match="modes are observed"):
+        BeliefIteration().solve(HybridVehicle())
+    with pytest.raises(NotApplicableError, match="not of Bunkering"):
+        BeliefIteration().prepare(Bunkering())
+    chain = ResampledTraces.from_modes([[0, 1, 2, 1, 1, 0, 2, 0, 1]], memory=2)
+    with pytest.raises(NotApplicableError, match="use one with memory=1"):
+        BeliefIteration().solve(HybridVehicle(process=chain, hidden=True))
+    with pytest.raises(InputError, match="more than 20,000: use a lower resolution"):
+        BeliefIteration(60).solve(HybridVehicle("A", 7, hidden=True))

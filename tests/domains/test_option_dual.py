@@ -1,0 +1,101 @@
+"""Martingales of exercise rules: mean zero exactly, and bounds that hold on enumerated paths."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from counterplan.core.validation import FloatArray
+from counterplan.domains.longstaff_schwartz import LongstaffSchwartz, longstaff_schwartz
+from counterplan.domains.option_contract import OPTIONS, OptionContract
+from counterplan.domains.option_dual import (
+    OptionMartingale,
+    penalised_option,
+    penalised_payoffs,
+)
+from counterplan.domains.option_dual_kernel import at_price, lognormal_mean
+from counterplan.domains.options import AmericanOption
+from counterplan.planning.estimate import estimate
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.floats(0.3, 4.0), st.floats(-0.1, 0.1), st.floats(0.02, 0.3), st.integers(0, 9999))
+def test_means_of_straight_lines(price: float, drift: float, s: float, seed: int) -> None:
+    """Against one fine trapezoid rule: kinks cost it h^2 = 1e-8 of slopes up to 1 / 0.07."""
+    logs = np.linspace(-2.0, 2.0, 60)
+    nodes, values = np.exp(logs), np.random.default_rng(seed).uniform(0, 1, 60)
+    grid = (float(logs[0]), float(logs[1] - logs[0]), nodes, values)
+    z = np.linspace(-9.5, 9.5, 190_001)
+    then = price * np.exp(drift - s * s / 2 + s * z)
+    place = np.clip(np.searchsorted(nodes, then) - 1, 0, 58)
+    slope = np.diff(values) / np.diff(nodes)
+    lines = values[place] + slope[place] * (then - nodes[place])
+    expected = np.trapezoid(lines * np.exp(-z * z / 2), z) / np.sqrt(2 * np.pi)
+    assert lognormal_mean(price, (drift, s), *grid) == pytest.approx(expected, abs=1e-6)
+    assert at_price(price, *grid) == pytest.approx(np.interp(price, nodes, values), abs=1e-12)
+
+
+def every_path(option: AmericanOption) -> tuple[FloatArray, FloatArray]:
+    """(n, T) all paths of the lattice, and their probabilities."""
+    lattice = option.process
+    rises = np.array(list(product([1.0, 0.0], repeat=option.horizon - 1)))
+    factors = np.where(rises > 0, lattice.up, lattice.down)  # type: ignore[union-attr]
+    starts = np.full((len(rises), 1), option.contract.price)
+    prices = np.hstack([starts, option.contract.price * np.cumprod(factors, axis=1)])
+    p = lattice.probability  # type: ignore[union-attr]
+    return prices, np.prod(np.where(rises > 0, p, 1 - p), axis=1)
+
+
+@pytest.mark.parametrize("config", "ABCDEF")
+@pytest.mark.parametrize("paths", [10, 5000])
+def test_bounds_hold_exactly_on_the_lattice(config: str, paths: int) -> None:
+    """However bad the rule (10 paths): nothing is sampled, so this holds to rounding."""
+    c = OPTIONS[config]
+    coarse = OptionContract(
+        *(c.price, c.strike, c.maturity, c.rate, c.volatility),
+        *(c.maturity / 8, c.dividend, c.kind),
+    )
+    option = AmericanOption(coarse, "binomial")
+    rule = longstaff_schwartz(option, paths, 0)
+    prices, odds = every_path(option)
+    martingale = OptionMartingale.of(rule)
+    along = martingale.along(prices)
+    assert odds @ along == pytest.approx(np.zeros(option.horizon), abs=1e-9)
+    gains = penalised_payoffs(martingale, prices)
+    assert odds @ gains.max(axis=1) >= option.optimal_value() - 1e-9
+    assert odds @ executed(rule, prices, gains) <= option.optimal_value() + 1e-9
+
+
+def executed(rule: LongstaffSchwartz, prices: FloatArray, gains: FloatArray) -> FloatArray:
+    stops = np.column_stack([rule.exercises(t, prices[:, t]) for t in range(prices.shape[1])])
+    stops[:, -1] = True
+    return gains[np.arange(len(gains)), stops.argmax(axis=1)]
+
+
+def test_control_variate_keeps_the_mean() -> None:
+    """The same rule on the same paths, with and without the martingale: one mean, 4 standard
+    errors of the difference, and a hundredth of the variance."""
+    option = AmericanOption("C")
+    rule = longstaff_schwartz(option, 20_000, 0)
+    prices = option.sample_paths(20_000, 1)[:, :, 0]
+    gains = penalised_payoffs(OptionMartingale.of(rule), prices)
+    payoffs = option.contract.discount(np.arange(11)) * option.contract.payoff(prices)
+    difference = estimate(executed(rule, prices, gains) - executed(rule, prices, payoffs))
+    assert abs(difference.mean) <= 4 * difference.se
+    assert executed(rule, prices, gains).var() < 0.01 * executed(rule, prices, payoffs).var()
+
+
+@pytest.mark.parametrize("config", "ABCDEF")
+def test_both_bounds_are_close(config: str) -> None:
+    """Within 1 % of the value on both sides, 4 standard errors allowed."""
+    option = AmericanOption(config)
+    found = penalised_option(option, 2000, 3)
+    value, slack = option.optimal_value(), 0.01 * option.optimal_value()
+    below, above = estimate(found.executed), estimate(found.hindsight)
+    assert -slack <= below.mean - value <= 4 * below.se + 1e-9
+    # Rare paths carry the last digits of the upper bound: more than the standard error shows.
+    assert -4 * above.se - 1e-5 * value <= above.mean - value <= slack

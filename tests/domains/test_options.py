@@ -1,0 +1,193 @@
+"""The American option as a model: the contract, hindsight, policies and bounds."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from counterplan.domains.option_contract import OPTIONS
+from counterplan.domains.options import AmericanOption, LatticeOption
+from counterplan.exogenous.model import (
+    Compiled,
+    ExogenousModel,
+    FiniteSupport,
+    HasBoundTables,
+    HasExactValue,
+    HasHindsight,
+    HasMeanPath,
+    SamplesPaths,
+    State,
+)
+from counterplan.planning.exact import solve
+from counterplan.planning.playing import follow
+from counterplan.planning.policies import OpenLoop, Optimal, Resolve
+from counterplan.testing.exogenous import check_model
+
+BOTH = [("A", "gbm"), ("C", "gbm"), ("C", "binomial"), ("D", "binomial")]
+HELD = np.ones(1)
+
+
+@pytest.mark.parametrize(("config", "prices"), BOTH)
+def test_conforms(config: str, prices: str) -> None:
+    check_model(AmericanOption(config, prices))  # type: ignore[arg-type]
+
+
+def test_capabilities_are_types() -> None:
+    option = AmericanOption("C")
+    for capability in (
+        *(ExogenousModel, SamplesPaths, HasHindsight, HasMeanPath),
+        *(HasExactValue, Compiled, HasBoundTables),
+    ):
+        assert isinstance(option, capability)
+    assert not isinstance(option, FiniteSupport)
+    lattice = AmericanOption("C", "binomial")
+    assert isinstance(lattice, FiniteSupport)
+    assert isinstance(lattice, LatticeOption)
+
+
+@pytest.mark.parametrize("prices", ["gbm", "binomial"])
+def test_copies(prices: str) -> None:
+    option = AmericanOption("C", prices)  # type: ignore[arg-type]
+    for twin in (copy.deepcopy(option), pickle.loads(pickle.dumps(option))):
+        assert type(twin) is type(option)
+        assert twin == option
+        assert twin.optimal_value() == option.optimal_value()
+
+
+def test_own_contract() -> None:
+    assert AmericanOption(OPTIONS["C"]).optimal_value() == AmericanOption("C").optimal_value()
+
+
+def test_only_hold_after_exercise() -> None:
+    option = AmericanOption("C")
+    start = option.start
+    assert option.actions(start).tolist() == [[0.0], [1.0]]
+    rewards, held = option.step(0, start.exogenous[None], start.resource[None], np.ones((1, 1)))
+    assert rewards.tolist() == [4.0]
+    assert held.tolist() == [[0.0]]
+    assert option.actions(State(1, start.exogenous, held[0])).tolist() == [[0.0]]
+    assert option.optimal_value(State(1, start.exogenous, held[0])) == 0.0
+
+
+def test_hindsight_is_the_best_date_and_the_first_of_equals() -> None:
+    option = AmericanOption("C")
+    path = np.full((1, 11, 1), 50.0)
+    nothing = option.allocate(path)
+    assert nothing.values[0] == 0.0
+    assert nothing.actions.sum() == 0.0
+    path[0, 3], path[0, 7] = 30.0, 30.0
+    found = option.allocate(path)
+    assert found.actions[0, :, 0].nonzero()[0].tolist() == [3]
+    assert found.values[0] == pytest.approx(np.exp(-0.05 * 0.15) * 10.0)
+    later = option.allocate(path[:, 4:], State(4, path[0, 4], HELD))
+    assert later.values[0] == pytest.approx(np.exp(-0.05 * 0.35) * 10.0)
+    assert option.allocate(path, State(0, path[0, 0], np.zeros(1))).values[0] == 0.0
+
+
+def test_hindsight_reference() -> None:
+    """The note's 8.48, with 40,000 paths: 3 standard errors of 0.02."""
+    values = AmericanOption("C").allocate(AmericanOption("C").sample_paths(40_000, 1)).values
+    assert values.mean() == pytest.approx(8.48, abs=3 * values.std() / 200)
+
+
+def test_lattice_solved_by_the_general_program() -> None:
+    """The program that lists states knows nothing of options."""
+    option = AmericanOption("C", "binomial")
+    assert solve(option).value == pytest.approx(option.optimal_value(), abs=1e-9)
+
+
+@pytest.mark.parametrize("config", "ABCDEF")
+def test_optimal_policy_earns_the_optimal_value(config: str) -> None:
+    """On 20,000 paths, 4 standard errors (one in 16,000 by chance); exact where exercised now."""
+    option = AmericanOption(config)
+    outcomes = follow(option, Optimal().prepare(option), option.sample_paths(20_000, 3))
+    error = outcomes.std() / np.sqrt(len(outcomes))
+    assert outcomes.mean() == pytest.approx(option.optimal_value(), abs=4 * error + 1e-12)
+
+
+def test_replanning_many_states_at_once_equals_one_by_one() -> None:
+    option = AmericanOption("B")
+    prices = np.linspace(6.0, 30.0, 25)[:, None]
+    held = np.ones((25, 1))
+    for t in (0, 7, 15):
+        together = Resolve().prepare(option)(t, prices, held)
+        for i in range(25):
+            state = State(t, prices[i], held[i])
+            plan = option.allocate(option.mean_path(state)[None], state).actions[0]
+            assert together[i] == plan[0]
+
+
+def test_open_loop_holds_its_plan() -> None:
+    """A's expected payoff grows: the plan is to wait for the maturity, the European value."""
+    option = AmericanOption("A")
+    paths = option.sample_paths(1000, 2)
+    outcomes = follow(option, OpenLoop().prepare(option), paths)
+    final = option.contract.discount(10) * option.contract.payoff(paths[:, -1, 0])
+    assert outcomes == pytest.approx(final)
+
+
+# --- Bounds -----------------------------------------------------------------------------------
+
+
+def bounds_at(option: AmericanOption, tables: object, state: State) -> tuple[float, float]:
+    kernel, out = option.compiled(), np.empty(2)
+    generator = np.random.default_rng(0)
+    numbers = (kernel.parameters, tables, state.t, state.exogenous, state.resource)
+    kernel.bounds(*numbers, generator, out)
+    return float(out[0]), float(out[1])
+
+
+@pytest.mark.parametrize(("config", "prices"), [*BOTH, ("B", "gbm"), ("E", "binomial")])
+def test_bounds_hold_everywhere(config: str, prices: str) -> None:
+    """Also off the nodes, beyond the table and near 0; the upper bound's margin of 3 standard
+    errors makes a violation at a node unlikely (0.1 %), and the seed is fixed."""
+    option = AmericanOption(config, prices)  # type: ignore[arg-type]
+    tables = option.bound_tables(2000, 5)
+    rng = np.random.default_rng(6)
+    strike = option.contract.strike
+    states = [
+        State(int(rng.integers(option.horizon)), strike * np.exp(rng.normal(0, 0.8, 1)), HELD)
+        for _ in range(200)
+    ]
+    extremes = [State(t, np.array([strike * f]), HELD) for t in (0, 5) for f in (1e-6, 1e3)]
+    for state in [*states, *extremes, option.start]:
+        lower, upper = bounds_at(option, tables, state)
+        value = option.optimal_value(state)
+        assert lower - 1e-9 <= value <= upper + 1e-9, state
+
+
+def test_bounds_are_close_to_what_they_stand_for() -> None:
+    option = AmericanOption("C")
+    lower, upper = bounds_at(option, option.bound_tables(20_000, 1), option.start)
+    assert lower == pytest.approx(5.4578, abs=2e-4)  # the best fixed date
+    assert upper == pytest.approx(8.48, rel=0.02)  # hindsight
+
+
+def test_bounds_after_exercise_and_without_tables() -> None:
+    option = AmericanOption("C")
+    gone = State(1, option.start.exogenous, np.zeros(1))
+    assert bounds_at(option, option.bound_tables(100, 0), gone) == (0.0, 0.0)
+    assert bounds_at(option, np.empty(0), option.start) == (-np.inf, np.inf)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10), st.floats(1.0, 200.0))
+def test_rollout_policy_is_the_best_fixed_date_resolved(t: int, price: float) -> None:
+    """Up to the distance of two nodes at the edge."""
+    option = AmericanOption("C")
+    kernel = option.compiled()
+    offered = np.array([[0.0], [1.0]])
+    numbers = (kernel.parameters, t, np.array([price]), HELD, np.random.default_rng(0))
+    chosen = kernel.policy(*numbers, offered, 2)
+    waits = range(1, option.horizon - t)
+    near = price * np.array([0.97, 1.03])
+    payoff = option.contract.payoff(near)
+    later = np.max([np.zeros(2), *(option.fixed_date(near, s)[0] for s in waits)], axis=0)
+    worth = (payoff > 0) & (payoff >= later)
+    if worth.all() or not worth.any():
+        assert chosen == worth[0]
