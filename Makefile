@@ -45,6 +45,9 @@ bench: $(VENV)/.installed-bench ## run the comparisons and the benchmarks, one p
 	$(BIN)/python -m benchmarks.discrete
 	$(BIN)/python -m benchmarks.training
 	$(BIN)/python -m benchmarks.continuous
+	$(BIN)/python -m benchmarks.planning
+	$(BIN)/python -m benchmarks.planning_quality
+	$(BIN)/python -m benchmarks.longstaff_schwartz
 	$(BIN)/pytest benchmarks -p no:xdist
 
 setup: $(VENV)/.installed-dev ## install everything and the git pre-commit hook

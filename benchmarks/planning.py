@@ -1,0 +1,154 @@
+"""Simulations per second of the tree search: `python -m benchmarks.planning` in the root.
+
+A round times counterplan and the object tree (`tree_baseline`) on the same problem, one after the
+other: UCT and MENTS, 1,000 simulations from the start, leaves valued by random rollouts, 32
+quantiles where chance is continuous. A ratio compares neighbours in time. The object tree runs
+twice:
+
+    methods  on the problem's own Python methods, as one would write it for any model
+    scalars  on the three problems rewritten by hand in plain numbers and lists (`scalar_models`)
+
+Below, what other leaves cost: the model's own rollout policy, clipped by its bounds, and the bounds
+alone. Exits with 1 if the models or the values disagree.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+SIMULATIONS = 1000
+QUANTILES = 32
+ROUNDS = 7
+CALLS = 20
+SEEDS = 30
+TARGET_RATIO = 100.0
+# Both searches converge to the same values; after 1,000 simulations they may be this far apart.
+CLOSE = 0.05
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+)
+
+
+def main() -> int:
+    # Libraries read these when they are loaded, so nothing that needs NumPy is imported before.
+    os.environ.update(ONE_THREAD)
+    from rich.console import Console
+
+    from benchmarks.measure import machine
+
+    console = Console(width=130)
+    console.print(", ".join(f"{name} {value}" for name, value in machine().items()))
+    console.print(
+        f"load average {os.getloadavg()[0]:.1f}: above the number of cores, all is slower"
+    )
+    agreed = [_report(console, *case) for case in _cases()]
+    return 0 if all(agreed) else 1
+
+
+def _cases() -> list[tuple[str, Any, Any]]:
+    from benchmarks.scalar_models import ScalarBunkering, ScalarHybrid, ScalarOption
+    from counterplan.domains.bunkering import Bunkering
+    from counterplan.domains.hybrid import HybridVehicle
+    from counterplan.domains.options import AmericanOption
+
+    problems = [
+        ("bunkering A", Bunkering("A"), ScalarBunkering),
+        ("hybrid A, 3 modes", HybridVehicle("A"), ScalarHybrid),
+        ("option C", AmericanOption("C"), ScalarOption),
+    ]
+    return [(name, problem, scalar(problem, QUANTILES)) for name, problem, scalar in problems]
+
+
+def _report(console: Any, name: str, problem: Any, scalar: Any) -> bool:
+    from rich.table import Table
+
+    from benchmarks.scalar_models import disagreement
+    from counterplan.planning.planners import MENTS, UCT
+
+    same = disagreement(problem, scalar)
+    agreed = same < 1e-9
+    table = Table(title=f"{name}: simulations per second, {SIMULATIONS} a decision")
+    for column in ("search", "wall clock", "processor", "methods", "ratio", "scalars", "ratio "):
+        table.add_column(column, justify="left" if column == "search" else "right")
+    for planner in (UCT, MENTS):
+        cells, distance = _against_baselines(problem, scalar, planner)
+        agreed = agreed and distance < CLOSE
+        table.add_row(f"{planner.__name__}, random rollouts", *cells)
+    for words, planner, clip in (
+        ("the model's rollouts", UCT(SIMULATIONS), False),
+        ("the model's rollouts, clipped", UCT(SIMULATIONS), True),
+        ("bounds alone", UCT(SIMULATIONS, leaf="bounds"), False),
+        ("the model's rollouts, clipped", MENTS(SIMULATIONS), True),
+        ("bounds alone", MENTS(SIMULATIONS, leaf="bounds"), False),
+    ):
+        table.add_row(f"{planner.name}, {words}", *_speeds(_timing(_call(problem, planner, clip))))
+    console.print(table)
+    if not agreed:
+        console.print(f"THE ANSWERS DIFFER (models by {same:.1e})", style="bold red")
+    return agreed
+
+
+def _call(problem: Any, planner: Any, clip: bool) -> Callable[[], Any]:
+    """One decision at the start, everything prepared."""
+    decide, start = planner.begin(problem, clip, 0), problem.start
+    return lambda: decide(start)
+
+
+def _timing(call: Callable[[], Any]) -> Any:
+    from benchmarks.measure import timed, timing
+
+    call()
+    return timing([timed(call, CALLS) for _ in range(ROUNDS)])
+
+
+def _speeds(taken: Any) -> tuple[str, str]:
+    return (
+        f"{SIMULATIONS / taken.wall.median:,.0f}",
+        f"{SIMULATIONS / taken.cpu.median:,.0f}",
+    )
+
+
+def _against_baselines(problem: Any, scalar: Any, planner: Any) -> tuple[list[str], float]:
+    """The cells of a row, and how far the values of the best action are apart, relatively."""
+    import numpy as np
+
+    from benchmarks.measure import ratio, timed, timing
+    from benchmarks.scalar_models import MethodModel
+    from benchmarks.tree_baseline import ObjectMENTS, ObjectUCT
+
+    decide = planner(SIMULATIONS, leaf="uniform").begin(problem, False, 0)
+    start = problem.start
+    temperature = decide(start).stats["temperature"]
+    methods = MethodModel(problem, QUANTILES)
+
+    def baseline(model: Any, seed: int) -> Any:
+        if planner.__name__ == "UCT":
+            return ObjectUCT(model, seed)
+        return ObjectMENTS(model, temperature, seed)
+
+    rounds: dict[str, list[Any]] = {"fast": [], "methods": [], "scalars": []}
+    for seed in range(ROUNDS):
+        rounds["fast"].append(timed(lambda: decide(start), CALLS))
+        for name, model in (("methods", methods), ("scalars", scalar)):
+            tree = baseline(model, seed)
+            rounds[name].append(timed(lambda tree=tree: tree.plan(SIMULATIONS)))
+    taken = {name: timing(pairs) for name, pairs in rounds.items()}
+    cells = list(_speeds(taken["fast"]))
+    for name in ("methods", "scalars"):
+        times, _ = ratio(taken[name], taken["fast"])
+        verdict = (
+            "" if name == "scalars" else (" met" if times.median >= TARGET_RATIO else " MISSED")
+        )
+        cells.append(f"{SIMULATIONS / taken[name].wall.median:,.0f}")
+        cells.append(f"{times.median:,.0f} ({times.low:,.0f}-{times.high:,.0f}){verdict}")
+    sign = -1.0 if problem.sense == "min" else 1.0
+    ours = [np.nanmax(sign * decide(start).values) for _ in range(SEEDS)]
+    theirs = [max(baseline(scalar, 100 + seed).plan(SIMULATIONS)) for seed in range(SEEDS)]
+    return cells, float(abs(np.mean(ours) - np.mean(theirs)) / abs(np.mean(theirs)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
