@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from counterplan import domains as domains
     from counterplan import errors as errors
     from counterplan import testing as testing
+    from counterplan.allocation.hindsight import hindsight as hindsight
     from counterplan.core.constraints import Constraints as Constraints
     from counterplan.core.episode import Episode as Episode
     from counterplan.core.limits import Limits as Limits
@@ -39,10 +40,23 @@ if TYPE_CHECKING:
         SequenceExplanation as SequenceExplanation,
     )
     from counterplan.counterfactual.solver import BudgetDP as BudgetDP
+    from counterplan.domains.exogenous_mdp import ExogenousMDP as ExogenousMDP
+    from counterplan.exogenous import processes as processes
+    from counterplan.exogenous.model import State as State
+    from counterplan.exogenous.resource import Resource as Resource
     from counterplan.io.episodes import read_episodes as read_episodes
     from counterplan.io.episodes import write_episodes as write_episodes
     from counterplan.io.models import load_model as load_model
     from counterplan.io.models import save_model as save_model
+    from counterplan.planning import policies as policies
+    from counterplan.planning.evaluate import evaluate as evaluate
+    from counterplan.planning.exact import exact_value as exact_value
+    from counterplan.planning.plan import plan as plan
+    from counterplan.planning.planners import BTS as BTS
+    from counterplan.planning.planners import DENTS as DENTS
+    from counterplan.planning.planners import MENTS as MENTS
+    from counterplan.planning.planners import UCT as UCT
+    from counterplan.planning.value_bounds import value_bounds as value_bounds
     from counterplan.scm.estimate import count_transitions as count_transitions
     from counterplan.scm.estimate import estimate_mdp as estimate_mdp
     from counterplan.scm.estimate import neighbour_prior as neighbour_prior
@@ -66,9 +80,12 @@ _HOME = {
     "AStar": "counterfactual.astar",
     "AdditiveNoiseSCM": "scm.location_scale",
     "AnchorHeuristic": "counterfactual.anchors",
+    "BTS": "planning.planners",
     "BudgetDP": "counterfactual.solver",
     "Constraints": "core.constraints",
+    "DENTS": "planning.planners",
     "Episode": "core.episode",
+    "ExogenousMDP": "domains.exogenous_mdp",
     "Explanation": "core.result",
     "FirstOrderBound": "counterfactual.astar",
     "Frontier": "counterfactual.explain",
@@ -78,28 +95,37 @@ _HOME = {
     "LinearReward": "core.reward",
     "LipschitzReward": "core.reward",
     "LocationScaleSCM": "scm.location_scale",
+    "MENTS": "planning.planners",
     "NeuralSCM": "scm.neural",
     "NoBound": "counterfactual.astar",
     "PointSCM": "scm.point",
     "PolicyExplanation": "counterfactual.policy_explanation",
     "PostNonlinearSCM": "scm.location_scale",
+    "Resource": "exogenous.resource",
     "Scaling": "scm.scaling",
     "SequenceExplanation": "counterfactual.sequence_explanation",
+    "State": "exogenous.model",
     "Status": "core.result",
     "TabularMDP": "scm.tabular",
     "Tightest": "counterfactual.astar",
     "Training": "scm.training",
     "Transitions": "scm.transitions",
+    "UCT": "planning.planners",
     "count_transitions": "scm.estimate",
     "cross_validate": "scm.neural_validation",
     "estimate_mdp": "scm.estimate",
+    "evaluate": "planning.evaluate",
+    "exact_value": "planning.exact",
     "explain": "counterfactual.explain",
     "frontier": "counterfactual.explain",
+    "hindsight": "allocation.hindsight",
     "load_model": "io.models",
     "neighbour_prior": "scm.estimate",
+    "plan": "planning.plan",
     "read_episodes": "io.episodes",
     "robust_explain": "counterfactual.robust",
     "save_model": "io.models",
+    "value_bounds": "planning.value_bounds",
     "value_interval": "counterfactual.robust",
     "write_episodes": "io.episodes",
 }
@@ -110,6 +136,8 @@ _MODULES = {
     "domains": "domains",
     "errors": "errors",
     "oracle": "counterfactual.oracle",
+    "policies": "planning.policies",
+    "processes": "exogenous.processes",
     "testing": "testing",
 }
 

@@ -17,6 +17,7 @@ from counterplan.cli_options import (
     DemoOptions,
     ExplainOptions,
     FitOptions,
+    PlanOptions,
     ReproduceOptions,
 )
 from counterplan.cli_support import OneLineErrors, command, print_json, print_table, tracked
@@ -270,6 +271,22 @@ def _print(options: ExplainOptions, records: Sequence[dict[str, Any]]) -> None:
 
     extra = {"over causal models": Column("right", interval)} if options.robust else {}
     print_explanations(options, records, "episode", "", extra)
+
+
+@app.command()
+@command
+def plan(options: PlanOptions) -> None:
+    """Say what to do next in a planning problem, and what that is worth.
+
+    The problems are those of the 2025 paper: fuel for a ship (bunkering), gas or electricity for a
+    hybrid vehicle, when to exercise an option, or a basket of them. A tree search simulates futures
+    from the state asked about (the start, unless --step, --price, --mode or --level say otherwise);
+    next to its estimates stand bounds on the optimum, from hindsight and from a plan executed
+    blindly, and the optimum itself where it can be computed.
+    """
+    from counterplan.cli_plan import answer
+
+    answer(options)
 
 
 @app.command()

@@ -69,6 +69,20 @@ def _parse_seconds(text: str) -> float:
     return seconds
 
 
+def _parse_number(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise typer.BadParameter(f"{text!r} is not a number")
+    return number
+
+
+def _parse_numbers(text: str) -> tuple[float, ...]:
+    return tuple(_parse_number(part) for part in text.split(","))
+
+
 @dataclass(frozen=True, kw_only=True)
 class SharedOptions:
     """What every command takes."""
@@ -240,6 +254,107 @@ class ExplainOptions(SharedOptions):
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="PATH", help="File for the results: .json or .csv."),
+    ] = None
+
+
+class PlannerName(StrEnum):
+    """Which tree search decides."""
+
+    UCT = "uct"
+    MENTS = "ments"
+    BTS = "bts"
+    DENTS = "dents"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(SharedOptions):
+    """Options of `counterplan plan`."""
+
+    domain: Annotated[
+        str, typer.Argument(help="bunkering, hybrid, options or basket.", metavar="DOMAIN")
+    ]
+    config: Annotated[
+        str | None,
+        typer.Option(help="Row of the paper's table: A (default) to F.", metavar="LETTER"),
+    ] = None
+    planner: Annotated[PlannerName, typer.Option(help="Which tree search decides.")] = (
+        PlannerName.UCT
+    )
+    simulations: Annotated[
+        int, whole_number_option("--simulations", "How many futures to simulate.", minimum=1)
+    ] = 1000
+    clip: Annotated[
+        bool, typer.Option(help="Keep simulated values within bounds on the optimum.")
+    ] = True
+    prices: Annotated[
+        str | None,
+        typer.Option(
+            help="Bunkering: independent ports (default) or one global price; options: gbm "
+            "(default) or binomial.",
+            metavar="KIND",
+        ),
+    ] = None
+    prices_csv: Annotated[
+        Path | None,
+        typer.Option(
+            help="Bunkering: recorded prices (.csv with Date and Price) to draw from instead; from "
+            "one port to the next prices move as from one row to the next.",
+            metavar="PATH",
+        ),
+    ] = None
+    drive_cycle: Annotated[
+        Path | None,
+        typer.Option(
+            help="Hybrid: recorded speeds (.csv with cycSecs and cycMps) to take modes from.",
+            metavar="PATH",
+        ),
+    ] = None
+    modes: Annotated[
+        int | None, whole_number_option("--modes", "Hybrid: 3 (default) or 7 modes.")
+    ] = None
+    capacity: Annotated[
+        str | None,
+        typer.Option(
+            help="Hybrid: tight (default), half, or a number of units; bunkering: a number.",
+            metavar="SIZE",
+        ),
+    ] = None
+    hidden: Annotated[bool, typer.Option("--hidden", help="Hybrid: driving modes are hidden.")] = (
+        False
+    )
+    correlation: Annotated[
+        float | None,
+        typer.Option(
+            parser=_parse_number, help="Basket: of every two prices (0).", metavar="NUMBER"
+        ),
+    ] = None
+    step: Annotated[
+        int, whole_number_option("--step", "How many decisions have been made before.")
+    ] = 0
+    price: Annotated[
+        Any,
+        typer.Option(
+            parser=_parse_numbers,
+            help="The price now; basket: one for each option, with commas between.",
+            metavar="NUMBERS",
+        ),
+    ] = None
+    mode: Annotated[
+        str | None,
+        typer.Option(
+            help="Hybrid: the mode now: gas, electric or braking; of seven, gas1 to gas3, "
+            "electric1 to electric3 or braking.",
+            metavar="NAME",
+        ),
+    ] = None
+    level: Annotated[
+        Any,
+        typer.Option(
+            parser=_parse_numbers,
+            help="What is left: units in the tank; hybrid: gas,electric; basket: 1 for each option "
+            "still held, 0 for the others.",
+            metavar="NUMBERS",
+        ),
     ] = None
 
 

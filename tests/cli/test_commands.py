@@ -17,7 +17,7 @@ from counterplan.experiments import registry
 
 from .conftest import EPISODES, Run
 
-COMMANDS = ("demo", "fit", "explain", "reproduce")
+COMMANDS = ("demo", "fit", "explain", "plan", "reproduce")
 
 
 def test_help_without_arguments(run: Run) -> None:

@@ -37,7 +37,9 @@ def stubs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_every_figure_of_the_papers_is_known() -> None:
     discrete = [f"discrete-fig{n}" for n in range(1, 7)]
-    assert list(FIGURES) == [*discrete, *(f"continuous-fig{n}" for n in (2, 3, 5, 6))]
+    continuous = [f"continuous-fig{n}" for n in (2, 3, 5, 6)]
+    sdmdp = [f"sdmdp-fig{n}" for n in (3, 4, *range(6, 16))]
+    assert list(FIGURES) == [*discrete, *continuous, *sdmdp]
 
 
 def test_writes_a_picture_and_a_table_for_each_name(stubs: list[str], tmp_path: Path) -> None:
@@ -78,7 +80,9 @@ def test_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
     assert str(caught.value) == (
         "unknown figure 'fig7': choose from discrete-fig1, discrete-fig2, discrete-fig3, "
         "discrete-fig4, discrete-fig5, discrete-fig6, continuous-fig2, continuous-fig3, "
-        "continuous-fig5, continuous-fig6"
+        "continuous-fig5, continuous-fig6, sdmdp-fig3, sdmdp-fig4, sdmdp-fig6, sdmdp-fig7, "
+        "sdmdp-fig8, sdmdp-fig9, sdmdp-fig10, sdmdp-fig11, sdmdp-fig12, sdmdp-fig13, sdmdp-fig14, "
+        "sdmdp-fig15"
     )
     assert not (tmp_path / "out").exists()
 

@@ -17,6 +17,7 @@ from counterplan.experiments import (
     discrete_patients,
     discrete_synthetic,
     discrete_therapy,
+    sdmdp_figures,
 )
 from counterplan.experiments.figure import Drawn, Figure, Options, Track
 from counterplan.files.atomic import atomic_file, check_target
@@ -89,6 +90,10 @@ FIGURES: dict[str, Figure] = {
             "Sepsis: goodness of fit under Lipschitz constraints",
             continuous_fit.figure6,
             resumable=True,
+        ),
+        *(
+            Figure(f"sdmdp-fig{number}", title, run, resumable=True)
+            for number, (title, run) in sdmdp_figures.RUNS.items()
         ),
     )
 }

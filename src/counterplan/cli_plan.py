@@ -1,0 +1,111 @@
+"""`plan`: one decision of a planning problem, with what its value lies between."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from counterplan.cli_options import PlannerName, PlanOptions
+from counterplan.cli_support import print_json, print_table
+
+if TYPE_CHECKING:
+    from counterplan.planning.planners import Planner
+
+
+def answer(options: PlanOptions) -> None:
+    """Plan in the state asked about, and print what was found."""
+    from counterplan.io.plan_answer import bounds_at, plan_record
+    from counterplan.io.plan_question import Question, problem_of, state_of
+    from counterplan.planning.plan import plan
+
+    question = Question(
+        domain=options.domain,
+        config=options.config,
+        prices=options.prices,
+        prices_csv=options.prices_csv,
+        drive_cycle=options.drive_cycle,
+        modes=options.modes,
+        capacity=options.capacity,
+        hidden=options.hidden,
+        correlation=options.correlation,
+        step=options.step,
+        price=options.price,
+        mode=options.mode,
+        level=options.level,
+    )
+    problem = problem_of(question)
+    state = state_of(question, problem)
+    found = plan(problem, state, _planner(options), options.clip, options.seed)
+    bounds = bounds_at(problem, state, options.seed)
+    asked = {
+        "domain": options.domain,
+        "config": None if options.prices_csv else options.config or "A",
+        "planner": found.planner,
+        "clip": options.clip,
+        "seed": options.seed,
+    }
+    record = {**asked, **plan_record(problem, state, found, bounds)}
+    if options.as_json:
+        print_json(record)
+    else:
+        _print(record)
+
+
+def _planner(options: PlanOptions) -> Planner:
+    from counterplan.planning.planners import BTS, DENTS, MENTS, UCT, TreePlanner
+
+    planners: dict[PlannerName, type[TreePlanner]] = {
+        PlannerName.UCT: UCT,
+        PlannerName.MENTS: MENTS,
+        PlannerName.BTS: BTS,
+        PlannerName.DENTS: DENTS,
+    }
+    return planners[options.planner](simulations=options.simulations)
+
+
+def _print(record: dict[str, Any]) -> None:
+    bounds, stats = record["bounds"], record["stats"]
+    name = f"{record['domain']} {record['config'] or 'with recorded prices'}"
+    typer.echo(f"{name}: {record['state']['words']}")
+    typer.echo(f"-> {record['words']}")
+    columns = {"action": "left", "value": "right", "se": "right", "simulations": "right"}
+    rows = [
+        [
+            choice["words"],
+            _number(choice["value"]),
+            _error(choice["standard_error"]),
+            str(choice["simulations"]),
+        ]
+        for choice in record["choices"]
+    ]
+    clipped = "clipped" if record["clip"] else "not clipped"
+    better = "lower" if record["sense"] == "min" else "higher"
+    print_table(f"{record['planner']}, {clipped}; {better} is better", columns, rows)
+    lines = [
+        ("planned", record["value"], record["standard_error"], record["planner"]),
+        ("at least", bounds["lower"], bounds["lower_se"], bounds["lower_method"]),
+        ("at most", bounds["upper"], bounds["upper_se"], bounds["upper_method"]),
+    ]
+    for what, value, error, method in lines:
+        typer.echo(f"{what:9}{_number(value)} (se {_error(error)}): {method}")
+    if record["exact"] is not None:
+        typer.echo(f"{'exactly':9}{_number(record['exact'])}: dynamic programming")
+    typer.echo(
+        f"{stats['simulations']:,.0f} simulations in {1000 * stats['seconds']:.3g} ms; bounds from "
+        f"{bounds['samples']:,} sampled futures; seed {record['seed']}"
+    )
+
+
+def _number(value: float | None) -> str:
+    """Six significant digits, no exponents for sizes that people read."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 1e5 else f"{value:,.6g}"
+
+
+def _error(value: float | None) -> str:
+    """Three significant digits; rounding errors are no errors."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 1e3 else f"{value if value > 1e-9 else 0:.3g}"

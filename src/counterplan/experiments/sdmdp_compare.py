@@ -1,0 +1,122 @@
+"""Figures 4, 6, 8, 10, 12 and 14 of the 2025 paper: what planners and policies earn or cost.
+
+Everyone plays the same futures, so differences are paired, and penalties with mean zero take out
+most of what chance brought. Means are V* plus the difference to its policy.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from counterplan.experiments.figure import Drawn, Options, Track
+from counterplan.experiments.parts import Parts, finish
+from counterplan.experiments.sdmdp_domains import DOMAINS, Case, baseline
+from counterplan.experiments.sdmdp_panels import Dot, Lines, Panel, draw_comparison
+from counterplan.experiments.sdmdp_play import (
+    BASELINE,
+    Cell,
+    Results,
+    Speed,
+    Steady,
+    cells_of,
+    play,
+    take_luck_out,
+    time_search,
+)
+from counterplan.experiments.sdmdp_study import CONTENDERS, Study
+from counterplan.experiments.sdmdp_table import (
+    HINDSIGHT,
+    OPEN_LOOP,
+    OPTIMAL,
+    PAPER,
+    Played,
+    Standard,
+    restored,
+    rows,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def compare(options: Options, track: Track, figure: int, domains: Sequence[str]) -> Drawn:
+    """A panel for each problem of these domains; of several domains, one problem each."""
+    study = Study(options)
+    cases = study.cases(domains) if len(domains) == 1 else study.featured(domains)
+    parts = Parts(options.parts, study.settings(figure))
+    speeds = [Speed(case, contender) for case in cases for contender in CONTENDERS]
+    timed = finish(
+        lambda speed: time_search(study, speed), speeds, parts, Speed.key, (track, "timing")
+    )
+    plan = {case: cells_of(study, case, timed) for case in cases}
+    every = [cell for cells in plan.values() for cell, _ in cells]
+    results = finish(lambda cell: play(study, cell), every, parts, Cell.key, (track, "playing"))
+    steady = finish(
+        lambda one: take_luck_out(study, plan[one.case], results),
+        [Steady(case) for case in cases],
+        parts,
+        Steady.key,
+        (track, "comparing"),
+    )
+    everything: dict[Any, Mapping[str, Any]] = {**timed, **results, **steady}
+    tables = {
+        case: rows(_gathered(study, plan[case], everything), _standard(case, results))
+        for case in cases
+    }
+    panels = [_panel(study, case, table, len(domains) > 1) for case, table in tables.items()]
+    return Drawn(draw_comparison(_title(domains), panels), _numbers(tables))
+
+
+def _standard(case: Case, results: Results) -> Standard:
+    kept = results[Cell(case, OPTIMAL)]
+    return Standard(kept["low"], kept["high"], kept["expectation"], kept["se"])
+
+
+def _gathered(study: Study, cells: Sequence[tuple[Cell, str]], found: Results) -> list[Played]:
+    gathered = []
+    for cell, budget in cells:
+        kept, sense = found[cell], study.problem(cell.case).sense
+        name = baseline(cell.case).name if cell.method == BASELINE else cell.method
+        outcomes = restored(name, sense, kept["outcomes"], kept["futures"])
+        values = found[Steady(cell.case)].get(json.dumps(cell.key()))
+        steady = None if values is None else restored(name, sense, values, kept["futures"])
+        milliseconds = None
+        if cell.contender is not None and budget == PAPER:
+            milliseconds = 1000.0 * found[Speed(cell.case, cell.contender)]["seconds"]
+        gathered.append(Played(name, budget, outcomes, steady, cell.simulations, milliseconds))
+    return gathered
+
+
+def _panel(study: Study, case: Case, table: Sequence[Mapping[str, Any]], several: bool) -> Panel:
+    domain, sense = DOMAINS[case.domain], study.problem(case).sense
+    by_method = {row["method"]: row for row in table}
+    lines = Lines(
+        optimum=(table[0]["v_star_low"], table[0]["v_star_high"]),
+        hindsight=by_method[HINDSIGHT]["controlled_mean"],
+        open_loop=by_method[OPEN_LOOP]["controlled_mean"],
+    )
+    dots = [
+        Dot(row["method"], row["budget"], row["controlled_mean"], row["controlled_se"])
+        for row in table
+        if row["method"] not in (HINDSIGHT, OPTIMAL)
+    ]
+    better = "lower" if sense == "min" else "higher"
+    title = f"{domain.title}, {case.title}" if several else case.title
+    return Panel(title, f"{domain.quantity} ({better} is better)", lines, dots=dots)
+
+
+def _title(domains: Sequence[str]) -> str:
+    what = DOMAINS[domains[0]].title if len(domains) == 1 else "One problem of each domain"
+    return (
+        f"{what}: what policies and planners reach\nmeans over common futures, luck taken "
+        "out, 95 % intervals\nUCT+ plays on by the model's policy, the others at random"
+    )
+
+
+def _numbers(tables: Mapping[Case, Sequence[Mapping[str, Any]]]) -> pl.DataFrame:
+    import polars as pl
+
+    table = [{**case._asdict(), **row} for case, found in tables.items() for row in found]
+    return pl.DataFrame(table, infer_schema_length=None)

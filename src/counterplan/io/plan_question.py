@@ -1,0 +1,225 @@
+"""A decision someone asks about: which problem, in which state, as the command line words it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from counterplan.core.validation import FloatArray
+from counterplan.domains.basket import OptionBasket
+from counterplan.domains.bunkering import Bunkering
+from counterplan.domains.hybrid import HybridVehicle
+from counterplan.domains.options import AmericanOption
+from counterplan.errors import InputError
+from counterplan.exogenous.empirical import BootstrapPrices
+from counterplan.exogenous.model import ExogenousModel, State
+from counterplan.exogenous.traces import ResampledTraces, drive_cycle_modes
+
+DOMAINS = ("bunkering", "hybrid", "options", "basket")
+CONFIGS = ("A", "B", "C", "D", "E", "F")
+# Larger prices are slips of the keyboard, and their sums would overflow.
+LARGEST_PRICE = 1e12
+# Which domains an option is about; those not listed are about all.
+APPLIES = {
+    "prices": ("bunkering", "options"),
+    "prices_csv": ("bunkering",),
+    "drive_cycle": ("hybrid",),
+    "modes": ("hybrid",),
+    "capacity": ("bunkering", "hybrid"),
+    "hidden": ("hybrid",),
+    "correlation": ("basket",),
+    "price": ("bunkering", "options", "basket"),
+    "mode": ("hybrid",),
+    "level": ("bunkering", "hybrid", "basket"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A problem and a state; None where nothing was said.
+
+    domain       'bunkering', 'hybrid', 'options' or 'basket'
+    config       'A' to 'F' ('A')
+    prices       bunkering: 'independent' or 'global'; options: 'gbm' or 'binomial'
+    prices_csv   bunkering: recorded prices, a row for each port
+    drive_cycle  hybrid: recorded speeds, from which modes are resampled
+    modes        hybrid: 3 or 7
+    capacity     hybrid: 'tight', 'half' or a number; bunkering: a number
+    hidden       hybrid: whether driving modes are hidden
+    correlation  basket: of every two prices
+    step         t, how many decisions have been made
+    price        what is quoted now, one number (basket: one for each option)
+    mode         hybrid: 'gas', 'electric' or 'braking' (seven modes: 'gas1' .. 'electric3')
+    level        what is left: fuel, or gas and electric, or ones for options held
+    """
+
+    domain: str
+    config: str | None = None
+    prices: str | None = None
+    prices_csv: Path | None = None
+    drive_cycle: Path | None = None
+    modes: int | None = None
+    capacity: str | None = None
+    hidden: bool = False
+    correlation: float | None = None
+    step: int = 0
+    price: Sequence[float] | None = None
+    mode: str | None = None
+    level: Sequence[float] | None = None
+
+
+def problem_of(question: Question) -> ExogenousModel:
+    """The problem; options that have nothing to do with its domain are refused."""
+    if question.domain not in DOMAINS:
+        raise InputError(f"unknown domain {question.domain!r}: choose from {', '.join(DOMAINS)}")
+    for name, domains in APPLIES.items():
+        given = getattr(question, name)
+        if given is not None and given is not False and question.domain not in domains:
+            option = "--" + name.replace("_", "-")
+            raise InputError(
+                f"{option} is for {' and '.join(domains)}, not for {question.domain}: leave it out"
+            )
+    if question.config is not None and question.config not in CONFIGS:
+        raise InputError(f"--config {question.config!r} is not one of {', '.join(CONFIGS)}")
+    return _MAKERS[question.domain](question)
+
+
+def state_of(question: Question, problem: ExogenousModel) -> State:
+    """The state asked about: the problem's start, with what was said put in its place."""
+    start = problem.start
+    if not 0 <= question.step < problem.horizon:
+        raise InputError(
+            f"--step {question.step}: decisions are made at steps 0 to {problem.horizon - 1}"
+        )
+    needed = "mode" if question.domain == "hybrid" else "price"
+    if question.step > 0 and getattr(question, needed) is None and not question.hidden:
+        raise InputError(f"--step {question.step} needs --{needed}: what is seen by then")
+    exogenous = _exogenous(question, problem)
+    level = _numbers(question.level, "--level", start.resource)
+    state = State(question.step, exogenous, level)
+    _check_level(question, problem, state)
+    return state
+
+
+# --- Problems ---------------------------------------------------------------------------------
+
+
+def _bunkering(question: Question) -> Bunkering:
+    prices: Any = question.prices or "independent"
+    if prices not in ("independent", "global"):
+        raise InputError(f"--prices {prices!r}: bunkering's are 'independent' or 'global'")
+    if question.prices_csv is not None:
+        if question.config is not None:
+            raise InputError("--config names prices, and --prices-csv brings its own: give one")
+        prices = BootstrapPrices.from_csv(question.prices_csv, kind=prices)
+    config = question.config or "A"
+    if question.capacity is None:
+        return Bunkering(config, prices)
+    return Bunkering(config, prices, capacity=_number(question.capacity, "a number"))
+
+
+def _hybrid(question: Question) -> HybridVehicle:
+    modes = 3 if question.modes is None else question.modes
+    if modes not in (3, 7):
+        raise InputError(f"--modes {modes}: there are configurations with 3 and with 7")
+    process = None
+    if question.drive_cycle is not None:
+        if modes != 3:
+            raise InputError(f"--drive-cycle shows 3 modes, not {modes}: leave --modes out")
+        process = ResampledTraces.from_modes([drive_cycle_modes(question.drive_cycle)], modes=3)
+    capacity: Any = question.capacity or "tight"
+    if capacity not in ("tight", "half"):
+        number = _number(capacity, "tight, half or a number")
+        if number != int(number):
+            raise InputError(f"--capacity {capacity!r}: fuel comes in whole units")
+        capacity = int(number)
+    return HybridVehicle(question.config or "A", modes, capacity, question.hidden, process)
+
+
+def _options(question: Question) -> AmericanOption:
+    prices: Any = question.prices or "gbm"
+    if prices not in ("gbm", "binomial"):
+        raise InputError(f"--prices {prices!r}: an option's are 'gbm' or 'binomial'")
+    return AmericanOption(question.config or "A", prices)
+
+
+def _basket(question: Question) -> OptionBasket:
+    return OptionBasket(question.config or "A", question.correlation or 0.0)
+
+
+_MAKERS: Mapping[str, Callable[[Question], ExogenousModel]] = {
+    "bunkering": _bunkering,
+    "hybrid": _hybrid,
+    "options": _options,
+    "basket": _basket,
+}
+
+
+def _number(capacity: str, wanted: str) -> float:
+    try:
+        number = float(capacity)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(f"--capacity {capacity!r}: give {wanted}")
+    return number
+
+
+# --- States -----------------------------------------------------------------------------------
+
+
+def mode_names(modes: int) -> list[str]:
+    """What the modes of a hybrid vehicle are called, in their order."""
+    each = (modes - 1) // 2
+    numbers = [""] if each == 1 else [str(i + 1) for i in range(each)]
+    return [f"{fuel}{number}" for fuel in ("gas", "electric") for number in numbers] + ["braking"]
+
+
+def _exogenous(question: Question, problem: ExogenousModel) -> FloatArray:
+    start = problem.start.exogenous
+    if not isinstance(problem, HybridVehicle):
+        prices = _numbers(question.price, "--price", start)
+        wrong = prices[~((prices > 0) & (prices <= LARGEST_PRICE))]
+        if wrong.size:
+            raise InputError(
+                f"--price {wrong[0]:g}: prices must be positive and at most {LARGEST_PRICE:g}"
+            )
+        return prices
+    if question.hidden:
+        if question.step > 0 or question.mode is not None:
+            raise InputError("--hidden: only the start can be asked, where the mode is known")
+        return start
+    if question.mode is None:
+        return start
+    names = mode_names(problem.numbers.modes)
+    if question.mode not in names:
+        raise InputError(f"--mode {question.mode!r} is not one of {', '.join(names)}")
+    indicators: FloatArray = np.eye(len(names))
+    return np.asarray(indicators[names.index(question.mode)])
+
+
+def _numbers(given: Sequence[float] | None, option: str, usual: FloatArray) -> FloatArray:
+    if given is None:
+        return usual
+    if len(given) != len(usual):
+        wanted = "one number" if len(usual) == 1 else f"{len(usual)} numbers with commas between"
+        raise InputError(f"{option}: {len(given)} numbers given; expected {wanted}")
+    return np.array(given, dtype=np.float64) + 0.0  # no minus in front of a zero
+
+
+def _check_level(question: Question, problem: ExogenousModel, state: State) -> None:
+    level = state.resource
+    if isinstance(problem, OptionBasket):
+        if not np.isin(level, (0.0, 1.0)).all():
+            raise InputError("--level: give 1 for each option still held and 0 for the others")
+        return
+    if isinstance(problem, HybridVehicle) and not (level == np.rint(level)).all():
+        raise InputError("--level: fuel comes in whole units")
+    most = problem.capacity if isinstance(problem, Bunkering) else problem.start.resource.max()
+    if not ((level >= 0) & (level <= most)).all():
+        raise InputError(f"--level: must lie between 0 and the capacity {most:g}")

@@ -1,0 +1,199 @@
+"""`counterplan plan`: what it prints, that it agrees with the library, and every mistake."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from counterplan.domains.bunkering import Bunkering
+from counterplan.domains.hybrid import HybridVehicle
+from counterplan.domains.options import AmericanOption
+from counterplan.exogenous.model import State
+from counterplan.io.plan_question import mode_names
+from counterplan.planning.exact import exact_value
+from counterplan.planning.plan import plan
+from counterplan.planning.planners import MENTS, UCT
+
+from .conftest import Run
+
+FAST = ("--simulations", "60")
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+
+
+def asked(run: Run, *arguments: str) -> dict[str, Any]:
+    result = run("plan", *arguments, *FAST, "--json")
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    record: dict[str, Any] = json.loads(result.stdout)
+    return record
+
+
+def test_it_says_what_the_library_says(run: Run) -> None:
+    record = asked(run, "bunkering", "--config", "B", "--seed", "4")
+    problem = Bunkering("B")
+    found = plan(problem, planner=UCT(simulations=60), clip=True, seed=4)
+    assert record["action"] == found.action.tolist()
+    assert record["value"] == found.value
+    assert record["standard_error"] == found.standard_error
+    assert [choice["value"] for choice in record["choices"]] == found.values.tolist()
+    assert sum(choice["simulations"] for choice in record["choices"]) == 60
+    assert record["exact"] == exact_value(problem)
+    assert record["sense"] == "min"
+    bounds = record["bounds"]
+    # Means over 10,000 futures: 5 standard errors.
+    assert bounds["lower"] - 5 * bounds["lower_se"] <= record["exact"]
+    assert record["exact"] <= bounds["upper"] + 5 * bounds["upper_se"]
+    assert bounds["lower"] < bounds["upper"]
+    assert "hindsight" in bounds["lower_method"]
+    assert bounds["upper_method"] == "executed open loop"
+
+
+def test_the_same_seed_gives_the_same_answer(run: Run) -> None:
+    records = [asked(run, "options", "--config", "C", "--seed", seed) for seed in ("1", "1", "2")]
+    for record in records:
+        for name in ("seconds", "simulations_per_second"):
+            del record["stats"][name]
+    assert records[0] == records[1] != records[2]
+
+
+def test_text(run: Run) -> None:
+    result = run("plan", "bunkering", *FAST)
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0] == "bunkering A: port 1 of 8, price 1000, 0 units in the tank"
+    assert lines[1].startswith("-> buy ")
+    assert "UCT, clipped; lower is better" in result.stdout
+    for word in ("buy 12 units", "buy 37 units", "buy 50 units", "planned", "hindsight"):
+        assert word in result.stdout
+    assert "exactly  146,102: dynamic programming" in result.stdout
+    assert "60 simulations in" in lines[-1]
+    assert lines[-1].endswith("bounds from 10,000 sampled futures; seed 0")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("bunkering", "--step", "6", "--price", "900", "--level", "17"), {"buy nothing"}),
+        (("hybrid", "--mode", "braking"), {"use nothing"}),
+        (("options", "--config", "D"), {"exercise", "hold"}),
+        (
+            ("basket", "--config", "A", "--step", "50", "--price", "50,9,9"),
+            {"exercise option 1 and option 3", "exercise option 1", "hold all"},
+        ),
+    ],
+)
+def test_actions_in_words(run: Run, arguments: tuple[str, ...], words: set[str]) -> None:
+    record = asked(run, *arguments)
+    assert {choice["words"] for choice in record["choices"]} == words
+    assert record["words"] in words
+
+
+def test_another_state(run: Run) -> None:
+    record = asked(run, "hybrid", "--step", "4", "--mode", "electric", "--level", "3,5")
+    problem = HybridVehicle("A")
+    state = State(4, np.array([0.0, 1.0, 0.0]), np.array([3.0, 5.0]))
+    assert record["exact"] == exact_value(problem, state)
+    assert record["state"]["words"] == "step 5 of 10, electric mode, 3 gas, 5 electric"
+    words = {choice["words"] for choice in record["choices"]}
+    assert words == {f"{gas} gas, {4 - gas} electric" for gas in range(4)}
+    bounds = record["bounds"]
+    assert bounds["lower"] - 5 * bounds["lower_se"] <= record["exact"]
+    assert record["exact"] <= bounds["upper"] + 5 * bounds["upper_se"]
+
+
+def test_planners_and_clipping(run: Run) -> None:
+    state = ("options", "--config", "C", "--step", "3", "--price", "34.5")
+    record = asked(run, *state, "--planner", "ments", "--no-clip")
+    at = State(3, np.array([34.5]), np.ones(1))
+    found = plan(AmericanOption("C"), at, MENTS(simulations=60), clip=False)
+    assert (record["planner"], record["clip"]) == ("MENTS", False)
+    assert record["value"] == found.value
+    for name in ("bts", "dents"):
+        assert asked(run, *state, "--planner", name)["planner"] == name.upper()
+
+
+def test_what_is_not_known_is_null(run: Run) -> None:
+    record = asked(run, "basket", "--config", "F", "--correlation", "0.3")
+    assert record["exact"] is None
+    assert record["bounds"]["lower"] < record["bounds"]["upper"]
+    shown = run("plan", "basket", "--config", "F", *FAST).stdout
+    assert "exactly" not in shown
+
+
+def test_recorded_prices_and_speeds(run: Run) -> None:
+    rng = np.random.default_rng(0)
+    prices = 80.0 * np.exp(np.cumsum(0.04 * rng.standard_normal(80)))
+    days = np.datetime64("2024-01-01") + np.arange(80)
+    rows = "".join(f"{day},{price:.4f}\n" for day, price in zip(days, prices, strict=True))
+    Path("prices.csv").write_text("Date,Price\n" + rows)
+    record = asked(run, "bunkering", "--prices-csv", "prices.csv")
+    assert record["config"] is None
+    assert record["state"]["exogenous"] == [pytest.approx(prices[-1], abs=1e-4)]
+    assert record["bounds"]["lower"] <= record["exact"] <= record["bounds"]["upper"]
+    speeds = np.clip(10 + 12 * np.sin(np.arange(400) / 20), 0, None)
+    Path("cycle.csv").write_text(
+        "cycSecs,cycMps\n" + "".join(f"{t},{v:.3f}\n" for t, v in enumerate(speeds))
+    )
+    assert asked(run, "hybrid", "--drive-cycle", "cycle.csv")["words"].endswith("electric")
+    assert "with recorded prices" in run("plan", "bunkering", "--prices-csv", "prices.csv").stdout
+
+
+def test_names_of_modes() -> None:
+    assert mode_names(3) == ["gas", "electric", "braking"]
+    assert mode_names(7)[1:5] == ["gas2", "gas3", "electric1", "electric2"]
+
+
+MISTAKES = {
+    ("boat",): "unknown domain 'boat': choose from bunkering, hybrid, options, basket",
+    ("bunkering", "--config", "Z"): "--config 'Z' is not one of A, B, C, D, E, F",
+    ("basket", "--config", "a"): "--config 'a' is not one of A, B, C, D, E, F",
+    ("bunkering", "--simulations", "0"): "--simulations: '0' is not a whole number from 1",
+    ("bunkering", "--planner", "x"): "'x' is not one of 'uct', 'ments', 'bts', 'dents'",
+    ("bunkering", "--modes", "7"): "--modes is for hybrid, not for bunkering",
+    ("options", "--level", "1"): "--level is for bunkering and hybrid and basket, not for options",
+    ("options", "--prices", "global"): "--prices 'global': an option's are 'gbm' or 'binomial'",
+    ("bunkering", "--prices", "gbm"): "bunkering's are 'independent' or 'global'",
+    ("bunkering", "--capacity", "20"): "leg t=1 needs 25, but the capacity is 20",
+    ("bunkering", "--capacity", "half"): "--capacity 'half': give a number",
+    ("hybrid", "--capacity", "lots"): "--capacity 'lots': give tight, half or a number",
+    ("hybrid", "--capacity", "2.5"): "--capacity '2.5': fuel comes in whole units",
+    ("hybrid", "--modes", "5"): "--modes 5: there are configurations with 3 and with 7",
+    ("hybrid", "--modes", "7", "--drive-cycle", "x.csv"): "--drive-cycle shows 3 modes, not 7",
+    ("hybrid", "--drive-cycle", "x.csv"): "x.csv: no such file",
+    ("bunkering", "--prices-csv", "x.csv"): "x.csv: no such file",
+    ("bunkering", "--prices-csv", "x.csv", "--config", "B"): "--prices-csv brings its own",
+    ("bunkering", "--step", "7", "--price", "9"): "decisions are made at steps 0 to 6",
+    ("bunkering", "--step", "3"): "--step 3 needs --price",
+    ("hybrid", "--step", "3"): "--step 3 needs --mode",
+    ("bunkering", "--price", "10,20"): "--price: 2 numbers given; expected one number",
+    ("bunkering", "--price", "ten"): "'ten' is not a number",
+    ("bunkering", "--price", "-5"): "--price -5: prices must be positive",
+    ("options", "--price", "1e300"): "--price 1e+300: prices must be positive and at most 1e+12",
+    ("bunkering", "--level", "60"): "--level: must lie between 0 and the capacity 50",
+    ("hybrid", "--level", "1.5,2"): "--level: fuel comes in whole units",
+    ("basket", "--level", "1,1"): "expected 3 numbers with commas between",
+    ("basket", "--level", "1,1,2"): "give 1 for each option still held and 0 for the others",
+    ("basket", "--correlation", "x"): "'x' is not a number",
+    ("basket", "--correlation", "2"): "correlation must have ones on its diagonal",
+    ("hybrid", "--mode", "flying"): "--mode 'flying' is not one of gas, electric, braking",
+    ("hybrid", "--hidden", "--mode", "gas"): "--hidden: only the start can be asked",
+}
+
+
+@pytest.mark.parametrize("arguments", MISTAKES, ids=" ".join)
+def test_mistakes_are_told_in_one_line(run: Run, arguments: tuple[str, ...]) -> None:
+    result = run("plan", *arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert MISTAKES[arguments] in result.stderr
