@@ -27,6 +27,7 @@ from counterplan.experiments.sdmdp_play import (
 )
 from counterplan.experiments.sdmdp_study import CONTENDERS, Study
 from counterplan.experiments.sdmdp_table import (
+    EQUAL_TIME,
     HINDSIGHT,
     OPEN_LOOP,
     OPTIMAL,
@@ -98,7 +99,7 @@ def _panel(study: Study, case: Case, table: Sequence[Mapping[str, Any]], several
         open_loop=by_method[OPEN_LOOP]["controlled_mean"],
     )
     dots = [
-        Dot(row["method"], row["budget"], row["controlled_mean"], row["controlled_se"])
+        Dot(row["method"], row["budget"], row["controlled_mean"], row["controlled_se"], _note(row))
         for row in table
         if row["method"] not in (HINDSIGHT, OPTIMAL)
     ]
@@ -107,11 +108,22 @@ def _panel(study: Study, case: Case, table: Sequence[Mapping[str, Any]], several
     return Panel(title, f"{domain.quantity} ({better} is better)", lines, dots=dots)
 
 
+def _note(row: Mapping[str, Any]) -> str:
+    """The loss to the optimum in per cent of it, with its standard error."""
+    if row["budget"] == EQUAL_TIME:
+        return ""
+    whole = abs(row["v_star_low"])
+    percent = round(100.0 * row["loss"] / whole, 2) + 0.0  # no minus in front of a zero
+    return f"{percent:.2f} % ({100.0 * row['loss_se'] / whole:.2f})"
+
+
 def _title(domains: Sequence[str]) -> str:
     what = DOMAINS[domains[0]].title if len(domains) == 1 else "One problem of each domain"
     return (
-        f"{what}: what policies and planners reach\nmeans over common futures, luck taken "
-        "out, 95 % intervals\nUCT+ plays on by the model's policy, the others at random"
+        f"{what}: what policies and planners reach\n"
+        "means over common futures, luck taken out, 95 % intervals; UCT+ plays on by the model's "
+        "policy, the others at random\nto the right: loss to the optimum and its standard error, "
+        "with the paper's number of simulations"
     )
 
 

@@ -48,12 +48,16 @@ class Lines:
 
 
 class Dot(NamedTuple):
-    """A method's result with its standard error; policies have no budget."""
+    """A method's result with its standard error, and what is written next to its row.
+
+    budget  'paper' or 'equal time'; policies have none
+    """
 
     method: str
     budget: str | None
     mean: float
     se: float
+    note: str = ""
 
 
 class Curve(NamedTuple):
@@ -97,6 +101,11 @@ def draw_comparison(title: str, panels: Sequence[Panel]) -> Drawing:
                 color=colour, marker=marker, markersize=4.5, markerfacecolor=face,
                 elinewidth=1.1, capsize=2.0, linestyle="none", zorder=3,
             )  # fmt: skip
+            axes.annotate(
+                dot.note, xy=(1.0, methods.index(dot.method)), xytext=(3, 0),
+                xycoords=("axes fraction", "data"), textcoords="offset points", va="center",
+                size=style.SMALL_SIZE - 0.5, color=style.SOFT_INK,
+            )  # fmt: skip
         _optimum(axes.axvline, axes.axvspan, panel.lines)
         axes.axvline(panel.lines.hindsight, color=style.INK, linewidth=1.0, linestyle=(0, (4, 2)))
         axes.set_yticks(range(len(methods)), methods)
@@ -131,7 +140,7 @@ def draw_convergence(title: str, panels: Sequence[Panel]) -> Drawing:
 
 def _grid(title: str, panels: Sequence[Panel], height: float) -> tuple[Drawing, list[Axes]]:
     """A canvas with a place for each panel, three or two in a row."""
-    columns, width = (2, 4.8) if len(panels) in (2, 4) else (3, 4.0)
+    columns, width = (2, 5.0) if len(panels) in (2, 4) else (3, 4.0)
     rows = -(-len(panels) // columns)
     drawing = canvas(width * columns, height * rows + 1.2, title)
     places = list(drawing.subplots(rows, columns, squeeze=False).flat)

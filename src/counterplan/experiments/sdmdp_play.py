@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from counterplan.allocation.hindsight import allocate
-from counterplan.core.validation import FloatArray, Seed
-from counterplan.exogenous.model import ExogenousModel, FiniteSupport
+from counterplan.core.validation import FloatArray
+from counterplan.exogenous.model import FiniteSupport
 from counterplan.experiments.sdmdp_domains import Case, baseline
-from counterplan.experiments.sdmdp_prepared import Unforced
-from counterplan.experiments.sdmdp_study import CONTENDERS, Contender, Ready, Study, planner
+from counterplan.experiments.sdmdp_players import Ready, Recording, Unforced
+from counterplan.experiments.sdmdp_study import CONTENDERS, Contender, Study, planner
 from counterplan.experiments.sdmdp_table import (
     EQUAL_TIME,
     HINDSIGHT,
@@ -30,7 +29,6 @@ from counterplan.experiments.sdmdp_table import (
 from counterplan.planning import policies
 from counterplan.planning.evaluate import Evaluation, evaluate
 from counterplan.planning.luck import KnowsLuck, without_luck
-from counterplan.planning.policy import Policy, Rule
 
 BASELINE = "baseline"
 POLICIES = (HINDSIGHT, OPTIMAL, OPEN_LOOP, BASELINE)
@@ -168,31 +166,3 @@ def take_luck_out(
         steady = np.array([without_luck(problem, paths, done, seed) for done in actions])
     names = [json.dumps(cell.key()) for cell in players]
     return dict(zip(names, steady.tolist(), strict=True))
-
-
-@dataclass
-class Recording:
-    """A policy that keeps what it was shown, so that hindsight can be had on the same futures."""
-
-    policy: Policy
-    seen: list[FloatArray] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        """The policy's."""
-        return self.policy.name
-
-    def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Rule:
-        """The policy's rule."""
-        rule = self.policy.prepare(model, seed)
-
-        def recorded(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
-            self.seen.append(exogenous)
-            return rule(t, exogenous, resource)
-
-        return recorded
-
-    @property
-    def paths(self) -> FloatArray:
-        """(n, T, X)."""
-        return np.stack(self.seen, axis=1)

@@ -1,10 +1,10 @@
-"""What spares time in a study of many searches and changes no decision: bounds that are prepared
-once, and no search where there is only one action."""
+"""A problem whose bounds are prepared once, for many searches: preparing them can take longer than
+the search itself."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from counterplan.exogenous.model import (
     Sense,
     State,
 )
-from counterplan.planning.planners import Clip, Decide, HasAction, Planner
 
 if TYPE_CHECKING:
     from counterplan.planning.kernel import Kernel
@@ -74,31 +73,3 @@ class Prepared:
         """The problem's."""
         assert isinstance(self.problem, SamplesPaths)
         return self.problem.sample_paths(n, seed, state)
-
-
-class Only(NamedTuple):
-    """The only action there is."""
-
-    action: FloatArray
-
-
-@dataclass(frozen=True)
-class Unforced:
-    """A planner that is asked only where there is a choice."""
-
-    planner: Planner
-
-    @property
-    def name(self) -> str:
-        """The planner's."""
-        return self.planner.name
-
-    def begin(self, problem: ExogenousModel, clip: Clip = None, seed: Seed = 0) -> Decide:
-        """The planner's decisions, and those that need no planner."""
-        decide = self.planner.begin(problem, clip, seed)
-
-        def decided(state: State) -> HasAction:
-            actions = problem.actions(state)
-            return Only(actions[0]) if len(actions) == 1 else decide(state)
-
-        return decided

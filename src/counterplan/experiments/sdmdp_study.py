@@ -14,13 +14,14 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from counterplan import __version__
-from counterplan.core.validation import Seed
 from counterplan.errors import NotApplicableError
 from counterplan.exogenous.model import ExogenousModel
 from counterplan.experiments.figure import Options
 from counterplan.experiments.sdmdp_domains import CONFIGS, DOMAINS, SIMULATIONS, Case, baseline
+from counterplan.experiments.sdmdp_players import Ready, Recording
 from counterplan.experiments.sdmdp_prepared import Prepared
 from counterplan.planning import policies
+from counterplan.planning.evaluate import evaluate
 from counterplan.planning.exact import exact_value
 from counterplan.planning.planners import MENTS, UCT, TreePlanner
 from counterplan.planning.policy import Rule
@@ -105,18 +106,6 @@ class Reference:
         return self.low == self.high
 
 
-@dataclass(frozen=True)
-class Ready:
-    """A policy that needs no preparation any more."""
-
-    name: str
-    rule: Rule
-
-    def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Rule:
-        """The rule."""
-        return self.rule
-
-
 class Study:
     """The problems and their references, made when first needed."""
 
@@ -198,7 +187,7 @@ class Study:
 
     def _referred(self, case: Case) -> Reference:
         from counterplan.planning.estimate import estimate
-        from counterplan.planning.playing import follow, futures
+        from counterplan.planning.luck import without_luck
 
         problem, samples = self.problem(case), self.sizes.samples
         fit, play, bound = self.options.generator(self.seed(case)).spawn(3)
@@ -207,7 +196,10 @@ class Study:
             return Reference(value, value, value, 0.0, policies.Optimal().prepare(problem))
         except NotApplicableError:
             rule = baseline(case).prepare(problem, fit)
-        played = estimate(follow(problem, rule, futures(problem, samples, play)))
+        recording = Recording(Ready("best known", rule))
+        # Without luck few futures are enough.
+        actions = evaluate(problem, recording, samples // 10, seed=play).actions
+        played = estimate(without_luck(problem, recording.paths, actions))
         bounds = value_bounds(problem, samples, bound, method="tight")
         return Reference(*bounds.interval(), played.mean, played.se, rule)
 
