@@ -13,7 +13,7 @@ from counterplan.testing import check_solver, random_sequence_problems
 from counterplan.testing.random_sequences import MODELS
 from counterplan.testing.sequences import check_sequence
 
-from .sequence_support import explain, random_question
+from .sequence_support import TrueValues, Watched, explain, random_question
 
 # (states, actions, budget), up to the largest that brute force can take many of
 SIZES = [(2, 3, 1), (4, 3, 4), (5, 4, 2), (6, 3, 3), (8, 2, 4), (8, 3, 2), (7, 4, 1)]
@@ -22,13 +22,17 @@ SIZES = [(2, 3, 1), (4, 3, 4), (5, 4, 2), (6, 3, 3), (8, 2, 4), (8, 3, 2), (7, 4
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("seed", range(36))
 def test_equals_brute_force(kind: str, seed: int) -> None:
-    """216 problems: every answer is replayed, checked against its constraints and brute force."""
+    """216 problems: every answer is replayed, checked against its constraints and brute force, and
+    the bound holds on every node that the search visits."""
     horizon, n_actions, k = SIZES[seed % len(SIZES)]
     problem = random_question(kind, seed, horizon=horizon, n_actions=n_actions, k=k)
-    found = explain(problem)
+    watch = Watched(cp.FirstOrderBound(), TrueValues(prepare_sequence(problem)))
+    found = explain(problem, solver=cp.AStar(watch))
     assert found.status == "optimal"
     assert found.bound == found.value
     check_sequence(problem, k, found)
+    assert watch.nodes > 0
+    assert watch.lowest >= 0.0
 
 
 @pytest.mark.parametrize("kind", MODELS)
