@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from counterplan.allocation.advantage import allocate_advantage
 from counterplan.errors import InfeasibleError, InputError
 
-from .support import EXACT, REWARDS, Floats, close
+from .support import EXACT, REWARDS, TIGHT, Floats, close
 
 
 def program_value(first: Floats, second: Floats, quotas: Floats, stocks: Floats) -> float:
@@ -25,6 +25,7 @@ def program_value(first: Floats, second: Floats, quotas: Floats, stocks: Floats)
         b_ub=stocks,
         A_eq=np.hstack([np.eye(T), np.eye(T)]),
         b_eq=quotas,
+        options=TIGHT,
     )
     assert solved.status == 0
     return -float(solved.fun)

@@ -53,7 +53,13 @@ def couplings(
     cost = np.zeros((n, n))
     cost[o] = values / p[o]
     found = [
-        linprog(sign * cost.ravel(), A_eq=marginals, b_eq=np.concatenate([p, q]), bounds=bounds)
+        linprog(
+            sign * cost.ravel(),
+            A_eq=marginals,
+            b_eq=np.concatenate([p, q]),
+            bounds=bounds,
+            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        )
         for sign in (1.0, -1.0)
     ]
     assert all(result.success for result in found)

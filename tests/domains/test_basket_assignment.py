@@ -21,7 +21,9 @@ def by_program(weights: FloatArray, held: FloatArray, cap: int) -> float:
     capped = np.kron(np.eye(steps), np.ones(options))
     limits = np.concatenate([held, np.full(steps, cap)])
     rows = np.vstack([once, capped])
-    return -float(linprog(-weights.ravel(), A_ub=rows, b_ub=limits, bounds=(0, 1)).fun)
+    tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    found = linprog(-weights.ravel(), A_ub=rows, b_ub=limits, bounds=(0, 1), options=tight)
+    return -float(found.fun)
 
 
 def by_hand(weights: FloatArray, held: FloatArray, cap: int) -> float:

@@ -110,7 +110,13 @@ def test_hindsight_is_the_linear_program(problem: Bunkering) -> None:
     sums = np.tril(np.ones((problem.horizon, problem.horizon)))
     needs = np.cumsum(problem.legs)
     lows, highs = needs, problem.capacity + needs - problem.legs
-    solved = linprog(path[0, :, 0], np.vstack([sums, -sums]), np.concatenate([highs, -lows]))
+    solved = linprog(
+        path[0, :, 0],
+        np.vstack([sums, -sums]),
+        np.concatenate([highs, -lows]),
+        # By default the solver takes prices for equal that differ by less than 1e-7.
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
     assert found.values[0] == pytest.approx(solved.fun, rel=1e-9, abs=1e-9)
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # Paths per program: enough to make the calls cheap, few enough for the solver's own growth.
 PATHS_AT_ONCE = 64
+# HiGHS's least: by default it takes rewards for equal that differ by less than 1e-7.
+TOLERANCE = 1e-10
 
 
 class Transport(NamedTuple):
@@ -84,6 +86,10 @@ def _solve_block(
         b_ub=np.tile(limits, n),
         bounds=(0, None),
         method="highs",
+        options={
+            "primal_feasibility_tolerance": TOLERANCE,
+            "dual_feasibility_tolerance": TOLERANCE,
+        },
     )
     if solved.status == 2:
         raise InfeasibleError(
