@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from numba import njit
 
-from counterplan.core.validation import FloatArray
+from counterplan.core.validation import FloatArray, IntArray
 from counterplan.planning import backup, compiled, leaf, selection, storage, tree
 from counterplan.planning.kernel import Kernel
 from counterplan.planning.oracle import expectimax
 from counterplan.planning.plan import plan
 from counterplan.planning.planners import BTS, DENTS, MENTS, UCT, Parts, TreePlanner
-from counterplan.planning.search import search
+from counterplan.planning.search import bounded_mean, renew, search
 from counterplan.testing.selling import Selling
 
 from .small_models import CERTAIN, FAIR, STICKY, continuous
@@ -166,26 +166,49 @@ def test_parts_of_ones_own() -> None:
     assert many.values == pytest.approx(expectimax(model).values, abs=1e-9)
 
 
-def node_row(visits: float, bounds: tuple[float, float] = (-np.inf, np.inf)) -> FloatArray:
+def node_row(visits: float) -> FloatArray:
     node = np.zeros(tree.NODE_COLUMNS)
     node[tree.VISITS] = visits
-    node[[tree.LOWEST, tree.HIGHEST]] = bounds
     return node
 
 
-@pytest.mark.parametrize("part", [backup.mean, backup.highest, backup.entropy])
-@pytest.mark.parametrize(("bounds", "value"), [((0.0, 5.0), 5.0), ((7.0, 9.0), 7.0)])
-def test_a_node_stays_within_its_bounds(
-    part: Any, bounds: tuple[float, float], value: float
+class Links(NamedTuple):
+    """The arrays that `renew` touches."""
+
+    nodes: FloatArray
+    edges: FloatArray
+    links: FloatArray
+    link_node: IntArray
+
+
+@pytest.mark.parametrize(
+    ("values", "bounds", "mean"),
+    [
+        ((1.0, 9.0), ((0.0, 4.0), (2.0, 6.0)), 5.0),  # within: one value makes up for the other
+        ((7.0, 9.0), ((0.0, 4.0), (2.0, 6.0)), 5.0),
+        ((-7.0, 9.0), ((0.0, 4.0), (2.0, 6.0)), 1.0),
+        ((1.0, 9.0), ((-np.inf, np.inf), (2.0, 6.0)), 3.5),
+        ((-7.0, 9.0), ((0.0, np.inf), (2.0, np.inf)), 1.0),
+        ((1.0, 9.0), ((-np.inf, np.inf), (-np.inf, np.inf)), 5.0),
+    ],
+)
+def test_the_mean_over_chance_stays_within_the_mean_bounds(
+    values: tuple[float, float], bounds: tuple[tuple[float, float], ...], mean: float
 ) -> None:
-    settings = np.zeros(compiled.OWN)
-    settings[compiled.TEMPERATURE] = 1.0
-    node, edges = node_row(3.0, bounds), np.zeros((2, tree.EDGE_COLUMNS))
-    node[tree.LEAF] = 6.0
-    edges[:, tree.VISITS] = 1.0
-    edges[:, tree.VALUE] = 6.0
-    part(settings, node, edges)
-    assert node[tree.VALUE] == value
+    parts = Links(
+        np.zeros((2, tree.NODE_COLUMNS)),
+        np.zeros((1, tree.EDGE_COLUMNS)),
+        np.zeros((2, tree.LINK_COLUMNS)),
+        np.arange(2),
+    )
+    parts.nodes[:, tree.VALUE] = 100.0
+    parts.nodes[:, [tree.LOWEST, tree.HIGHEST]] = bounds
+    for link in range(2):  # what a link contributed before is forgotten
+        renew(parts, 0, link, 1.0)
+    parts.nodes[:, tree.VALUE] = values
+    for link in range(2):
+        renew(parts, 0, link, 2.0)
+    assert bounded_mean(parts.edges[0]) == pytest.approx(mean, abs=1e-12)
 
 
 def test_ucb_by_hand() -> None:

@@ -5,7 +5,6 @@
     highest  V = max_a Q(a)                                           BTS
     entropy  as `highest`; H = sum_a pi(a) (H(a) - log pi(a))         DENTS
 
-All but `soft`, whose value is no estimate of V*, stay within the node's bounds where it has any.
 `soft`, `highest` and `entropy` leave at the edges the weights that `selection.boltzmann` draws by.
 """
 
@@ -15,13 +14,7 @@ import numpy as np
 
 from counterplan.planning.compiled import BACKUP, ENTROPY_WEIGHT, TEMPERATURE
 from counterplan.planning.jit import inlined, jit
-from counterplan.planning.tree import ENTROPY, HIGHEST, LEAF, LOWEST, VALUE, VISITS, WEIGHT
-
-
-@inlined
-def within(node, value):  # type: ignore[no-untyped-def]
-    """The value, within what is known of V* at the node."""
-    return min(max(value, node[LOWEST]), node[HIGHEST])
+from counterplan.planning.tree import ENTROPY, LEAF, VALUE, VISITS, WEIGHT
 
 
 @jit(BACKUP)
@@ -30,7 +23,7 @@ def mean(settings, node, edges):  # type: ignore[no-untyped-def]
     total = node[LEAF]
     for a in range(edges.shape[0]):
         total += edges[a, VISITS] * edges[a, VALUE]
-    node[VALUE] = within(node, total / node[VISITS])
+    node[VALUE] = total / node[VISITS]
 
 
 @inlined
@@ -74,7 +67,7 @@ def soft(settings, node, edges):  # type: ignore[no-untyped-def]
 def highest(settings, node, edges):  # type: ignore[no-untyped-def]
     """The value of the best action, explored by Boltzmann weights."""
     weigh(node, edges, settings[TEMPERATURE], 0.0)
-    node[VALUE] = within(node, best(node, edges))
+    node[VALUE] = best(node, edges)
 
 
 @jit(BACKUP)
@@ -82,7 +75,7 @@ def entropy(settings, node, edges):  # type: ignore[no-untyped-def]
     """The value of the best action; entropy counts in the weights, less and less."""
     decayed = settings[ENTROPY_WEIGHT] / np.log(np.e + node[VISITS])
     _, total = weigh(node, edges, settings[TEMPERATURE], decayed)
-    node[VALUE] = within(node, best(node, edges))
+    node[VALUE] = best(node, edges)
     node[ENTROPY] = 0.0
     for a in range(edges.shape[0]):
         share = edges[a, WEIGHT] / total

@@ -2,7 +2,8 @@
 
 rollout  play on to the end by the model's policy, chance drawn afresh
 bounded  the middle of the model's bounds on V*, or the finite one of them
-clipped  a rollout, with probability alpha_c moved into those bounds: min(max(v, lower), upper)
+clipped  with probability alpha_c half a rollout moved into those bounds, min(max(v, lower), upper),
+         and half the lower bound, which has no noise; otherwise a rollout
 """
 
 from __future__ import annotations
@@ -59,13 +60,14 @@ def bounded(model, settings, t, x, d, generator):  # type: ignore[no-untyped-def
 
 @jit(LEAF)
 def clipped(model, settings, t, x, d, generator):  # type: ignore[no-untyped-def]
-    """A rollout within the bounds."""
+    """A rollout within the bounds, and the lower of them."""
     value = rollout(model, settings, t, x, d, generator)
     if settings[CLIP] < 1.0 and generator.random() >= settings[CLIP]:
         return value
     limits = model.room_bounds
     model.bounds(model.parameters, model.tables, t, x, d, generator, limits)
-    return min(max(value, limits[0]), limits[1])
+    inside = min(max(value, limits[0]), limits[1])
+    return inside if np.isinf(limits[0]) else 0.5 * (inside + limits[0])
 
 
 @njit(

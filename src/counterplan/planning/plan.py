@@ -37,7 +37,7 @@ class Plan:
 
     action           (A,) what to do
     index            its row in `actions` (-1 where nothing is left to decide)
-    value            of the state, as the planner estimates it
+    value            of the state, as the planner estimates it; within `bounds` where it clips
     standard_error   of the chosen action's mean return, as if simulations were independent
     actions          (m, A) all that could be done
     values           (m,) of each action; nan where it was never tried

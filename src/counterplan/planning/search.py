@@ -7,8 +7,13 @@ the edges' values. With BELLMAN, an edge tried for the first time meets all its 
 each is valued by the leaf part, and links weigh by probability instead of by visits.
 
 A leaf part that asks for the model's bounds leaves them in `model.room_bounds`; they stay with the
-node, and `backup` keeps its value within them for good. A node visited once or twice is a mean over
-whatever was tried there, which is often worse than the bound that was known beforehand.
+node. Whatever is found later, the mean over the successors of an edge stays within the mean of
+their bounds:
+
+    Q(edge) = reward + min(max(mean V, mean lower), mean upper)
+
+Means are kept within bounds, not each value by itself: a value is noisy, and cutting off one side
+of the noise again and again would make every wait for chance look better than it is.
 """
 
 from __future__ import annotations
@@ -38,13 +43,17 @@ from counterplan.planning.tree import (
     EXOGENOUS,
     FIRST,
     FIRST_EDGE,
+    HIGH_SUM,
     HIGHEST,
     IN_EDGES,
     KEY,
     LEAF,
     LINK_ENTROPY,
+    LINK_HIGH,
+    LINK_LOW,
     LINK_VALUE,
     LINK_WEIGHT,
+    LOW_SUM,
     LOWEST,
     RESOURCE,
     REWARD,
@@ -112,10 +121,18 @@ def renew(tree, edge, link, weight):  # type: ignore[no-untyped-def]
     """Let a link count with this weight, and with what its node is worth now."""
     node = tree.link_node[link]
     value, entropy = tree.nodes[node, VALUE], tree.nodes[node, ENTROPY]
+    # A node without a bound is bounded by what it is worth itself.
+    low, high = tree.nodes[node, LOWEST], tree.nodes[node, HIGHEST]
+    low = value if np.isinf(low) else low
+    high = max(low, value) if np.isinf(high) else high
     before = tree.links[link, LINK_WEIGHT]
     tree.edges[edge, TOTAL] += weight - before
     tree.edges[edge, SUM] += weight * value - before * tree.links[link, LINK_VALUE]
     tree.edges[edge, ENTROPY_SUM] += weight * entropy - before * tree.links[link, LINK_ENTROPY]
+    tree.edges[edge, LOW_SUM] += weight * low - before * tree.links[link, LINK_LOW]
+    tree.edges[edge, HIGH_SUM] += weight * high - before * tree.links[link, LINK_HIGH]
+    tree.links[link, LINK_LOW] = low
+    tree.links[link, LINK_HIGH] = high
     tree.links[link, LINK_WEIGHT] = weight
     tree.links[link, LINK_VALUE] = value
     tree.links[link, LINK_ENTROPY] = entropy
@@ -138,7 +155,14 @@ def meet_all(model, parts, tree, parent, edge, t, generator):  # type: ignore[no
             key = (edge << KEY) | child
             link = new_link(tree, place(tree.link_table, key), key, node)
             renew(tree, edge, link, probability)
-    return tree.edges[edge, SUM] / tree.edges[edge, TOTAL]
+    return bounded_mean(tree.edges[edge])
+
+
+@inlined
+def bounded_mean(edge):  # type: ignore[no-untyped-def]
+    """The mean over the links, within that of their bounds."""
+    within = min(max(edge[SUM], edge[LOW_SUM]), edge[HIGH_SUM])
+    return within / edge[TOTAL]
 
 
 @inlined
@@ -202,7 +226,7 @@ def back_up(parts, tree, t, depth, value):  # type: ignore[no-untyped-def]
         tree.edges[edge, VISITS] += 1.0
         tree.edges[edge, VALUE] = reward
         if total > 0.0:
-            tree.edges[edge, VALUE] += tree.edges[edge, SUM] / total
+            tree.edges[edge, VALUE] += bounded_mean(tree.edges[edge])
             tree.edges[edge, ENTROPY] = tree.edges[edge, ENTROPY_SUM] / total
         value += reward
         tree.returns[t + level, 0] = min(tree.returns[t + level, 0], value)

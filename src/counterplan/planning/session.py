@@ -81,19 +81,24 @@ class Session:
         visits = returns[:, 0].astype(np.int64)
         values = np.where(visits > 0, self._tree.edges[first : first + m, tree.VALUE], -np.inf)
         index = int(np.argmax(values))
-        value = self._tree.nodes[0, tree.VALUE] if self._parts.soft else values[index]
+        bounds = self._bounds(state)
+        value = self._sign * self._tree.nodes[0, tree.VALUE]
+        if not self._parts.soft:
+            value = self._sign * values[index]
+            if bounds is not None and self._settings[compiled.CLIP] > 0.0:
+                value = min(max(value, bounds.low), bounds.high)
         actions = self._tree.actions[first : first + m].copy()
         errors = standard_errors(returns, last=state.t == self._kernel.horizon - 1)
         return Plan(
             action=actions[index],
             index=index,
-            value=self._sign * float(value),
+            value=float(value),
             standard_error=float(errors[index]),
             actions=actions,
             values=self._sign * np.where(visits > 0, values, np.nan),
             standard_errors=errors,
             visits=visits,
-            bounds=self._bounds(state),
+            bounds=bounds,
             status=PlanStatus.SEARCHED if m > 1 else PlanStatus.FORCED,
             stats=self._stats(seconds),
             planner=self._planner.name,

@@ -9,7 +9,8 @@ one of the successors met there, and leads to the next decision node:
 
     Q(edge) = reward + sum_links weight V(node) / sum_links weight        (Eq. 3.3)
 
-An edge remembers what each link last contributed, so one simulation updates it in O(1).
+An edge remembers what each link last contributed, so one simulation updates it in O(1). Where nodes
+have bounds, the same sums of these bound the mean.
 
 Sizes: E exogenous nodes, C places for children, R resources, S decision nodes, G edges, L links.
 Hash tables have a power of two of rows (key, what it stands for), -1 where free, and are at most
@@ -34,11 +35,11 @@ LEAF = 3
 LOWEST, HIGHEST = 4, 5
 NODE_COLUMNS = 6
 # Columns of edges alone: reward, what the selection part keeps there, and the sums over the links.
-REWARD, WEIGHT, TOTAL, SUM, ENTROPY_SUM = 3, 4, 5, 6, 7
-EDGE_COLUMNS = 8
-# Columns of links: weight, and the node's value and entropy when it was last passed.
-LINK_WEIGHT, LINK_VALUE, LINK_ENTROPY = 0, 1, 2
-LINK_COLUMNS = 3
+REWARD, WEIGHT, TOTAL, SUM, ENTROPY_SUM, LOW_SUM, HIGH_SUM = 3, 4, 5, 6, 7, 8, 9
+EDGE_COLUMNS = 10
+# Columns of links: weight, and the node's value, entropy and bounds when it was last passed.
+LINK_WEIGHT, LINK_VALUE, LINK_ENTROPY, LINK_LOW, LINK_HIGH = 0, 1, 2, 3, 4
+LINK_COLUMNS = 5
 
 # Columns of exogenous_index: first place and number of its children, places reserved, visits.
 FIRST, COUNT, RESERVED, PASSED = 0, 1, 2, 3
@@ -64,10 +65,10 @@ class Tree(NamedTuple):
     resources        (R, D)  resource levels met
     nodes            (S, 6)  VISITS, VALUE, ENTROPY, LEAF, and the bounds LOWEST, HIGHEST
     node_index       (S, 4)  EXOGENOUS, RESOURCE, FIRST_EDGE, EDGES
-    edges            (G, 8)  VISITS, VALUE, ENTROPY, REWARD, WEIGHT, TOTAL, SUM, ENTROPY_SUM
+    edges            (G, 10) VISITS, VALUE, ENTROPY, REWARD, WEIGHT, TOTAL, and sums over links
     edge_next        (G,)    the resource after the action, -1 where not yet known
     actions          (G, A)
-    links            (L, 3)  LINK_WEIGHT, LINK_VALUE, LINK_ENTROPY
+    links            (L, 5)  LINK_WEIGHT, LINK_VALUE, LINK_ENTROPY, LINK_LOW, LINK_HIGH
     link_node        (L,)    where the link leads
     resource_table, node_table, link_table  (power of two, 2)
     path             (T, 3)  node, edge and link of the simulation under way
