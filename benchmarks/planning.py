@@ -17,8 +17,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+RESULTS = Path(__file__).parent / "results" / "planning.md"
 SIMULATIONS = 1000
 QUANTILES = 32
 ROUNDS = 7
@@ -39,12 +41,14 @@ def main() -> int:
 
     from benchmarks.measure import machine
 
-    console = Console(width=130)
+    console = Console(width=130, record=True)
     console.print(", ".join(f"{name} {value}" for name, value in machine().items()))
     console.print(
         f"load average {os.getloadavg()[0]:.1f}: above the number of cores, all is slower"
     )
     agreed = [_report(console, *case) for case in _cases()]
+    head = "# Speed of planning\n\nWritten by `python -m benchmarks.planning`.\n"
+    RESULTS.write_text(f"{head}\n```text\n{console.export_text()}```\n", encoding="utf-8")
     return 0 if all(agreed) else 1
 
 

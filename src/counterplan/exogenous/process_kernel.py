@@ -43,9 +43,7 @@ def process_draw(block, t, x, generator, out):  # type: ignore[no-untyped-def]
     elif code == LATTICE_CODE:
         out[0] = x[0] * (block[1] if generator.random() < block[3] else block[2])
     elif code == MODES_CODE:
-        M = int(block[2])
-        row = _row(block, MODES_HEAD, _mode(block, x), M)
-        _write_mode(block, pick(row, generator.random()), out)
+        mode_draw(block, 0, x, generator, out)
     elif code == BOOTSTRAP_CODE:
         _bootstrap_draw(block, t, x, generator, out)
     else:
@@ -126,18 +124,22 @@ def gbm_price(price, drift, volatility, time, normal):  # type: ignore[no-untype
 
 
 @njit(cache=True, nogil=True)
+def one_price_draw(numbers, at, t, x, generator, out):  # type: ignore[no-untyped-def]
+    """The next price of a GBM with X = 1 whose block begins at a place: no slice of it is made."""
+    price, time = x[0], numbers[at + 3]
+    if numbers[at + 1] > 0:
+        price, time = numbers[at + GBM_HEAD], (t + 1) * time
+    drift, volatility = numbers[at + GBM_HEAD + 1], numbers[at + GBM_HEAD + 2]
+    out[0] = gbm_price(price, drift, volatility, time, generator.standard_normal())
+
+
+@njit(cache=True, nogil=True)
 def _gbm_draw(block, t, x, generator, out):  # type: ignore[no-untyped-def]
     X = int(block[2])
-    initial, drifts = GBM_HEAD, GBM_HEAD + X
-    volatilities, mixing = GBM_HEAD + 2 * X, GBM_HEAD + 3 * X
     if X == 1:
-        normal = generator.standard_normal()
-        if block[1] > 0:
-            price, time = block[initial], (t + 1) * block[3]
-        else:
-            price, time = x[0], block[3]
-        out[0] = gbm_price(price, block[drifts], block[volatilities], time, normal)
+        one_price_draw(block, 0, t, x, generator, out)
         return
+    drifts, volatilities, mixing = (GBM_HEAD + X, GBM_HEAD + 2 * X, GBM_HEAD + 3 * X)
     normals = np.empty(X)
     for i in range(X):
         normals[i] = generator.standard_normal()
@@ -175,9 +177,28 @@ def _mode(block, x):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _write_mode(block, mode, out):  # type: ignore[no-untyped-def]
-    if block[1] > 0:
-        out[:] = 0.0
+def mode_draw(numbers, at, x, generator, out):  # type: ignore[no-untyped-def]
+    """The next of M modes whose block begins at a place: no slice of it is made."""
+    M, as_indicators = int(numbers[at + 2]), numbers[at + 1] > 0
+    now = 0
+    if as_indicators:
+        while now < M - 1 and x[now] < 0.5:
+            now += 1
+    else:
+        now = int(x[0])
+    row, uniform = at + MODES_HEAD + now * M, generator.random()
+    mode, total = 0, numbers[row]
+    while mode < M - 1 and uniform >= total:
+        mode += 1
+        total += numbers[row + mode]
+    _write_mode(as_indicators, mode, out)
+
+
+@njit(cache=True, nogil=True)
+def _write_mode(as_indicator, mode, out):  # type: ignore[no-untyped-def]
+    if as_indicator:
+        for i in range(out.shape[0]):
+            out[i] = 0.0
         out[mode] = 1.0
     else:
         out[0] = mode
@@ -190,7 +211,7 @@ def _modes_successors(block, x, states, probabilities):  # type: ignore[no-untyp
     found = 0
     for mode in range(M):
         if row[mode] > 0.0:
-            _write_mode(block, mode, states[found])
+            _write_mode(block[1] > 0, mode, states[found])
             probabilities[found] = row[mode]
             found += 1
     return found

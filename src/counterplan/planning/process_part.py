@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from numba import njit
 
-from counterplan.exogenous.process_kernel import process_draw, process_successors
+from counterplan.exogenous.process import GBM_CODE, MODES_CODE
+from counterplan.exogenous.process_kernel import (
+    mode_draw,
+    one_price_draw,
+    process_draw,
+    process_successors,
+)
 from counterplan.planning.kernel import DRAW, SUCCESSORS
 
 PROCESS = 0
@@ -16,8 +22,14 @@ PROCESS = 0
 
 @njit(DRAW, cache=True)
 def draw(parameters, t, x, generator, out):  # type: ignore[no-untyped-def]
-    """x_{t+1} given x_t."""
-    process_draw(parameters[int(parameters[PROCESS]) :], t, x, generator, out)
+    """x_{t+1} given x_t; the commonest processes without a slice, which would cost as much."""
+    at = int(parameters[PROCESS])
+    if parameters[at] == GBM_CODE and parameters[at + 2] == 1.0:
+        one_price_draw(parameters, at, t, x, generator, out)
+    elif parameters[at] == MODES_CODE:
+        mode_draw(parameters, at, x, generator, out)
+    else:
+        process_draw(parameters[at:], t, x, generator, out)
 
 
 @njit(SUCCESSORS, cache=True)
