@@ -58,7 +58,7 @@ def test_smallest_budget_for_an_outcome() -> None:
     assert found.smallest_k(4.5) == 3
     assert found.smallest_k(4.6) is None
     assert found.smallest_k(math.inf) is None
-    with pytest.raises(InputError, match="the wanted outcome is nan"):
+    with pytest.raises(InputError, match="must be a number, got nan"):
         found.smallest_k(math.nan)
 
 

@@ -124,3 +124,11 @@ def test_counts_need_episodes_that_fit() -> None:
         count_transitions(EPISODES, 2, 2)
     with pytest.raises(InputError, match="n_states must be at least 1, got 0"):
         count_transitions(EPISODES, 0, 2)
+
+
+def test_one_episode_is_no_list() -> None:
+    episode = Episode([0, 1], [0, 1], id="a")
+    with pytest.raises(InputError, match=r"got one: pass \[episode\] for episode 'a'"):
+        count_transitions(episode, 2, 2)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="expected a list of episodes, got int"):
+        count_transitions(5, 2, 2)  # type: ignore[arg-type]

@@ -123,6 +123,8 @@ def test_rewards(rewards: Any, message: str) -> None:
         ("final_rewards", [0, 0, np.inf], "final reward of state 2 is inf: must be a number"),
         ("final_rewards", ["x", "y", "z"], "final_rewards must be an array of numbers"),
         ("state_labels", ["a"], "1 state labels given for 3 states"),
+        ("state_labels", 5, "state labels must be a list of names, got 5"),
+        ("state_labels", ["a", "b", "a"], "two states have the label 'a'"),
         ("action_labels", ["a", "b", "c"], "3 action labels given for 2 actions"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,6 +79,22 @@ class Episode:
                     f"{self.name}: unknown {what} {values[t]} at t={t}: the model has "
                     f"{what}s 0..{count - 1}"
                 )
+
+
+def listed_episodes(episodes: Any) -> list[Episode]:
+    """A list of episodes, or an error that says what was given instead."""
+    if isinstance(episodes, Episode):
+        raise InputError(
+            f"expected a list of episodes, got one: pass [episode] for {episodes.name}"
+        )
+    every = list(episodes) if isinstance(episodes, Iterable) else [episodes]
+    for given in every:
+        if not isinstance(given, Episode):
+            raise InputError(
+                f"expected a list of episodes, got {type(given).__name__}: pass "
+                "[Episode(states=..., actions=...), ...]"
+            )
+    return every
 
 
 def _numbers(values: ArrayLike, name: str) -> NDArray[Any]:

@@ -72,8 +72,12 @@ class Frontier(Sequence[Found], Generic[Found]):
     def smallest_k(self, outcome: float) -> int | None:
         """The smallest budget whose value reaches `outcome` (but for rounding), None if none here
         does."""
-        if math.isnan(outcome):
-            raise InputError("smallest_k: the wanted outcome is nan")
+        try:
+            known = not math.isnan(outcome)
+        except TypeError:
+            known = False
+        if not known:
+            raise InputError(f"smallest_k: the wanted outcome must be a number, got {outcome!r}")
         for k, value in enumerate(self.values):
             if value >= outcome or math.isclose(value, outcome, rel_tol=1e-12, abs_tol=1e-12):
                 return k

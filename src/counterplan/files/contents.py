@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -12,6 +13,8 @@ from counterplan.errors import FileError
 
 def suffix_of(path: str | Path, accepted: tuple[str, ...], what: str) -> str:
     """The file's extension in lower case, one of `accepted`."""
+    if not isinstance(path, str | PathLike):
+        raise FileError(f"expected the path of a file, got {path!r}: {what} end in {accepted[0]}")
     suffix = Path(path).suffix.lower()
     if suffix not in accepted:
         known = ", ".join(accepted[:-1]) + f" or {accepted[-1]}" if accepted[1:] else accepted[0]

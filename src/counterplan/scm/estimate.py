@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from counterplan.core.episode import Episode
+from counterplan.core.episode import Episode, listed_episodes
 from counterplan.core.validation import BoolArray, FloatArray, whole_number
 from counterplan.errors import InputError
 from counterplan.scm.tabular import TabularMDP
@@ -51,7 +51,7 @@ def count_transitions(
     transitions = np.zeros((n_states, n_actions, n_states), dtype=np.int64)
     visits = np.zeros((n_states, n_actions), dtype=np.int64)
     starts = np.zeros(n_states, dtype=np.int64)
-    for episode in episodes:
+    for episode in listed_episodes(episodes):
         episode.check_range(n_states, n_actions)
         s, a = episode.states, episode.actions
         np.add.at(transitions, (s[:-1], a[:-1], s[1:]), 1)

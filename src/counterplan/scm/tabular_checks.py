@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -154,9 +154,15 @@ def check_labels(values: Sequence[str] | None, count: int, what: str) -> tuple[s
     """One name for each, or None."""
     if values is None:
         return None
-    if len(values) != count:
-        raise InputError(f"{len(values)} {what} labels given for {count} {what}s")
-    return tuple(str(value) for value in values)
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputError(f"{what} labels must be a list of names, got {values!r}")
+    labels = tuple(str(value) for value in values)
+    if len(labels) != count:
+        raise InputError(f"{len(labels)} {what} labels given for {count} {what}s")
+    if len(set(labels)) < count:
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise InputError(f"two {what}s have the label {twice!r}: give each its own")
+    return labels
 
 
 def check_index(value: object, count: int, what: str) -> None:

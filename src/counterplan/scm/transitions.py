@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from counterplan.core.episode import Episode
+from counterplan.core.episode import Episode, listed_episodes
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.errors import InputError
 from counterplan.scm.point import taken_vectors
@@ -42,7 +41,7 @@ class Transitions:
     ) -> Transitions:
         """All transitions of the episodes. `actions` are the vectors (N, d) that action indices
         stand for, not needed where episodes hold vectors themselves."""
-        every = _listed(episodes)
+        every = listed_episodes(episodes)
         vectors = [_vectors(episode, actions) for episode in every]
         _check_equal_width(every, [episode.states for episode in every], "features")
         _check_equal_width(every, vectors, "action components")
@@ -104,21 +103,6 @@ class Transitions:
                 f"{self.before[row, column]} to {self.after[row, column]} in episode number "
                 f"{self.episode[row]}: put the fixed features first and correct `fixed`"
             )
-
-
-def _listed(episodes: Any) -> list[Episode]:
-    if isinstance(episodes, Episode):
-        raise InputError(
-            f"expected a list of episodes, got one: pass [episode] for {episodes.name}"
-        )
-    every = list(episodes) if isinstance(episodes, Iterable) else [episodes]
-    for given in every:
-        if not isinstance(given, Episode):
-            raise InputError(
-                f"expected a list of episodes, got {type(given).__name__}: pass "
-                "[Episode(states=..., actions=...), ...]"
-            )
-    return every
 
 
 def names(given: Sequence[str] | None, count: int, what: str) -> tuple[str, ...] | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from numpy.typing import ArrayLike
 
-from counterplan.core.episode import Episode
+from counterplan.core.episode import Episode, listed_episodes
 from counterplan.core.problem import Problem, Solver
 from counterplan.core.validation import Seed
 from counterplan.counterfactual.laws import DiscreteSCM
@@ -57,7 +57,7 @@ def check_scm(
     if not isinstance(scm, PointSCM):
         check_discrete_scm(scm, trials, seed)
         return
-    listed = list(episodes) if episodes is not None else []
+    listed = listed_episodes(episodes) if episodes is not None else []
     if not listed:
         raise InputError("a continuous model is checked on transitions: pass episodes=[...]")
     check_point_scm(scm, listed, actions, trials, seed)
