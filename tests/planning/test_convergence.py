@@ -48,8 +48,11 @@ def test_uct_converges(model: Selling) -> None:
     gaps of 0.5 and more that is less than 2 % of the value at 300,000."""
     exact = expectimax(model)
     early, late = (plan(model, planner=UCT(n)) for n in (3_000, 300_000))
-    assert late.value == pytest.approx(exact.value, rel=0.02)
-    assert abs(late.value - exact.value) < abs(early.value - exact.value)
+    means = [found.values[found.index] for found in (early, late)]
+    assert means[1] == pytest.approx(exact.value, rel=0.02)
+    assert abs(means[1] - exact.value) < abs(means[0] - exact.value)
+    # Following the most visited actions, nothing is lost by exploring.
+    assert late.value == pytest.approx(exact.value, abs=1e-3)
     assert exact.values[late.index] == pytest.approx(exact.value, abs=1e-9)
 
 

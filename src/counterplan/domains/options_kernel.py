@@ -54,7 +54,7 @@ def draw(parameters, t, x, generator, out):  # type: ignore[no-untyped-def]
     out[0] = gbm_price(x[0], drift, volatility, time, generator.standard_normal())
 
 
-@jit(SUCCESSORS)
+@njit(SUCCESSORS, cache=True)  # not `jit`: processes slice their numbers
 def successors(parameters, t, x, states, probabilities):  # type: ignore[no-untyped-def]
     """The next prices where there are finitely many."""
     block = parameters[HEADER + 2 * int(parameters[T_]) :]

@@ -37,10 +37,12 @@ class Plan:
 
     action           (A,) what to do
     index            its row in `actions` (-1 where nothing is left to decide)
-    value            of the state, as the planner estimates it; within `bounds` where it clips
+    value            of the state: what the action, then the most visited ones, then rollouts have
+                     brought; within `bounds` where the planner clips. MENTS: its soft value
     standard_error   of the chosen action's mean return, as if simulations were independent
     actions          (m, A) all that could be done
-    values           (m,) of each action; nan where it was never tried
+    values           (m,) of each action, by which it is chosen; nan where it was never tried. Means
+                     over all that was tried further down, so they lag behind the optimum
     standard_errors  (m,) of each; inf where it was tried less than twice
     visits           (m,) simulations that began with it
     bounds           what the model knows of the value beforehand, if anything

@@ -84,7 +84,7 @@ class Session:
         bounds = self._bounds(state)
         value = self._sign * self._tree.nodes[0, tree.VALUE]
         if not self._parts.soft:
-            value = self._sign * values[index]
+            value = self._sign * self._followed(first + index)
             if bounds is not None and self._settings[compiled.CLIP] > 0.0:
                 value = min(max(value, bounds.low), bounds.high)
         actions = self._tree.actions[first : first + m].copy()
@@ -103,6 +103,13 @@ class Session:
             stats=self._stats(seconds),
             planner=self._planner.name,
         )
+
+    def _followed(self, edge: int) -> float:
+        """What passing an edge, then following the most visited actions, has brought."""
+        reward, total, followed = self._tree.edges[
+            edge, [tree.REWARD, tree.TOTAL, tree.FOLLOWED_SUM]
+        ]
+        return float(reward + followed / total if total > 0.0 else reward)
 
     def _bounds(self, state: State) -> Interval | None:
         limits = np.empty(2)
