@@ -109,7 +109,7 @@ def test_from_any_state(state: State) -> None:
 
 
 @MODELS
-@pytest.mark.parametrize("leaf", ["rollout", "bounds"])
+@pytest.mark.parametrize("leaf", ["rollout", "bounds", "clipped"])
 def test_exact_bounds_give_exact_values_at_once(model: Selling, leaf: str) -> None:
     """As many simulations as actions: each is tried once, its successors are valued by bounds."""
     exact = expectimax(model)
@@ -122,11 +122,12 @@ def test_exact_bounds_give_exact_values_at_once(model: Selling, leaf: str) -> No
 
 
 @MODELS
-def test_clipped_leaves_stay_within_loose_bounds(model: Selling) -> None:
+@pytest.mark.parametrize("leaf", ["rollout", "clipped"])
+def test_clipped_leaves_stay_within_loose_bounds(model: Selling, leaf: str) -> None:
     """Values of successors are within 0.5 below and 0.25 above theirs, so actions' values are."""
     exact = expectimax(model)
     bounded = Bounded(model, below=0.5, above=0.25)
-    planner = UCT(len(exact.values), bellman=True)
+    planner = UCT(len(exact.values), leaf=leaf, bellman=True)
     found = plan(bounded, planner=planner, clip=True)
     assert np.all(found.values >= exact.values - 0.5 - 1e-9)
     assert np.all(found.values <= exact.values + 0.25 + 1e-9)

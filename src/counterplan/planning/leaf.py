@@ -2,8 +2,10 @@
 
 rollout  play on to the end by the model's policy, chance drawn afresh
 bounded  the middle of the model's bounds on V*, or the finite one of them
-clipped  with probability alpha_c half a rollout moved into those bounds, min(max(v, lower), upper),
-         and half the lower bound, which has no noise; otherwise a rollout
+clipped  with probability alpha_c a rollout moved into those bounds, v' = min(max(v, lower), upper),
+         and no more: the algorithms as they stand
+weighed  likewise lower + (v' - lower) / 4, since the lower bound has no noise; and the bounds stay
+         with the node (`search`)
 """
 
 from __future__ import annotations
@@ -16,6 +18,10 @@ from numba import njit, types
 from counterplan.planning.compiled import CLIP, LEAF, MODEL_HANDLE, borrowed
 from counterplan.planning.jit import inlined, jit
 from counterplan.planning.kernel import GENERATOR, VECTOR, uniform_policy
+
+# The weight of a rollout against the lower bound. Twice as much does as well in most problems, but
+# not where the lower bound is the value itself (options D and F with random rollouts).
+TRUST = 0.25
 
 
 @inlined
@@ -59,16 +65,30 @@ def bounded(model, settings, t, x, d, generator):  # type: ignore[no-untyped-def
     return 0.5 * (limits[0] + limits[1])
 
 
-@jit(LEAF)
-def clipped(model, settings, t, x, d, generator):  # type: ignore[no-untyped-def]
-    """A rollout within the bounds, and the lower of them."""
+@inlined
+def within(model, settings, t, x, d, generator):  # type: ignore[no-untyped-def]
+    """A rollout, if it is to be clipped moved into the bounds, which are left in their room."""
     value = rollout(model, settings, t, x, d, generator)
     if settings[CLIP] < 1.0 and generator.random() >= settings[CLIP]:
         return value
     limits = model.room_bounds
     model.bounds(model.parameters, model.tables, t, x, d, generator, limits)
-    inside = min(max(value, limits[0]), limits[1])
-    return inside if np.isinf(limits[0]) else 0.5 * (inside + limits[0])
+    return min(max(value, limits[0]), limits[1])
+
+
+@jit(LEAF)
+def clipped(model, settings, t, x, d, generator):  # type: ignore[no-untyped-def]
+    """A rollout within the bounds, which are forgotten again."""
+    value = within(model, settings, t, x, d, generator)
+    model.room_bounds[0], model.room_bounds[1] = -np.inf, np.inf
+    return value
+
+
+@jit(LEAF)
+def weighed(model, settings, t, x, d, generator):  # type: ignore[no-untyped-def]
+    """Mostly the lower bound, and a rollout within the bounds."""
+    value, low = within(model, settings, t, x, d, generator), model.room_bounds[0]
+    return value if np.isinf(low) else low + TRUST * (value - low)
 
 
 @njit(
@@ -106,4 +126,6 @@ def named(leaf: Any, clip: bool) -> Any:
         return leaf
     if leaf == "bounds":
         return bounded
-    return clipped if clip else rollout
+    if not clip:
+        return rollout
+    return clipped if leaf == "clipped" else weighed

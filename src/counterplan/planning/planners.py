@@ -15,6 +15,7 @@ rollout or bounds, BTS needs far fewer simulations.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -74,8 +75,9 @@ class TreePlanner(ABC):
 
     simulations  for each decision
     leaf         how a new state is valued: 'rollout' (play on by the model's own rollout policy),
-                 'uniform' (by random actions), 'bounds' (the middle of the model's bounds), or a
-                 compiled function of one's own
+                 'uniform' (by random actions), 'bounds' (the middle of the model's bounds),
+                 'clipped' (random actions, clipped as in the paper and no more), or a compiled
+                 function of one's own
     bellman      average over all successors by their probabilities (Algorithms 1 and 2), instead of
                  over those met
     quantiles    continuous chance is replaced by that many equally likely values; 0: it is sampled,
@@ -98,9 +100,14 @@ class TreePlanner(ABC):
         whole_number(self.quantiles, "quantiles")
         if not callable(self.leaf) and self.leaf not in LEAVES:
             raise InputError(f"leaf must be one of {', '.join(LEAVES)}, got {self.leaf!r}")
-        factor, power = self.widening
-        if not (factor > 0.0 and 0.0 <= power <= 1.0):
-            raise InputError(f"widening must be (k > 0, 0 <= alpha <= 1), got {self.widening}")
+        try:
+            factor, power = (float(one) for one in self.widening)
+        except (TypeError, ValueError):
+            factor = power = math.nan
+        if not (0.0 < factor < math.inf and 0.0 <= power <= 1.0):
+            raise InputError(
+                f"widening must be two numbers (k > 0, 0 <= alpha <= 1), got {self.widening!r}"
+            )
         if self.scale is not None:
             positive(self.scale, "scale")
 
@@ -118,19 +125,24 @@ class TreePlanner(ABC):
         return Session(self, problem, clip, seed)
 
 
-LEAVES = ("rollout", "uniform", "bounds")
+LEAVES = ("rollout", "uniform", "bounds", "clipped")
 
 
 def positive(value: float, name: str) -> None:
     """Refuse anything but a positive, finite number."""
-    if not (np.isfinite(value) and value > 0.0):
-        raise InputError(f"{name} must be a positive number, got {value}")
+    if not (is_number(value) and 0.0 < value < math.inf):
+        raise InputError(f"{name} must be a positive number, got {value!r}")
 
 
 def not_negative(value: float, name: str) -> None:
     """Refuse anything but a finite number from 0 up."""
-    if not (np.isfinite(value) and value >= 0.0):
-        raise InputError(f"{name} must be a number from 0 up, got {value}")
+    if not (is_number(value) and 0.0 <= value < math.inf):
+        raise InputError(f"{name} must be a number from 0 up, got {value!r}")
+
+
+def is_number(value: object) -> bool:
+    """Whether it is one number, whatever its value."""
+    return isinstance(value, int | float | np.integer | np.floating | np.bool_)
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class Session:
         kernel = kernel_of(problem, planner.quantiles)
         needed = planner.leaf == "bounds"
         kernel, clipped = kernel_with_bounds(problem, kernel, clip, needed, chance)
-        if planner.leaf == "uniform":
+        if planner.leaf in ("uniform", "clipped"):
             kernel = replace(kernel, policy=uniform_policy)
         self._kernel = kernel
         self._settings = settings_of(planner, self._parts, clipped)
