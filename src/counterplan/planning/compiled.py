@@ -48,7 +48,8 @@ CLIP = 5  # the probability alpha_c that a leaf's value is clipped
 BELLMAN = 6  # 1: successors count by probability, 0: by how often they were met
 WIDENING = 7  # a chance node has at most WIDENING * passes ** WIDENING_POWER children
 WIDENING_POWER = 8
-OWN = 9
+TRUST = 9  # the weight of a rollout against the lower bound
+OWN = 10
 
 
 class Model(NamedTuple):

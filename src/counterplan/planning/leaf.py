@@ -4,8 +4,8 @@ rollout  play on to the end by the model's policy, chance drawn afresh
 bounded  the middle of the model's bounds on V*, or the finite one of them
 clipped  with probability alpha_c a rollout moved into those bounds, v' = min(max(v, lower), upper),
          and no more: the algorithms as they stand
-weighed  likewise lower + (v' - lower) / 4, since the lower bound has no noise; and the bounds stay
-         with the node (`search`)
+weighed  likewise lower + trust (v' - lower), since the lower bound has no noise; and the bounds
+         stay with the node (`search`)
 """
 
 from __future__ import annotations
@@ -15,13 +15,9 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from counterplan.planning.compiled import CLIP, LEAF, MODEL_HANDLE, borrowed
+from counterplan.planning.compiled import CLIP, LEAF, MODEL_HANDLE, TRUST, borrowed
 from counterplan.planning.jit import inlined, jit
 from counterplan.planning.kernel import GENERATOR, VECTOR, uniform_policy
-
-# The weight of a rollout against the lower bound. Twice as much does as well in most problems, but
-# not where the lower bound is the value itself (options D and F with random rollouts).
-TRUST = 0.25
 
 
 @inlined
@@ -86,9 +82,9 @@ def clipped(model, settings, t, x, d, generator):  # type: ignore[no-untyped-def
 
 @jit(LEAF)
 def weighed(model, settings, t, x, d, generator):  # type: ignore[no-untyped-def]
-    """Mostly the lower bound, and a rollout within the bounds."""
+    """The lower bound, and a rollout within the bounds as far as it is trusted."""
     value, low = within(model, settings, t, x, d, generator), model.room_bounds[0]
-    return value if np.isinf(low) else low + TRUST * (value - low)
+    return value if np.isinf(low) else low + settings[TRUST] * (value - low)
 
 
 @njit(

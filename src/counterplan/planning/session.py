@@ -19,6 +19,9 @@ from counterplan.planning.planners import Clip, Parts, TreePlanner
 from counterplan.planning.preparation import kernel_of, kernel_with_bounds
 from counterplan.planning.search import search
 
+# The weight of a rollout against the lower bound, by random actions or by the model's own. More
+# would make waits for chance look too good where the lower bound is the value (options D and F).
+TRUST = (0.25, 0.5)
 # Random plays that set the unit of temperatures where none is given.
 PILOT_PLAYS = 64
 
@@ -161,6 +164,7 @@ def settings_of(planner: TreePlanner, parts: Parts, clipped: float) -> FloatArra
     settings[compiled.BELLMAN] = planner.bellman
     settings[compiled.WIDENING], settings[compiled.WIDENING_POWER] = planner.widening
     settings[compiled.CLIP] = clipped
+    settings[compiled.TRUST] = TRUST[planner.leaf != "uniform"]
     for place, number in parts.settings.items():
         settings[place] = number
     return settings
