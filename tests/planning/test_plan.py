@@ -103,8 +103,16 @@ def test_clip_follows_the_model() -> None:
         (lambda: BTS(temperature=0.0), "temperature must be a positive number, got 0.0"),
         (lambda: DENTS(entropy=float("nan")), "entropy must be a number from 0 up"),
         (lambda: BTS(epsilon=-0.1), "epsilon must be a number from 0 up"),
-        (lambda: UCT(leaf="guess"), "leaf must be one of rollout, uniform, bounds, got 'guess'"),
+        (
+            lambda: UCT(leaf="guess"),
+            "leaf must be one of rollout, uniform, bounds, clipped, got 'guess'",
+        ),
         (lambda: UCT(widening=(0.0, 0.5)), "widening must be"),
+        (lambda: UCT(widening=(1,)), r"widening must be two numbers .*, got \(1,\)"),  # type: ignore[arg-type]
+        (lambda: UCT(widening=None), "widening must be two numbers .*, got None"),  # type: ignore[arg-type]
+        (lambda: UCT(widening=(1.0, "a")), "widening must be two numbers"),  # type: ignore[arg-type]
+        (lambda: UCT(exploration="a"), "exploration must be a number from 0 up, got 'a'"),  # type: ignore[arg-type]
+        (lambda: BTS(temperature="a"), "temperature must be a positive number, got 'a'"),  # type: ignore[arg-type]
         (lambda: UCT(scale=0.0), "scale must be a positive number"),
         (lambda: UCT(quantiles=-1), "quantiles must be at least 0"),
     ],
@@ -124,6 +132,7 @@ def test_bad_planners(make: Any, message: str) -> None:
         ({"state": 3}, "state must be State"),
         ({"planner": "uct"}, "str is not a planner such as UCT"),
         ({"clip": 2.0}, "clip must be True, False or a probability from 0 to 1, got 2.0"),
+        ({"clip": "yes"}, "clip must be True, False or a probability from 0 to 1, got 'yes'"),
     ],
 )
 def test_bad_questions(arguments: dict[str, Any], message: str) -> None:
