@@ -60,7 +60,6 @@ class Model(NamedTuple):
     room_exogenous  (2, X) a state and the one after it
     room_resource   (2, D)
     room_bounds     (2,) what the leaf part asked of the model's bounds
-    room_played     (1,) what a rollout earned
     """
 
     draw: Any
@@ -74,7 +73,6 @@ class Model(NamedTuple):
     parameters: FloatArray
     tables: FloatArray
     room_bounds: FloatArray
-    room_played: FloatArray
     room_actions: FloatArray
     room_exogenous: FloatArray
     room_resource: FloatArray
@@ -90,7 +88,7 @@ class PartSet(NamedTuple):
 
 
 _FUNCTIONS = [types.FunctionType(one) for one in (DRAW, SUCCESSORS, ACTIONS, STEP, POLICY, BOUNDS)]
-_NUMBERS = [types.int64, types.boolean, *[VECTOR] * 4, *[MATRIX] * 3]
+_NUMBERS = [types.int64, types.boolean, *[VECTOR] * 3, *[MATRIX] * 3]
 MODEL = types.NamedTuple([*_FUNCTIONS, *_NUMBERS], Model)  # type: ignore[no-untyped-call]
 
 SELECT = types.int64(VECTOR, types.float64, VECTOR, MATRIX, GENERATOR)
@@ -152,7 +150,7 @@ borrowed: Any = intrinsic(_borrowed)
 new: Any = structref.new
 
 _SIZES = types.Tuple([types.int64, types.boolean])  # type: ignore[no-untyped-call]
-_VECTORS = types.UniTuple(VECTOR, 4)  # type: ignore[no-untyped-call]
+_VECTORS = types.UniTuple(VECTOR, 3)  # type: ignore[no-untyped-call]
 _MATRICES = types.UniTuple(MATRIX, 3)  # type: ignore[no-untyped-call]
 _ROOM = types.Tuple([_SIZES, _VECTORS, _MATRICES])  # type: ignore[no-untyped-call]
 
@@ -173,7 +171,6 @@ def _model(draw, successors, actions, step, policy, bounds, room):  # type: igno
         borrowed(vectors[0]),
         borrowed(vectors[1]),
         borrowed(vectors[2]),
-        borrowed(vectors[3]),
         borrowed(matrices[0]),
         borrowed(matrices[1]),
         borrowed(matrices[2]),
@@ -190,7 +187,7 @@ def _parts(select, backup, leaf, settings):  # type: ignore[no-untyped-def]
 
 def engine(kernel: Kernel, select: Any, backup: Any, leaf: Any, settings: FloatArray) -> Engine:
     """A kernel and three parts in the form that the search takes."""
-    vectors = (kernel.parameters, kernel.tables, np.empty(2), np.empty(1))
+    vectors = (kernel.parameters, kernel.tables, np.empty(2))
     matrices = (
         np.empty((kernel.most_actions, kernel.action_size)),
         np.empty((2, kernel.exogenous.size)),

@@ -42,7 +42,6 @@ def rollout(model, settings, t, x, d, generator):  # type: ignore[no-untyped-def
         total += model.step(parameters, t, now, level, actions[a], left)
         t += 1
         if t == model.horizon:
-            model.room_played[0] = total
             return total
         model.draw(parameters, t - 1, now, generator, then)
         now, then = then, now

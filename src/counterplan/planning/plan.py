@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol, runtime_checkable
 
 from counterplan.core.result import Interval
 from counterplan.core.validation import FloatArray, IntArray, Seed
@@ -37,9 +38,10 @@ class Plan:
 
     action           (A,) what to do
     index            its row in `actions` (-1 where nothing is left to decide)
-    value            of the state: what the action, then the most visited ones, then rollouts have
-                     brought; within `bounds` where the planner clips. MENTS: its soft value
-    standard_error   of the chosen action's mean return, as if simulations were independent
+    value            of the state: what the action, then the search's choices, then fresh rollouts
+                     bring, so below the optimum but for chance; within `bounds` where the planner
+                     clips. MENTS: its soft value, above the optimum
+    standard_error   of the value, from the rollouts; the successors in the tree are taken as given
     actions          (m, A) all that could be done
     values           (m,) of each action, by which it is chosen; nan where it was never tried. Means
                      over all that was tried further down, so they lag behind the optimum
@@ -65,6 +67,13 @@ class Plan:
     planner: str
 
 
+@runtime_checkable
+class Follows(Protocol):
+    """What a tree search can do besides: value its decision by following its choices."""
+
+    def followed(self, decision: Plan, state: State) -> Plan: ...
+
+
 def plan(
     problem: ExogenousModel,
     state: State | None = None,
@@ -85,10 +94,12 @@ def plan(
             "a policy is played by evaluate"
         )
     place = checked_state(checked_problem(problem), state)
-    decision = chosen.begin(problem, clip, seed)(place)
+    decide: object = chosen.begin(problem, clip, seed)
+    assert callable(decide)
+    decision = decide(place)
     if not isinstance(decision, Plan):
         raise InputError(
             f"{chosen.name} returns {type(decision).__name__}, not a Plan: ask it directly, "
             "planner.begin(problem)(state), or play it with evaluate"
         )
-    return decision
+    return decide.followed(decision, place) if isinstance(decide, Follows) else decision

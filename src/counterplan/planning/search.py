@@ -14,9 +14,6 @@ their bounds:
 
 Means are kept within bounds, not each value by itself: a value is noisy, and cutting off one side
 of the noise again and again would make every wait for chance look better than it is.
-
-Besides the values that choices are made by, which count every exploration and lean on bounds, each
-node keeps what following its most visited actions, then rollouts, has brought: FOLLOWED.
 """
 
 from __future__ import annotations
@@ -46,15 +43,12 @@ from counterplan.planning.tree import (
     EXOGENOUS,
     FIRST,
     FIRST_EDGE,
-    FOLLOWED,
-    FOLLOWED_SUM,
     HIGH_SUM,
     HIGHEST,
     IN_EDGES,
     KEY,
     LEAF,
     LINK_ENTROPY,
-    LINK_FOLLOWED,
     LINK_HIGH,
     LINK_LOW,
     LINK_VALUE,
@@ -114,14 +108,11 @@ def evaluate(model, parts, tree, node, t, generator):  # type: ignore[no-untyped
     x, d = tree.exogenous[index[EXOGENOUS]], tree.resources[index[RESOURCE]]
     known = model.room_bounds
     known[0], known[1] = -np.inf, np.inf
-    model.room_played[0] = np.nan
     value = parts.leaf(model, parts.settings, t, x, d, generator)
     tree.nodes[node, LOWEST], tree.nodes[node, HIGHEST] = known[0], known[1]
     tree.nodes[node, VISITS] = 1.0
     tree.nodes[node, VALUE] = value
     tree.nodes[node, LEAF] = value
-    played = model.room_played[0]
-    tree.nodes[node, FOLLOWED] = value if np.isnan(played) else played
     return value
 
 
@@ -140,9 +131,6 @@ def renew(tree, edge, link, weight):  # type: ignore[no-untyped-def]
     tree.edges[edge, ENTROPY_SUM] += weight * entropy - before * tree.links[link, LINK_ENTROPY]
     tree.edges[edge, LOW_SUM] += weight * low - before * tree.links[link, LINK_LOW]
     tree.edges[edge, HIGH_SUM] += weight * high - before * tree.links[link, LINK_HIGH]
-    followed = tree.nodes[node, FOLLOWED]
-    tree.edges[edge, FOLLOWED_SUM] += weight * followed - before * tree.links[link, LINK_FOLLOWED]
-    tree.links[link, LINK_FOLLOWED] = followed
     tree.links[link, LINK_LOW] = low
     tree.links[link, LINK_HIGH] = high
     tree.links[link, LINK_WEIGHT] = weight
@@ -226,21 +214,12 @@ def descend(model, parts, tree, t, generator):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def most_visited(tree, first, m):  # type: ignore[no-untyped-def]
-    """The edge that was passed most, of those the one with the highest value."""
-    best = first
-    for edge in range(first + 1, first + m):
-        more = tree.edges[edge, VISITS] - tree.edges[best, VISITS]
-        if more > 0.0 or (more == 0.0 and tree.edges[edge, VALUE] > tree.edges[best, VALUE]):
-            best = edge
-    return best
-
-
-@inlined
-def followed(tree, edge):  # type: ignore[no-untyped-def]
-    """What passing an edge, then following the most visited actions, has brought."""
-    value, total = tree.edges[edge, REWARD], tree.edges[edge, TOTAL]
-    return value + tree.edges[edge, FOLLOWED_SUM] / total if total > 0.0 else value
+def count(row, value):  # type: ignore[no-untyped-def]
+    """One more value in a row (number, mean, sum of squared deviations), as Welford does."""
+    row[0] += 1.0
+    away = value - row[1]
+    row[1] += away / row[0]
+    row[2] += away * (value - row[1])
 
 
 @inlined
@@ -264,12 +243,7 @@ def back_up(parts, tree, t, depth, value):  # type: ignore[no-untyped-def]
         tree.nodes[node, VISITS] += 1.0
         first, m = tree.node_index[node, FIRST_EDGE], tree.node_index[node, EDGES]
         parts.backup(parts.settings, tree.nodes[node], tree.edges[first : first + m])
-        tree.nodes[node, FOLLOWED] = followed(tree, most_visited(tree, first, m))
-    action = tree.path[0, 1] - tree.node_index[0, FIRST_EDGE]
-    tree.root[action, 0] += 1.0
-    away = value - tree.root[action, 1]
-    tree.root[action, 1] += away / tree.root[action, 0]
-    tree.root[action, 2] += away * (value - tree.root[action, 1])
+    count(tree.root[tree.path[0, 1] - tree.node_index[0, FIRST_EDGE]], value)
 
 
 @jit(types.int64(MODEL, PARTS, TREE, types.int64, types.int64, GENERATOR))

@@ -13,6 +13,7 @@ from counterplan.core.result import Interval
 from counterplan.core.validation import FloatArray, IntArray, Seed, generator
 from counterplan.exogenous.model import ExogenousModel, State
 from counterplan.planning import compiled, leaf, storage, tree
+from counterplan.planning.following import follow
 from counterplan.planning.kernel import uniform_policy
 from counterplan.planning.plan import Plan, PlanStatus
 from counterplan.planning.planners import Clip, Parts, TreePlanner
@@ -24,6 +25,8 @@ from counterplan.planning.search import search
 TRUST = (0.25, 0.5)
 # Random plays that set the unit of temperatures where none is given.
 PILOT_PLAYS = 64
+# Rollouts that value a decision: as many as simulations, but not fewer than these.
+LEAST_PLAYS = 200
 
 
 class Session:
@@ -84,35 +87,37 @@ class Session:
         visits = returns[:, 0].astype(np.int64)
         values = np.where(visits > 0, self._tree.edges[first : first + m, tree.VALUE], -np.inf)
         index = int(np.argmax(values))
-        bounds = self._bounds(state)
-        value = self._sign * self._tree.nodes[0, tree.VALUE]
-        if not self._parts.soft:
-            value = self._sign * self._followed(first + index)
-            if bounds is not None and self._settings[compiled.CLIP] > 0.0:
-                value = min(max(value, bounds.low), bounds.high)
+        value = self._tree.nodes[0, tree.VALUE] if self._parts.soft else values[index]
         actions = self._tree.actions[first : first + m].copy()
         errors = standard_errors(returns, last=state.t == self._kernel.horizon - 1)
         return Plan(
             action=actions[index],
             index=index,
-            value=float(value),
+            value=self._sign * float(value),
             standard_error=float(errors[index]),
             actions=actions,
             values=self._sign * np.where(visits > 0, values, np.nan),
             standard_errors=errors,
             visits=visits,
-            bounds=bounds,
+            bounds=self._bounds(state),
             status=PlanStatus.SEARCHED if m > 1 else PlanStatus.FORCED,
             stats=self._stats(seconds),
             planner=self._planner.name,
         )
 
-    def _followed(self, edge: int) -> float:
-        """What passing an edge, then following the most visited actions, has brought."""
-        reward, total, followed = self._tree.edges[
-            edge, [tree.REWARD, tree.TOTAL, tree.FOLLOWED_SUM]
-        ]
-        return float(reward + followed / total if total > 0.0 else reward)
+    def followed(self, decision: Plan, state: State) -> Plan:
+        """The decision, valued by following the search's choices."""
+        if decision.status is PlanStatus.OVER or self._parts.soft:
+            return decision
+        edge = int(self._tree.node_index[0, tree.FIRST_EDGE]) + decision.index
+        question = (state.t, edge, max(LEAST_PLAYS, self._planner.simulations))
+        found = np.empty(2)
+        model, _, _ = self._engine
+        follow(model, self._settings, self._tree, question, self._generator, found)
+        value, bounds = self._sign * float(found[0]), decision.bounds
+        if bounds is not None and self._settings[compiled.CLIP] > 0.0:
+            value = min(max(value, bounds.low), bounds.high)
+        return replace(decision, value=value, standard_error=float(found[1]))
 
     def _bounds(self, state: State) -> Interval | None:
         limits = np.empty(2)

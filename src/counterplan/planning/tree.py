@@ -30,18 +30,16 @@ from counterplan.planning.kernel import MATRIX, VECTOR
 
 # Columns of nodes and edges.
 VISITS, VALUE, ENTROPY = 0, 1, 2
-# Columns of nodes alone: the value that the leaf part gave it, its bounds, and what following the
-# most visited actions from there on brings.
+# Columns of nodes alone: the value that the leaf part gave it, and its bounds.
 LEAF = 3
 LOWEST, HIGHEST = 4, 5
-FOLLOWED = 6
-NODE_COLUMNS = 7
+NODE_COLUMNS = 6
 # Columns of edges alone: reward, what the selection part keeps there, and the sums over the links.
-REWARD, WEIGHT, TOTAL, SUM, ENTROPY_SUM, LOW_SUM, HIGH_SUM, FOLLOWED_SUM = range(3, 11)
-EDGE_COLUMNS = 11
+REWARD, WEIGHT, TOTAL, SUM, ENTROPY_SUM, LOW_SUM, HIGH_SUM = range(3, 10)
+EDGE_COLUMNS = 10
 # Columns of links: weight, and what the node had in its columns when it was last passed.
-LINK_WEIGHT, LINK_VALUE, LINK_ENTROPY, LINK_LOW, LINK_HIGH, LINK_FOLLOWED = range(6)
-LINK_COLUMNS = 6
+LINK_WEIGHT, LINK_VALUE, LINK_ENTROPY, LINK_LOW, LINK_HIGH = range(5)
+LINK_COLUMNS = 5
 
 # Columns of exogenous_index: first place and number of its children, places reserved, visits.
 FIRST, COUNT, RESERVED, PASSED = 0, 1, 2, 3
@@ -65,12 +63,12 @@ class Tree(NamedTuple):
     children         (C,)    the exogenous nodes that follow
     probability      (C,)    of each child given its parent
     resources        (R, D)  resource levels met
-    nodes            (S, 7)  VISITS, VALUE, ENTROPY, LEAF, LOWEST, HIGHEST, FOLLOWED
+    nodes            (S, 6)  VISITS, VALUE, ENTROPY, LEAF, LOWEST, HIGHEST
     node_index       (S, 4)  EXOGENOUS, RESOURCE, FIRST_EDGE, EDGES
-    edges            (G, 11) VISITS, VALUE, ENTROPY, REWARD, WEIGHT, TOTAL, and sums over links
+    edges            (G, 10) VISITS, VALUE, ENTROPY, REWARD, WEIGHT, TOTAL, and sums over links
     edge_next        (G,)    the resource after the action, -1 where not yet known
     actions          (G, A)
-    links            (L, 6)  LINK_WEIGHT, and LINK_VALUE, LINK_ENTROPY, ... of the node
+    links            (L, 5)  LINK_WEIGHT, and LINK_VALUE, LINK_ENTROPY, ... of the node
     link_node        (L,)    where the link leads
     resource_table, node_table, link_table  (power of two, 2)
     path             (T, 3)  node, edge and link of the simulation under way
