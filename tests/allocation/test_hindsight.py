@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from counterplan.allocation.hindsight import hindsight
+from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.exogenous_mdp import ExogenousMDP
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.exogenous.model import Allocation, State
@@ -125,6 +126,52 @@ def test_a_model_with_a_solver_of_its_own() -> None:
         hindsight(WithHindsight(), [[2.0], [3.0]], "lp")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_bunkering_is_nested_allocation(seed: int) -> None:
+    ship = Bunkering("A")
+    path = ship.sample_path(seed)
+    own = hindsight(ship, path)
+    assert own.certificate.bound == pytest.approx(own.value, rel=1e-9)
+    methods: list[Any] = ["nested", "lp"]
+    for method in methods:
+        found = hindsight(ship, path, method)
+        assert found.method.startswith(f"{method}: ")
+        assert found.value == pytest.approx(own.value, rel=1e-9)
+        assert found.certificate.replayed == pytest.approx(own.value, rel=1e-9)
+    later = State(3, path[3], np.array([11.0]))
+    least = hindsight(ship, path[3:], state=later).value
+    assert hindsight(ship, path[3:], "lp", later).value == pytest.approx(least, rel=1e-9)
+    with pytest.raises(NotApplicableError, match=r"'knapsack' does not .*; use 'nested' or 'lp'$"):
+        hindsight(ship, path, "knapsack")
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"), [({"fixed_cost": 9.0}, "a fixed cost"), ({"action_set": "extreme"}, "act")]
+)
+def test_bunkering_with_more_than_prices_is_not(changes: dict[str, Any], why: str) -> None:
+    ship = Bunkering("A", **changes)
+    with pytest.raises(NotApplicableError, match=f"bunkering with {why}.* use method 'model'$"):
+        hindsight(ship, ship.sample_path(0), "nested")
+    assert hindsight(ship, ship.sample_path(0)).certificate.bound is None
+
+
+def test_where_adding_pays_and_spills_no_method_is_advised() -> None:
+    def tank(sense: Any) -> ExogenousMDP:
+        spilling = Resource(3, 5, +1, [3, -2, 1, -3], spill=True)
+        return ExogenousMDP(PRICE, [[1.0]], spilling, [(0, 4)] * 4, sense=sense)
+
+    path = [10.0, 11.0, 9.0, 12.0]
+    every: list[Any] = ["auto", "knapsack", "advantage", "nested", "lp"]
+    for method in every:
+        with pytest.raises(NotApplicableError, match="pays although it spills over") as caught:
+            hindsight(tank("max"), path, method)
+        assert "use '" not in str(caught.value)
+        assert "\n" not in str(caught.value)
+    assert hindsight(tank("min"), path).method.startswith("nested")
+    with pytest.raises(NotApplicableError, match=r"'lp' does not apply: .*; use 'nested'$"):
+        hindsight(tank("min"), path, "lp")
+
+
 def test_a_model_without_one() -> None:
     with pytest.raises(NotApplicableError, match="Plain cannot be solved in hindsight: give it an"):
         hindsight(Plain(), [[2.0], [3.0]])  # type: ignore[arg-type]
@@ -133,5 +180,9 @@ def test_a_model_without_one() -> None:
 def test_bad_questions() -> None:
     with pytest.raises(InputError, match=r"the path must be \(3, 1\): x_0 .. x_2, got \(2,"):
         hindsight(TANK, [1.0, 2.0])
+    with pytest.raises(InputError, match="the path must be a table of numbers"):
+        hindsight(TANK, "abc")
+    with pytest.raises(InputError, match=r"the path at t=1 is \[nan\]: must be finite"):
+        hindsight(TANK, [1.0, np.nan, 3.0])
     with pytest.raises(InputError, match="method 'greedy' is not one of auto, knapsack"):
         hindsight(TANK, [1.0, 2.0, 3.0], "greedy")  # type: ignore[arg-type]

@@ -23,6 +23,9 @@ def program(*resources: Resource, bounds: Any, budget: Any = (0.0, math.inf)) ->
     [
         (lambda: Resource(-1), InputError, "start level must be at least 0, got -1"),
         (lambda: Resource(1, 0), InputError, "capacity must be greater than 0, got 0"),
+        (lambda: Resource(1, "a"), InputError, "capacity must be a number, got 'a'"),
+        (lambda: Resource(1, math.nan), InputError, "capacity must be finite, got nan"),
+        (lambda: Resource("b"), InputError, "start level must be a number, got 'b'"),
         (lambda: Resource(9, 5), InputError, "start level 9 exceeds the capacity 5"),
         (lambda: Resource(1, 5, 2), InputError, r"effect must be -1 \(consumes\) or \+1 \(adds\)"),
         (lambda: Resource(1, 5, 1, math.nan), InputError, "change number 0 is nan"),
@@ -49,6 +52,11 @@ def program(*resources: Resource, bounds: Any, budget: Any = (0.0, math.inf)) ->
             lambda: program(Resource(9), bounds=[(0, 1)], budget=5),
             InputError,
             "budget must be two numbers",
+        ),
+        (
+            lambda: program(Resource(9), bounds=[(0, 1)], budget=("a", "b")),
+            InputError,
+            r"budget must be two numbers, least and most in total, got \('a', 'b'\)",
         ),
         (
             lambda: program(Resource(9, change=[1, 2, 3]), bounds=[(0, 1)]),
@@ -101,6 +109,24 @@ def program(*resources: Resource, bounds: Any, budget: Any = (0.0, math.inf)) ->
             lambda: program(Resource(0, effect=+1), bounds=[(0, 3), (0, math.inf)]),
             InputError,
             "step t=1 may add without limit: give it an upper bound, or the resource a capacity",
+        ),
+        # What could spill never does: nothing flows in.
+        (
+            lambda: program(
+                Resource(1, 6, spill=True),
+                Resource(6, 11, spill=True),
+                bounds=[(0, 5)] * 4,
+                budget=(10, 17),
+            ),
+            InfeasibleError,
+            "infeasible at step t=3: at most 7 can be spent by then, the budget requires 10",
+        ),
+        (
+            lambda: program(
+                Resource(2, 6, spill=True), Resource(3, spill=True), bounds=[(2, 5)] * 3
+            ),
+            InfeasibleError,
+            "infeasible at step t=2: 1 is missing whatever was done before",
         ),
         # Combinations that have no closed form.
         (

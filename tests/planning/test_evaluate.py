@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,15 @@ import pytest
 from scipy import stats
 
 from counterplan.core.validation import FloatArray, Seed
-from counterplan.errors import InputError
+from counterplan.domains.basket import OptionBasket
+from counterplan.domains.bunkering import Bunkering
+from counterplan.domains.exogenous_mdp import ExogenousMDP
+from counterplan.domains.hybrid import HybridVehicle
+from counterplan.domains.options import AmericanOption
+from counterplan.errors import InfeasibleError, InputError
 from counterplan.exogenous.model import ExogenousModel
+from counterplan.exogenous.processes import GBM
+from counterplan.exogenous.resource import Resource
 from counterplan.planning.evaluate import Control, Evaluation, evaluate
 from counterplan.planning.oracle import expectimax
 from counterplan.planning.planners import BTS, UCT, Planner
@@ -150,6 +158,59 @@ class Wrong:
 
     def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Rule:
         return lambda *_: self.actions
+
+
+class Constant:
+    """A policy that always does the same."""
+
+    name = "constant"
+
+    def __init__(self, *action: float) -> None:
+        self.action = np.array(action)
+
+    def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Rule:
+        return lambda t, exogenous, resource: np.tile(self.action, (len(exogenous), 1))
+
+
+@pytest.mark.parametrize(
+    ("model", "action", "words"),
+    [
+        # Checked by the model's own step, in every episode.
+        (
+            ExogenousMDP(GBM(20.0, 0.05, 0.4, 1 / 12), [[1.0]], Resource(30), [(0, 10)] * 12),
+            [1000.0],
+            r"action \[1000.0\] at t=0 with resource \[30.0\]: between 0 and 10 may be spent",
+        ),
+        (Bunkering(), [1000.0], "buying 1000 at port t=0"),
+        (HybridVehicle("A"), [1000.0, 0.0], "must add up to"),
+        (AmericanOption("C"), [1000.0], "action 1000 at t=0 with 1 held"),
+        (OptionBasket("A"), [1000.0, 0.0, 0.0], "exercises an option while it is held"),
+        # A plain model: by the actions it offers.
+        (FAIR, [1000.0], r"constant chose \[1000.0\] at t=0 .* Selling offers \[0.0\] to \[2.0\]"),
+        (FAIR, [-1.0], r"constant chose \[-1.0\] at t=0"),
+        (FAIR, [2.0], r"constant chose \[2.0\] at t=1 with resource \[1.0\], where Selling"),
+    ],
+)
+def test_what_cannot_be_done_earns_nothing(model: Any, action: list[float], words: str) -> None:
+    with pytest.raises(InfeasibleError, match=words) as caught:
+        evaluate(model, Constant(*action), 5)
+    assert "\n" not in str(caught.value)
+
+
+def test_planners_that_cheat_are_caught_too() -> None:
+    class Cheating:
+        name = "cheating"
+
+        def begin(self, problem: ExogenousModel, clip: Any = None, seed: Seed = 0) -> Any:
+            return lambda state: SimpleNamespace(action=np.array([9.0]))
+
+    with pytest.raises(InfeasibleError, match=r"cheating chose \[9.0\] at t=0"):
+        evaluate(FAIR, Cheating(), 2)
+
+
+def test_amounts_between_the_offered_ones_may_be_played() -> None:
+    found = evaluate(FAIR, Constant(0.5), 4)
+    assert found.actions.tolist() == [[[0.5]] * 4] * 4
 
 
 def test_bad_input() -> None:

@@ -77,6 +77,18 @@ def test_least_squares_is_here_too() -> None:
         policies.Best  # noqa: B018
 
 
+def test_the_public_policies_and_nothing_else() -> None:
+    import counterplan
+
+    shown = dir(counterplan.policies)
+    assert shown == ["Greedy", "LeastSquares", "OpenLoop", "Optimal", "Resolve", "ScenarioTree"]
+    assert shown == counterplan.policies.__all__
+    for name in shown:
+        assert isinstance(getattr(counterplan.policies, name)(), Policy)
+    with pytest.raises(AttributeError, match="no attribute 'Best'"):
+        counterplan.policies.Best  # noqa: B018
+
+
 def test_says_what_is_missing() -> None:
     class Bare:
         horizon, sense = 1, "max"

@@ -9,6 +9,10 @@
     'model'      the model's own `allocate`
     'auto'       the first of these that applies; a model that is no resource program: its own
 
+Models with a solver of their own may be resource programs all the same (bunkering without fixed
+costs): then the general methods apply, too. None is exact where adding to a resource pays although
+it spills over: units are then worth adding only to be lost, and the optimum is not concave.
+
 The mean of the value over sampled futures bounds V* from above (a cost: from below); it does not
 converge to V*, which knows no future (the paper's Thm. 1 equates the two).
 """
@@ -24,13 +28,14 @@ from numpy.typing import ArrayLike
 
 from counterplan.allocation.advantage import allocate_advantage
 from counterplan.allocation.knapsack import allocate_knapsack
-from counterplan.allocation.nested import solve_nested
+from counterplan.allocation.nested import NO_METHOD, solve_nested
 from counterplan.allocation.program import nested_start, nested_steps, total_only
 from counterplan.allocation.transportation import allocate_transport, refuses_transport
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.exogenous.model import Allocation, ExogenousModel, HasHindsight, State
 from counterplan.exogenous.resource import ResourceProgram
+from counterplan.exogenous.states import checked_state
 
 Method: TypeAlias = Literal["auto", "knapsack", "advantage", "nested", "lp", "model"]
 METHODS = ("auto", "knapsack", "advantage", "nested", "lp", "model")
@@ -45,6 +50,16 @@ class IsResourceProgram(Protocol):
 
     def unit_rewards(self, t: int, paths: FloatArray) -> FloatArray:
         """(n, steps, A) to be maximised, for paths (n, steps, X) that begin at t."""
+        ...
+
+
+@runtime_checkable
+class StatedAsProgram(Protocol):
+    """A model with a solver of its own that can also be stated as a resource program."""
+
+    def as_program(self) -> IsResourceProgram:
+        """The program with the same states and actions; raises NotApplicableError where there is
+        none."""
         ...
 
 
@@ -81,17 +96,29 @@ def hindsight(
     problem: ExogenousModel, path: ArrayLike, method: Method = "auto", state: State | None = None
 ) -> Hindsight:
     """The exact allocation for a realised path (T - t, X) from a state (default: the start)."""
-    now = problem.start if state is None else state
+    now = checked_state(problem, state)
+    if now.t == problem.horizon:
+        raise InputError(f"the state is at t={now.t}, the end: there is nothing left to allocate")
     exogenous = _path(problem, path, now)
     found = allocate(problem, exogenous[None], method, now)
     value, actions = float(found.values[0]), found.actions[0]
-    bound = None
-    if isinstance(problem, IsResourceProgram) and refuses_transport(problem.program) is None:
-        rewards = problem.unit_rewards(now.t, exogenous[None])
-        dual = allocate_transport(rewards, problem.program, now.t, now.resource).bounds[0]
-        bound = _sign(problem) * float(dual)
-    certificate = Certificate(_replay(problem, exogenous, actions, now), bound)
+    certificate = Certificate(
+        _replay(problem, exogenous, actions, now), _bound(problem, exogenous, now)
+    )
     return Hindsight(value, actions, found.method, certificate)
+
+
+def _bound(problem: ExogenousModel, path: FloatArray, state: State) -> float | None:
+    """By the dual solution of the linear program, where the problem is one."""
+    try:
+        stated = problem.as_program() if isinstance(problem, StatedAsProgram) else problem
+    except NotApplicableError:
+        return None
+    if not isinstance(stated, IsResourceProgram) or refuses_transport(stated.program) is not None:
+        return None
+    rewards = stated.unit_rewards(state.t, path[None])
+    dual = allocate_transport(rewards, stated.program, state.t, state.resource).bounds[0]
+    return _sign(problem) * float(dual)
 
 
 def allocate(
@@ -101,18 +128,27 @@ def allocate(
     if method not in METHODS:
         raise InputError(f"method {method!r} is not one of {', '.join(METHODS)}")
     now = problem.start if state is None else state
-    if not isinstance(problem, IsResourceProgram):
-        return _by_model(problem, paths, method, now)
-    rewards = problem.unit_rewards(now.t, paths)
-    refusals = {name: refuses(problem.program, now) for name, (refuses, _) in SOLVERS.items()}
+    if isinstance(problem, IsResourceProgram):
+        return _by_program(problem, paths, method, now, _sign(problem))
+    if method in SOLVERS and isinstance(problem, StatedAsProgram):
+        return _by_program(problem.as_program(), paths, method, now, _sign(problem))
+    return _by_model(problem, paths, method, now)
+
+
+def _by_program(
+    stated: IsResourceProgram, paths: FloatArray, method: Method, state: State, sign: int
+) -> Allocation:
+    rewards = stated.unit_rewards(state.t, paths)
+    refusals = {name: refuses(stated.program, state) for name, (refuses, _) in SOLVERS.items()}
     applicable = [name for name, refusal in refusals.items() if refusal is None]
     chosen = applicable[0] if method in ("auto", "model") else method
     if refusals[chosen] is not None:
-        raise NotApplicableError(
-            f"method '{chosen}' does not apply: {refusals[chosen]}; use {_either(applicable)}"
-        )
-    values, actions = SOLVERS[chosen][1](problem.program, rewards, now)
-    return Allocation(_sign(problem) * values, actions, f"{chosen}: {REASONS[chosen]}")
+        advice = f"use {_either(applicable)}"
+        if _spills_what_is_added(stated.program) and (rewards > 0.0).any():
+            advice = f"nor does any other: {NO_METHOD}"
+        raise NotApplicableError(f"method '{chosen}' does not apply: {refusals[chosen]}; {advice}")
+    values, actions = SOLVERS[chosen][1](stated.program, rewards, state)
+    return Allocation(sign * values, actions, f"{chosen}: {REASONS[chosen]}")
 
 
 def _sign(problem: ExogenousModel) -> int:
@@ -120,7 +156,10 @@ def _sign(problem: ExogenousModel) -> int:
 
 
 def _path(problem: ExogenousModel, path: ArrayLike, state: State) -> FloatArray:
-    exogenous = np.asarray(path, dtype=np.float64)
+    try:
+        exogenous = np.asarray(path, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("the path must be a table of numbers, x_t row by row") from None
     wanted = (problem.horizon - state.t, len(problem.start.exogenous))
     if exogenous.ndim == 1 and wanted[1] == 1:
         exogenous = exogenous[:, None]
@@ -129,6 +168,9 @@ def _path(problem: ExogenousModel, path: ArrayLike, state: State) -> FloatArray:
             f"the path must be {wanted}: x_{state.t} .. x_{problem.horizon - 1}, "
             f"got {exogenous.shape}"
         )
+    if not np.isfinite(exogenous).all():
+        s = int(np.argmax(~np.isfinite(exogenous).all(axis=1)))
+        raise InputError(f"the path at t={state.t + s} is {exogenous[s].tolist()}: must be finite")
     return exogenous
 
 
@@ -190,6 +232,10 @@ def _refuses_nested(program: ResourceProgram, state: State) -> str | None:
     if program.resources[0].spill and program.has_budget:
         return "with spilling, the level does not tell how much of the budget is left"
     return None
+
+
+def _spills_what_is_added(program: ResourceProgram) -> bool:
+    return program.resources[0].effect > 0 and program.resources[0].spill
 
 
 def _refuses_lp(program: ResourceProgram, state: State) -> str | None:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from counterplan.allocation.ties import exceeds, settled
+
 # Up to this many steps, insertion beats the general sort.
 SHORT = 64
 
 
 @njit(cache=True, nogil=True)
 def rank_steps(rewards, order):  # type: ignore[no-untyped-def]
-    """Write the steps to `order` (T,), best first; equal ones in time order (D5)."""
+    """Write the steps to `order` (T,), best first; those that are equal but for rounding in time
+    order (D5)."""
     T = rewards.shape[0]
     if T > SHORT:
-        order[:] = np.argsort(-rewards, kind="mergesort")
+        order[:] = np.argsort(-settled(rewards), kind="mergesort")
         return
     for t in range(T):
         place = t
-        while place > 0 and rewards[order[place - 1]] < rewards[t]:
+        while place > 0 and exceeds(rewards[t], rewards[order[place - 1]]):
             order[place] = order[place - 1]
             place -= 1
         order[place] = t

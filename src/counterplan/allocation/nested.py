@@ -15,13 +15,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from counterplan.allocation import nested_columns
 from counterplan.allocation.arrays import bound_pairs, reward_table
-from counterplan.allocation.nested_columns import NOT_CONCAVE
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 
 # Levels that were added up may miss the capacity by rounding.
 ROUNDING = 1e-12
+# Why some problems with spilling have no exact allocation.
+NO_METHOD = (
+    "adding to the resource pays although it spills over, so the best allocation is not concave; "
+    "let adding cost something, or set spill=False (planning needs no hindsight)"
+)
 
 
 def allocate_nested(
@@ -97,11 +102,8 @@ def solve_nested(
     values, actions, statuses = nested_paths(
         np.ascontiguousarray(rewards), steps, np.ascontiguousarray(starts)
     )
-    if (statuses == NOT_CONCAVE).any():
-        raise NotApplicableError(
-            "adding to the resource pays although it spills over, so the best allocation is not a "
-            "linear program; let adding cost something, or set spill=False"
-        )
+    if (statuses == nested_columns.NOT_CONCAVE).any():
+        raise NotApplicableError(f"no method applies: {NO_METHOD}")
     if (statuses >= 0).any():
         i = int(np.argmax(statuses >= 0))
         t = int(statuses[i])

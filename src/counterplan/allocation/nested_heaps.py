@@ -16,6 +16,7 @@ from counterplan.allocation.nested_columns import (
     SPILL_LOW,
     TOLERANCE,
 )
+from counterplan.allocation.ties import settled
 
 
 @njit(cache=True, nogil=True)
@@ -91,9 +92,10 @@ def _spill(rewards, heap, size, sign, length, amounts, spent):  # type: ignore[n
 
 
 @njit(cache=True, nogil=True)
-def heap_path(rewards, steps, start, amounts, queue, spent):  # type: ignore[no-untyped-def]
-    """As `nested_path`."""
+def heap_path(earned, steps, start, amounts, queue, spent):  # type: ignore[no-untyped-def]
+    """As `nested_path`, for the rewards `earned`."""
     best, worst = queue[0], queue[1]
+    rewards = settled(earned)
     lowest = highest = start
     n_best = n_worst = 0
     for t in range(rewards.shape[0]):
@@ -132,7 +134,7 @@ def heap_path(rewards, steps, start, amounts, queue, spent):  # type: ignore[no-
             n_best = _spill(rewards, best, n_best, 1, lack, amounts, spent)
             lowest = row[SPILL_LOW]
             highest = max(lowest, highest)
-    return spend_what_pays(rewards, amounts, spent), SOLVED
+    return spend_what_pays(earned, amounts, spent), SOLVED
 
 
 @njit(cache=True, nogil=True)

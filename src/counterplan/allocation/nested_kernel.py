@@ -11,8 +11,8 @@ What is cut at the left (the best slopes) can no longer be avoided: those units 
 steps. What is cut at the right (the worst slopes) can no longer be had: those units are not spent.
 What is left after the last step is spent where it pays. So every unit carries its own step, the
 optimal actions come with the value, and each unit enters and leaves once: O(T log T) with one heap
-for either end (`nested_heaps`); while the list is short, keeping it sorted is faster. Among equal
-slopes the earlier step comes first (D5).
+for either end (`nested_heaps`); while the list is short, keeping it sorted is faster. Among slopes
+that are equal but for rounding (`ties`) the earlier step comes first (D5).
 
 After the bounds the position shifts, and what then exceeds a tank may spill over. At the left end
 (a resource that is consumed) a unit that would spill is used if that pays, else lost: exact, since
@@ -38,6 +38,7 @@ from counterplan.allocation.nested_columns import (
     TOLERANCE,
 )
 from counterplan.allocation.nested_heaps import heap_path, spend_what_pays
+from counterplan.allocation.ties import exceeds
 
 # Up to this many steps a sorted list is faster than two heaps, whatever is inserted where.
 SHORT = 256
@@ -50,7 +51,7 @@ SHORT = 256
 @njit(cache=True, nogil=True, inline="always")
 def _insert(rewards, order, head, tail, t):  # type: ignore[no-untyped-def]
     place = tail
-    while place > head and rewards[order[place - 1]] < rewards[t]:
+    while place > head and exceeds(rewards[t], rewards[order[place - 1]]):
         order[place] = order[place - 1]
         place -= 1
     order[place] = t

@@ -50,7 +50,7 @@ def allocate_transport(
     levels = program.start if resource is None else np.asarray(resource, dtype=np.float64)
     refusal = refuses_transport(program)
     if refusal is not None:
-        raise NotApplicableError(f"method 'lp' does not apply: {refusal}; use 'nested'")
+        raise NotApplicableError(f"method 'lp' does not apply: {refusal}")
     matrix, lows, highs = _constraints(program, t, levels)
     parts = [
         _solve_block(rewards[i : i + PATHS_AT_ONCE], matrix, lows, highs)

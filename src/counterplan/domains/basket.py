@@ -27,9 +27,10 @@ from counterplan.domains.basket_assignment import assign
 from counterplan.domains.option_contract import BasketContract, OptionContract, basket_contract
 from counterplan.domains.options import AmericanOption
 from counterplan.domains.options_exact import Bermudan, european_with_slope
-from counterplan.errors import InputError, NotApplicableError
+from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.exogenous.gbm import GBM
 from counterplan.exogenous.model import Allocation, Sense, State
+from counterplan.exogenous.states import require_held, require_prices
 
 if TYPE_CHECKING:
     from counterplan.planning.dual import Penalised
@@ -117,6 +118,8 @@ class OptionBasket:
 
     def actions(self, state: State) -> FloatArray:
         """(m, B) the sets on offer, none first."""
+        require_prices(state)
+        require_held(state)
         held = state.resource > 0.5
         if self.action_set == "all":
             codes = np.arange(2 ** len(held))[:, np.newaxis]
@@ -138,6 +141,14 @@ class OptionBasket:
         self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Payoffs (n,) in money of date 0, and what is held after (n, B)."""
+        wrong = ~((actions >= 0.0) & (actions <= resource)).all(axis=1)
+        wrong |= actions.sum(axis=1) > self.most
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            raise InfeasibleError(
+                f"action {actions[i].tolist()} at t={t} with {resource[i].tolist()} held: 0 holds, "
+                f"and 1 exercises an option while it is held, at most {self.most} on a date"
+            )
         payoffs = self.options[0].discount(t) * self.payoffs(exogenous)
         return np.asarray((actions * payoffs).sum(axis=1)), resource - actions
 

@@ -39,8 +39,11 @@ from counterplan.exogenous.checks import number, vector
 from counterplan.exogenous.gbm import GBM
 from counterplan.exogenous.model import Allocation, Sense, State
 from counterplan.exogenous.process import CompiledProcess, Process
+from counterplan.exogenous.resource import Resource
+from counterplan.exogenous.states import require_levels, require_prices
 
 if TYPE_CHECKING:
+    from counterplan.domains.exogenous_mdp import ExogenousMDP
     from counterplan.planning.kernel import Kernel
 
 # Table 3: initial price, volatility, drift.
@@ -148,6 +151,8 @@ class Bunkering:
 
     def actions(self, state: State) -> FloatArray:
         """(m, 1) the amounts on offer: nothing first, then ascending."""
+        require_prices(state)
+        require_levels(state.t, state.resource, (self.capacity,), "a level of")
         amounts = self.levels.purchases(state.t, np.atleast_1d(state.resource))[0]
         return np.sort(amounts[~np.isnan(amounts)])[:, None]
 
@@ -196,6 +201,20 @@ class Bunkering:
         levels = np.full(len(paths), float(np.atleast_1d(at.resource)[0]))
         costs, amounts = self._least_costs(at.t, np.asarray(paths)[:, :, 0], levels)
         return Allocation(costs, amounts[:, :, None], self._method)
+
+    def as_program(self) -> ExogenousMDP:
+        """The voyage as a resource program: nothing but prices per unit and a tank."""
+        from counterplan.domains.exogenous_mdp import ExogenousMDP
+
+        if not self._nested:
+            why = "a fixed cost" if self.fixed_cost else f"action_set={self.action_set!r}"
+            raise NotApplicableError(
+                f"bunkering with {why} is no resource program (not every amount, or not at a price "
+                "per unit alone); use method 'model'"
+            )
+        tank = Resource(0.0, self.capacity, +1, -np.asarray(self.legs))
+        bounds = np.tile([0.0, self.capacity], (self.horizon, 1))
+        return ExogenousMDP(self.process, [[1.0]], tank, bounds, sense="min")
 
     def replan(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
         """(n, 1) the first purchases of the plans that are optimal for expected prices."""

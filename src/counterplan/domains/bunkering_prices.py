@@ -83,7 +83,7 @@ class LogNormalPrices(IndependentPrices):
         if deviation == 0.0:
             share = (mean <= price).astype(np.float64)
             return share, mean * share
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             z = np.log(price / mean) / deviation + deviation / 2
         return ndtr(z), mean * ndtr(z - deviation)
 

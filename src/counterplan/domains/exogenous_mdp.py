@@ -35,10 +35,13 @@ from counterplan.exogenous.model import Allocation, Sense, State
 from counterplan.exogenous.modes import MarkovModes
 from counterplan.exogenous.process import CompiledProcess, FiniteProcess, Process
 from counterplan.exogenous.resource import Resource, ResourceProgram
+from counterplan.exogenous.states import require_levels
 
 if TYPE_CHECKING:
     from counterplan.planning.kernel import Kernel
 
+# What actions may miss their bounds by: linear programs are solved to 1e-10, step by step.
+ROUNDING = 1e-7
 # (t, x (n, X)) -> rewards per unit (n, A)
 RewardRate: TypeAlias = Callable[[int, FloatArray], ArrayLike]
 
@@ -57,6 +60,10 @@ class ExogenousMDP:
     action_set   'extreme': the least and the most (Lemma 2.1); a whole number: a grid of that many
                  levels; 'order-up-to': for a stock that is added to, just enough to reach each
                  later step, or full; or a function State -> (m, A)
+
+    The value V* (of `exact_value`, and what a search converges to) is that of the best choice among
+    the offered actions; any feasible amounts may be worth more, and hindsight chooses among those.
+    What bounds say below V* is true of the offered actions, too.
     """
 
     process: Process
@@ -111,7 +118,15 @@ class ExogenousMDP:
     def program(self) -> ResourceProgram:
         """The resources and their bounds."""
         given = self.resources
-        several = (given,) if isinstance(given, Resource) else tuple(given)
+        try:
+            several = (given,) if isinstance(given, Resource) else tuple(given)
+        except TypeError:
+            raise InputError(
+                f"resources must be a Resource or a list of them, got {given!r}"
+            ) from None
+        for i, one in enumerate(several):
+            if not isinstance(one, Resource):
+                raise InputError(f"resource number {i} is {one!r}: give Resource(start, ...)")
         return ResourceProgram(several, np.asarray(self.step_bounds), self.budget)
 
     @cached_property
@@ -138,6 +153,7 @@ class ExogenousMDP:
 
     def actions(self, state: State) -> FloatArray:
         """The actions to choose from, (m, A), the least first."""
+        self._check_state(state)
         if callable(self.action_set):
             offered = np.atleast_2d(np.asarray(self.action_set(state), dtype=np.float64))
             self._check_offered(state, offered)
@@ -154,7 +170,9 @@ class ExogenousMDP:
     def step(
         self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Rewards (n,) and next resources (n, D)."""
+        """Rewards (n,) and next resources (n, D); raises where an action breaks a bound, now or at
+        a later step."""
+        self._check_done(t, resource, actions)
         rewards = (self.rates(t, exogenous) * actions).sum(axis=1)
         return rewards, self.program.levels_after(t, resource, actions)
 
@@ -200,6 +218,33 @@ class ExogenousMDP:
     @property
     def _rate_shape(self) -> tuple[int, int]:
         return len(self.program.resources), len(self.process.start)
+
+    def _check_state(self, state: State) -> None:
+        A = len(self.program.resources)
+        capacities = [float(one.capacity) for one in self.program.resources]
+        require_levels(state.t, state.resource[:A], capacities, "a level of")
+        if self.program.has_budget:
+            most = self.program.budget[1:]
+            require_levels(state.t, state.resource[A:], most, "a total spent of")
+
+    def _check_done(self, t: int, resource: FloatArray, actions: FloatArray) -> None:
+        """Raise where an action leaves what may be spent, by more than plans miss by rounding."""
+        A = len(self.program.resources)
+        totals = actions.sum(axis=1)
+        room = self.program.room(t, resource)
+        slack = ROUNDING * (1.0 + np.abs(totals))
+        wrong = ~((totals >= room.low - slack) & (totals <= room.high + slack))
+        # Of one resource the room says it all.
+        if A > 1:
+            each = (actions < -slack[:, None]) | (actions > resource[:, :A] + slack[:, None])
+            wrong |= each.any(axis=1)
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            more = ", of no resource more than there is" if A > 1 else ""
+            raise InfeasibleError(
+                f"action {actions[i].tolist()} at t={t} with resource {resource[i].tolist()}: "
+                f"between {room.low[i]:g} and {room.high[i]:g} may be spent there{more}"
+            )
 
     def _check_offered(self, state: State, offered: FloatArray) -> None:
         A = len(self.program.resources)

@@ -1,10 +1,14 @@
-"""Bounds on the value of an `ExogenousMDP`'s states, compiled; all to be maximised.
+"""A lower bound on the value of an `ExogenousMDP`'s states, compiled; to be maximised.
 
-Below, the plan that is optimal for the expected rewards, executed: with a linear reward and a
-deterministic resource it earns on average just what it plans. Above, the hindsight optimum of a few
-sampled futures, the mean of which is at least the value. Several resources are bounded from above
-by what their pooled stock could earn at the best of their rewards; two with a fixed quota are
-solved exactly.
+The plan that is optimal for expected rewards, executed: at every step the offered action that is
+closest to what was planned, or to that and what earlier steps left undone, whichever earns more.
+Neither the plan nor the offered actions depend on what chance brings, and the reward is linear in
+it, so what the plan earns at the expected rewards is what it earns on average: a bound on the best
+that offered actions reach, without any error. Several resources are planned as one pool and divided
+in time order, which need not be the best plan; two with a fixed quota are planned exactly.
+
+There is no bound above: hindsight is one only in the mean over futures (`value_bounds` gives it
+with its standard error), and a mean over a few of them lies below the value as often as not.
 """
 
 from __future__ import annotations
@@ -13,20 +17,28 @@ import numpy as np
 from numba import njit
 
 from counterplan.allocation.knapsack_kernel import knapsack_path
-from counterplan.allocation.nested_columns import AFTER_HIGH, AFTER_LOW, SHIFT, SOLVED
+from counterplan.allocation.nested_columns import (
+    AFTER_HIGH,
+    AFTER_LOW,
+    SHIFT,
+    SOLVED,
+    SPILL_HIGH,
+    SPILL_LOW,
+)
 from counterplan.allocation.nested_kernel import nested_path
+from counterplan.domains.exogenous_mdp_actions import actions
 from counterplan.domains.exogenous_mdp_numbers import (
     BLOCK,
     BUDGETED,
     BY_ADVANTAGE,
     BY_NESTED,
-    BY_POOL,
     EFFECT,
     HIGH,
     LEAST,
     LOW,
     MOST,
     NESTED,
+    OFFERED,
     RESOURCES,
     SOLVER,
     STEPS,
@@ -35,15 +47,13 @@ from counterplan.domains.exogenous_mdp_numbers import (
     moved,
     rate,
 )
-from counterplan.exogenous.process_kernel import process_draw, process_mean
+from counterplan.exogenous.process_kernel import process_mean
 from counterplan.planning.kernel import BOUNDS
-
-FUTURES = 8
 
 
 @njit(cache=True)
-def _nested_value(parameters, t, d, rates):  # type: ignore[no-untyped-def]
-    """One resource: the optimum, and whether it was found."""
+def _plan_nested(parameters, t, d, rates, plan):  # type: ignore[no-untyped-def]
+    """One resource, written to plan (1, T - t); whether a plan was found."""
     T = int(parameters[STEPS])
     steps = np.empty((T - t, 7))
     start = parameters[EFFECT] * d[0]
@@ -53,36 +63,36 @@ def _nested_value(parameters, t, d, rates):  # type: ignore[no-untyped-def]
             steps[s - t, column] = cell(parameters, s, NESTED + column)
         if s + 1 < T:
             zero += steps[s - t, SHIFT]
-    if parameters[BUDGETED] > 0 and parameters[SOLVER] == BY_NESTED:
+    spills = np.isfinite(steps[0, SPILL_LOW]) or np.isfinite(steps[0, SPILL_HIGH])
+    # With spilling the level does not tell what was spent: then the budget cuts off what is done.
+    if parameters[BUDGETED] > 0 and not spills:
         last = steps[T - t - 1]
         last[AFTER_LOW] = max(last[AFTER_LOW], zero + parameters[LEAST] - d[1])
         last[AFTER_HIGH] = min(last[AFTER_HIGH], zero + parameters[MOST] - d[1])
     queue = np.empty((2, T - t), dtype=np.int64)
-    amounts, spent = np.empty(T - t), np.empty(T - t)
-    value, status = nested_path(rates, steps, start, amounts, queue, spent)
-    return value, status == SOLVED
+    status = nested_path(rates[0], steps, start, np.empty(T - t), queue, plan[0])[1]
+    return status == SOLVED
 
 
 @njit(cache=True)
-def _advantage_value(parameters, t, d, rates):  # type: ignore[no-untyped-def]
-    """Two stocks with fixed quotas: the optimum."""
+def _plan_advantage(parameters, t, d, rates, plan):  # type: ignore[no-untyped-def]
+    """Two stocks with fixed quotas, written to plan (2, T - t)."""
     T = int(parameters[STEPS])
     limits, gains = np.zeros((T - t, 2)), np.empty(T - t)
-    base = total = 0.0
+    total = 0.0
     for s in range(T - t):
-        quota = cell(parameters, t + s, LOW)
-        limits[s, 1] = quota
+        limits[s, 1] = cell(parameters, t + s, LOW)
         gains[s] = rates[0, s] - rates[1, s]
-        base += rates[1, s] * quota
-        total += quota
+        total += limits[s, 1]
     budget = np.array([min(max(total - d[1], 0.0), d[0]), d[0]])
-    order = np.empty(T - t, dtype=np.int64)
-    return base + knapsack_path(gains, limits, budget, order, np.empty(T - t))
+    knapsack_path(gains, limits, budget, np.empty(T - t, dtype=np.int64), plan[0])
+    plan[1] = limits[:, 1] - plan[0]
 
 
 @njit(cache=True)
-def _pool_value(parameters, t, d, rates, spent):  # type: ignore[no-untyped-def]
-    """Several stocks, taken as one at the best of their rates; writes the totals (T - t,)."""
+def _plan_pool(parameters, t, d, rates, plan):  # type: ignore[no-untyped-def]
+    """Several stocks, taken as one at the best of their rates, then divided in time order, each
+    total from the best resource that is left: written to plan (A, T - t)."""
     T, A = int(parameters[STEPS]), int(parameters[RESOURCES])
     limits, best = np.empty((T - t, 2)), np.empty(T - t)
     stock = 0.0
@@ -98,63 +108,62 @@ def _pool_value(parameters, t, d, rates, spent):  # type: ignore[no-untyped-def]
     if parameters[BUDGETED] > 0:
         budget[0] = max(parameters[LEAST] - d[A], 0.0)
         budget[1] = min(stock, parameters[MOST] - d[A])
-    return knapsack_path(best, limits, budget, np.empty(T - t, dtype=np.int64), spent)
-
-
-@njit(cache=True)
-def _divided_value(parameters, t, d, rates):  # type: ignore[no-untyped-def]
-    """The pool's totals, divided in time order, each from the best resource that is left."""
-    T, A = int(parameters[STEPS]), int(parameters[RESOURCES])
-    spent = np.empty(T - t)
-    _pool_value(parameters, t, d, rates, spent)
-    levels = d[:A].copy()
-    value = 0.0
+    totals, levels = np.empty(T - t), d[:A].copy()
+    knapsack_path(best, limits, budget, np.empty(T - t, dtype=np.int64), totals)
     for s in range(T - t):
-        wanted = spent[s]
-        taken = np.zeros(A)
         for i in np.argsort(-rates[:, s]):
-            taken[i] = min(wanted, levels[i])
-            wanted -= taken[i]
-            value += rates[i, s] * taken[i]
+            plan[i, s] = min(totals[s], levels[i])
+            totals[s] -= plan[i, s]
         for i in range(A):
-            levels[i] = moved(parameters, t + s, i, levels[i], taken[i])
+            levels[i] = moved(parameters, t + s, i, levels[i], plan[i, s])
+
+
+@njit(cache=True)
+def _closest(offered, m, wanted, last):  # type: ignore[no-untyped-def]
+    """Which of m offered actions is closest to the one wanted: the first of several, or the last,
+    which spends no less."""
+    chosen, least = 0, np.inf
+    for k in range(m):
+        away = 0.0
+        for i in range(wanted.shape[0]):
+            away += (offered[k, i] - wanted[i]) ** 2
+        if away < least or (last and away <= least):
+            chosen, least = k, away
+    return chosen
+
+
+@njit(cache=True)
+def _executed(parameters, t, d, rates, plan, carried):  # type: ignore[no-untyped-def]
+    """What a plan (A, T - t) earns at rates (A, T - t), made of offered actions.
+
+    carried  1: what was done too little or too much so far is made up for, 0: it is not
+    """
+    A = int(parameters[RESOURCES])
+    offered, wanted = np.empty((int(parameters[OFFERED]), A)), np.zeros(A)
+    resource = d.copy()
+    value = 0.0
+    for s in range(plan.shape[1]):
+        m = actions(parameters, t + s, d, resource, offered)
+        wanted = carried * wanted + plan[:, s]
+        action = offered[_closest(offered, m, wanted, carried > 0)]
+        for i in range(A):
+            wanted[i] -= action[i]
+            value += rates[i, s] * action[i]
+            resource[i] = moved(parameters, t + s, i, resource[i], action[i])
+            if parameters[BUDGETED] > 0:
+                resource[A] += action[i]
     return value
-
-
-@njit(cache=True)
-def _best_value(parameters, t, d, rates):  # type: ignore[no-untyped-def]
-    """At least the most that rates (A, T - t) allow."""
-    solver = parameters[SOLVER]
-    if solver == BY_ADVANTAGE:
-        return _advantage_value(parameters, t, d, rates)
-    if solver == BY_POOL:
-        return _pool_value(parameters, t, d, rates, np.empty(rates.shape[1]))
-    value, solved = _nested_value(parameters, t, d, rates[0])
-    return value if solved else np.inf
-
-
-@njit(cache=True)
-def _plan_value(parameters, t, d, rates):  # type: ignore[no-untyped-def]
-    """What a feasible plan earns at rates (A, T - t)."""
-    solver = parameters[SOLVER]
-    if solver == BY_ADVANTAGE:
-        return _advantage_value(parameters, t, d, rates)
-    if solver == BY_POOL:
-        return _divided_value(parameters, t, d, rates)
-    value, solved = _nested_value(parameters, t, d, rates[0])
-    # Without its budget it may not be feasible.
-    return value if solved and solver == BY_NESTED else -np.inf
 
 
 @njit(BOUNDS, cache=True)
 def bounds(parameters, tables, t, x, d, generator, out):  # type: ignore[no-untyped-def]
-    """The executed plan for expected rewards below, hindsight of sampled futures above."""
+    """What the plan for expected rewards earns below, nothing above."""
     T, A = int(parameters[STEPS]), int(parameters[RESOURCES])
     if t >= T:
         out[0] = out[1] = 0.0
         return
     block = parameters[int(parameters[BLOCK]) :]
-    rates = np.empty((A, T - t))
+    rates, plan = np.empty((A, T - t)), np.empty((A, T - t))
     here, following = x.copy(), np.empty_like(x)
     for s in range(t, T):
         for i in range(A):
@@ -162,15 +171,14 @@ def bounds(parameters, tables, t, x, d, generator, out):  # type: ignore[no-unty
         if s + 1 < T:
             process_mean(block, s, here, following)
             here[:] = following
-    out[0] = _plan_value(parameters, t, d, rates)
-    total = 0.0
-    for _ in range(FUTURES):
-        here[:] = x
-        for s in range(t, T):
-            for i in range(A):
-                rates[i, s - t] = rate(parameters, i, here)
-            if s + 1 < T:
-                process_draw(block, s, here, generator, following)
-                here[:] = following
-        total += _best_value(parameters, t, d, rates)
-    out[1] = max(out[0], total / FUTURES)
+    out[0], out[1] = -np.inf, np.inf
+    if parameters[SOLVER] == BY_NESTED:
+        if not _plan_nested(parameters, t, d, rates, plan):
+            return
+    elif parameters[SOLVER] == BY_ADVANTAGE:
+        _plan_advantage(parameters, t, d, rates, plan)
+    else:
+        _plan_pool(parameters, t, d, rates, plan)
+    out[0] = max(
+        _executed(parameters, t, d, rates, plan, 0.0), _executed(parameters, t, d, rates, plan, 1.0)
+    )

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from numba import njit
 
-HEAD = 12
-BLOCK, STEPS, RESOURCES, SIZE, EFFECT, BUDGETED, LEAST, MOST, SIGN, CHOICE, LEVELS, SOLVER = range(
-    HEAD
-)
+HEAD = 13
+BLOCK, STEPS, RESOURCES, SIZE, EFFECT, BUDGETED, LEAST, MOST, SIGN = range(9)
+CHOICE, LEVELS, OFFERED, SOLVER = range(9, HEAD)
 # A step's row: its bounds, where the level must be after it, the sums of later bounds, and the
 # seven numbers of `nested_kernel`.
 LOW, HIGH, LOWEST, HIGHEST, LATER_LOW, LATER_HIGH, NESTED = range(7)
 COLUMNS = NESTED + 7
 EXTREME, GRID, ORDER_UP_TO = range(3)
-# How the value is bounded.
-BY_NESTED, BY_NESTED_ABOVE, BY_ADVANTAGE, BY_POOL = range(4)
+# How the plan for expected rewards is found.
+BY_NESTED, BY_ADVANTAGE, BY_POOL = range(3)
 
 
 @njit(cache=True)

@@ -38,6 +38,7 @@ from counterplan.exogenous.checks import number
 from counterplan.exogenous.hidden_modes import HiddenModes
 from counterplan.exogenous.model import Allocation, Sense, State
 from counterplan.exogenous.modes import MarkovModes
+from counterplan.exogenous.states import require_levels
 from counterplan.exogenous.traces import ResampledTraces
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 # Tables hold (c + 1)^2 numbers per step and mode.
 LARGEST_CAPACITY = 300
 EXECUTED = ("open-loop", "greedy")
+# What whole units and probabilities may miss by rounding.
+WHOLE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,6 +198,7 @@ class HybridVehicle:
 
     def actions(self, state: State) -> FloatArray:
         """(m, 2) every split of the quota, most gas first; nothing when braking."""
+        self._check_state(state)
         gas, battery = (int(level) for level in np.rint(state.resource))
         if self._brakes(state.exogenous[None])[0]:
             return np.zeros((1, 2))
@@ -232,6 +236,19 @@ class HybridVehicle:
         gas = np.clip(np.floor(share * used + 0.5), least, most)
         split = np.column_stack([gas, used - gas])
         return np.asarray(np.where(self._brakes(exogenous)[:, None], 0.0, split))
+
+    def _check_state(self, state: State) -> None:
+        require_levels(state.t, state.resource, (self.road.capacity,) * 2, "a tank with")
+        levels = state.resource.tolist()
+        if any(abs(level - round(level)) > WHOLE for level in levels):
+            raise InputError(
+                f"the state at t={state.t} has {levels} in the tanks: fuel comes in whole units"
+            )
+        belief = self.beliefs(state.exogenous).tolist()
+        sure = self.hidden or max(belief) >= 1.0 - WHOLE
+        if min(belief) < -WHOLE or abs(sum(belief) - 1.0) > WHOLE or not sure:
+            wanted = "probabilities that sum to 1" if self.hidden else "1 for the mode, else 0"
+            raise InputError(f"the state at t={state.t} has modes {belief}: give {wanted}")
 
     def _brakes(self, exogenous: FloatArray) -> BoolArray:
         return np.asarray(self.beliefs(exogenous) @ self.road.brakes > 0.5)

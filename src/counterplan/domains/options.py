@@ -19,10 +19,11 @@ import numpy as np
 from counterplan.core.validation import FloatArray, Seed, whole_number
 from counterplan.domains.option_contract import OptionContract, option_contract
 from counterplan.domains.options_exact import Bermudan, european_with_slope, lattice_values
-from counterplan.errors import InputError
+from counterplan.errors import InfeasibleError, InputError
 from counterplan.exogenous.gbm import GBM
 from counterplan.exogenous.lattice import BinomialLattice
 from counterplan.exogenous.model import Allocation, Sense, State
+from counterplan.exogenous.states import require_held, require_prices
 
 if TYPE_CHECKING:
     from counterplan.planning.dual import Penalised
@@ -92,12 +93,21 @@ class AmericanOption:
 
     def actions(self, state: State) -> FloatArray:
         """Hold, and exercise while held: (m, 1)."""
+        require_prices(state)
+        require_held(state)
         return np.array([[0.0], [1.0]]) if state.resource[0] > 0.5 else np.zeros((1, 1))
 
     def step(
         self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Payoffs (n,) in money of date 0, and what is held after (n, 1)."""
+        wrong = ~((actions >= 0.0) & (actions <= resource))
+        if wrong.any():
+            i = int(np.argmax(wrong[:, 0]))
+            raise InfeasibleError(
+                f"action {actions[i, 0]:g} at t={t} with {resource[i, 0]:g} held: 0 holds, and 1 "
+                "exercises an option while it is held"
+            )
         payoff = self.contract.discount(t) * self.contract.payoff(exogenous[:, 0])
         return np.asarray(actions[:, 0] * payoff), resource - actions
 

@@ -109,6 +109,17 @@ class HasHindsight(Protocol):
 
 
 @runtime_checkable
+class MakesFeasible(Protocol):
+    """The closest possible action is known, for many states at once."""
+
+    def feasible(
+        self, t: int, exogenous: FloatArray, resource: FloatArray, wanted: FloatArray
+    ) -> FloatArray:
+        """(n, A) the possible actions closest to those wanted (n, A)."""
+        ...
+
+
+@runtime_checkable
 class HasMeanPath(Protocol):
     """Conditional means are known."""
 

@@ -48,9 +48,10 @@ class Resource:
     spill: bool = False
 
     def __post_init__(self) -> None:
-        number(self.start, "start level", 0.0)
-        if not self.capacity > 0:
-            raise InputError(f"capacity must be greater than 0, got {self.capacity}")
+        object.__setattr__(self, "start", number(self.start, "start level", 0.0))
+        if self.capacity != math.inf:
+            capacity = number(self.capacity, "capacity", 0.0, above=True)
+            object.__setattr__(self, "capacity", capacity)
         if self.start > self.capacity:
             raise InputError(
                 f"start level {self.start:g} exceeds the capacity {self.capacity:g}: lower it"
@@ -144,25 +145,27 @@ class ResourceProgram:
         """What may be spent at t by each of (n, D); low > high where nothing may."""
         A = len(self.resources)
         level = resource[:, :A].sum(axis=1)
-        low, high = np.full((2, len(level)), self.step_bounds[t][:, None])
+        least, most = self.step_bounds[t]
         lowest, highest = self.after[t]
         if self.resources[0].effect > 0:
-            low, high = np.maximum(low, lowest - level), np.minimum(high, highest - level)
+            low, high = np.maximum(least, lowest - level), np.minimum(most, highest - level)
         else:
-            low, high = np.maximum(low, level - highest), np.minimum(high, level - lowest)
+            low, high = np.maximum(least, level - highest), np.minimum(most, level - lowest)
         if self.has_budget:
             spent = resource[:, A]
             low = np.maximum(low, self.budget[0] - spent - self.later[t, 1])
             high = np.minimum(high, self.budget[1] - spent - self.later[t, 0])
-        # Bounds that meet but for rounding.
-        touching = (low > high) & (low <= high + TOLERANCE * (1 + np.abs(high)))
-        return Room(np.where(touching, np.maximum(high, 0.0), low), high)
+        crossed = low > high
+        if crossed.any():
+            # Bounds that meet but for rounding.
+            touching = crossed & (low <= high + TOLERANCE * (1 + np.abs(high)))
+            low = np.where(touching, np.maximum(high, 0.0), low)
+        return Room(low, high)
 
     def levels_after(self, t: int, resource: FloatArray, actions: FloatArray) -> FloatArray:
         """(n, D) after the actions (n, A) and the change of step t."""
         A = len(self.resources)
-        effects = np.array([one.effect for one in self.resources])
-        capacities = np.array([one.capacity for one in self.resources])
+        effects, capacities = self._effects_and_capacities
         levels = resource[:, :A] + effects * actions
         # What a level misses zero by is rounding: infeasible actions are not offered.
         levels = np.minimum(np.maximum(levels, 0.0) + self.changes[t], capacities)
@@ -170,6 +173,11 @@ class ResourceProgram:
         if not self.has_budget:
             return levels
         return np.column_stack([levels, resource[:, A] + actions.sum(axis=1)])
+
+    @cached_property
+    def _effects_and_capacities(self) -> FloatArray:
+        """(2, A)."""
+        return np.array([(one.effect, one.capacity) for one in self.resources]).T
 
     def _check_several(self) -> None:
         if any(resource.effect > 0 for resource in self.resources):
@@ -246,9 +254,12 @@ def _step_bounds(values: ArrayLike) -> FloatArray:
 
 
 def _budget(values: tuple[float, float]) -> tuple[float, float]:
-    if np.shape(values) != (2,):
-        raise InputError(f"budget must be two numbers, least and most in total, got {values!r}")
-    low, high = (float(value) for value in values)
+    try:
+        low, high = (float(value) for value in values)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"budget must be two numbers, least and most in total, got {values!r}"
+        ) from None
     if not (0.0 <= low < math.inf and low <= high):
         raise InfeasibleError(
             f"the budget is {low:g} to {high:g}: the least must be at least 0 and not exceed the "
@@ -279,7 +290,10 @@ def _first_failure(program: ResourceProgram) -> str | None:
     """The first step that cannot be done however the earlier ones were, and why."""
     several, first = len(program.resources) > 1, program.resources[0]
     capacity = math.inf if several else first.capacity
-    spills = any(resource.spill for resource in program.resources)
+    spills = any(
+        resource.spill and (program.changes[:, i] > 0).any()
+        for i, resource in enumerate(program.resources)
+    )
     start = sum(float(resource.start) for resource in program.resources)
     least = most = start
     required = allowed = flown = 0.0

@@ -20,9 +20,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from counterplan.allocation.hindsight import IsResourceProgram
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
-from counterplan.errors import InputError
-from counterplan.exogenous.model import ExogenousModel, Sense, State
+from counterplan.errors import InfeasibleError, InputError
+from counterplan.exogenous.model import ExogenousModel, MakesFeasible, Sense, State
 from counterplan.planning.checked import checked_problem
 from counterplan.planning.estimate import Estimate, estimate
 from counterplan.planning.planners import Clip, Planner
@@ -30,6 +31,8 @@ from counterplan.planning.playing import futures
 from counterplan.planning.policy import Policy, Rule
 
 Progress = Callable[[int, int], None]
+# What actions may miss the offered ones by.
+ROUNDING = 1e-9
 
 
 class Control(NamedTuple):
@@ -135,6 +138,11 @@ def evaluate(
 ) -> Evaluation:
     """Play a planner or a policy on `episodes` futures; the same seed gives the same futures.
 
+    No one earns by what cannot be done: the shipped models refuse such actions in `step`, in every
+    episode. A model of your own may do the same (then give it `feasible`, the closest possible
+    actions); of one without `feasible` the first episode is looked at: actions must lie within the
+    least and the most of those that `actions` offers.
+
     clip      as in `plan`; only planners heed it
     progress  called with (decisions made, decisions in all)
     """
@@ -195,6 +203,7 @@ def _play(
     size = problem.actions(start).shape[1]
     resource = np.tile(np.asarray(start.resource, dtype=np.float64), (n, 1))
     outcomes, done = np.zeros(n), np.empty((n, T, size))
+    checks_itself = isinstance(problem, MakesFeasible | IsResourceProgram)
     for t in range(T):
         exogenous = np.ascontiguousarray(paths[:, t])
         actions = np.asarray(rule(t, exogenous.copy(), resource.copy()), dtype=np.float64)
@@ -203,7 +212,23 @@ def _play(
                 f"{name} at t={t} must give finite actions of shape ({n}, {size}), "
                 f"got shape {actions.shape}"
             )
+        if not checks_itself:
+            _check_offered(problem, State(t, exogenous[0], resource[0]), actions[0], name)
         rewards, resource = problem.step(t, exogenous, resource, actions)
         outcomes += rewards
         done[:, t] = actions
     return outcomes, done
+
+
+def _check_offered(problem: ExogenousModel, state: State, action: FloatArray, name: str) -> None:
+    """Raise if an action lies outside the least and the most of those offered."""
+    offered = np.asarray(problem.actions(state), dtype=np.float64)
+    least, most = offered.min(axis=0), offered.max(axis=0)
+    slack = ROUNDING * (1.0 + np.abs(action))
+    if ((action < least - slack) | (action > most + slack)).any():
+        raise InfeasibleError(
+            f"{name} chose {action.tolist()} at t={state.t} with resource "
+            f"{state.resource.tolist()}, where {type(problem).__name__} offers {least.tolist()} to "
+            f"{most.tolist()}: offer it in `actions`, or give the model `feasible` if it checks "
+            "actions itself"
+        )

@@ -18,6 +18,7 @@ import numpy as np
 from counterplan.core.validation import FloatArray
 from counterplan.errors import NotApplicableError
 from counterplan.exogenous.model import ExogenousModel, FiniteSupport, HasExactValue, State
+from counterplan.exogenous.states import checked_state
 
 # More (state, time) pairs are not listed: about ten seconds of work.
 MOST_STATES = 100_000
@@ -34,9 +35,10 @@ def exact_value(problem: ExogenousModel, state: State | None = None) -> float:
 
     Raises NotApplicableError where no dynamic program applies.
     """
+    at = None if state is None else checked_state(problem, state)
     if isinstance(problem, HasExactValue):
-        return problem.optimal_value(state)
-    return solve(problem, state).value
+        return problem.optimal_value(at)
+    return solve(problem, at).value
 
 
 @dataclass(frozen=True)

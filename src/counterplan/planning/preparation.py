@@ -15,7 +15,7 @@ from counterplan.planning import kernel as contract
 from counterplan.planning.checked import checked_problem
 from counterplan.planning.interpreted import interpret
 from counterplan.planning.kernel import Kernel, no_bounds
-from counterplan.planning.planners import Clip
+from counterplan.planning.planners import Clip, is_number
 
 # Futures that a model's bounds are prepared from.
 BOUND_SAMPLES = 4000
@@ -75,8 +75,8 @@ def kernel_with_bounds(
 
     needed  the leaf part cannot do without bounds
     """
-    if clip is not None and not (0.0 <= float(clip) <= 1.0):
-        raise InputError(f"clip must be True, False or a probability from 0 to 1, got {clip}")
+    if clip is not None and not (is_number(clip) and 0.0 <= clip <= 1.0):
+        raise InputError(f"clip must be True, False or a probability from 0 to 1, got {clip!r}")
     if not needed and clip is not None and float(clip) == 0.0:
         return kernel, 0.0
     wanted = 1.0 if clip is None else float(clip)
