@@ -171,6 +171,7 @@ MISTAKES = {
     ("hybrid", "--drive-cycle", "x.csv"): "x.csv: no such file",
     ("bunkering", "--prices-csv", "x.csv"): "x.csv: no such file",
     ("bunkering", "--prices-csv", "x.csv", "--config", "B"): "--prices-csv brings its own",
+    ("bunkering", "--prices-csv", "x.csv", "--prices", "global"): "--prices names prices, and",
     ("bunkering", "--step", "7", "--price", "9"): "decisions are made at steps 0 to 6",
     ("bunkering", "--step", "3"): "--step 3 needs --price",
     ("hybrid", "--step", "3"): "--step 3 needs --mode",

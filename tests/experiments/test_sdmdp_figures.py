@@ -63,7 +63,9 @@ def test_a_comparison_has_every_column(folder: Path, number: int) -> None:
         assert set(rows["method"]) == policies | PLANNERS
         assert len(rows) == len(policies) + 2 * len(PLANNERS)
         planned = rows.filter(pl.col("method").is_in(list(PLANNERS)))
-        assert set(planned["budget"]) == {"paper", "equal time"}
+        # Fewer simulations than the paper's are not called the paper's.
+        assert set(planned["budget"]) == {"reduced", "equal time"}
+        assert (planned["milliseconds"] > 0).all()
         assert (planned["simulations"] >= 2).all()
         # UCT without clipping is the clock of the others.
         assert planned.filter(method="UCT")["simulations"].n_unique() == 1
@@ -126,8 +128,21 @@ def test_clipping_brings_the_value_of_random_rollouts_nearer(folder: Path) -> No
     assert away["UCT clipped"] < 0.15 * numbers["v_star_low"][0]
 
 
+def test_each_number_of_simulations_was_timed(folder: Path) -> None:
+    """UCT without clipping needs the same number for the same time: it was measured once."""
+    rows = table(folder, 6)
+    clock = rows.filter(method="UCT").group_by("variant", "config").agg(pl.col("milliseconds"))
+    for times in clock["milliseconds"]:
+        assert len(set(times)) == 1
+    others = rows.filter(pl.col("method").is_in(["MENTS", "MENTS clipped"]))
+    key = ["variant", "config", "method", "simulations"]
+    assert others.select(*key, "milliseconds").unique().height == others.select(key).unique().height
+
+
 def test_a_full_study_has_the_papers_problems_and_budgets() -> None:
     study = Study(registry.Options())
+    assert study.budget == "paper"
+    assert Study(registry.Options(quick=True)).budget == "reduced"
     cases = study.cases(list(DOMAINS))
     assert len(cases) == 6 * (2 + 2 + 2 + 1 + 1)
     budgets = {

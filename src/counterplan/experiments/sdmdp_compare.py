@@ -47,12 +47,16 @@ def compare(options: Options, track: Track, figure: int, domains: Sequence[str])
     study = Study(options)
     cases = study.cases(domains) if len(domains) == 1 else study.featured(domains)
     parts = Parts(options.parts, study.settings(figure))
-    speeds = [Speed(case, contender) for case in cases for contender in CONTENDERS]
-    timed = finish(
-        lambda speed: time_search(study, speed), speeds, parts, Speed.key, (track, "timing")
-    )
+    usual = [
+        Speed(case, contender, study.simulations(case))
+        for case in cases
+        for contender in CONTENDERS
+    ]
+    timed = _timed(study, usual, parts, (track, "timing"))
     plan = {case: cells_of(study, case, timed) for case in cases}
     every = [cell for cells in plan.values() for cell, _ in cells]
+    searches = [_speed(cell) for cell in every if cell.contender is not None]
+    timed = _timed(study, searches, parts, (track, "timing"))
     results = finish(lambda cell: play(study, cell), every, parts, Cell.key, (track, "playing"))
     steady = finish(
         lambda one: take_luck_out(study, plan[one.case], results),
@@ -67,7 +71,21 @@ def compare(options: Options, track: Track, figure: int, domains: Sequence[str])
         for case in cases
     }
     panels = [_panel(study, case, table, len(domains) > 1) for case, table in tables.items()]
-    return Drawn(draw_comparison(_title(domains), panels), _numbers(tables))
+    return Drawn(draw_comparison(_title(domains, study.budget), panels), _numbers(tables))
+
+
+def _timed(
+    study: Study, speeds: Sequence[Speed], parts: Parts, track: tuple[Track, str]
+) -> Results:
+    """How long these searches take; some serve several budgets."""
+    once = list(dict.fromkeys(speeds))
+    return finish(lambda speed: time_search(study, speed), once, parts, Speed.key, track)
+
+
+def _speed(cell: Cell) -> Speed:
+    assert cell.contender is not None
+    assert cell.simulations is not None
+    return Speed(cell.case, cell.contender, cell.simulations)
 
 
 def _standard(case: Case, results: Results) -> Standard:
@@ -83,9 +101,7 @@ def _gathered(study: Study, cells: Sequence[tuple[Cell, str]], found: Results) -
         outcomes = restored(name, sense, kept["outcomes"], kept["futures"])
         values = found[Steady(cell.case)].get(json.dumps(cell.key()))
         steady = None if values is None else restored(name, sense, values, kept["futures"])
-        milliseconds = None
-        if cell.contender is not None and budget == PAPER:
-            milliseconds = 1000.0 * found[Speed(cell.case, cell.contender)]["seconds"]
+        milliseconds = None if cell.contender is None else 1000.0 * found[_speed(cell)]["seconds"]
         gathered.append(Played(name, budget, outcomes, steady, cell.simulations, milliseconds))
     return gathered
 
@@ -117,13 +133,16 @@ def _note(row: Mapping[str, Any]) -> str:
     return f"{percent:.2f} % ({100.0 * row['loss_se'] / whole:.2f})"
 
 
-def _title(domains: Sequence[str]) -> str:
+def _title(domains: Sequence[str], budget: str) -> str:
+    number = "the paper's number of simulations"
+    if budget != PAPER:
+        number = "fewer simulations than the paper's"
     what = DOMAINS[domains[0]].title if len(domains) == 1 else "One problem of each domain"
     return (
         f"{what}: what policies and planners reach\n"
         "means over common futures, luck taken out, 95 % intervals; UCT+ plays on by the model's "
         "policy, the others at random\nto the right: loss to the optimum and its standard error, "
-        "with the paper's number of simulations"
+        f"with {number}"
     )
 
 

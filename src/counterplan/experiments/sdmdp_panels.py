@@ -30,7 +30,7 @@ ALGORITHMS = {
     "MENTS": Look("#0072b2", "s"),
 }
 # Budgets by shape, and how far they are moved from the middle of their row.
-BUDGETS = {"paper": ("o", -0.17), "equal time": ("D", 0.17)}
+BUDGETS = {"paper": ("o", -0.17), "reduced": ("o", -0.17), "equal time": ("D", 0.17)}
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Lines:
 class Dot(NamedTuple):
     """A method's result with its standard error, and what is written next to its row.
 
-    budget  'paper' or 'equal time'; policies have none
+    budget  'paper', 'reduced' or 'equal time'; policies have none
     """
 
     method: str
@@ -192,9 +192,11 @@ def _comparison_keys(panels: Sequence[Panel]) -> list[tuple[str, dict[str, Any]]
     dot = {"color": style.SOFT_INK, "linestyle": "none", "markersize": 5}
     names = {
         "paper": "paper's number of simulations",
+        "reduced": "fewer simulations than the paper's",
         "equal time": "as many as take UCT's time",
     }
-    keys = [(names[budget], dot | {"marker": BUDGETS[budget][0]}) for budget in BUDGETS]
+    shown = {one.budget for panel in panels for one in panel.dots}
+    keys = [(names[one], dot | {"marker": BUDGETS[one][0]}) for one in BUDGETS if one in shown]
     return [*_line_keys(panels), *keys, ("policy", dot | {"marker": "s"})]
 
 

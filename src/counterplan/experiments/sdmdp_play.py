@@ -1,8 +1,9 @@
 """How policies and planners are played on a problem's futures, cell by cell.
 
-A planner plays twice: with the paper's number of simulations, and with as many as take the time
-that UCT without clipping needs for the paper's. That time is measured in the first state and kept
-with the results, so that a figure that was stopped ends with the numbers it began with.
+A planner plays twice: with the paper's number of simulations (a quick study: with a share of it),
+and with as many as take the time that UCT without clipping needs for these. Times are measured in
+the first state, of both searches, and kept with the results, so that a figure that was stopped ends
+with the numbers it began with.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from counterplan.experiments.sdmdp_table import (
     HINDSIGHT,
     OPEN_LOOP,
     OPTIMAL,
-    PAPER,
 )
 from counterplan.planning import policies
 from counterplan.planning.evaluate import Evaluation, evaluate
@@ -44,10 +44,11 @@ class Speed(NamedTuple):
 
     case: Case
     contender: Contender
+    simulations: int
 
     def key(self) -> list[Any]:
         """Its name in the parts."""
-        return ["speed", *self.case, self.contender.name]
+        return ["speed", *self.case, self.contender.name, self.simulations]
 
 
 class Cell(NamedTuple):
@@ -74,9 +75,9 @@ class Steady(NamedTuple):
 
 
 def time_search(study: Study, speed: Speed) -> dict[str, Any]:
-    """Seconds of one decision with the paper's simulations, in the first state."""
-    problem = study.played_by(*speed)
-    search = planner(speed.contender.algorithm, study.simulations(speed.case))
+    """Seconds of one decision in the first state."""
+    problem = study.played_by(speed.case, speed.contender)
+    search = planner(speed.contender.algorithm, speed.simulations)
     decide = search.begin(problem, speed.contender.clip, study.seed(speed.case))
     decisions: list[Any] = [decide(problem.start) for _ in range(TIMED + 1)]
     # The first one also makes room for the tree.
@@ -86,11 +87,11 @@ def time_search(study: Study, speed: Speed) -> dict[str, Any]:
 def cells_of(study: Study, case: Case, timed: Results) -> list[tuple[Cell, str]]:
     """What is played on a problem, and for which budget; a search may serve both."""
     cells = [(Cell(case, method), "") for method in POLICIES]
-    paper = study.simulations(case)
-    first = timed[Speed(case, CONTENDERS[0])]["seconds"]
+    usual = study.simulations(case)
+    first = timed[Speed(case, CONTENDERS[0], usual)]["seconds"]
     for contender in CONTENDERS:
-        seconds = timed[Speed(case, contender)]["seconds"]
-        budgets = {PAPER: paper, EQUAL_TIME: _rounded(paper * first / seconds)}
+        seconds = timed[Speed(case, contender, usual)]["seconds"]
+        budgets = {study.budget: usual, EQUAL_TIME: _rounded(usual * first / seconds)}
         for budget, simulations in budgets.items():
             cells.append((Cell(case, contender.name, contender, simulations), budget))
     return cells

@@ -20,6 +20,7 @@ from counterplan.experiments.figure import Options
 from counterplan.experiments.sdmdp_domains import CONFIGS, DOMAINS, SIMULATIONS, Case, baseline
 from counterplan.experiments.sdmdp_players import Ready, Recording
 from counterplan.experiments.sdmdp_prepared import Prepared
+from counterplan.experiments.sdmdp_table import PAPER, REDUCED
 from counterplan.planning import policies
 from counterplan.planning.evaluate import evaluate
 from counterplan.planning.exact import exact_value
@@ -174,8 +175,13 @@ class Study:
         place = (*_place(case), CONFIGS.index(case.config))
         return int(self.options.generator(*place).integers(2**31))
 
+    @property
+    def budget(self) -> str:
+        """What a planner's number of simulations is called: the paper's own, or a share of it."""
+        return PAPER if self.sizes.simulations == 1.0 else REDUCED
+
     def simulations(self, case: Case) -> int:
-        """The paper's number for one decision."""
+        """For one decision: the paper's number, or the study's share of it."""
         number = DOMAINS[case.domain].simulations.get(case.config, SIMULATIONS)
         return max(10, round(self.sizes.simulations * number))
 

@@ -25,7 +25,9 @@ from counterplan.planning.estimate import Estimate, estimate
 from counterplan.planning.evaluate import Evaluation
 
 HINDSIGHT, OPTIMAL, OPEN_LOOP = "hindsight", "optimal", "open loop"
-PAPER, EQUAL_TIME = "paper", "equal time"
+# What planners may use: the paper's number of simulations, a share of it in a quick study, or as
+# many as take the same time.
+PAPER, REDUCED, EQUAL_TIME = "paper", "reduced", "equal time"
 CLIPPED = " clipped"
 # A gap of fewer standard errors is no gap that could be closed.
 CLEAR = 4.0
@@ -35,7 +37,7 @@ CLEAR = 4.0
 class Played:
     """A method's results on the futures of one problem.
 
-    budget        'paper' or 'equal time' for planners, '' for policies
+    budget        'paper', 'reduced' or 'equal time' for planners, '' for policies
     outcomes      what it earned or paid
     steady        the same without luck; None for hindsight
     simulations   for each decision
