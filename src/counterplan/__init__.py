@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from counterplan import domains as domains
     from counterplan import errors as errors
+    from counterplan import policies as policies
     from counterplan import testing as testing
     from counterplan.allocation.hindsight import hindsight as hindsight
     from counterplan.core.constraints import Constraints as Constraints
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from counterplan.io.episodes import write_episodes as write_episodes
     from counterplan.io.models import load_model as load_model
     from counterplan.io.models import save_model as save_model
-    from counterplan.planning import policies as policies
     from counterplan.planning.evaluate import evaluate as evaluate
     from counterplan.planning.exact import exact_value as exact_value
     from counterplan.planning.plan import plan as plan
@@ -136,7 +136,7 @@ _MODULES = {
     "domains": "domains",
     "errors": "errors",
     "oracle": "counterfactual.oracle",
-    "policies": "planning.policies",
+    "policies": "policies",
     "processes": "exogenous.processes",
     "testing": "testing",
 }

@@ -29,6 +29,8 @@ from counterplan.domains.bunkering import Bunkering
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.exogenous.model import ExogenousModel, State
 from counterplan.exogenous.process import FiniteProcess, HasQuantiles
+from counterplan.exogenous.states import checked_state
+from counterplan.planning.policies import each_state
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 MOST_NODES = 100_000
 
 
-class ScenarioTree(NamedTuple):
+class PriceTree(NamedTuple):
     """Histories of prices, parents before children.
 
     parent       (N,) -1 for the root
@@ -70,12 +72,12 @@ class ProgramResult:
     bound: float
     gap: float
     purchases: FloatArray
-    tree: ScenarioTree
+    tree: PriceTree
 
 
 @dataclass(frozen=True)
-class StochasticProgram:
-    """The first purchase of the program, solved anew in every state: a classical policy.
+class ScenarioTree:
+    """The first purchase of the scenario-tree program E.1 of bunkering, solved anew in every state.
 
     branches  prices that may follow at each port, one number or one per port to come; where the
               process is finite, its own
@@ -87,33 +89,38 @@ class StochasticProgram:
 
     @property
     def name(self) -> str:
-        return "stochastic program"
+        return "scenario tree"
 
     def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Rule:
         """The rule for bunkering."""
         if not isinstance(model, Bunkering):
             raise NotApplicableError(
-                f"the stochastic program E.1 is of bunkering, not of {type(model).__name__}"
+                f"the scenario-tree program E.1 is of Bunkering, not of {type(model).__name__}; "
+                "policies.Resolve and policies.LeastSquares are for other models"
             )
 
+        def first(state: State) -> FloatArray:
+            return np.array([self.solve(model, state).amount])
+
         def rule(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
-            amounts = [
-                self.solve(model, State(t, x, d)).amount
-                for x, d in zip(exogenous, resource, strict=True)
-            ]
-            return np.array(amounts)[:, None]
+            wanted = each_state(t, exogenous, resource, first)
+            # The solver keeps the tank's bounds to about 1e-7.
+            return model.feasible(t, exogenous, resource, wanted)
 
         return rule
 
     def solve(self, problem: Bunkering, state: State | None = None) -> ProgramResult:
         """The program from a state on (default: the start)."""
-        at = problem.start if state is None else state
+        at = checked_state(problem, state)
         tree = scenario_tree(problem, self.branches, at)
         return solve_program(problem, tree, float(at.resource[0]), self.seconds)
 
 
-def scenario_tree(problem: Bunkering, branches: int | Sequence[int], state: State) -> ScenarioTree:
-    """All histories from a state on."""
+def scenario_tree(
+    problem: Bunkering, branches: int | Sequence[int] = 3, state: State | None = None
+) -> PriceTree:
+    """All histories from a state on (default: the start)."""
+    state = problem.start if state is None else state
     later = problem.horizon - state.t - 1
     counts = [branches] * later if isinstance(branches, int) else list(branches)
     if len(counts) < later:
@@ -137,7 +144,7 @@ def scenario_tree(problem: Bunkering, branches: int | Sequence[int], state: Stat
             raise InputError(
                 f"the tree has more than {MOST_NODES:,} histories by t={t + 1}: use fewer branches"
             )
-    return ScenarioTree(*(np.concatenate(part) for part in (parents, times, prices, chances)))
+    return PriceTree(*(np.concatenate(part) for part in (parents, times, prices, chances)))
 
 
 def _following(
@@ -158,9 +165,9 @@ def _following(
 
 
 def solve_program(
-    problem: Bunkering, tree: ScenarioTree, level: float, seconds: float = 60.0
+    problem: Bunkering, tree: PriceTree, level: float = 0.0, seconds: float = 60.0
 ) -> ProgramResult:
-    """The program on a given tree, from a level on arrival at its root."""
+    """The program on a given tree, from a level on arrival at its root (default: empty)."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     if problem.action_set != "order-up-to":
@@ -198,7 +205,7 @@ def solve_program(
 
 
 def _constraints(
-    tree: ScenarioTree, leg: FloatArray, capacity: float, fixed: bool
+    tree: PriceTree, leg: FloatArray, capacity: float, fixed: bool
 ) -> tuple[csr_array, FloatArray, FloatArray]:
     """Rows for E.1b, one per child, and for E.1c, one per node; columns X_1, X_2 and Y."""
     from scipy.sparse import csr_array, eye_array, hstack, vstack

@@ -25,6 +25,7 @@ from counterplan.exogenous.model import (
     HasExactValue,
     HasHindsight,
     HasMeanPath,
+    MakesFeasible,
     State,
 )
 from counterplan.planning.exact import solve
@@ -43,17 +44,6 @@ def __getattr__(name: str) -> Any:
     from counterplan.planning.least_squares import LeastSquares
 
     return LeastSquares
-
-
-@runtime_checkable
-class MakesFeasible(Protocol):
-    """A model that knows the closest possible action itself, for many states at once."""
-
-    def feasible(
-        self, t: int, exogenous: FloatArray, resource: FloatArray, wanted: FloatArray
-    ) -> FloatArray:
-        """(n, A) the possible actions closest to those wanted (n, A)."""
-        ...
 
 
 @runtime_checkable
@@ -103,7 +93,7 @@ class Resolve:
             def first(state: State) -> FloatArray:
                 return np.asarray(expected_plan(model, state)[0])
 
-            wanted = _each(t, exogenous, resource, first)
+            wanted = each_state(t, exogenous, resource, first)
             return _made_feasible(model, t, exogenous, resource, wanted)
 
         return rule
@@ -129,7 +119,7 @@ class Greedy:
             return np.asarray(actions[int(np.argmax(sign * rewards))])
 
         def rule(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
-            return _each(t, exogenous, resource, best)
+            return each_state(t, exogenous, resource, best)
 
         return rule
 
@@ -178,7 +168,7 @@ def _made_feasible(
     return chosen
 
 
-def _each(
+def each_state(
     t: int, exogenous: FloatArray, resource: FloatArray, choose: Callable[[State], FloatArray]
 ) -> FloatArray:
     """(n, A) an action for every state; equal states are asked once."""
