@@ -79,7 +79,7 @@ def test_refuses_what_is_no_place_for_a_file(tmp_path: Path) -> None:
     for path, why in [
         (tmp_path, "it is a folder"),
         (tmp_path / "absent" / "result", "folder does not exist"),
-        (tmp_path / "file" / "result", "is not a folder"),
+        (tmp_path / "file" / "result", "its folder is a file"),
         (Path(os.devnull), "not a regular file"),
         (tmp_path / ("x" * 256), "File name too long"),
     ]:

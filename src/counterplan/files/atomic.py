@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from collections.abc import Iterator
@@ -43,19 +44,27 @@ def check_target(path: str | Path) -> Path:
         target = Path(path).resolve()
         folder = target.parent
         if not folder.is_dir():
-            reason = "is not a folder" if folder.exists() else "does not exist"
-            raise FileError(f"{path}: cannot be written: the folder {reason}; create it first")
+            if folder.exists():
+                raise FileError(f"{path}: cannot be written: its folder is a file; choose another")
+            raise FileError(
+                f"{path}: cannot be written: the folder does not exist; create it first"
+            )
         # Taking the place of a device such as /dev/null would destroy it.
         if target.exists() and not target.is_file():
             what = "a folder" if target.is_dir() else "not a regular file"
             raise FileError(f"{path}: cannot be written: it is {what}; give a file name")
     except OSError as problem:
         raise _cannot_write(path, problem) from None
+    except RuntimeError:  # how Python before 3.13 tells of links that point at each other
+        raise FileError(f"{path}: cannot be written: it is a circle of links; remove it") from None
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise FileError(f"{path}: cannot be written: no permission to write in its folder")
+        raise FileError(
+            f"{path}: cannot be written: no permission to write in its folder; choose another"
+        )
     return target
 
 
 def _cannot_write(path: str | Path, problem: OSError) -> FileError:
     reason = problem.strerror or type(problem).__name__
-    return FileError(f"{path}: cannot be written: {reason}; nothing was left behind")
+    advice = "; make room" if problem.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+    return FileError(f"{path}: cannot be written: {reason}; nothing was left behind{advice}")

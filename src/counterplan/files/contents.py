@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import stat
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from counterplan.errors import FileError
+
+# Files that are read whole must fit in memory, JSON some ten times over: larger ones are slips.
+LARGEST_FILE = 4 * 2**30
+LARGEST_JSON = 2**29
 
 
 def suffix_of(path: str | Path, accepted: tuple[str, ...], what: str) -> str:
@@ -23,9 +28,10 @@ def suffix_of(path: str | Path, accepted: tuple[str, ...], what: str) -> str:
     return suffix
 
 
-def read_bytes(path: str | Path, what: str) -> bytes:
-    """All of a file that must exist and not be empty; `what` says what it should hold."""
-    content = _opened(path, what, lambda file: file.read())
+def read_bytes(path: str | Path, what: str, most: int = LARGEST_FILE) -> bytes:
+    """All of a file of at most so many bytes that must exist and not be empty; `what` says what it
+    should hold."""
+    content = _opened(path, what, lambda file: file.read(), most)
     if not content.strip():
         raise FileError(f"{path}: is empty; expected {what}")
     return content
@@ -37,10 +43,22 @@ def check_readable(path: str | Path, what: str) -> None:
         raise FileError(f"{path}: is empty; expected {what}")
 
 
-def _opened(path: str | Path, what: str, read: Callable[[BinaryIO], bytes]) -> bytes:
+def _opened(
+    path: str | Path, what: str, read: Callable[[BinaryIO], bytes], most: int | None = None
+) -> bytes:
     try:
+        about = Path(path).stat()
+        # Opening a pipe would wait for whoever writes into it, and a device may never end.
+        if not stat.S_ISREG(about.st_mode) and not stat.S_ISDIR(about.st_mode):
+            raise FileError(f"{path}: is a pipe or a device; give a file with {what}")
+        if most is not None and about.st_size > most:
+            raise FileError(
+                f"{path}: has {about.st_size:,} bytes, more than {most:,}; expected {what}"
+            )
         with Path(path).open("rb") as file:
             return read(file)
+    except FileError:
+        raise
     except FileNotFoundError:
         raise FileError(f"{path}: no such file; check the path") from None
     except IsADirectoryError:
@@ -62,9 +80,14 @@ def decode(path: str | Path, content: bytes) -> str:
         ) from None
 
 
-def read_json(path: str | Path, what: str) -> Any:
+def read_json(path: str | Path, what: str, most: int = LARGEST_JSON) -> Any:
     """The parsed contents of a JSON file; a key that occurs twice in an object is an error."""
-    text = decode(path, read_bytes(path, what))
+    return parse_json(path, read_bytes(path, what, most), what)
+
+
+def parse_json(path: str | Path, content: bytes, what: str) -> Any:
+    """The same of the contents of such a file."""
+    text = decode(path, content)
     try:
         return json.loads(text, object_pairs_hook=_unique_keys)
     except json.JSONDecodeError as problem:
@@ -74,14 +97,22 @@ def read_json(path: str | Path, what: str) -> Any:
         ) from None
     except RecursionError:
         raise FileError(f"{path}: is nested too deeply; expected {what}") from None
-    except ValueError as problem:
-        raise FileError(f"{path}: cannot be read as JSON: {problem}") from None
+    except _RepeatedKeyError as problem:
+        raise FileError(
+            f"{path}: the key {str(problem)!r} occurs twice in one object; keep one of them"
+        ) from None
+    except ValueError:  # Python reads no longer ones
+        raise FileError(f"{path}: a number in it has thousands of digits; correct it") from None
+
+
+class _RepeatedKeyError(ValueError):
+    """A key that an object has more than once."""
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise ValueError(f"the key {key!r} occurs twice in one object; keep one of them")
+            raise _RepeatedKeyError(key[:100])
         found[key] = value
     return found

@@ -7,7 +7,6 @@ numbered as spreadsheets do, the header being row 1; rows of a Parquet file coun
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,13 +16,18 @@ import numpy as np
 
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import FileError
-from counterplan.files.contents import decode, read_bytes
+from counterplan.files.contents import check_readable, decode, read_bytes
+from counterplan.files.parquet import parquet_frame
 
 if TYPE_CHECKING:
     import polars as pl
 
 ROW = "row in the file"
 MISSING_TEXTS = ("", "NA", "NAN", "NULL")
+# What is beyond is a slip of the pen, and would overflow.
+LARGEST_NUMBER = 1e100
+# What messages show of a value.
+LONGEST_VALUE = 60
 
 
 @dataclass(eq=False)
@@ -47,7 +51,9 @@ class NumberTable:
         parsed = texts.cast(pl.Float64, strict=False).set(~given, None)
         values = parsed.fill_null(np.nan).to_numpy().astype(np.float64)
         is_given = given.to_numpy()
-        self.report(is_given & ~np.isfinite(values), column, "is not a number; correct it")
+        wrong = is_given & ~(np.abs(values) <= LARGEST_NUMBER)
+        values[wrong] = np.nan
+        self.report(wrong, column, "is not a number; correct it")
         if not may_miss:
             self.report(~is_given, column, "is missing; fill the gap before reading the table")
         return values
@@ -68,7 +74,7 @@ class NumberTable:
             return
         self._count += len(rows)
         index = int(rows[0])
-        row, value = self.texts[ROW][index], self.texts[column][index]
+        row, value = self.texts[ROW][index], self.texts[column][index][:LONGEST_VALUE]
         shown = f"{value!r} " if value else ""
         self._first.append((row, f"row {row}, column {column!r}: {shown}{problem}"))
 
@@ -90,14 +96,7 @@ def read_number_table(path: str | Path, needed: Sequence[str]) -> NumberTable:
     is_parquet = Path(path).suffix.lower() == ".parquet"
     what = f"a table with the columns {', '.join(needed)}"
     what += "" if is_parquet else ", separated by commas"
-    content = read_bytes(path, what)
-    parse = _parse_parquet if is_parquet else _parse_csv
-    try:
-        table = parse(path, content, needed)
-    # Damage inside a page of Parquet makes the decoder panic, which is no subclass of Exception.
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as problem:
-        reason, kind = str(problem).splitlines()[0], "Parquet" if is_parquet else "CSV"
-        raise FileError(f"{path}: is not a {kind} table: {reason}; expected {what}") from None
+    table = (_parse_parquet if is_parquet else _parse_csv)(path, needed, what)
     absent = [column for column in needed if column not in table.columns]
     if absent:
         raise FileError(f"{path}: no column {', '.join(map(repr, absent))}; expected {what}")
@@ -109,19 +108,26 @@ def read_number_table(path: str | Path, needed: Sequence[str]) -> NumberTable:
     return NumberTable(path, filled)
 
 
-def _parse_csv(path: str | Path, content: bytes, needed: Sequence[str]) -> pl.DataFrame:
+def _parse_csv(path: str | Path, needed: Sequence[str], what: str) -> pl.DataFrame:
     import polars as pl
 
+    content = read_bytes(path, what)
     decode(path, content)
-    present = pl.read_csv(content, infer_schema=False, n_rows=0).columns
-    wanted = [column for column in needed if column in present]
-    return pl.read_csv(content, infer_schema=False, columns=wanted or None)
+    try:
+        present = pl.read_csv(content, infer_schema=False, n_rows=0).columns
+        wanted = [column for column in needed if column in present]
+        return pl.read_csv(content, infer_schema=False, columns=wanted or None)
+    # A panic of the parser is no subclass of Exception.
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as problem:
+        reason = str(problem).splitlines()[0]
+        raise FileError(f"{path}: is not a CSV table: {reason}; expected {what}") from None
 
 
-def _parse_parquet(path: str | Path, content: bytes, needed: Sequence[str]) -> pl.DataFrame:
+def _parse_parquet(path: str | Path, needed: Sequence[str], what: str) -> pl.DataFrame:
     import polars as pl
 
-    table = pl.read_parquet(io.BytesIO(content))
+    check_readable(path, what)
+    table = parquet_frame(path)
     wanted = [column for column in needed if column in table.columns]
     for column in wanted:
         kind = table[column].dtype

@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 
 from counterplan.errors import FileError, InputError
 from counterplan.files.atomic import atomic_file
-from counterplan.files.contents import check_readable, suffix_of
+from counterplan.files.contents import read_bytes, suffix_of
 
 SUFFIX = ".safetensors"
 METADATA = "counterplan"
 WHAT = "a model saved by counterplan"
+# What safetensors calls the types of arrays.
+TYPES = {"F64": np.float64, "F32": np.float32, "I64": np.int64, "I32": np.int32, "BOOL": np.bool_}
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class TensorFormat:
 
     required, optional  names of arrays and their types, as safetensors calls these
     entries             names of the entries in the metadata, besides name, version and checksum
+    optional_entries    those that a file may lack
     """
 
     name: str
@@ -39,11 +42,17 @@ class TensorFormat:
     required: Mapping[str, str]
     entries: tuple[str, ...]
     optional: Mapping[str, str] = field(default_factory=dict)
+    optional_entries: tuple[str, ...] = ()
 
     @property
     def arrays(self) -> dict[str, str]:
         """Names and types of all arrays."""
         return {**self.required, **self.optional}
+
+    def known(self, entries: Mapping[str, Any]) -> dict[str, Any]:
+        """The format's own among given entries, in its order; all that a file must have."""
+        given = [name for name in self.optional_entries if name in entries]
+        return {name: entries[name] for name in (*self.entries, *given)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +71,7 @@ def write_tensors(path: str | Path, tensors: Tensors) -> None:
     suffix_of(path, (SUFFIX,), "saved models")
     form = tensors.format
     stored = {name: np.ascontiguousarray(array) for name, array in tensors.arrays.items()}
-    entries = {name: tensors.entries[name] for name in form.entries}
+    entries = form.known(tensors.entries)
     try:
         sha256 = digest(form, stored, entries)
     except (TypeError, ValueError) as problem:
@@ -74,31 +83,52 @@ def write_tensors(path: str | Path, tensors: Tensors) -> None:
 
 def read_tensors(path: str | Path, formats: tuple[TensorFormat, ...]) -> Tensors:
     """The contents of a file in one of the formats."""
-    from safetensors import SafetensorError, safe_open
+    return tensors_from_bytes(path, read_bytes(path, WHAT), formats)
 
-    check_readable(path, WHAT)
+
+def tensors_from_bytes(
+    path: str | Path, content: bytes, formats: tuple[TensorFormat, ...]
+) -> Tensors:
+    """The contents of such a file in memory; messages call it `path`."""
+    from safetensors import SafetensorError, deserialize
+
     try:
-        with safe_open(path, framework="numpy") as file:
-            form, about = _about(path, file.metadata(), formats)
-            names = [name for name in file.keys() if name in form.arrays]  # noqa: SIM118
-            _check_types(path, form, {name: file.get_slice(name).get_dtype() for name in names})
-            arrays = {name: file.get_tensor(name) for name in names}
-    except (SafetensorError, OSError) as problem:
-        reason = str(problem).splitlines()[0]
+        stored = dict(deserialize(content))  # type: ignore[no-untyped-call]
+    except SafetensorError as problem:
+        reason = str(problem).splitlines()[0][:200]
         raise FileError(
             f"{path}: is damaged or no safetensors file: {reason}; save the model anew"
         ) from None
-    entries = {name: about[name] for name in form.entries}
-    if about["sha256"] != digest(form, arrays, entries):
+    form, about = _about(path, _metadata(content), formats)
+    found = {name: stored[name] for name in form.arrays if name in stored}
+    _check_types(path, form, {name: part["dtype"] for name, part in found.items()})
+    arrays = {
+        name: np.frombuffer(part["data"], dtype=TYPES[part["dtype"]]).reshape(part["shape"])
+        for name, part in found.items()
+    }
+    entries = form.known(about)
+    try:
+        agrees = about["sha256"] == digest(form, arrays, entries)
+    except (ValueError, RecursionError):  # infinity, or lists within lists: nothing that was saved
+        agrees = False
+    if not agrees:
         raise FileError(f"{path}: is damaged: its checksum does not match; save the model anew")
     return Tensors(form, arrays, entries)
+
+
+def _metadata(content: bytes) -> Mapping[str, str] | None:
+    """What stands beside the arrays in the header, whose form has been checked."""
+    length = int.from_bytes(content[:8], "little")
+    metadata: Mapping[str, str] | None = json.loads(content[8 : 8 + length]).get("__metadata__")
+    return metadata
 
 
 def digest(
     form: TensorFormat, arrays: Mapping[str, NDArray[Any]], entries: Mapping[str, Any]
 ) -> str:
     """The checksum of a file's contents."""
-    text = json.dumps([entries[name] for name in form.entries], allow_nan=False)
+    known = form.known(entries)
+    text = json.dumps([known[name] for name in known], allow_nan=False)
     checksum = hashlib.sha256(text.encode())
     for name in sorted(arrays):
         checksum.update(f"{name} {arrays[name].shape}".encode())
@@ -126,7 +156,8 @@ def _about(
             f"{path}: has version {about.get('version')!r} of the model format, but this program "
             f"reads version {form.version}; save the model anew or update counterplan"
         )
-    if set(about) != {"format", "version", "sha256", *form.entries}:
+    required = {"format", "version", "sha256", *form.entries}
+    if not required <= set(about) <= required | set(form.optional_entries):
         raise FileError(f"{path}: is damaged: its metadata is not complete; save the model anew")
     return form, about
 
