@@ -126,7 +126,10 @@ JSON = {
     "state not whole": ('[{"states": [0, 0.5], "actions": [0, 0]}]', '"states"[1]: 0.5 is not a'),
     "state negative": ('[{"states": [-1], "actions": [0]}]', '"states"[0]: -1 is negative'),
     "state too large": ('[{"states": [9999999999], "actions": [0]}]', "9999999999 is too large"),
-    "number too long": (f'[{{"states": [{"9" * 5000}]}}]', "cannot be read as JSON"),
+    "number too long": (
+        f'[{{"states": [{"9" * 5000}]}}]',
+        "a number in it has thousands of digits; correct it",
+    ),
     "state infinite": ('[{"states": [1e999], "actions": [0]}]', "is not a whole number"),
     "id twice": (f"[{ONE}, {ONE}]", "episodes[1]: has the id 'a' of episodes[0]; rename it"),
     "id null": ('[{"id": null}]', "episodes[0]: has the id None; give a name or a whole number"),
@@ -179,8 +182,8 @@ def parquet(**columns: list[Any]) -> bytes:
 
 
 PARQUET = {
-    "no Parquet": (b"PAR1 is not enough", "is not a Parquet table: "),
-    "cut off": (parquet()[:-5], "is not a Parquet table: "),
+    "no Parquet": (b"PAR1 is not enough", "is cut off (it does not end with PAR1)"),
+    "cut off": (parquet()[:-5], "is cut off (it does not end with PAR1)"),
     "no rows": (parquet(episode_id=[], t=[], state=[], action=[]), "has no rows"),
     "empty cell": (parquet(state=[1, None]), "row 2, column 'state': is empty"),
     "not whole": (parquet(state=[1.5, 2]), "row 1, column 'state': '1.5' is not a whole number"),

@@ -6,23 +6,21 @@ in every table it is used on.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from counterplan.core.episode import Episode
-from counterplan.core.validation import IntArray, whole_number
-from counterplan.counterfactual.sequence_explanation import SequenceExplanation
+from counterplan.core.validation import whole_number
 from counterplan.domains.sepsis import DoseEdges
 from counterplan.errors import FileError, InputError
-from counterplan.io.dose_changes import DoseChange, dose_changes
 from counterplan.io.stay_tables import Layout, Stays, layout_of
 from counterplan.scm.neural import NeuralSCM
-from counterplan.scm.training import Training, constants
+from counterplan.scm.seen import collect_seen
+from counterplan.scm.training import MOST_UNITS, Training, constants
 from counterplan.scm.transitions import Transitions
 
 EDGES = "dose_edges"
@@ -35,15 +33,19 @@ TOLERATED = 0.1
 
 @dataclass(frozen=True)
 class CohortSettings:
-    """How a model is learned from a cohort; see `NeuralSCM.fit`."""
+    """How a model is learned from a cohort; see `NeuralSCM.fit`.
+
+    support  keep some of the data in the model, to tell how far explanations leave it
+    """
 
     hidden: int = 200
     epochs: int = 100
     lipschitz: tuple[float, float] | None = (1.0, 0.1)
     seed: int = 0
+    support: bool = True
 
     def __post_init__(self) -> None:
-        whole_number(self.hidden, "hidden", minimum=1)
+        whole_number(self.hidden, "hidden", 1, MOST_UNITS)
         whole_number(self.epochs, "epochs", minimum=1)
         constants(self.lipschitz)
 
@@ -68,8 +70,9 @@ def fit_cohort(path: str | Path, settings: CohortSettings) -> tuple[NeuralSCM, S
     layout = _layout(path)
     stays = layout.read(path, None)
     try:
+        transitions = Transitions.collect(stays.episodes, None, layout.features, layout.actions)
         scm = NeuralSCM.fit(
-            Transitions.collect(stays.episodes, None, layout.features, layout.actions),
+            transitions,
             hidden=settings.hidden,
             lipschitz=settings.lipschitz,
             epochs=settings.epochs,
@@ -79,6 +82,8 @@ def fit_cohort(path: str | Path, settings: CohortSettings) -> tuple[NeuralSCM, S
         )
     except InputError as problem:
         raise FileError(f"{path}: {problem}") from None
+    if settings.support:
+        scm = replace(scm, seen=collect_seen(transitions, scm.scaling, settings.seed))
     if stays.edges is None:
         return scm, stays
     edges = {drug: list(getattr(stays.edges, drug)) for drug in ("vasopressor", "fluids")}
@@ -107,7 +112,7 @@ def stays_for(scm: NeuralSCM, model: str | Path, table: str | Path) -> tuple[Sta
     try:
         scm.check_schema(layout.features, layout.actions)
     except InputError as problem:
-        raise FileError(f"{model}: does not fit {table}: {problem}") from None
+        raise FileError(f"{model}: does not fit {table}: {problem}; give another") from None
     edges = _edges(scm, model) if layout.has_doses else None
     return layout.read(table, edges), layout
 
@@ -124,46 +129,6 @@ def outliers(scm: NeuralSCM, layout: Layout, episode: Episode) -> list[Outlier]:
         ends = float(middle - width / 2), float(middle + width / 2)
         found.append(Outlier(episode.id, layout.features[column], value, *ends))
     return found
-
-
-def stay_record(
-    explanation: SequenceExplanation, hours: IntArray, far: list[Outlier]
-) -> dict[str, Any]:
-    """What an explanation of a stay says, as numbers and texts; outcomes are -SOFA, summed.
-
-    hours  (T,) when the rows of the stay begin
-    """
-    return {
-        "episode": explanation.episode.id,
-        "steps": len(explanation.episode),
-        "observed": explanation.factual_value,
-        "value": explanation.value,
-        "improvement": explanation.improvement,
-        "relative_improvement": _finite(explanation.relative_improvement),
-        "bound": _finite(explanation.bound),
-        "gap": _finite(explanation.gap),
-        "status": explanation.status.value,
-        "method": explanation.method,
-        "far_outside_training": ", ".join(outlier.column for outlier in far),
-        "changes": _changes(explanation, hours),
-    }
-
-
-def _changes(explanation: SequenceExplanation, hours: IntArray) -> list[dict[str, Any]]:
-    """One for each changed step, with the levels of the drugs that change."""
-    steps: dict[int, list[DoseChange]] = {}
-    for change in dose_changes(explanation):
-        steps.setdefault(change.t, []).append(change)
-    return [
-        {
-            "t": t,
-            "hours": int(hours[t]),
-            "observed": {change.drug: change.observed for change in changes},
-            "alternative": {change.drug: change.alternative for change in changes},
-            "text": f"at {hours[t]} h: {', '.join(map(str, changes))}",
-        }
-        for t, changes in steps.items()
-    ]
 
 
 def _layout(path: str | Path) -> Layout:
@@ -186,8 +151,4 @@ def _edges(scm: NeuralSCM, model: str | Path) -> DoseEdges:
         )
         return DoseEdges(vasopressor, fluids)  # type: ignore[arg-type]
     except (TypeError, ValueError) as problem:
-        raise FileError(f"{model}: its dose levels are damaged: {problem}") from None
-
-
-def _finite(value: float) -> float | str:
-    return float(value) if math.isfinite(value) else str(float(value))
+        raise FileError(f"{model}: its dose levels are damaged: {problem}; fit it anew") from None

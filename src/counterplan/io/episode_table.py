@@ -12,6 +12,7 @@ import numpy as np
 from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.io.entries import Vocabulary, read_index, read_number
+from counterplan.io.mistakes import shown
 from counterplan.io.table import Table, read_table
 
 COLUMNS = ("episode_id", "t", "state", "action")
@@ -82,9 +83,9 @@ def _reject_step(table: Table, name: str, order: IntArray, due: int) -> NoReturn
     row = int(order[-1])
     if read_index(table.texts["t"][row]) < due:
         earlier = table.row(int(order[-2]))
-        problem = f"is a step of episode {name!r} in row {earlier} too; keep one of them"
+        problem = f"is a step of episode {shown(name)} in row {earlier} too; keep one of them"
     elif due == 0:
-        problem = f"is the first step of episode {name!r}; number the steps from 0 up"
+        problem = f"is the first step of episode {shown(name)}; number the steps from 0 up"
     else:
-        problem = f"follows t={due - 1} in episode {name!r}; add the missing t={due}"
+        problem = f"follows t={due - 1} in episode {shown(name)}; add the missing t={due}"
     table.reject(row, "t", problem)

@@ -34,6 +34,7 @@ class FitSettings:
     mean_rewards    average where the same pair earned different rewards, else refuse
     state_labels    names of the states 0, 1, ..., None if the file has numbers up to the largest
     action_labels   likewise
+    support         keep the counts of pairs in the model, to tell how far explanations leave them
     """
 
     prior: float | None = 1.0
@@ -41,6 +42,7 @@ class FitSettings:
     mean_rewards: bool = False
     state_labels: Sequence[str] | None = None
     action_labels: Sequence[str] | None = None
+    support: bool = True
 
 
 def fit_model(path: str | Path, settings: FitSettings) -> tuple[TabularMDP, TransitionCounts]:
@@ -61,7 +63,7 @@ def fit_model(path: str | Path, settings: FitSettings) -> tuple[TabularMDP, Tran
         state_labels=settings.state_labels,
         action_labels=settings.action_labels,
     )
-    return mdp, counts
+    return mdp.with_data(counts.visits) if settings.support else mdp, counts
 
 
 def _check_kind(path: str | Path) -> None:

@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from counterplan.errors import FileError, InputError
-from counterplan.files.contents import read_json
+from counterplan.files.contents import parse_json
 from counterplan.scm.tabular import TabularMDP
 
 WHAT = 'a model as JSON with "transitions" (S x A x S) and "rewards" (S x A)'
 REQUIRED = ("transitions", "rewards")
 
 
-def model_from_json(path: str | Path) -> TabularMDP:
-    """The model in a JSON file."""
-    given = read_json(path, WHAT)
+def model_from_json(path: str | Path, content: bytes) -> TabularMDP:
+    """The model in the contents of a JSON file."""
+    given = parse_json(path, content, WHAT)
     if not isinstance(given, dict):
         raise FileError(f"{path}: holds no object; expected {WHAT}")
     absent = [name for name in REQUIRED if name not in given]

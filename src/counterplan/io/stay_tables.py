@@ -4,7 +4,7 @@
     IcuLayout      four-hour steps as they were recorded, gaps and all (`domains.icu_episodes`)
 
 Actions of both are five levels each of vasopressors and fluids, numbered 5 * vasopressor + fluids;
-the reward is -SOFA.
+the reward is -SOFA. Tables of any other kind are laid out by a schema: `io.schema_layout`.
 """
 
 from __future__ import annotations
@@ -13,16 +13,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from counterplan.core.episode import Episode
 from counterplan.core.reward import LinearReward
-from counterplan.core.validation import FloatArray, IntArray
+from counterplan.core.validation import FloatArray
 from counterplan.domains import icu_episodes, sepsis
 from counterplan.domains.sepsis import DoseEdges
 from counterplan.domains.sepsis_table import BLOC, HOURS, STAY
+from counterplan.errors import FileError
+from counterplan.files.parquet import parquet_columns
+from counterplan.io.episode_parts import Recorded
 from counterplan.scm.scaling import Scaling
 
 UNDERSTOOD = (
@@ -35,30 +39,45 @@ UNDERSTOOD = (
 class Stays:
     """What a table holds.
 
-    hours    for each episode (T,): when its rows begin
+    hours    for each episode (T,): when its rows begin, in the table's unit
     summary  one line about the table
     edges    which doses make which level, None if the table has levels instead of doses
     dropped  why each stay that is left out is left out
+    died     whether each patient died, none if the table does not say
+    filled   how many missing values of each episode were filled in, none if none were
     """
 
     episodes: tuple[Episode, ...]
-    hours: tuple[IntArray, ...]
+    hours: tuple[NDArray[Any], ...]
     summary: str
     edges: DoseEdges | None = None
     dropped: Mapping[str, str] = field(default_factory=dict)
+    died: Sequence[bool] = ()
+    filled: Sequence[int] = ()
+
+    def recorded(self) -> list[Recorded]:
+        """The stays as cohort runs take them."""
+        died: list[tuple[tuple[str, str], ...]] = [(("died", str(int(one))),) for one in self.died]
+        died = died or [()] * len(self.episodes)
+        filled = list(self.filled) or [0] * len(self.episodes)
+        hours = [np.asarray(times, dtype=np.float64) for times in self.hours]
+        rows = zip(self.episodes, hours, filled, died, strict=True)
+        return [Recorded(episode, times, int(count), what) for episode, times, count, what in rows]
 
 
 class Layout(ABC):
     """A kind of table, and the problem that its stays pose.
 
+    features   names of the columns of states
+    actions    names of the components of action vectors
     fixed      leading features that never change
     has_doses  whether it holds doses, whose levels depend on edges
     """
 
-    features: ClassVar[tuple[str, ...]]
-    actions: ClassVar[tuple[str, ...]]
-    fixed: ClassVar[int]
-    has_doses: ClassVar[bool]
+    features: tuple[str, ...]
+    actions: tuple[str, ...]
+    fixed: int
+    has_doses: bool = False
 
     @abstractmethod
     def matches(self, columns: set[str]) -> bool:
@@ -100,6 +119,7 @@ class CohortLayout(Layout):
             cohort.summary(),
             cohort.edges,
             cohort.dropped,
+            cohort.died.tolist(),
         )
 
     def scaling(self, episodes: Sequence[Episode]) -> Scaling | None:
@@ -118,7 +138,6 @@ class IcuLayout(Layout):
     features = icu_episodes.FEATURES
     actions = icu_episodes.ACTIONS
     fixed = len(icu_episodes.FIXED)
-    has_doses = False
 
     def matches(self, columns: set[str]) -> bool:
         return set(icu_episodes.ACTIONS) <= columns
@@ -126,7 +145,8 @@ class IcuLayout(Layout):
     def read(self, path: str | Path, edges: DoseEdges | None) -> Stays:
         found = icu_episodes.read_episodes_4h(path)
         hours = tuple(HOURS * np.arange(len(episode)) for episode in found.episodes)
-        return Stays(found.episodes, hours, found.summary())
+        died, filled = found.died.tolist(), found.filled.tolist()
+        return Stays(found.episodes, hours, found.summary(), died=died, filled=filled)
 
     def scaling(self, episodes: Sequence[Episode]) -> Scaling | None:
         return None
@@ -151,10 +171,11 @@ def columns_of(path: str | Path) -> list[str]:
     """The columns of a .csv or .parquet file; none if it cannot be read, which is for whoever needs
     its rows to say."""
     suffix = Path(path).suffix.lower()
+    # Opening a pipe would wait for whoever writes into it.
+    if suffix not in (".csv", ".parquet") or not Path(path).is_file():
+        return []
     if suffix == ".parquet":
         return _parquet_columns(path)
-    if suffix != ".csv":
-        return []
     try:
         with Path(path).open("rb") as file:
             header = file.readline(100_000).decode("utf-8-sig", errors="replace")
@@ -164,9 +185,7 @@ def columns_of(path: str | Path) -> list[str]:
 
 
 def _parquet_columns(path: str | Path) -> list[str]:
-    import polars as pl
-
     try:
-        return list(pl.read_parquet_schema(path))
-    except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        return parquet_columns(path)
+    except (OSError, FileError):
         return []

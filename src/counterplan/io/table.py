@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,8 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterplan.errors import FileError
-from counterplan.files.contents import decode, read_bytes, suffix_of
+from counterplan.files.contents import check_readable, decode, read_bytes, suffix_of
+from counterplan.files.parquet import parquet_frame
 from counterplan.io.entries import EntryError
+from counterplan.io.mistakes import shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -60,8 +63,8 @@ class Table:
     def reject(self, index: int, column: str, problem: str) -> NoReturn:
         """Raise an error about one entry."""
         value = self.texts[column][index]
-        shown = f"{value!r} " if value else ""
-        raise FileError(f"{self.path}, row {self.row(index)}, column {column!r}: {shown}{problem}")
+        said = f"{shown(value)} " if value else ""
+        raise FileError(f"{self.path}, row {self.row(index)}, column {column!r}: {said}{problem}")
 
     def read(self, column: str, entry: Callable[[str], float]) -> NDArray[Any]:
         """The numbers that the texts of a column stand for."""
@@ -78,9 +81,13 @@ class Table:
 def read_table(path: str | Path, needed: Sequence[str], optional: Sequence[str] = ()) -> Table:
     """The `needed` columns of a file, and those `optional` ones that it has."""
     suffix = suffix_of(path, (".csv", ".parquet"), "tables")
-    content = read_bytes(path, WHAT)
-    text = None if suffix == ".parquet" else decode(path, content)
-    frame = _parse_parquet(path, content) if text is None else _parse_csv(path, content, text)
+    if suffix == ".parquet":
+        check_readable(path, WHAT)
+        text, frame = None, parquet_frame(path)
+    else:
+        content = read_bytes(path, WHAT)
+        text = decode(path, content)
+        frame = _parse_csv(path, content, text)
     columns = _present(path, frame, needed, optional)
     texts = _as_texts(path, frame.select(list(columns.values())).with_row_index(RECORD), columns)
     if texts.height == 0:
@@ -98,17 +105,6 @@ def _parse_csv(path: str | Path, content: bytes, text: str) -> pl.DataFrame:
     raise FileError(f"{path}, {reason}; correct the file")
 
 
-def _parse_parquet(path: str | Path, content: bytes) -> pl.DataFrame:
-    import polars as pl
-
-    try:
-        return pl.read_parquet(io.BytesIO(content))
-    # Damage inside a page makes the decoder panic, which is no subclass of Exception.
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as problem:
-        reason = str(problem).splitlines()[0]
-        raise FileError(f"{path}: is not a Parquet table: {reason}; write it anew") from None
-
-
 def _present(
     path: str | Path, frame: pl.DataFrame, needed: Sequence[str], optional: Sequence[str]
 ) -> dict[str, str]:
@@ -117,7 +113,8 @@ def _present(
     stripped = [name.strip().removesuffix("_duplicated_0") for name in frame.columns]
     absent = [column for column in needed if column not in stripped]
     if absent:
-        found = ", ".join(repr(name) for name in frame.columns[:8])
+        given = [re.sub(r"_duplicated_\d+$", "", name) for name in frame.columns[:8]]
+        found = ", ".join(map(shown, given))
         comma = ", separated by commas" if len(frame.columns) == 1 else ""
         raise FileError(
             f"{path}: no column {', '.join(map(repr, absent))}: found {found}; name the columns "

@@ -1,0 +1,162 @@
+"""`schema`, and `fit` on a table with a schema."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from counterplan.cli_options import FitOptions, SharedOptions
+from counterplan.cli_support import note, print_json
+from counterplan.errors import FileError, InputError, TrainingError
+
+if TYPE_CHECKING:
+    from counterplan.io.schema import Schema
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemaOptions(SharedOptions):
+    """Options of `counterplan schema`."""
+
+    episodes: Annotated[
+        Path, typer.Argument(help="Table of episodes: .csv or .parquet.", metavar="EPISODES")
+    ]
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="PATH", help="Schema file to write: .toml."),
+    ] = None
+
+
+def write_draft(options: SchemaOptions) -> None:
+    """Draft the schema of a table; print it, or write it to a file."""
+    from counterplan.files.atomic import atomic_file, check_target
+    from counterplan.files.contents import suffix_of
+    from counterplan.io.schema_draft import draft
+    from counterplan.io.schema_toml import schema_toml
+
+    if options.output is not None:
+        suffix_of(options.output, (".toml",), "schema files")
+        check_target(options.output)
+        if options.output.exists():
+            raise InputError(f"{options.output}: exists already; remove it or choose another name")
+    found = draft(options.episodes)
+    text = schema_toml(found.schema, found.head, found.comments)
+    if options.output is not None:
+        with atomic_file(options.output) as file:
+            file.write(text.encode())
+    if options.as_json:
+        print_json(
+            {
+                "schema": found.schema.as_dict(),
+                "comments": found.comments,
+                "episodes": found.episodes,
+                "rows": found.rows,
+            }
+        )
+    elif options.output is None:
+        typer.echo(text, nl=False)
+    else:
+        roles = found.schema.columns
+        note(f"Wrote {options.output}: {len(roles)} columns. Read it and correct the roles.")
+
+
+def fit_by_schema(options: FitOptions) -> None:
+    """Learn the model that the schema asks for."""
+    from counterplan.io.schema import read_schema
+    from counterplan.io.schema_fit import check_reward
+    from counterplan.io.schema_layout import SchemaLayout
+
+    assert options.schema is not None
+    schema = read_schema(options.schema)
+    try:
+        check_reward(SchemaLayout(schema))
+    except InputError as problem:
+        raise FileError(f"{options.schema}: {problem}") from None
+    if schema.is_discrete:
+        _fit_discrete(options, schema)
+    else:
+        _fit_continuous(options, schema)
+
+
+def _fit_discrete(options: FitOptions, schema: Schema) -> None:
+    from counterplan.io.fit import FitSettings
+    from counterplan.io.models import save_model
+    from counterplan.io.schema_fit import fit_discrete
+    from counterplan.io.schema_grid import Grid
+
+    neural = {
+        "--hidden": options.hidden is not None,
+        "--epochs": options.epochs is not None,
+        "--lipschitz": options.lipschitz is not None,
+        "--unconstrained": options.unconstrained,
+    }
+    _refuse(neural, f"is for continuous states, but those of {options.schema} are discrete")
+    _refuse_labels(options)
+    if options.prior is not None and options.neighbour_prior:
+        raise InputError("--prior and --neighbour-prior exclude each other: give one of them")
+    settings = FitSettings(
+        prior=None if options.neighbour_prior else 1.0 if options.prior is None else options.prior,
+        bar_unobserved=options.bar_unobserved,
+        mean_rewards=options.mean_rewards,
+        support=options.support,
+    )
+    found = fit_discrete(options.episodes, schema, settings)
+    save_model(found.model, options.output)
+    # A last row without an action is no pair.
+    observed = found.counts.observed[:, : len(Grid(schema.of("action")))]
+    summary = {
+        "model": str(options.output),
+        "table": found.summary,
+        "episodes": int(found.counts.starts.sum()),
+        "steps": int(found.counts.visits.sum()),
+        "states": found.model.n_states,
+        "actions": observed.shape[1],
+        "pairs": observed.size,
+        "observed_pairs": int(observed.sum()),
+    }
+    if options.as_json:
+        print_json(summary)
+        return
+    rest = "barred" if options.bar_unobserved else "given their state's mean reward"
+    text = (
+        "{model}: {states} states and {actions} actions; {table}; {observed_pairs} of {pairs} "
+        "pairs of state and action were seen, "
+    )
+    typer.echo(text.format(**summary) + f"others are {rest}")
+
+
+def _fit_continuous(options: FitOptions, schema: Schema) -> None:
+    from counterplan.cli_cohort import print_fit, settings_of
+    from counterplan.io.schema_fit import fit_continuous
+
+    tabular = {
+        "--prior": options.prior is not None,
+        "--neighbour-prior": options.neighbour_prior,
+        "--value-unobserved": not options.bar_unobserved,
+        "--mean-rewards": options.mean_rewards,
+    }
+    _refuse(tabular, f"is for discrete states, but those of {options.schema} are continuous")
+    _refuse_labels(options)
+    try:
+        scm, stays = fit_continuous(options.episodes, schema, settings_of(options))
+    except TrainingError as problem:
+        hint = "options --lipschitz and --epochs"
+        raise TrainingError(f"{options.episodes}: {problem} ({hint})") from None
+    scm.save(options.output)
+    print_fit(options, scm, stays)
+
+
+def _refuse_labels(options: FitOptions) -> None:
+    labels = {
+        "--state-labels": options.state_labels is not None,
+        "--action-labels": options.action_labels is not None,
+    }
+    _refuse(labels, f"and --schema exclude each other: write the labels into {options.schema}")
+
+
+def _refuse(given: dict[str, bool], why: str) -> None:
+    wrong = next((name for name, is_given in given.items() if is_given), None)
+    if wrong:
+        raise InputError(f"{wrong} {why}")
