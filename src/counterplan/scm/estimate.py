@@ -75,6 +75,7 @@ def estimate_mdp(
     *,
     prior: float | ArrayLike = 1.0,
     bar_unobserved: bool = False,
+    admissible: ArrayLike | None = None,
     state_labels: Sequence[str] | None = None,
     action_labels: Sequence[str] | None = None,
 ) -> TabularMDP:
@@ -82,6 +83,7 @@ def estimate_mdp(
 
     prior           one pseudo-count for all transitions, or (S, S) or (S, A, S) of them
     bar_unobserved  give pairs that were never seen the reward -inf, as in the paper
+    admissible      (S, A) alternatives that may be chosen, None for all
     """
     n_states, n_actions = counts.visits.shape
     pseudo = _prior(prior, n_states, n_actions)
@@ -101,6 +103,7 @@ def estimate_mdp(
         weights / sums,
         reward_table,
         initial=counts.starts / counts.starts.sum(),
+        admissible=admissible,
         state_labels=state_labels,
         action_labels=action_labels,
     )

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from counterplan.core.episode import Episode
+    from counterplan.scm.seen import Seen
     from counterplan.scm.training import Training
     from counterplan.scm.transitions import Transitions
 
@@ -39,6 +40,8 @@ class NeuralSCM(ElementwiseSCM):
     fixed            leading features that never change
     scaling          physical units of states and actions
     about            names of features and actions, training record
+    seen             some of the data that it was learned from, which tells how far an explanation
+                     leaves that data; None if unknown
     """
 
     location: Network
@@ -47,6 +50,7 @@ class NeuralSCM(ElementwiseSCM):
     fixed: int = 0
     scaling: Scaling | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
+    seen: Seen | None = None
 
     def __post_init__(self) -> None:
         whole_number(self.fixed, "fixed")
@@ -78,6 +82,8 @@ class NeuralSCM(ElementwiseSCM):
             raise InputError("noise_cholesky has a zero on its diagonal: every feature needs noise")
         if self.scaling is not None:
             self.scaling.check(D, self.location.action.shape[1])
+        if self.seen is not None:
+            self.seen.check(D, self.location.action.shape[1])
         check_about(self.about, D, self.location.action.shape[1])
 
     @classmethod

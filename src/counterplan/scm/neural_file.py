@@ -13,9 +13,11 @@ from counterplan.files.tensors import SUFFIX, TensorFormat, Tensors, read_tensor
 from counterplan.scm.network import KEYS, Network
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.scaling import Scaling
+from counterplan.scm.seen import Seen
 
 NETWORKS = ("location", "scale")
 SCALING = ("state_offset", "state_range", "action_offset", "action_range")
+SEEN = {"seen_states": "F32", "seen_actions": "F32", "seen_distances": "F64"}
 NEURAL = TensorFormat(
     name="counterplan neural model",
     version=1,
@@ -24,9 +26,9 @@ NEURAL = TensorFormat(
         "noise_cholesky": "F64",
     },
     entries=("fixed", "about"),
-    optional=dict.fromkeys(SCALING, "F64"),
+    optional={**dict.fromkeys(SCALING, "F64"), **SEEN},
 )
-MATRICES = ("state", "action", "output", "noise_cholesky")
+MATRICES = ("state", "action", "output", "noise_cholesky", "seen_states", "seen_actions")
 
 
 def save_neural(scm: NeuralSCM, path: str | Path) -> None:
@@ -40,7 +42,12 @@ def save_neural(scm: NeuralSCM, path: str | Path) -> None:
     if scm.scaling is not None:
         arrays |= {name: getattr(scm.scaling, name) for name in SCALING}
     entries = {"fixed": scm.fixed, "about": dict(scm.about)}
-    stored = {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
+    stored: dict[str, Any] = {
+        name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()
+    }
+    if scm.seen is not None:
+        distances = np.array([scm.seen.typical, scm.seen.far])
+        stored |= dict(zip(SEEN, (scm.seen.states, scm.seen.actions, distances), strict=True))
     write_tensors(path, Tensors(NEURAL, stored, entries))
 
 
@@ -63,16 +70,33 @@ def _model(arrays: dict[str, Any], entries: dict[str, Any]) -> NeuralSCM:
         dimensions = 2 if name.removeprefix("location_").removeprefix("scale_") in MATRICES else 1
         if array.ndim != dimensions or 0 in array.shape:
             raise InputError(f"the array {name!r} has shape {array.shape}")
-    given = [name for name in SCALING if name in arrays]
-    if given and len(given) < len(SCALING):
-        raise InputError(f"of the scaling only {', '.join(given)} are there")
+    given, seen = _group(arrays, SCALING, "scaling"), _group(arrays, tuple(SEEN), "seen data")
     if not isinstance(entries["about"], dict):
         raise InputError("about is not a mapping")
     location, scale = (
         Network.from_weights({key: arrays[f"{name}_{key}"] for key in KEYS}, name)
         for name in NETWORKS
     )
-    scaling = Scaling(*(arrays[name] for name in SCALING)) if given else None
     return NeuralSCM(
-        location, scale, arrays["noise_cholesky"], entries["fixed"], scaling, entries["about"]
+        location,
+        scale,
+        arrays["noise_cholesky"],
+        entries["fixed"],
+        Scaling(*given) if given else None,
+        entries["about"],
+        _seen(*seen) if seen else None,
     )
+
+
+def _group(arrays: dict[str, Any], names: tuple[str, ...], what: str) -> list[Any]:
+    """Arrays that belong together: all of them, or none."""
+    given = [name for name in names if name in arrays]
+    if given and len(given) < len(names):
+        raise InputError(f"of the {what} only {', '.join(given)} are there")
+    return [arrays[name] for name in given]
+
+
+def _seen(states: Any, actions: Any, distances: Any) -> Seen:
+    if distances.shape != (2,):
+        raise InputError(f"the array 'seen_distances' has shape {distances.shape}, expected (2,)")
+    return Seen(states, actions, *map(float, distances))

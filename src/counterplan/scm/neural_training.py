@@ -35,7 +35,7 @@ from counterplan.scm.neural_loss import (
 from counterplan.scm.neural_start import Sizes, constrained_layers, first_noise, free_layers
 from counterplan.scm.progress import progress_bar
 from counterplan.scm.reference_fit import ReferenceLosses, reference_losses
-from counterplan.scm.training import Training, constants
+from counterplan.scm.training import MOST_UNITS, Training, constants
 from counterplan.scm.training_data import (
     Samples,
     check_learnable,
@@ -64,7 +64,7 @@ class Request:
     training: Training
 
     def __post_init__(self) -> None:
-        whole_number(self.hidden, "hidden", minimum=1)
+        whole_number(self.hidden, "hidden", 1, MOST_UNITS)
         whole_number(self.epochs, "epochs", minimum=1)
         whole_number(self.fixed, "fixed")
         constants(self.lipschitz)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from counterplan.core.episode import Episode
-from counterplan.core.validation import BoolArray, FloatArray
+from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import InputError
 from counterplan.scm.row_checks import CheckedRows, check_rows
 from counterplan.scm.rows import Rows
@@ -22,6 +23,7 @@ from counterplan.scm.tabular_checks import (
     check_labels,
     check_mask,
     check_rewards,
+    check_visits,
     collect_rows,
 )
 
@@ -39,6 +41,9 @@ class TabularMDP:
     final_rewards  (S,) earned on top in an episode's last state, e.g. what is expected to follow
     state_labels   S names, None to use the numbers
     action_labels  A names, None to use the numbers
+    visits         (S, A) how often each pair was seen in the data that the model was estimated
+                   from, None if unknown; it tells what an explanation rests on
+    about          plain values about the data, such as the schema of its table
     """
 
     rows: Rows
@@ -49,6 +54,8 @@ class TabularMDP:
     final_rewards: FloatArray | None
     state_labels: tuple[str, ...] | None
     action_labels: tuple[str, ...] | None
+    visits: IntArray | None
+    about: Mapping[str, Any]
 
     def __init__(
         self,
@@ -73,12 +80,24 @@ class TabularMDP:
         keep(self, "final_rewards", check_final_rewards(final_rewards, S))
         keep(self, "state_labels", check_labels(state_labels, S, "state"))
         keep(self, "action_labels", check_labels(action_labels, A, "action"))
+        keep(self, "visits", None)
+        keep(self, "about", {})
 
     @classmethod
     def from_rows(cls, rows: Rows, row_of: ArrayLike, rewards: ArrayLike, **parts: Any) -> Self:
         """A model from its distinct rows as they are, such as a file stores them: checked, but not
         normalised again, so that what was saved is what is loaded, bit for bit."""
         return cls(check_rows(rows, row_of), rewards, **parts)
+
+    def with_data(
+        self, visits: ArrayLike | None = None, about: Mapping[str, Any] | None = None
+    ) -> Self:
+        """The same model, knowing of the data that it was estimated from."""
+        other = copy(self)
+        counts = check_visits(visits, (self.n_states, self.n_actions))
+        object.__setattr__(other, "visits", self.visits if counts is None else counts)
+        object.__setattr__(other, "about", dict(self.about if about is None else about))
+        return other
 
     @property
     def n_states(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from counterplan.core.validation import BoolArray, FloatArray
+from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import InputError
 from counterplan.scm.row_checks import CheckedRows
 from counterplan.scm.rows import RowCollector, Rows
@@ -134,6 +134,19 @@ def check_mask(values: ArrayLike | None, shape: tuple[int, int]) -> BoolArray | 
     return mask
 
 
+def check_visits(values: ArrayLike | None, shape: tuple[int, int]) -> IntArray | None:
+    """(S, A) counts, or None."""
+    if values is None:
+        return None
+    visits = np.array(values)
+    if visits.shape != shape or visits.dtype != np.int64 or not (visits >= 0).all():
+        raise InputError(
+            f"visits must be whole numbers from 0 up of shape {shape}, got {visits.dtype} "
+            f"{visits.shape}"
+        )
+    return visits
+
+
 def check_distribution(values: ArrayLike | None, n_states: int) -> FloatArray | None:
     """(S,) probabilities, normalised, or None."""
     if values is None:
@@ -143,7 +156,8 @@ def check_distribution(values: ArrayLike | None, n_states: int) -> FloatArray | 
         raise InputError(f"initial has shape {initial.shape}, expected ({n_states},)")
     if not (initial >= 0).all() or abs(initial.sum() - 1.0) > SUM_TOLERANCE:
         raise InputError(
-            f"initial is not a distribution: smallest entry {initial.min()}, sum {initial.sum()}"
+            f"initial is not a distribution: smallest entry {initial.min()}, sum {initial.sum()}; "
+            "normalise it"
         )
     # What is normalised already stays as it is, so that a stored model is loaded bit for bit.
     total = initial.sum()

@@ -9,6 +9,9 @@ from counterplan.core.validation import whole_number
 from counterplan.errors import InputError
 from counterplan.scm.scaling import Scaling
 
+# Units of a network: more are slips of the keyboard, and would not fit in memory.
+MOST_UNITS = 10_000
+
 
 @dataclass(frozen=True)
 class Training:

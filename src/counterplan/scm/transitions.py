@@ -47,7 +47,8 @@ class Transitions:
         _check_equal_width(every, vectors, "action components")
         if not sum(map(len, vectors)):
             raise InputError(
-                f"{len(every)} episodes without a single transition: an episode needs two states"
+                f"{len(every)} episodes without a single transition: an episode needs two states; "
+                "give longer ones"
             )
         taken = np.concatenate(vectors)
         before = np.concatenate([episode.states[:-1] for episode in every])
