@@ -1,4 +1,7 @@
-"""`plan`: one decision of a planning problem, with what its value lies between."""
+"""`plan`: one decision of a planning problem, with what its value lies between.
+
+With a table of scenarios (cli_scenarios): what executed plans lost.
+"""
 
 from __future__ import annotations
 
@@ -8,32 +11,32 @@ import typer
 
 from counterplan.cli_options import PlannerName, PlanOptions
 from counterplan.cli_support import print_json, print_table
+from counterplan.errors import InputError
 
 if TYPE_CHECKING:
+    from counterplan.io.plan_question import Question
     from counterplan.planning.planners import Planner
+
+# For a decision, unless --simulations says otherwise.
+SIMULATIONS = 1000
 
 
 def answer(options: PlanOptions) -> None:
     """Plan in the state asked about, and print what was found."""
+    if options.scenarios is not None or options.scenarios_template is not None:
+        from counterplan.cli_scenarios import judge
+
+        judge(options, question_of(options))
+        return
     from counterplan.io.plan_answer import bounds_at, plan_record
-    from counterplan.io.plan_question import Question, problem_of, state_of
+    from counterplan.io.plan_question import problem_of, state_of
     from counterplan.planning.plan import plan
 
-    question = Question(
-        domain=options.domain,
-        config=options.config,
-        prices=options.prices,
-        prices_csv=options.prices_csv,
-        drive_cycle=options.drive_cycle,
-        modes=options.modes,
-        capacity=options.capacity,
-        hidden=options.hidden,
-        correlation=options.correlation,
-        step=options.step,
-        price=options.price,
-        mode=options.mode,
-        level=options.level,
-    )
+    given = {"-o": options.output, "--workers": options.workers, "--cluster": options.cluster}
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{name} is for runs over a table: give --scenarios, or leave it out")
+    question = question_of(options)
     problem = problem_of(question)
     state = state_of(question, problem)
     found = plan(problem, state, _planner(options), options.clip, options.seed)
@@ -52,16 +55,32 @@ def answer(options: PlanOptions) -> None:
         _print(record)
 
 
-def _planner(options: PlanOptions) -> Planner:
-    from counterplan.planning.planners import BTS, DENTS, MENTS, UCT, TreePlanner
+def question_of(options: PlanOptions) -> Question:
+    """The problem and the state asked about."""
+    from counterplan.io.plan_question import Question
 
-    planners: dict[PlannerName, type[TreePlanner]] = {
-        PlannerName.UCT: UCT,
-        PlannerName.MENTS: MENTS,
-        PlannerName.BTS: BTS,
-        PlannerName.DENTS: DENTS,
-    }
-    return planners[options.planner](simulations=options.simulations)
+    return Question(
+        domain=options.domain,
+        config=options.config,
+        prices=options.prices,
+        prices_csv=options.prices_csv,
+        drive_cycle=options.drive_cycle,
+        modes=options.modes,
+        capacity=options.capacity,
+        hidden=options.hidden,
+        correlation=options.correlation,
+        step=options.step,
+        price=options.price,
+        mode=options.mode,
+        level=options.level,
+    )
+
+
+def _planner(options: PlanOptions) -> Planner:
+    from counterplan.planning.planners import PLANNERS
+
+    chosen = PLANNERS[options.planner or PlannerName.UCT]
+    return chosen(simulations=options.simulations or SIMULATIONS)
 
 
 def _print(record: dict[str, Any]) -> None:
@@ -73,7 +92,7 @@ def _print(record: dict[str, Any]) -> None:
     rows = [
         [
             choice["words"],
-            _number(choice["value"]),
+            number(choice["value"]),
             _error(choice["standard_error"]),
             str(choice["simulations"]),
         ]
@@ -88,16 +107,16 @@ def _print(record: dict[str, Any]) -> None:
         ("at most", bounds["upper"], bounds["upper_se"], bounds["upper_method"]),
     ]
     for what, value, error, method in lines:
-        typer.echo(f"{what:9}{_number(value)} (se {_error(error)}): {method}")
+        typer.echo(f"{what:9}{number(value)} (se {_error(error)}): {method}")
     if record["exact"] is not None:
-        typer.echo(f"{'exactly':9}{_number(record['exact'])}: dynamic programming")
+        typer.echo(f"{'exactly':9}{number(record['exact'])}: dynamic programming")
     typer.echo(
         f"{stats['simulations']:,.0f} simulations in {1000 * stats['seconds']:.3g} ms; bounds from "
         f"{bounds['samples']:,} sampled futures; seed {record['seed']}"
     )
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
     """Six significant digits, no exponents for sizes that people read."""
     if value is None:
         return "-"

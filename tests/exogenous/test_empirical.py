@@ -90,7 +90,7 @@ def test_a_table_in_any_order_with_other_columns(tmp_path: Path) -> None:
         (["2024-01-01,1", "2024-01-02,-37.63"], "row 3, column 'Price': '-37.63' is not positive"),
         (["2024-01-01,1", "2024-01-01,2"], "row 3, column 'Date': '2024-01-01' occurs twice"),
         (["2024-01-01,0", "x,2", "y,"], r"row 2, column 'Price'.*and 3 more mistakes"),
-        (["2024-01-01,1"], "has one row; a return needs at least two prices"),
+        (["2024-01-01,1"], "has one row; add more: a return needs two prices"),
         ([], "has a header but no rows"),
     ],
 )

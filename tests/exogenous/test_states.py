@@ -100,11 +100,29 @@ def test_nothing_is_left_to_allocate_at_the_end() -> None:
 @pytest.mark.parametrize(
     ("model", "exogenous", "resource", "action", "words"),
     [
-        (PUT, [36.0], [1.0], [3.0], r"action 3 at t=2 with 1 held: 0 holds, and 1 exercises"),
-        (PUT, [36.0], [0.0], [1.0], r"action 1 at t=2 with 0 held"),
-        (PUT, [36.0], [1.0], [-1.0], r"action -1 at t=2"),
-        (BASKET, [1.0, 2.0, 3.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0], "while it is held"),
-        (BASKET, [1.0, 2.0, 3.0], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0], r"at most 2 on a date"),
+        (
+            PUT,
+            [36.0],
+            [1.0],
+            [3.0],
+            "exercising 3 of the option at date t=2, when 1 .* held: 0 holds, 1 exercises",
+        ),
+        (PUT, [36.0], [0.0], [1.0], "exercising 1 of the option at date t=2, when 0 of it"),
+        (PUT, [36.0], [1.0], [-1.0], "exercising -1 of the option at date t=2"),
+        (
+            BASKET,
+            [1.0, 2.0, 3.0],
+            [1.0, 0.0, 1.0],
+            [0.0, 1.0, 0.0],
+            "option 2 at date t=2, when 0 of it is still held",
+        ),
+        (
+            BASKET,
+            [1.0, 2.0, 3.0],
+            [1.0, 1.0, 1.0],
+            [1.0, 1.0, 1.0],
+            "exercising 3 options at date t=2: at most 2",
+        ),
     ],
 )
 def test_options_are_exercised_once(

@@ -183,8 +183,8 @@ class Constant:
         ),
         (Bunkering(), [1000.0], "buying 1000 at port t=0"),
         (HybridVehicle("A"), [1000.0, 0.0], "must add up to"),
-        (AmericanOption("C"), [1000.0], "action 1000 at t=0 with 1 held"),
-        (OptionBasket("A"), [1000.0, 0.0, 0.0], "exercises an option while it is held"),
+        (AmericanOption("C"), [1000.0], "exercising 1000 of the option at date t=0, when 1"),
+        (OptionBasket("A"), [1000.0, 0.0, 0.0], "exercising 1000 of option 1 at date t=0"),
         # A plain model: by the actions it offers.
         (FAIR, [1000.0], r"constant chose \[1000.0\] at t=0 .* Selling offers \[0.0\] to \[2.0\]"),
         (FAIR, [-1.0], r"constant chose \[-1.0\] at t=0"),

@@ -158,10 +158,10 @@ def read_prices(path: str | Path, columns: Sequence[str] = ("Date", "Price")) ->
     first_of_day = days.is_first_distinct() | days.is_null()
     table.report(~first_of_day.to_numpy(), date, "occurs twice; keep one row for each date")
     prices = table.numbers(price)
-    table.report(prices <= 0, price, "is not positive; log returns need prices above 0")
+    table.report(prices <= 0, price, "is not positive; correct it: log returns need prices above 0")
     table.refuse_mistakes()
     if len(prices) < 2:
-        raise FileError(f"{path}: has one row; a return needs at least two prices")
+        raise FileError(f"{path}: has one row; add more: a return needs two prices")
     return np.asarray(prices[days.cast(pl.Int32).arg_sort().to_numpy()], dtype=np.float64)
 
 

@@ -101,7 +101,8 @@ def drive_cycle_modes(
     count = int((times[-1] - times[0]) // seconds)
     if count < 2:
         raise FileError(
-            f"{path}: lasts {times[-1] - times[0]:g} s, less than two windows of {seconds:g} s"
+            f"{path}: lasts {times[-1] - times[0]:g} s, less than two windows of {seconds:g} s; "
+            "give a longer one"
         )
     borders = times[0] + seconds * np.arange(count + 1)
     # Speed between two records is a straight line, so its mean is exact from the distance.

@@ -94,11 +94,12 @@ def state_of(question: Question, problem: ExogenousModel) -> State:
     start = problem.start
     if not 0 <= question.step < problem.horizon:
         raise InputError(
-            f"--step {question.step}: decisions are made at steps 0 to {problem.horizon - 1}"
+            f"--step {question.step}: decisions are made at steps 0 to {problem.horizon - 1}; "
+            "choose one of these"
         )
     needed = "mode" if question.domain == "hybrid" else "price"
     if question.step > 0 and getattr(question, needed) is None and not question.hidden:
-        raise InputError(f"--step {question.step} needs --{needed}: what is seen by then")
+        raise InputError(f"--step {question.step} needs --{needed}: give what is seen by then")
     exogenous = _exogenous(question, problem)
     level = _numbers(question.level, "--level", start.resource)
     state = State(question.step, exogenous, level)
@@ -112,7 +113,9 @@ def state_of(question: Question, problem: ExogenousModel) -> State:
 def _bunkering(question: Question) -> Bunkering:
     prices: Any = question.prices or "independent"
     if prices not in ("independent", "global"):
-        raise InputError(f"--prices {prices!r}: bunkering's are 'independent' or 'global'")
+        raise InputError(
+            f"--prices {prices!r}: bunkering's are 'independent' or 'global'; choose one"
+        )
     if question.prices_csv is not None:
         if question.config is not None:
             raise InputError("--config names prices, and --prices-csv brings its own: give one")
@@ -146,7 +149,7 @@ def _hybrid(question: Question) -> HybridVehicle:
 def _options(question: Question) -> AmericanOption:
     prices: Any = question.prices or "gbm"
     if prices not in ("gbm", "binomial"):
-        raise InputError(f"--prices {prices!r}: an option's are 'gbm' or 'binomial'")
+        raise InputError(f"--prices {prices!r}: an option's are 'gbm' or 'binomial'; choose one")
     return AmericanOption(question.config or "A", prices)
 
 

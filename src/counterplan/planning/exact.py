@@ -53,12 +53,17 @@ class Solution:
     chosen: list[dict[tuple[Key, Key], tuple[float, FloatArray]]]
     first: int
 
+    def at(self, state: State) -> tuple[float, FloatArray] | None:
+        """V*, to be maximised whatever the sense, and the best action; None if not reached."""
+        if not self.first <= state.t < self.first + len(self.chosen):
+            return None
+        return self.chosen[state.t - self.first].get((_key(state.exogenous), _key(state.resource)))
+
     def actions(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
         """(n, A) the optimal actions in states (n, X), (n, D) that can be reached."""
-        table = self.chosen[t - self.first]
         rows = []
         for x, d in zip(exogenous, resource, strict=True):
-            found = table.get((_key(x), _key(d)))
+            found = self.at(State(t, x, d))
             if found is None:
                 raise NotApplicableError(
                     f"the state x={x}, d={d} at t={t} cannot be reached from where the model was "

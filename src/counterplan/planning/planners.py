@@ -27,6 +27,8 @@ from counterplan.core.validation import FloatArray, Seed, whole_number
 from counterplan.errors import InputError
 from counterplan.exogenous.model import ExogenousModel, State
 
+# More would not fit in memory: each may add a node to the tree.
+MOST_SIMULATIONS = 10**8
 # Whether leaf values are clipped: yes, no, with a probability, or (None) if the model has bounds.
 Clip: TypeAlias = bool | float | None
 
@@ -96,7 +98,7 @@ class TreePlanner(ABC):
     label: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        whole_number(self.simulations, "simulations", minimum=1)
+        whole_number(self.simulations, "simulations", 1, MOST_SIMULATIONS)
         whole_number(self.quantiles, "quantiles")
         if not callable(self.leaf) and self.leaf not in LEAVES:
             raise InputError(f"leaf must be one of {', '.join(LEAVES)}, got {self.leaf!r}")
@@ -235,3 +237,12 @@ class DENTS(Boltzmann):
         from counterplan.planning import backup
 
         return self.compose(backup.entropy, entropy=self.entropy)
+
+
+# By the names that a command line or a file has for them.
+PLANNERS: Mapping[str, type[TreePlanner]] = {
+    "uct": UCT,
+    "ments": MENTS,
+    "bts": BTS,
+    "dents": DENTS,
+}

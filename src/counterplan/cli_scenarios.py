@@ -1,0 +1,221 @@
+"""`plan --scenarios`: what executed plans lost, ranked, in this process or as a run in a folder."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from counterplan.cli_options import PlannerName, PlanOptions
+from counterplan.cli_plan import SIMULATIONS, number
+from counterplan.cli_support import note, print_json, print_table, tracked
+from counterplan.errors import InputError
+
+if TYPE_CHECKING:
+    from counterplan.cohort.regret_summary import Summary
+    from counterplan.cohort.task import TaskSpec
+    from counterplan.io.plan_question import Question
+    from counterplan.io.scenario_form import ScenarioForm
+    from counterplan.io.scenario_table import ScenarioFile
+
+# Scenarios that the terminal shows.
+SHOWN = 20
+FILES = (".csv", ".json", ".parquet")
+
+
+def judge(options: PlanOptions, question: Question) -> None:
+    """Judge every scenario of a table, and print those that lost most."""
+    from counterplan.cohort.regret_summary import Summary
+    from counterplan.io.plan_question import problem_of
+    from counterplan.io.scenario_form import form_of
+    from counterplan.io.scenario_table import open_scenarios
+
+    _refuse_states(options)
+    form = form_of(problem_of(question))
+    if options.scenarios_template is not None:
+        _write_template(options, form)
+        return
+    assert options.scenarios is not None
+    table = open_scenarios(options.scenarios, form)
+    spec = _spec(options, question)
+    # A program can read them all; people want those that matter.
+    summary = Summary(math.inf if options.as_json and options.output is None else SHOWN)
+    for row in _rows(options, table, spec):
+        summary.add(row)
+    if table.unused:
+        note(f"{options.scenarios}: not used: {', '.join(map(repr, table.unused[:8]))}")
+    if options.as_json:
+        print_json(summary.record(options.output))
+    else:
+        _print(summary, options)
+
+
+def _refuse_states(options: PlanOptions) -> None:
+    given = {
+        "--step": options.step or None,
+        "--price": options.price,
+        "--mode": options.mode,
+        "--level": options.level,
+    }
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{name} is for a single decision: leave it out with a table")
+    if options.output is None and options.scenarios_template is None:
+        for name, value in {"--workers": options.workers, "--cluster": options.cluster}.items():
+            if value is not None:
+                raise InputError(f"{name} is for runs in a folder: give -o, or leave it out")
+    if options.output is not None and options.output.suffix.lower() in FILES:
+        raise InputError(f"-o {options.output}: names a file; give the folder of a run")
+    if options.workers is not None and options.cluster is not None:
+        raise InputError("--workers is for this machine, --cluster for others: give one of them")
+
+
+def _write_template(options: PlanOptions, form: ScenarioForm) -> None:
+    from counterplan.io.scenario_template import SCENARIOS, write_template
+
+    assert options.scenarios_template is not None
+    for name, value in {"--scenarios": options.scenarios, "-o": options.output}.items():
+        if value is not None:
+            raise InputError(f"{name} does not go with --scenarios-template: leave one out")
+    write_template(options.scenarios_template, form, options.seed)
+    if options.as_json:
+        print_json({"template": str(options.scenarios_template), "scenarios": SCENARIOS})
+    else:
+        typer.echo(f"{options.scenarios_template}: {SCENARIOS} sampled scenarios to replace")
+
+
+def _spec(options: PlanOptions, question: Question) -> TaskSpec:
+    from counterplan.cohort.regret_task import regret_spec
+
+    is_planned = options.planner is not None or options.simulations is not None
+    planner = (options.planner or PlannerName.UCT).value if is_planned else None
+    simulations = options.simulations or SIMULATIONS
+    return regret_spec(question, planner, simulations, options.clip, options.seed)
+
+
+def _rows(options: PlanOptions, table: ScenarioFile, spec: TaskSpec) -> Iterator[dict[str, Any]]:
+    """The results, one scenario after the other."""
+    if options.output is None:
+        yield from _judged_here(table, spec)
+    else:
+        yield from _judged_in_folder(options, table, spec)
+
+
+def _judged_here(table: ScenarioFile, spec: TaskSpec) -> Iterator[dict[str, Any]]:
+    from counterplan.cohort.regret_tables import result_row
+    from counterplan.cohort.regret_task import open_task
+
+    scenarios = list(table.scenarios())
+    task = open_task(spec)
+    for scenario in tracked(scenarios, "judging"):
+        yield result_row(task.form, task.judge(scenario))
+
+
+def _judged_in_folder(
+    options: PlanOptions, table: ScenarioFile, spec: TaskSpec
+) -> Iterator[dict[str, Any]]:
+    import polars as pl
+
+    from counterplan.cohort.manifest import sha256
+    from counterplan.cohort.reading import open_run
+    from counterplan.cohort.run import PART_SIZE, RunSettings, run_cohort
+    from counterplan.io.scenario_parts import scenario_parts
+
+    assert options.scenarios is not None
+    assert options.output is not None
+    searched = {name: spec.description.get(name) for name in ("planner", "simulations", "clip")}
+    settings = RunSettings(
+        arguments={**spec.description["problem"], **searched},
+        hashes={
+            "input": _hash_of(options.scenarios),
+            **{name: sha256(content) for name, content in spec.files.items()},
+        },
+        seed=options.seed,
+        workers=options.workers,
+        cluster=options.cluster,
+    )
+    summary = run_cohort(
+        spec,
+        lambda: scenario_parts(table.scenarios(), table.form, PART_SIZE),
+        options.output,
+        settings,
+    )
+    run = open_run(summary.out)
+    for index in run.done:
+        content = run.layout.table("results", index).read_bytes()
+        yield from pl.read_parquet(io.BytesIO(content)).iter_rows(named=True)
+
+
+def _hash_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# --- What comes out ---------------------------------------------------------------------------
+
+
+def _print(summary: Summary, options: PlanOptions) -> None:
+    paid = "paid" if summary.sense == "min" else "earned"
+    columns = {
+        "scenario": ("left", "scenario_id"),
+        paid: ("right", "executed"),
+        "hindsight": ("right", "hindsight"),
+        "policy": ("right", "without_foresight"),
+        "planned": ("right", "planned"),
+        "vs policy": ("right", "regret_policy"),
+        "lost": ("right", "expected_regret"),
+        "costliest decision": ("left", "costliest"),
+    }
+    worst = summary.worst
+    # Where the expected loss is known, luck need not be shown.
+    unknown = any(row["executed"] is not None and row["expected_regret"] is None for row in worst)
+    shown = {
+        heading: (alignment, name)
+        for heading, (alignment, name) in columns.items()
+        if any(row[name] is not None for row in worst) and (unknown or name != "regret_policy")
+    }
+    if worst:
+        heads = {heading: alignment for heading, (alignment, _) in shown.items()}
+        rows = [[_shown(row[name]) for _, name in shown.values()] for row in worst]
+        print_table(_title(summary), heads, rows)
+    for row in summary.failures:
+        typer.echo(f"failed: {' '.join(row['scenario_id'].split())}: {row['reason']}")
+    if summary.failed > len(summary.failures):
+        typer.echo(f"failed: {summary.failed - len(summary.failures):,} more")
+    _print_totals(summary, paid, worst)
+    if options.output is not None:
+        typer.echo(f"all results: {options.output / 'results'}, {options.output / 'decisions'}")
+
+
+def _title(summary: Summary) -> str:
+    count = summary.scenarios - summary.failed
+    some = f"the {len(summary.worst)} that lost most of {count:,}" if count > SHOWN else f"{count}"
+    better = "lower" if summary.sense == "min" else "higher"
+    return f"{some} scenarios; {better} is better"
+
+
+def _print_totals(summary: Summary, paid: str, worst: list[dict[str, Any]]) -> None:
+    totals = summary.totals
+    policies = sorted({row["policy"] for row in worst})
+    lines = {
+        paid: ("executed", "as executed"),
+        "hindsight": ("hindsight", "had the future been known"),
+        "policy": ("without_foresight", f"without foresight: {', '.join(policies)}"),
+        "open loop": ("open_loop", "the plan for expected values, made once"),
+        "planned": ("planned", " ".join({row["planner"] or "" for row in worst})),
+        "lost": ("expected_regret", "in expectation, by the decisions as they were made"),
+    }
+    if worst and not summary.executed:
+        typer.echo("no decisions are given, so there is nothing to regret")
+    for what, (name, words) in lines.items():
+        if name in totals:
+            typer.echo(f"{what:10}{number(totals[name])}: {words}")
+
+
+def _shown(value: float | str | None) -> str:
+    return value if isinstance(value, str) else number(value)

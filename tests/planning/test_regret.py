@@ -1,0 +1,464 @@
+"""What executed decisions lost: against enumeration, and the identity that takes luck out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import counterplan as cp
+from counterplan.core.validation import FloatArray
+from counterplan.domains.basket_policy import OwnValues, PerOption
+from counterplan.domains.bunkering import Bunkering
+from counterplan.domains.hybrid_tables import THREE_MODES, HybridConfig
+from counterplan.errors import InfeasibleError, InputError, NotApplicableError
+from counterplan.exogenous.gbm import GBM
+from counterplan.exogenous.model import Allocation, Sense, State
+from counterplan.exogenous.resource import Resource
+from counterplan.exogenous.traces import ResampledTraces
+from counterplan.planning import exact
+from counterplan.planning.benchmark import benchmark
+from counterplan.planning.exact import exact_value
+from counterplan.planning.oracle import expectimax
+from counterplan.planning.playing import futures
+from counterplan.planning.policies import Greedy, OpenLoop, Optimal, Resolve
+from counterplan.planning.policy import Rule
+from counterplan.planning.regret import Regret, regret
+from counterplan.testing.selling import Selling
+
+
+def port_prices(t: int, count: int) -> FloatArray:
+    """(count,) equally likely prices of port t + 1 of voyage A."""
+    values, _ = Bunkering("A").process.quantiles(t, np.ones(1), count)  # type: ignore[attr-defined]
+    return np.asarray(values[:, 0])
+
+
+PORTS = [50.0, 12.0, 25.0, 30.0, 16.0, 0.0, 0.0]
+
+
+def sequences(model: Any, path: FloatArray, state: State) -> Iterator[tuple[list[Any], float]]:
+    """Every sequence of the model's own actions along a path, and what it comes to."""
+    if len(path) == 0:
+        yield [], 0.0
+        return
+    at = State(state.t, path[0], state.resource)
+    for action in model.actions(at):
+        reward, after = model.step(at.t, path[:1], state.resource[None], action[None])
+        for rest, value in sequences(model, path[1:], State(at.t + 1, at.exogenous, after[0])):
+            yield [action, *rest], float(reward[0]) + value
+
+
+class Market(Selling):
+    """Selling that can be solved in hindsight: by trying everything."""
+
+    def allocate(self, paths: FloatArray, state: State | None = None) -> Allocation:
+        at = self.start if state is None else state
+        sign = 1.0 if self.sense == "max" else -1.0
+        best = [max(sequences(self, path, at), key=lambda one: sign * one[1]) for path in paths]
+        values = np.array([value for _, value in best])
+        return Allocation(values, np.array([actions for actions, _ in best]), "enumeration")
+
+
+def market(seed: int, sense: Sense) -> Market:
+    rng = np.random.default_rng(seed)
+    prices, matrix = rng.uniform(1.0, 10.0, 3), rng.dirichlet(np.ones(3), size=3)
+    return Market(prices, matrix, horizon=3, sense=sense)
+
+
+def voyage(seed: int) -> Any:
+    """Three ports with three equally likely prices each: everything can be listed."""
+    rng = np.random.default_rng(seed)
+    legs = rng.integers(1, 20, size=3).astype(float)
+    prices = GBM(10.0, float(rng.uniform(-1, 1)), float(rng.uniform(0.1, 1.5)), 0.5)
+    capacity = float(legs.max() + rng.integers(0, 20))
+    return Bunkering(prices=prices, legs=legs, capacity=capacity).discretised(3)
+
+
+def every_path(model: Any) -> tuple[FloatArray, FloatArray]:
+    """(n, T, X) all futures, and their probabilities."""
+    found = [([model.start.exogenous], 1.0)]
+    for t in range(model.horizon - 1):
+        longer = []
+        for path, chance in found:
+            for following, odds in zip(*model.successors(t, path[-1]), strict=True):
+                longer.append(([*path, following], chance * float(odds)))
+        found = longer
+    return np.array([path for path, _ in found]), np.array([chance for _, chance in found])
+
+
+def by_history(model: Any, seed: int) -> Any:
+    """Decisions that depend on all that was seen so far and on nothing else."""
+
+    def decide(path: FloatArray) -> FloatArray:
+        resource, actions = model.start.resource, []
+        for t in range(len(path)):
+            words = path[: t + 1].round(9).tobytes() + bytes([seed])
+            chance = np.random.default_rng(list(words))
+            offered = model.actions(State(t, path[t], resource))
+            actions.append(offered[chance.integers(len(offered))])
+            resource = model.step(t, path[t : t + 1], resource[None], actions[-1][None])[1][0]
+        return np.array(actions)
+
+    return decide
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 2**32), st.sampled_from(["market-max", "market-min", "voyage"]))
+def test_equals_enumeration(seed: int, kind: str) -> None:
+    """On any path: hindsight by trying all sequences, losses by expectimax, both at 1e-9."""
+    model = voyage(seed) if kind == "voyage" else market(seed, kind[-3:])  # type: ignore[arg-type]
+    paths, _ = every_path(model)
+    path = paths[seed % len(paths)]
+    actions = by_history(model, seed % 256)(path)
+    found = regret(model, path, actions)
+    sign = 1.0 if model.sense == "max" else -1.0
+    best = max(sign * value for _, value in sequences(model, path, model.start))
+    assert found.hindsight == pytest.approx(sign * best, rel=1e-9)
+    assert found.certificate.replayed == pytest.approx(found.hindsight, rel=1e-9)
+    assert found.regret_hindsight == pytest.approx(best - sign * found.value, abs=1e-9)
+    assert found.losses is not None
+    for t, loss in enumerate(found.losses):
+        oracle = expectimax(model, State(t, path[t], found.levels[t]))
+        taken = (np.abs(oracle.actions - actions[t]) < 1e-9).all(axis=1)
+        missed = sign * (oracle.value - oracle.values[taken][0])
+        assert loss == pytest.approx(missed, rel=1e-9, abs=1e-9)
+        advised = (np.abs(oracle.actions - found.advised[t]) < 1e-9).all(axis=1)
+        assert oracle.values[advised] == pytest.approx(oracle.value, rel=1e-9)
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 2**32), st.sampled_from(["market-max", "market-min", "voyage"]))
+def test_losses_are_what_decisions_cost_on_average(seed: int, kind: str) -> None:
+    """Over all futures by their probabilities, for decisions that know the past: exactly."""
+    model = voyage(seed) if kind == "voyage" else market(seed, kind[-3:])  # type: ignore[arg-type]
+    paths, odds = every_path(model)
+    decide = by_history(model, seed % 256)
+    found = [regret(model, path, decide(path)) for path in paths]
+    sign = 1.0 if model.sense == "max" else -1.0
+    values = np.array([one.value for one in found])
+    losses = np.array([one.expected_loss for one in found])
+    assert odds @ (sign * values + losses) == pytest.approx(sign * exact_value(model), rel=1e-9)
+    # On a single path the two differ: the rest is luck.
+    policy = np.array([one.regret_policy for one in found])
+    assert odds @ policy == pytest.approx(odds @ losses, rel=1e-9, abs=1e-9)
+
+
+def test_mean_over_sampled_voyages() -> None:
+    """Open loop on 100 voyages: mean cost above V* and mean loss, within 4 standard errors."""
+    ship = Bunkering("A")
+    found = [regret(ship, path, PORTS) for path in ship.sample_paths(100, seed=1)]
+    luck = np.array([one.value - (one.expected_loss or 0.0) for one in found])
+    assert abs(luck.mean() - exact_value(ship)) <= 4 * luck.std() / np.sqrt(len(luck))
+    assert all(one.regret_hindsight >= 0.0 for one in found)
+    assert min(one.regret_policy for one in found) < 0 < max(one.regret_policy for one in found)
+
+
+def short_hidden() -> cp.domains.HybridVehicle:
+    """Hidden modes over five steps: few enough beliefs to list."""
+    config = THREE_MODES["B"]
+    short = HybridConfig(config.mileage, config.matrix, 5, config.quota, config.recharge)
+    return cp.domains.HybridVehicle(short, hidden=True)
+
+
+PROBLEMS = {
+    "bunkering": lambda: cp.domains.Bunkering("B"),
+    "bunkering global": lambda: cp.domains.Bunkering("A", prices="global"),
+    "hybrid": lambda: cp.domains.HybridVehicle("A"),
+    "hybrid, seven modes": lambda: cp.domains.HybridVehicle("C", 7, "half"),
+    "hybrid, hidden": lambda: short_hidden(),
+    "option": lambda: cp.domains.AmericanOption("C"),
+    "option, binomial": lambda: cp.domains.AmericanOption("C", "binomial"),
+    "basket": lambda: cp.domains.OptionBasket("F", cap=4, correlation=0.3),
+    "basket, capped": lambda: cp.domains.OptionBasket("F"),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_domains(name: str) -> None:
+    problem: Any = PROBLEMS[name]()
+    for path in problem.sample_paths(4, 3):
+        known = cp.hindsight(problem, path)
+        with_foresight = regret(problem, path, known.actions)
+        assert with_foresight.regret_hindsight == 0.0
+        assert with_foresight.hindsight == pytest.approx(known.value, rel=1e-12)
+        assert with_foresight.regret_policy <= 1e-9 * (1 + abs(known.value))
+        policy = regret(problem, path, with_foresight.policy_actions)
+        assert policy.regret_policy == 0.0
+        assert policy.regret_hindsight >= 0.0
+        assert np.array_equal(policy.advised, policy.actions)
+        if name == "basket, capped":
+            assert policy.losses is with_foresight.losses is None
+            assert policy.expected_loss is None
+            assert policy.policy_name == "optimal for each option, capped"
+        else:
+            assert policy.policy_name == "optimal"
+            assert policy.expected_loss == 0.0
+            assert with_foresight.losses is not None
+            assert (with_foresight.losses >= 0.0).all()
+
+
+def test_one_price_for_all_ports_leaves_nothing_to_decide() -> None:
+    """The optimal purchases ignore the price; others lose in proportion to it."""
+    ship = Bunkering("A", prices="global")
+    path = ship.sample_path(2)
+    assert regret(ship, path, PORTS).expected_loss == 0.0
+    poor = [12.0, 25.0, 30.0, 19.0, 9.0, 21.0, 17.0]
+    once, twice = (regret(ship, factor * path, poor).expected_loss for factor in (1, 2))
+    assert once is not None
+    assert once > 0
+    assert twice == pytest.approx(2 * once, rel=1e-12)
+
+
+@pytest.mark.parametrize("prices", ["gbm", "binomial"])
+def test_option_losses_are_differences_of_values(prices: Any) -> None:
+    """Exercising loses what waiting is worth more, waiting the other way round."""
+    option = cp.domains.AmericanOption("C", prices)
+    path = option.sample_path(6)
+    for date in (0, 4, 10):
+        actions = np.zeros(11)
+        actions[date] = 1.0
+        losses = regret(option, path, actions).losses
+        assert losses is not None
+        for t, loss in enumerate(losses):
+            state = State(t, path[t], np.ones(1))
+            payoff = float(option.contract.discount(t) * option.contract.payoff(path[t])[0])
+            waiting = float(option.contract.discount(t) * option.waiting(t, path[t])[0])
+            taken = payoff if t == date else waiting
+            expected = option.optimal_value(state) - taken if t <= date else 0.0
+            assert loss == pytest.approx(expected, abs=1e-12)
+
+
+def test_basket_losses_are_the_options_own() -> None:
+    basket = cp.domains.OptionBasket("F", cap=4)
+    path = basket.sample_path(1)
+    actions = np.zeros((basket.horizon, 4))
+    actions[2, 0] = actions[5, 2] = actions[5, 3] = 1.0
+    each = [
+        regret(single, path[:, b : b + 1], actions[:, b]).losses
+        for b, single in enumerate(basket.singles)
+    ]
+    assert regret(basket, path, actions).losses == pytest.approx(np.sum(each, axis=0), abs=1e-12)
+
+
+def test_capped_basket_earns_more_than_regression() -> None:
+    """What each option's own value says beats a fit per option: on the same 400 futures, with
+    luck taken out, by more than 3 standard errors."""
+    basket = cp.domains.OptionBasket("E")
+    paths = futures(basket, 400, np.random.default_rng(2).spawn(2)[0])
+    own, fitted = (
+        basket.without_luck(paths, cp.evaluate(basket, policy, 400, seed=2).actions)
+        for policy in (OwnValues(), PerOption())
+    )
+    difference = own - fitted
+    assert difference.mean() > 3 * difference.std() / np.sqrt(400)
+    with pytest.raises(NotApplicableError, match="OwnValues is for an OptionBasket"):
+        OwnValues().prepare(Bunkering("A"))
+
+
+def test_hidden_modes_too_many_to_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then it is value iteration on a grid of beliefs, and no expected loss."""
+    monkeypatch.setattr(exact, "MOST_STATES", 50)
+    car = short_hidden()
+    path = car.sample_path(0)
+    found = regret(car, path, cp.hindsight(car, path).actions)
+    assert (found.policy_name, found.losses) == ("belief value iteration", None)
+    traces = ResampledTraces.from_modes([[0, 1, 2, 0, 0, 1, 2]], memory=2)
+    recalled = cp.domains.HybridVehicle(car.config, hidden=True, process=traces)
+    assert recalled.best_known_policy().name == "least squares"
+
+
+def test_from_another_state() -> None:
+    ship = Bunkering("A")
+    state = State(3, np.array([123.0]), np.array([25.0]))
+    prices = np.array([900.0, 1000.0, 1100.0, 1200.0])
+    found = regret(ship, prices, [3.0, 0.0, 21.0, 17.0], state=state)
+    assert found.value == 3 * 900 + 21 * 1100 + 17 * 1200
+    assert found.hindsight == 25 * 900 + 16 * 1000  # the rest was in the tank
+    # Buying 3 units, then the best: the value of arriving at the next port with 9, at any price.
+    first = State(3, prices[:1], np.array([25.0]))
+    later = [State(4, np.array([price]), np.array([9.0])) for price in port_prices(3, 4000)]
+    ahead = np.mean([ship.optimal_value(one) for one in later])
+    assert found.losses is not None
+    expected = 3 * 900 + ahead - ship.optimal_value(first)
+    assert found.losses[0] == pytest.approx(expected, rel=1e-3)  # of 4,000 quantiles
+
+
+def test_states_off_the_list_are_solved_when_met() -> None:
+    """Half a unit is possible for a market that only offers whole ones."""
+    model = market(4, "max")
+    path = every_path(model)[0][5]
+    halves = np.array([[0.5], [0.5], [1.0]])
+    found = benchmark(model, model.start)
+    assert found.exact
+    assert found.loss is not None
+    after = model.start.resource - 0.5
+    expected = expectimax(model, model.start).value - 0.5 * model.prices[0]
+    following, chances = model.successors(0, path[0])
+    ahead = [expectimax(model, State(1, x, after)).value for x in following]
+    assert found.loss(0, path[0], model.start.resource, halves[0]) == pytest.approx(
+        expected - chances @ np.array(ahead), rel=1e-9
+    )
+
+
+class TestPolicies:
+    ship = Bunkering("A")
+    path = ship.sample_path(3)
+
+    @pytest.mark.parametrize("policy", [Resolve(), OpenLoop(), Greedy()])
+    def test_any_policy_can_be_compared_with(self, policy: Any) -> None:
+        found = regret(self.ship, self.path, PORTS, policy=policy)
+        usual = regret(self.ship, self.path, PORTS)
+        assert found.policy_name == policy.name
+        assert found.expected_loss == usual.expected_loss
+        assert found.regret_hindsight == usual.regret_hindsight
+        mine = regret(self.ship, self.path, found.policy_actions, policy=policy)
+        assert mine.regret_policy == 0.0
+
+    def test_the_rule_sees_no_future(self) -> None:
+        seen = []
+
+        class Watching:
+            name = "watching"
+
+            def prepare(self, model: Any, seed: Any = 0) -> Rule:
+                rule = Optimal().prepare(model)
+
+                def watch(t: int, x: FloatArray, d: FloatArray) -> FloatArray:
+                    seen.append((t, x.copy()))
+                    x[:] = np.nan  # and cannot spoil what is to come
+                    return rule(t, seen[-1][1], d)
+
+                return watch
+
+        found = regret(self.ship, self.path, PORTS, policy=Watching())
+        assert found.policy == regret(self.ship, self.path, PORTS).policy
+        assert all(np.array_equal(x[0], self.path[t]) for t, x in seen)
+
+    def test_regression_where_nothing_is_exact(self) -> None:
+        stock = cp.ExogenousMDP(
+            process=GBM(20.0, 0.05, 0.4, 1 / 12, kind="global"),
+            reward=[[1.0]],
+            resources=Resource(start=20),
+            step_bounds=[(0, 10)] * 3,
+        )
+        path = stock.sample_path(1)
+        found = regret(stock, path, [10, 10, 0])
+        assert (found.policy_name, found.expected_loss) == ("least squares", None)
+        assert found.certificate.bound == pytest.approx(found.hindsight, rel=1e-9)
+        with pytest.raises(NotApplicableError, match="pass a policy to compare with"):
+            regret(stock, path[1:], [5, 0], state=State(1, path[1], np.array([5.0])))
+
+
+MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
+    "path too short": (lambda s, p: regret(s, p[:5], PORTS), InputError, "the path must be"),
+    "path not numbers": (lambda s, p: regret(s, ["x"] * 7, PORTS), InputError, "hold numbers"),
+    "path not finite": (
+        lambda s, p: regret(s, np.where(p > 1e9, p, np.nan), PORTS),
+        InputError,
+        "the path at t=0",
+    ),
+    "actions too few": (lambda s, p: regret(s, p, PORTS[:6]), InputError, r"must be \(7, 1\)"),
+    "actions not numbers": (lambda s, p: regret(s, p, ["x"] * 7), InputError, "hold numbers"),
+    "action not finite": (
+        lambda s, p: regret(s, p, [50, 12, np.inf, 0, 0, 0, 0]),
+        InputError,
+        "the action at t=2",
+    ),
+    "over the capacity": (
+        lambda s, p: regret(s, p, [50, 20, 0, 0, 0, 0, 0]),
+        InfeasibleError,
+        "buying 20 at port t=1",
+    ),
+    "a planner": (
+        lambda s, p: regret(s, p, PORTS, policy=cp.UCT()),  # type: ignore[arg-type]
+        InputError,
+        "UCT is not a policy",
+    ),
+    "no problem": (lambda s, p: regret(3, p, PORTS), InputError, "is not a problem"),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes(name: str) -> None:
+    ship = Bunkering("A")
+    call, kind, words = MISTAKES[name]
+    with pytest.raises(kind, match=words):
+        call(ship, ship.sample_path(0))
+
+
+def test_what_is_not_possible() -> None:
+    option = cp.domains.AmericanOption("C")
+    path = option.sample_path(1)
+    with pytest.raises(InfeasibleError, match=r"\[0.5\] at t=1 with \[1.0\] is not possible"):
+        regret(option, path, [0, 0.5, *[0] * 9])
+    with pytest.raises(InfeasibleError, match="date t=2, when 0 of it is still held"):
+        regret(option, path, [0, 1, 1, *[0] * 8])
+    basket = cp.domains.OptionBasket("F")
+    actions = np.zeros((basket.horizon, 4))
+    actions[3] = 1.0
+    with pytest.raises(InfeasibleError, match="exercising 4 options at date t=3: at most 2"):
+        regret(basket, basket.sample_path(1), actions)
+    stock = cp.ExogenousMDP(
+        process=GBM(20.0, 0.05, 0.4, 1 / 12, kind="global"),
+        reward=[[1.0]],
+        resources=Resource(start=20),
+        step_bounds=[(0, 10)] * 3,
+        budget=(5, 20),
+    )
+    path = stock.sample_path(1)
+    for actions, step in (([11, 0, 0], 0), ([10, -1, 0], 1), ([0, 0, 0], 2)):
+        with pytest.raises(InfeasibleError, match=f"at t={step} with"):
+            regret(stock, path, actions)
+
+
+def test_actions_that_hindsight_does_not_know() -> None:
+    """Lemma 2.1's two amounts miss the best plan, which is then better than `hindsight`."""
+    narrow = Bunkering("A", action_set="extreme")
+    for seed in range(20):
+        path = narrow.sample_path(seed)
+        best = cp.hindsight(Bunkering("A"), path)
+        if best.value < cp.hindsight(narrow, path).value - 1.0:
+            with pytest.raises(NotApplicableError, match="not among the actions that it offers"):
+                regret(narrow, path, best.actions)
+            return
+    pytest.fail("on every path two amounts were enough")
+
+
+def test_hindsight_that_is_wrong() -> None:
+    """A user's own solver that promises too much is found out."""
+
+    class Boasting(Market):
+        def allocate(self, paths: FloatArray, state: State | None = None) -> Allocation:
+            found = super().allocate(paths, state)
+            return found._replace(values=found.values + 1.0)
+
+    rng = np.random.default_rng(0)
+    model = Boasting(rng.uniform(1.0, 10.0, 3), rng.dirichlet(np.ones(3), size=3), horizon=3)
+    path = every_path(model)[0][0]
+    with pytest.raises(NotApplicableError, match="but its actions come to"):
+        regret(model, path, [[1], [0], [0]])
+
+
+def test_results_are_frozen() -> None:
+    ship = Bunkering("A")
+    found = regret(ship, ship.sample_path(0), PORTS)
+    assert isinstance(found, Regret)
+    with pytest.raises(AttributeError):
+        found.value = 0.0  # type: ignore[misc]
+
+
+def test_enumeration_helpers_agree() -> None:
+    """Probabilities of all futures add up to one, and the market's matrix is theirs."""
+    model = market(0, "max")
+    paths, odds = every_path(model)
+    assert odds.sum() == pytest.approx(1.0)
+    again = [
+        np.prod([model.matrix[int(a), int(b)] for a, b in pairwise(path[:, 0])]) for path in paths
+    ]
+    assert odds == pytest.approx(np.array(again))
+    assert len(paths) == len(list(product(range(3), repeat=2)))
