@@ -13,8 +13,6 @@ import typer
 
 # More than any array can hold; larger numbers are slips of the keyboard.
 LARGEST = 2**31 - 1
-# For the search of one stay, unless --seconds says otherwise.
-COHORT_SECONDS = 60.0
 
 
 def whole_number_option(name: str, help: str, minimum: int = 0) -> Any:
@@ -33,7 +31,7 @@ def whole_number_option(name: str, help: str, minimum: int = 0) -> Any:
     return typer.Option(name, help=help, parser=parse, metavar="N")
 
 
-def _number_from_zero(name: str) -> Callable[[str], float]:
+def number_from_zero(name: str) -> Callable[[str], float]:
     """What reads such a number for an option."""
 
     def parse(text: str) -> float:
@@ -101,7 +99,9 @@ class DemoOptions(SharedOptions):
 
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="PATH", help="Folder for the page and its figures."),
+        typer.Option(
+            "--output", "-o", metavar="PATH", help="Folder for runs, reports and figures."
+        ),
     ] = Path("demo")
     patients: Annotated[
         int, whole_number_option("--patients", "How many patients to sample.", minimum=1)
@@ -120,10 +120,17 @@ class FitOptions(SharedOptions):
         Path,
         typer.Option("--output", "-o", metavar="PATH", help="Model file to write: .safetensors."),
     ]
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="What the columns of the table mean (.toml); `counterplan schema` drafts one.",
+        ),
+    ] = None
     prior: Annotated[
         float | None,
         typer.Option(
-            parser=_number_from_zero("--prior"),
+            parser=number_from_zero("--prior"),
             metavar="NUMBER",
             help="Pseudo-count of every transition (1 if not given).",
         ),
@@ -162,99 +169,33 @@ class FitOptions(SharedOptions):
     ] = None
     hidden: Annotated[
         int | None,
-        whole_number_option("--hidden", "Cohort tables: units of each network (200).", minimum=1),
+        whole_number_option("--hidden", "Neural models: units of each network (200).", minimum=1),
     ] = None
     epochs: Annotated[
         int | None,
-        whole_number_option("--epochs", "Cohort tables: epochs at most (100).", minimum=1),
+        whole_number_option("--epochs", "Neural models: epochs at most (100).", minimum=1),
     ] = None
     lipschitz: Annotated[
         Any,
         typer.Option(
             parser=_parse_lipschitz,
             metavar="L_H,L_PHI",
-            help="Cohort tables: Lipschitz constants of the location and scale networks (1.0,0.1).",
+            help="Neural models: Lipschitz constants of the location and scale networks (1.0,0.1).",
         ),
     ] = None
     unconstrained: Annotated[
         bool,
-        typer.Option("--unconstrained", help="Cohort tables: networks without such constants."),
+        typer.Option("--unconstrained", help="Neural models: networks without such constants."),
     ] = False
-
-
-class SolverName(StrEnum):
-    """How to look for an explanation."""
-
-    EXACT = "exact"
-    GREEDY = "greedy"
-    NOISY_GREEDY = "noisy-greedy"
-    TOP_K = "top-k"
-    RANDOM = "random"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExplainOptions(SharedOptions):
-    """Options of `counterplan explain`."""
-
-    episodes: Annotated[
-        Path, typer.Argument(help="Table of episodes: .csv, .parquet or .json.", metavar="EPISODES")
-    ]
-    model: Annotated[
-        Path,
-        typer.Option(
-            "--model", "-m", metavar="PATH", help="Model file: .safetensors, or .json by hand."
-        ),
-    ]
-    k: Annotated[int, whole_number_option("--k", "How many actions may change at most.")] = 3
-    episode: Annotated[
-        list[str] | None,
-        typer.Option(help="Explain only this episode; repeat for more.", metavar="ID"),
-    ] = None
-    robust: Annotated[
+    support: Annotated[
         bool,
         typer.Option(
-            "--robust",
-            help="Add the lowest and highest value over every causal model that fits the data.",
+            "--support/--no-support",
+            help="Keep some of the data in the model (scaled states and actions, or counts), so "
+            "that `explain` can tell how far it leaves them. Models to be passed on may do better "
+            "without.",
         ),
-    ] = False
-    seconds: Annotated[
-        float | None,
-        typer.Option(
-            parser=_parse_seconds,
-            metavar="S",
-            help="Stop after so many seconds for each episode, with a bound on the optimum "
-            f"(cohort tables: {COHORT_SECONDS:g} if not given).",
-        ),
-    ] = None
-    nodes: Annotated[
-        int | None,
-        whole_number_option(
-            "--nodes", "Likewise after so many nodes (discrete: rows of the model).", minimum=1
-        ),
-    ] = None
-    gap: Annotated[
-        float,
-        typer.Option(
-            parser=_number_from_zero("--gap"),
-            metavar="NUMBER",
-            help="Stop once the optimum can be better by at most this.",
-        ),
-    ] = 0.0
-    max_move: Annotated[
-        float | None,
-        typer.Option(
-            parser=_number_from_zero("--max-move"),
-            metavar="LEVELS",
-            help="Cohort tables: by how many levels a dose may differ from the one given.",
-        ),
-    ] = None
-    solver: Annotated[
-        SolverName, typer.Option(help="The exact optimum, or a simple policy to compare with.")
-    ] = SolverName.EXACT
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="PATH", help="File for the results: .json or .csv."),
-    ] = None
+    ] = True
 
 
 class PlannerName(StrEnum):
@@ -277,12 +218,15 @@ class PlanOptions(SharedOptions):
         str | None,
         typer.Option(help="Row of the paper's table: A (default) to F.", metavar="LETTER"),
     ] = None
-    planner: Annotated[PlannerName, typer.Option(help="Which tree search decides.")] = (
-        PlannerName.UCT
-    )
+    planner: Annotated[
+        PlannerName | None, typer.Option(help="Which tree search decides (uct if not given).")
+    ] = None
     simulations: Annotated[
-        int, whole_number_option("--simulations", "How many futures to simulate.", minimum=1)
-    ] = 1000
+        int | None,
+        whole_number_option(
+            "--simulations", "How many futures to simulate (1000 if not given).", minimum=1
+        ),
+    ] = None
     clip: Annotated[
         bool, typer.Option(help="Keep simulated values within bounds on the optimum.")
     ] = True
@@ -354,6 +298,39 @@ class PlanOptions(SharedOptions):
             help="What is left: units in the tank; hybrid: gas,electric; basket: 1 for each option "
             "still held, 0 for the others.",
             metavar="NUMBERS",
+        ),
+    ] = None
+    scenarios: Annotated[
+        Path | None,
+        typer.Option(
+            help="Judge executed plans instead: a table (.csv or .parquet) with a row for each "
+            "decision: scenario_id, t, price (hybrid: mode), and action, what was done.",
+            metavar="PATH",
+        ),
+    ] = None
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="PATH", help="With --scenarios: folder of the run."),
+    ] = None
+    workers: Annotated[
+        int | None,
+        whole_number_option(
+            "--workers", "With -o: how many processes (one for each core if not given).", minimum=1
+        ),
+    ] = None
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="With -o: address of a Dask scheduler to run on, such as tcp://127.0.0.1:8786.",
+            metavar="ADDRESS",
+        ),
+    ] = None
+    scenarios_template: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write a table of sampled scenarios (.csv) with the columns that --scenarios "
+            "takes, and stop.",
+            metavar="PATH",
         ),
     ] = None
 

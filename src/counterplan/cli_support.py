@@ -8,13 +8,14 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 import typer
 from typer.core import TyperGroup
 
 from counterplan.cli_options import SharedOptions
-from counterplan.errors import CounterplanError
+from counterplan.errors import CounterplanError, FileError, MistakesError
 
 Options = TypeVar("Options", bound=SharedOptions)
 Item = TypeVar("Item")
@@ -43,7 +44,8 @@ def command(run: Callable[[Options], None]) -> Callable[..., None]:
 
 
 class OneLineErrors(TyperGroup):
-    """Commands whose mistakes in use or input end in one line on stderr and exit code 2."""
+    """Commands whose mistakes in use or input end in one line on stderr and exit code 2; all those
+    of a table or schema are told at once, one line each."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
         given = list(sys.argv[1:] if args is None else args)
@@ -59,7 +61,8 @@ class OneLineErrors(TyperGroup):
                 raise
             if isinstance(problem, OSError):
                 _discard_output()
-            print(f"error: {line}", file=sys.stderr)
+            lines = str(problem).splitlines() if isinstance(problem, MistakesError) else [line]
+            print("\n".join(f"error: {text}" for text in lines), file=sys.stderr)
             sys.exit(BAD_INPUT)
         sys.exit(code or 0)
 
@@ -78,16 +81,27 @@ def _one_line(problem: Exception) -> str | None:
         text = str(problem)
     elif isinstance(problem, OSError):
         place = f"{problem.filename}: " if problem.filename else ""
-        text = f"{place}{problem.strerror or problem}"
+        text = f"{place}{problem.strerror or problem}{'; check the path' if place else ''}"
     elif isinstance(problem, MemoryError):
-        text = f"not enough memory: {problem}; use a smaller model or fewer episodes"
+        advice = "use a smaller model, or fewer episodes or simulations"
+        text = f"not enough memory: {problem}; {advice}"
     elif hasattr(problem, "format_message"):  # a mistake in the command line itself
         context = getattr(problem, "ctx", None)
-        hint = f" (see {context.command_path} --help)" if context is not None else ""
+        command = "counterplan" if context is None else context.command_path
+        hint = f" (see {command} --help)"
         text = problem.format_message().replace("Value error, ", "").rstrip(".") + hint
     else:
         return None
     return " ".join(text.splitlines())
+
+
+def keep_inputs(output: Path, inputs: Iterable[Path | None]) -> None:
+    """Raise if a file that is read would be written."""
+    if not output.exists():
+        return
+    for path in inputs:
+        if path is not None and path.exists() and output.samefile(path):
+            raise FileError(f"{output}: is read by this command; choose another name for results")
 
 
 def print_json(value: Any) -> None:

@@ -137,7 +137,7 @@ MISTAKES = {
     ),
     "Parquet damaged": Mistake(
         ("explain", "ward.parquet", "--model", "model.json"),
-        ("ward.parquet: is not a Parquet table",),
+        ("ward.parquet: is cut off",),
         {"ward.parquet": b"PAR1....PAR1"},
     ),
     "Parquet of lists": Mistake(

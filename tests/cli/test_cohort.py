@@ -285,7 +285,7 @@ def test_explain_options_that_do_not_fit(ward: Path, run: Run) -> None:
     line = refusal(run, *arguments, "--max-move", "-1")
     assert "--max-move: '-1' is not a number from 0 up" in line
     line = refusal(run, "explain", "ward.csv", "--model", "model.json", "--max-move", "1")
-    assert line == "--max-move is about doses: discrete actions have none"
+    assert line == "--max-move is about doses: discrete actions have none; leave it out"
     line = refusal(run, "explain", "ward.csv", "--model", "model.json", "--solver", "top-k")
     assert line.startswith("--solver top-k changes a fixed sequence")
     assert "has no stay '7'" in refusal(run, *arguments, "--episode", "7")
@@ -340,6 +340,45 @@ def test_states_far_from_what_was_learned_are_named(ward: Path, run: Run) -> Non
     for record in json.loads(result.stdout)["explanations"]:
         assert record["far_outside_training"] == ("paO2" if record["episode"] == f"{stay}" else "")
     assert run(*arguments, "new.csv").stderr == ""
+
+
+def test_into_a_folder(ward: Path, run: Run) -> None:
+    """The same stays, one of them strange, as the library explains them."""
+    table = pl.read_csv("new.csv")
+    stay = table["icustayid"][-1]
+    strange = pl.when((pl.col("icustayid") == stay) & (pl.col("bloc") == 3)).then(1e12)
+    table.with_columns(paO2=strange.otherwise("paO2")).write_csv("strange.csv")
+    asked = ("explain", "strange.csv", "--model", "model.safetensors", "--k", "1")
+    result = run(*asked, "-o", "out", "--workers", "1")
+    assert result.exit_code == 0, result.stderr
+    assert f"The most improvable of {EXPLAINED} stays, k = 1, exact" in result.stdout
+    assert "warning: 1 stay far outside what the model has learned from" in result.stderr
+    rows = pl.read_parquet("out/results/*.parquet")
+    assert rows["far_outside_training"].to_list() == [""] * (EXPLAINED - 1) + ["paO2"]
+    model, edges = cp.load_model("model.safetensors"), sepsis.read_cohort("cohort.csv").edges
+    cohort = sepsis.read_cohort("strange.csv", edges)
+    assert rows["outcome:died"].to_list() == [str(int(one)) for one in cohort.died]
+    for row, episode in zip(rows.iter_rows(named=True), cohort.episodes, strict=True):
+        found = cp.explain(
+            model,
+            episode,
+            1,
+            actions=sepsis.action_set(episode),
+            reward=sepsis.reward(),
+            limits=cp.Limits(nodes=20_000),
+        )
+        assert row["episode_id"] == episode.id
+        assert (row["value"], row["observed"]) == (found.value, found.factual_value)
+        assert row["supported"] is not None
+    printed = json.loads(run(*asked, "--json").stdout)["explanations"]
+    stored = json.loads(run("cases", "out", "--json").stdout)["cases"]
+    assert stored == printed
+    chosen = json.loads(run("cases", "out", "--changed-action", "fluids", "--json").stdout)
+    assert [case["episode"] for case in chosen["cases"]] == [
+        case["episode"]
+        for case in printed
+        if any("fluids" in change["observed"] for change in case["changes"])
+    ]
 
 
 def test_parquet_serves_as_well(ward: Path, run: Run) -> None:

@@ -17,7 +17,7 @@ from counterplan.experiments import registry
 
 from .conftest import EPISODES, Run
 
-COMMANDS = ("demo", "fit", "explain", "plan", "reproduce")
+COMMANDS = ("demo", "schema", "fit", "explain", "cases", "report", "plan", "reproduce")
 
 
 def test_help_without_arguments(run: Run) -> None:
@@ -201,14 +201,19 @@ def test_demo_passes_its_options_on(ward: Path, run: Run, monkeypatch: pytest.Mo
     def run_demo(out: Path, patients: int, seed: int, k: int) -> SimpleNamespace:
         asked.append((out, patients, seed, k))
         return SimpleNamespace(
-            page=out / "index.html", figures=(), table=[{"value": 0.5}], summary={"deaths": 1}
+            run=out / "run",
+            reports=(out / "report.html",),
+            figures=(),
+            table=[{"value": 0.5}],
+            summary={"deaths": 1},
         )
 
     monkeypatch.setattr(demo_module, "run_demo", run_demo)
     result = run("demo", "-o", "here", "--patients", "7", "--k", "2", "--seed", "5", "--json")
     assert asked == [(Path("here"), 7, 5, 2)]
     assert json.loads(result.stdout) == {
-        "page": str(Path("here") / "index.html"),
+        "run": str(Path("here") / "run"),
+        "reports": [str(Path("here") / "report.html")],
         "figures": [],
         "summary": {"deaths": 1},
         "deaths": [{"value": 0.5}],

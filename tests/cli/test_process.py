@@ -5,10 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -137,12 +135,12 @@ def test_full_disk_under_a_file(ward: Path, run: Run, monkeypatch: pytest.Monkey
         (
             PermissionError(errno.EACCES, "Permission denied", "f"),
             2,
-            "error: f: Permission denied\n",
+            "error: f: Permission denied; check the path\n",
         ),
         (
             MemoryError("2 TB"),
             2,
-            "error: not enough memory: 2 TB; use a smaller model or fewer epi",
+            "error: not enough memory: 2 TB; use a smaller model, or fewer epi",
         ),
     ],
 )
@@ -175,16 +173,26 @@ def test_bugs_are_not_hidden(ward: Path, run: Run, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 def test_interrupt_of_a_running_program(ward: Path) -> None:
-    os.mkfifo("model.json.fifo")
-    Path("pipe.json").symlink_to("model.json.fifo")
-    running = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "explain", "ward.csv", "--model", "pipe.json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+    """A real signal, at the moment when the model is read."""
+    code = (
+        "import os, signal\n"
+        "from counterplan.files import contents\n"
+        "def interrupted(*arguments):\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    signal.pause()\n"
+        "contents.read_bytes = interrupted\n"
     )
-    # Opening the pipe for writing waits until the program has opened it for reading.
-    with open("model.json.fifo", "wb"):
-        time.sleep(0.2)
-        running.send_signal(signal.SIGINT)
-        stdout, stderr = running.communicate(timeout=60)
-    assert (running.returncode, stdout, stderr) == (130, b"", b"")
+    finished = subprocess.run(
+        [sys.executable, "-c", code + PROGRAM, *EXPLAIN], capture_output=True, timeout=120
+    )
+    assert (finished.returncode, finished.stdout, finished.stderr) == (130, b"", b"")
+
+
+def test_as_a_module() -> None:
+    finished = subprocess.run(
+        [sys.executable, "-m", "counterplan", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert finished.stdout.startswith("counterplan ")

@@ -1,0 +1,144 @@
+"""The cohorts that are timed: patients of ICU-Sepsis, and stays of the 2023 paper's sepsis model.
+
+The sepsis model and its episodes are read from the folder `shared` beside the repository where they
+are (see `sepsis_model`); otherwise a model is learned from simulated patients.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import counterplan as cp
+from benchmarks import sepsis_model
+from counterplan.cohort.explain_task import explain_spec
+from counterplan.cohort.question import Question
+from counterplan.cohort.run import PART_SIZE
+from counterplan.cohort.task import TaskSpec
+from counterplan.domains import icu_sepsis, sepsis
+from counterplan.io.cohorts import CohortSettings, fit_cohort
+from counterplan.io.episode_parts import Recorded, episodes_to_bytes
+from counterplan.io.models import save_model
+from counterplan.scm.seen import collect_seen
+
+BUDGET = 3
+NODES = 20_000
+PATIENTS = 400
+# As many transitions as a model keeps of its data.
+SEEN = 20_000
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """What is explained.
+
+    explain  one episode, as a user's own loop would do it
+    """
+
+    name: str
+    model: cp.TabularMDP | cp.NeuralSCM
+    about: dict[str, Any]
+    recorded: Sequence[Recorded]
+    explain: Callable[[cp.Episode], cp.Explanation]
+
+    def spec(self) -> TaskSpec:
+        """The task of a run."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.safetensors"
+            save_model(self.model, path)
+            content = path.read_bytes()
+        nodes = NODES if isinstance(self.model, cp.NeuralSCM) else None
+        return explain_spec(
+            content, ".safetensors", self.about, Question((BUDGET,), nodes=nodes), []
+        )
+
+    def parts(self) -> Iterator[bytes]:
+        """Its input."""
+        names = (sepsis.FEATURES, sepsis.ACTIONS)
+        for start in range(0, len(self.recorded), PART_SIZE):
+            yield episodes_to_bytes(self.recorded[start : start + PART_SIZE], *names)
+
+
+def icu_cohort(count: int) -> Cohort:
+    icu = icu_sepsis.load()
+    sampled = icu.sample_episodes(count, seed=0)
+    mdp = icu.mdp.with_data(visits=np.ones(icu.mdp.rewards.shape, dtype=np.int64))
+    recorded = [
+        _recorded(cp.Episode(e.states, e.actions, id=f"{i}")) for i, e in enumerate(sampled)
+    ]
+    scm = cp.GumbelMaxSCM(mdp)
+    return Cohort(
+        "ICU-Sepsis (716 states, 25 actions)",
+        mdp,
+        {"kind": "discrete"},
+        recorded,
+        lambda episode: cp.explain(scm, episode, BUDGET),
+    )
+
+
+def sepsis_cohort(count: int) -> Cohort:
+    if sepsis_model.available():
+        name, (scm, episodes) = "sepsis model of the 2023 paper", _published()
+    else:
+        name, (scm, episodes) = "sepsis model learned from simulated patients", _learned()
+    chosen = [episodes[number % len(episodes)] for number in range(count)]
+    recorded = [
+        _recorded(cp.Episode(one.states, one.actions, id=f"{number}"))
+        for number, one in enumerate(chosen)
+    ]
+
+    def explain(episode: cp.Episode) -> cp.Explanation:
+        return cp.explain(
+            scm,
+            episode,
+            BUDGET,
+            actions=sepsis.action_set(episode),
+            reward=sepsis.reward(),
+            limits=cp.Limits(nodes=NODES),
+        )
+
+    steps = np.mean([len(one.episode) for one in recorded])
+    return Cohort(f"{name} ({steps:.0f} steps)", scm, {"kind": "cohort"}, recorded, explain)
+
+
+def _recorded(episode: cp.Episode) -> Recorded:
+    return Recorded(episode, np.arange(len(episode), dtype=np.float64))
+
+
+def _published() -> tuple[cp.NeuralSCM, list[cp.Episode]]:
+    """Doses as levels, as cohort tables have them; the states are in the model's units already."""
+    ones = np.ones(len(sepsis.FEATURES))
+    scaling = cp.Scaling(0.0 * ones, ones, [2.0, 2.0, 0.5], [4.0, 4.0, 1.0])
+    scm, episodes = replace(sepsis_model.model(), scaling=scaling), []
+    for horizon in (12, 16, 20):
+        for case in sepsis_model.cases(horizon):
+            steps = len(case.episode) - 1
+            levels = np.stack(divmod(case.episode.actions[:steps], 5), axis=1)
+            ventilation = case.actions[:, :1, 2] + 0.5
+            actions = np.concatenate([levels, ventilation], axis=1)
+            episodes.append(cp.Episode(case.episode.states, actions))
+    return replace(scm, seen=_seen(episodes, scaling)), episodes
+
+
+def _seen(episodes: list[cp.Episode], scaling: cp.Scaling) -> Any:
+    """As much data as a model keeps: the episodes over and over, each time a little different."""
+    rng, every = np.random.default_rng(0), []
+    while sum(len(one) - 1 for one in every) < SEEN:
+        for one in episodes:
+            every.append(
+                cp.Episode(one.states + 0.05 * rng.normal(size=one.states.shape), one.actions)
+            )
+    return collect_seen(cp.Transitions.collect(every), scaling)
+
+
+def _learned() -> tuple[cp.NeuralSCM, list[cp.Episode]]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "cohort.csv"
+        sepsis.write_cohort(path, PATIENTS, seed=0)
+        scm, stays = fit_cohort(path, CohortSettings(epochs=40))
+    return scm, list(stays.episodes)

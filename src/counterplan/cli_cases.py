@@ -1,0 +1,108 @@
+"""`cases`: the review list of a run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from counterplan.cli_explain import print_explanations
+from counterplan.cli_explain_options import CasesOptions
+from counterplan.cli_support import note, print_json
+from counterplan.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from counterplan.cohort.cases import CaseQuery
+    from counterplan.cohort.reading import Run
+
+FORMATS = (".csv", ".parquet")
+SHOWN = 20
+
+
+def show(options: CasesOptions) -> None:
+    """Rank and filter the cases of a run; print them, or write them to a file."""
+    from counterplan.cohort.cases import budgets_of, review_list, terms_of
+    from counterplan.cohort.reading import open_run
+    from counterplan.cohort.records import records
+    from counterplan.files.atomic import check_target
+    from counterplan.files.contents import suffix_of
+
+    if options.output is not None:
+        suffix_of(options.output, FORMATS, "review lists")
+        if Path(os.path.realpath(options.run)) in check_target(options.output).parents:
+            raise InputError(f"{options.output}: lies in the folder of the run; choose another")
+    query = _query(options)
+    run = open_run(options.run)
+    terms = terms_of(run)
+    run.verify()
+    found = review_list(run, query)
+    rows = found.to_dicts() if options.output is None or options.as_json else []
+    cases = records(rows, terms.unit)
+    if options.output is not None:
+        _write(options.output, found)
+    if options.as_json:
+        k = budgets_of(run)[-1] if query.k is None else query.k
+        print_json({"run": str(options.run), "k": k, "by": query.by, "cases": cases})
+    elif options.output is None:
+        _print(options, run, cases)
+    else:
+        note(f"Wrote {options.output}: {found.height:,} cases.")
+    _warn_if_incomplete(run)
+
+
+def _query(options: CasesOptions) -> CaseQuery:
+    from counterplan.cohort.cases import CaseQuery
+
+    outcomes = []
+    for text in options.outcome or ():
+        name, sign, value = text.partition("=")
+        if not sign or not name.strip():
+            raise InputError(f"--outcome {text!r}: write it as NAME=VALUE, such as died=1")
+        outcomes.append((name.strip(), value.strip()))
+    into_terminal = options.output is None and not options.as_json
+    return CaseQuery(
+        k=options.k,
+        min_improvement=options.min_improvement,
+        statuses=tuple(one.value for one in options.status or ()),
+        supported=options.supported,
+        max_changes=options.max_changes,
+        outcomes=tuple(outcomes),
+        changed_action=options.changed_action,
+        by=options.by.value,
+        limit=SHOWN if options.limit is None and into_terminal else options.limit,
+    )
+
+
+def _print(options: CasesOptions, run: Run, cases: list[dict[str, object]]) -> None:
+    from counterplan.cohort.cases import budgets_of, terms_of
+
+    terms = terms_of(run)
+    k = budgets_of(run)[-1] if options.k is None else options.k
+    many = f"1 {terms.noun}" if len(cases) == 1 else f"{len(cases)} {terms.noun}s"
+    heading = f"{many} of {options.run}, k = {k}, by {options.by.value}, according to the model"
+    print_explanations(cases, heading, terms.noun, terms.is_discrete)
+
+
+def _write(path: Path, found: pl.DataFrame) -> None:
+    import polars as pl
+
+    from counterplan.files.atomic import atomic_file
+
+    with atomic_file(path) as file:
+        if path.suffix.lower() == ".parquet":
+            found.write_parquet(file)
+        else:
+            texts = pl.element().struct.field("text")
+            changes = pl.col("changes").list.eval(texts).list.join("; ")
+            found.with_columns(changes.alias("changes")).write_csv(file)
+
+
+def _warn_if_incomplete(run: Run) -> None:
+    done, parts = len(run.done), run.manifest.parts
+    if not run.manifest.complete or done < parts:
+        note(
+            f"{run.layout.out}: the run is not complete: {done} of {parts} parts are done; run the "
+            "same command again to continue it"
+        )

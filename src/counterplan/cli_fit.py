@@ -1,0 +1,99 @@
+"""`fit`: which kind of model a table asks for, and models of discrete episodes."""
+
+from __future__ import annotations
+
+import csv
+
+import typer
+
+from counterplan.cli_options import FitOptions
+from counterplan.cli_support import keep_inputs, print_json
+from counterplan.errors import InputError
+
+
+def learn(options: FitOptions) -> None:
+    """Learn the model that the table asks for, and say what came of it."""
+    from counterplan.files.atomic import check_target
+    from counterplan.files.contents import suffix_of
+    from counterplan.io.cohorts import is_cohort_table
+
+    suffix_of(options.output, (".safetensors",), "model files")
+    check_target(options.output)
+    keep_inputs(options.output, (options.episodes, options.schema))
+    if options.schema is not None:
+        from counterplan.cli_schema import fit_by_schema
+
+        fit_by_schema(options)
+        return
+    if is_cohort_table(options.episodes):
+        from counterplan.cli_cohort import fit_table
+
+        fit_table(options)
+        return
+    _fit_discrete(options)
+
+
+def _fit_discrete(options: FitOptions) -> None:
+    from counterplan.io.fit import FitSettings, fit_model
+    from counterplan.io.models import save_model
+
+    _refuse_neural(options)
+    if options.prior is not None and options.neighbour_prior:
+        raise InputError("--prior and --neighbour-prior exclude each other: give one of them")
+    usual = 1.0 if options.prior is None else options.prior
+    settings = FitSettings(
+        prior=None if options.neighbour_prior else usual,
+        bar_unobserved=options.bar_unobserved,
+        mean_rewards=options.mean_rewards,
+        state_labels=_names(options.state_labels, "--state-labels"),
+        action_labels=_names(options.action_labels, "--action-labels"),
+        support=options.support,
+    )
+    mdp, counts = fit_model(options.episodes, settings)
+    save_model(mdp, options.output)
+    summary = {
+        "model": str(options.output),
+        "episodes": int(counts.starts.sum()),
+        "steps": int(counts.visits.sum()),
+        "states": mdp.n_states,
+        "actions": mdp.n_actions,
+        "pairs": mdp.rewards.size,
+        "observed_pairs": int(counts.observed.sum()),
+    }
+    if options.as_json:
+        print_json(summary)
+        return
+    rest = "barred" if options.bar_unobserved else "given their state's mean reward"
+    text = (
+        "{model}: {states} states and {actions} actions from {steps} steps of {episodes} episodes; "
+        "{observed_pairs} of {pairs} pairs of state and action were seen, "
+    )
+    typer.echo(text.format(**summary) + f"others are {rest}")
+
+
+def _refuse_neural(options: FitOptions) -> None:
+    from counterplan.files.contents import check_readable
+
+    given = {
+        "--hidden": options.hidden is not None,
+        "--epochs": options.epochs is not None,
+        "--lipschitz": options.lipschitz is not None,
+        "--unconstrained": options.unconstrained,
+    }
+    wrong = next((name for name, is_given in given.items() if is_given), None)
+    if wrong:
+        check_readable(options.episodes, "a table of episodes")
+        raise InputError(
+            f"{wrong} is for cohort tables, but {options.episodes} has no column icustayid or bloc"
+        )
+
+
+def _names(labels: str | None, option: str) -> list[str] | None:
+    if labels is None:
+        return None
+    names = [name.strip() for name in next(csv.reader([labels], skipinitialspace=True), [])]
+    if not names or not all(names):
+        raise InputError(f"{option} {labels!r}: a name is empty; separate names by single commas")
+    if len(set(names)) < len(names):
+        raise InputError(f"{option} {labels!r}: a name occurs twice; give each its own")
+    return names

@@ -1,0 +1,1 @@
+"""Many episodes: run in parts, stopped and resumed at will, here or on a cluster."""
