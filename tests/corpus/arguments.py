@@ -1,0 +1,318 @@
+"""Nonsense on the command line: every command, its numbers, choices and paths."""
+
+from __future__ import annotations
+
+from .case import Case
+from .changes import Change, folder, link, put
+
+FIT = "fit ward.csv -o m.safetensors"
+LEARN = "fit cohort.csv -o m.safetensors"
+MEASURED = "fit stays.csv --schema stays.toml -o m.safetensors"
+EXPLAIN = "explain ward.csv -m model.json"
+JUDGE = "plan bunkering --scenarios voyages.csv"
+QUESTIONS = ",".join(f"phq{number}" for number in range(1, 10))
+SESSIONS = f"patient,topic,{QUESTIONS}\n" + "".join(
+    f"ann,{topic}{',1' * 9}\n" for topic in ("STR", *["BIO"] * 9, "END")
+)
+NOWHERE = ": cannot be written: the folder does not exist; create it first"
+
+
+def asked(command: str, says: str, change: Change = lambda: None) -> Case:
+    """A command, and what is said of it."""
+    return Case(command, rf"^error: {says}", change)
+
+
+def number(command: str, option: str, value: str, what: str) -> Case:
+    """An option with a value that is not what it should be."""
+    says = rf"^error: Invalid value for '?{option}'?: '{value}' is not {what}.*--help"
+    return Case(f"{command} {option} {value}", says)
+
+
+def whole(command: str, option: str, value: str, least: int = 0) -> Case:
+    """An option that takes a whole number."""
+    return number(command, option, value, f"a whole number from {least} to 2147483647")
+
+
+COMMANDS = {
+    "command unknown": asked("explian ward.csv", "No such command 'explian'.*--help"),
+    "option unknown": asked(f"{EXPLAIN} --kk 3", "No such option: --kk .*--help"),
+    "option without a value": asked(f"{EXPLAIN} --k", "Option '--k' requires an argument.*--help"),
+    "an argument too many": asked(f"{EXPLAIN} b.csv", r"Got unexpected extra .*\(b.csv\).*--help"),
+    "no table": asked("fit -o m.safetensors", "Missing argument 'EPISODES'.*--help"),
+    "no model": asked("explain ward.csv", "Missing option '--model'.*--help"),
+    "no name for a model": asked("fit ward.csv", "Missing option '--output'.*--help"),
+    "no domain": asked("plan", "Missing argument 'DOMAIN'.*--help"),
+    "no run": asked("cases", "Missing argument 'OUT'.*--help"),
+    "no table to draft from": asked("schema", "Missing argument 'EPISODES'.*--help"),
+    "NUL in a path": asked("explain a\0.csv -m model.json", ".*'EPISODES': embedded null.*--help"),
+    "no path": asked(
+        "explain '' -m model.json", r"\.: has no extension, but .*; rename or convert"
+    ),
+    "line break in a path": asked(
+        "explain 'a\nb.csv' -m model.json", r"a b\.csv: no such file; ch"
+    ),
+}
+FITTING = {
+    "fit to JSON": asked(
+        "fit ward.csv -o m.json", r"m\.json: has the extension '\.json', .*; rename"
+    ),
+    "fit into no folder": asked("fit ward.csv -o no/m.safetensors", rf"no/m\.safetensors{NOWHERE}"),
+    "fit into a file": asked(
+        "fit ward.csv -o ward.csv/m.safetensors", r"ward\.csv/m\..*: its folder is a file; choose"
+    ),
+    "fit onto a folder": asked(
+        FIT, r"m\.s.*: it is a folder; give a file", folder("m.safetensors")
+    ),
+    "fit onto a device": asked(
+        FIT, r"m\.safetensors: .*not a regular file; give", link("m.safetensors", "/dev/null")
+    ),
+    "fit onto its own table": asked(
+        FIT, r"m\.safetensors: is read by this command; choose", link("m.safetensors", "ward.csv")
+    ),
+    "fit onto its own schema": asked(
+        MEASURED, r"m\.safetensors: is read by this .*; choose", link("m.safetensors", "stays.toml")
+    ),
+    "fit onto a circle of links": asked(
+        FIT, r"m\.safetensors: .*circle of links; remove it", link("m.safetensors", "m.safetensors")
+    ),
+    "prior negative": number(FIT, "--prior", "-1", "a number from 0 up"),
+    "prior infinite": number(FIT, "--prior", "inf", "a number from 0 up"),
+    "prior of nothing": asked(f"{FIT} --prior 0", "no transition from state 1 under .*: use a pos"),
+    "two priors": asked(
+        f"{FIT} --prior 1 --neighbour-prior", "--prior and --neigh.* exclude .*: give"
+    ),
+    "labels too few": asked(
+        f"{FIT} --state-labels ill", r"ward\.csv, row 4, .*'1' is no state .*; use"
+    ),
+    "labels with a gap": asked(f"{FIT} --state-labels a,,b", "--state-labels 'a,,b': .*; separate"),
+    "labels alike": asked(
+        f"{FIT} --action-labels a,a", "--action-labels 'a,a': .* twice; give each"
+    ),
+    "labels and a schema": asked(
+        f"{MEASURED} --state-labels a,b",
+        r"--state-labels and --schema exclude .*: write .*stays\.toml",
+    ),
+    "units of a discrete table": asked(
+        f"{FIT} --hidden 4", r"--hidden is for cohort .*ward\.csv has"
+    ),
+    "epochs of a discrete schema": asked(
+        "fit ward.csv --schema grades.toml -o m.safetensors --epochs 4",
+        r"--epochs is for continuous states, but those of grades\.toml are discrete",
+    ),
+    "prior of a cohort": asked(
+        f"{LEARN} --prior 1", r"--prior is for .*cohort\.csv is a cohort table"
+    ),
+    "prior of measurements": asked(
+        f"{MEASURED} --prior 1", r"--prior is for .*stays\.toml are contin"
+    ),
+    "no units": whole(LEARN, "--hidden", "0", 1),
+    "units of eleven digits": whole(LEARN, "--hidden", "99999999999", 1),
+    "two billion units": asked(
+        f"{LEARN} --hidden 2147483647", "hidden must be at most 10000, got 21"
+    ),
+    "epochs and a half": whole(LEARN, "--epochs", "1.5", 1),
+    "one constant": number(LEARN, "--lipschitz", "1", "two positive numbers"),
+    "constants and none": asked(
+        f"{LEARN} --lipschitz 1,1 --unconstrained",
+        "--lipschitz and --unconstrained exclude .*: give",
+    ),
+}
+EXPLAINING = {
+    "budget negative": whole(EXPLAIN, "--k", "-1"),
+    "budget a word": whole(EXPLAIN, "--k", "few"),
+    "budget of 30 digits": whole(EXPLAIN, "--k", "9" * 30),
+    "seed of 400 digits": asked(f"{EXPLAIN} --seed {'9' * 400}", "Invalid .*--seed: '9.*--help"),
+    "budget squared": whole(EXPLAIN, "--k", "²"),
+    "budgets with a gap": asked(f"{EXPLAIN} --k 1,,2", "Invalid value for --k: '' is not .*--help"),
+    "budgets of thousands": asked(f"{EXPLAIN} --k 1,5000", "k, .* must be at most 1000, got 5000"),
+    "all of two budgets": asked(
+        f"{EXPLAIN} --k 1,2 --all-k", "--all-k goes up to one number: give"
+    ),
+    "all of 5,000 budgets": asked(f"{EXPLAIN} --k 5000 --all-k", "--all-k goes up to --k 1,000 at"),
+    "seed negative": whole(EXPLAIN, "--seed", "-5"),
+    "no seconds": number(EXPLAIN, "--seconds", "0", "a positive number"),
+    "seconds nan": number(EXPLAIN, "--seconds", "nan", "a positive number"),
+    "no nodes": whole(EXPLAIN, "--nodes", "0", 1),
+    "gap negative": number(EXPLAIN, "--gap", "-0.1", "a number from 0 up"),
+    "solver unknown": number(EXPLAIN, "--solver", "oracle", "one of 'exact', 'greedy'"),
+    "moves of no doses": asked(
+        f"{EXPLAIN} --max-move 1", "--max-move is about doses: .*; leave it"
+    ),
+    "top-k of a policy": asked(
+        f"{EXPLAIN} --solver top-k", "--solver top-k changes .*: use --solver"
+    ),
+    "robust neural model": asked(
+        "explain cohort.csv -m sepsis.safetensors --robust", "--robust is for discrete models"
+    ),
+    "episode unknown": asked(
+        f"{EXPLAIN} --episode zoe", r"ward\.csv: has no episode 'zoe'; the first"
+    ),
+    "schema missing": asked(
+        f"{EXPLAIN} --schema no.toml", r"no\.toml: no such file; check the path"
+    ),
+    "results as a spreadsheet": asked(
+        f"{EXPLAIN} -o r.xlsx", r"r\.xlsx: has the ext.*; rename or con"
+    ),
+    "results onto the table": asked(
+        f"{EXPLAIN} -o ./ward.csv", r"ward\.csv: is read by .*; choose"
+    ),
+    "results onto the model": asked(
+        f"{EXPLAIN} -o model.json", r"model\.json: is read by .*; choose"
+    ),
+    "results onto a link": asked(
+        f"{EXPLAIN} -o r.csv", r"r\.csv: is read by this .*; choose", link("r.csv", "ward.csv")
+    ),
+    "results into no folder": asked(f"{EXPLAIN} -o no/r.json", rf"no/r\.json{NOWHERE}"),
+    "folder onto the model": asked(
+        "explain ward.csv -m ward.safetensors -o ward.safetensors", r"ward\.s.*: is read .*; choose"
+    ),
+    "workers without a folder": asked(
+        f"{EXPLAIN} --workers 2", "--workers is for runs into .*: give"
+    ),
+    "cluster without a folder": asked(
+        f"{EXPLAIN} --cluster a", "--cluster is for runs into .*: give"
+    ),
+    "workers and a cluster": asked(
+        f"{EXPLAIN} -o new --workers 2 --cluster a",
+        "--workers is for this .*, --cluster .*: give one",
+    ),
+    "no workers": whole(f"{EXPLAIN} -o new", "--workers", "0", 1),
+    "a million workers": asked(
+        f"{EXPLAIN} -o new --workers 1000000", ".*workers must be at most 1024"
+    ),
+    "cluster without an address": asked(
+        f"{EXPLAIN} -o new --cluster here", "cluster 'here': is no address .*; give one like tcp://"
+    ),
+}
+LISTING = {
+    "draft to JSON": asked("schema stays.csv -o s.json", r"s\.json: has the extension .*; rename"),
+    "draft onto a schema": asked(
+        "schema stays.csv -o stays.toml", r"stays\.toml: exists .*; remove"
+    ),
+    "draft into no folder": asked("schema stays.csv -o no/s.toml", rf"no/s\.toml{NOWHERE}"),
+    "draft of nothing": asked("schema absent.csv", r"absent\.csv: no such file; check the path"),
+    "cases of another budget": asked(
+        "cases out --k 7", "out: was run for k = 1, not for 7; choose"
+    ),
+    "cases by luck": number("cases out", "--by", "luck", "one of 'improvement'"),
+    "cases of no status": number("cases out", "--status", "fine", "one of 'optimal'"),
+    "cases better by nan": number("cases out", "--min-improvement", "nan", "a number"),
+    "cases of half a change": whole("cases out", "--max-changes", "0.5"),
+    "cases up to none": whole("cases out", "--limit", "0", 1),
+    "cases of no outcome": asked("cases out --outcome died", "--outcome 'died': write it as NAME="),
+    "cases of outcomes unknown": asked(
+        "cases out --outcome died=1", "out: has no outcome 'died': .*l"
+    ),
+    "cases as a spreadsheet": asked(
+        "cases out -o c.xlsx", r"c\.xlsx: has the extension .*; rename"
+    ),
+    "cases into no folder": asked("cases out -o no/c.csv", rf"no/c\.csv{NOWHERE}"),
+    "cases onto a result": asked(
+        "cases out -o out/results/part-00000.parquet",
+        r"out/results/.*: lies in the .*; choose another",
+    ),
+    "cases into the run": asked(
+        "cases out -o out/../out/c.csv", r"out/.*c\.csv: lies in .*; choose"
+    ),
+}
+PLANNING = {
+    "domain unknown": asked("plan fishing", "unknown domain 'fishing': choose from bunkering"),
+    "row unknown": asked("plan bunkering --config Z", "--config 'Z' is not one of A, B"),
+    "planner unknown": number("plan bunkering", "--planner", "alpha", "one of 'uct'"),
+    "no simulations": whole("plan bunkering", "--simulations", "0", 1),
+    "two billion simulations": asked(
+        "plan bunkering --simulations 2147483647",
+        "simulations must be at most 100000000, got 2147483",
+    ),
+    "step too late": asked("plan bunkering --step 9 --price 5", "--step 9: .*0 to 6; choose one"),
+    "step without a price": asked(
+        "plan bunkering --step 2", "--step 2 needs --price: give what is"
+    ),
+    "price negative": asked("plan bunkering --price -5", "--price -5: prices must be positive"),
+    "price a word": number("plan bunkering", "--price", "cheap", "a number"),
+    "two prices for one": asked(
+        "plan bunkering --price 5,6", "--price: 2 numbers .*; expected one"
+    ),
+    "level over the tank": asked(
+        "plan bunkering --level 500", "--level: must lie between 0 and the"
+    ),
+    "capacity nan": asked("plan bunkering --capacity nan", "--capacity 'nan': give a number"),
+    "capacity negative": asked(
+        "plan bunkering --capacity -4", "capacity must be greater than 0, got"
+    ),
+    "modes of a ship": asked("plan bunkering --modes 7", "--modes is for hybrid, .*: leave it out"),
+    "five modes": asked("plan hybrid --modes 5", "--modes 5: there are configurations with 3 and"),
+    "mode unknown": asked(
+        "plan hybrid --mode diesel", "--mode 'diesel' is not one of gas, electric"
+    ),
+    "correlation of seven": asked(
+        "plan basket --correlation 7", "correlation must have .* the rest"
+    ),
+    "prices unknown": asked(
+        "plan options --prices x", "--prices 'x': an option's are .*; choose one"
+    ),
+    "config and prices": asked(
+        "plan bunkering --config B --prices-csv prices.csv", "--config names prices, .*: give one"
+    ),
+    "folder without scenarios": asked(
+        "plan bunkering -o new", "-o is for runs over a table: give --s"
+    ),
+    "scenarios into a file": asked(f"{JUDGE} -o found.csv", r"-o found\.csv: names a file; give"),
+    "scenarios and a step": asked(f"{JUDGE} --step 2", "--step is for a single decision: leave it"),
+    "scenarios and workers": asked(
+        f"{JUDGE} --workers 2", "--workers is for runs in a folder: give"
+    ),
+    "folder: two billion simulations": asked(
+        f"{JUDGE} --simulations 2147483647 -o new --workers 1",
+        "simulations must be at most 100000000",
+    ),
+    "scenarios and a template": asked(
+        f"{JUDGE} --scenarios-template t.csv", "--scenarios does not go with .*: leave one out"
+    ),
+    "template onto a table": asked(
+        "plan bunkering --scenarios-template voyages.csv",
+        r"voyages\.csv: exists already; remove it",
+    ),
+    "template as Parquet": asked(
+        "plan bunkering --scenarios-template t.parquet", r"t\.parquet: has the extension .*; rename"
+    ),
+}
+REPRODUCING = {
+    "figure unknown": asked("reproduce fig99", "unknown figure 'fig99': choose from discrete-fig1"),
+    "figures and all": asked(
+        "reproduce discrete-fig1 --all", "name figures or give --all, not both"
+    ),
+    "figures into a file": asked(
+        "reproduce discrete-fig1 --quick -o ward.csv", r"ward\.csv: cannot be used as .*; choose"
+    ),
+    "sessions missing": asked(
+        "reproduce discrete-fig3 --data no.csv", r"no\.csv: no such file; check the path"
+    ),
+    "sessions a device": asked(
+        "reproduce discrete-fig3 --data d.csv",
+        r"d\.csv: is a pipe or .*; give",
+        link("d.csv", "/dev/zero"),
+    ),
+    "sessions of another table": asked(
+        "reproduce discrete-fig3 --data ward.csv", r"ward\.csv: no column 'patient', .*; expected"
+    ),
+    "sessions about nothing": asked(
+        "reproduce discrete-fig3 --data s.csv",
+        r"s\.csv, row 3, column 'topic': 'XYZ' is not a topic .*; correct the entry",
+        put("s.csv", SESSIONS.replace("BIO", "XYZ", 1)),
+    ),
+    "figure onto its own sessions": asked(
+        "reproduce discrete-fig3 --quick --data discrete-fig3.csv -o .",
+        r"discrete-fig3\.csv: is read by this command; choose another folder",
+        put("discrete-fig3.csv", SESSIONS),
+    ),
+    "sessions nobody reads": asked(
+        "reproduce discrete-fig1 --data ward.csv", "data: no figure .*; name discrete-fig3"
+    ),
+    "demo of no patients": whole("demo", "--patients", "0", 1),
+    "demo of two billion patients": asked(
+        "demo --patients 2147483647", "patients must be at most 100000, got 2147483647"
+    ),
+    "demo into a file": asked("demo -o ward.csv", r"ward\.csv: is not a folder, .*; give a folder"),
+}
+CASES = {**COMMANDS, **FITTING, **EXPLAINING, **LISTING, **PLANNING, **REPRODUCING}
