@@ -12,7 +12,7 @@ from rich.console import Console
 
 from counterplan.viz.terminal import MOST_ROWS, print_demo
 
-CHANGE = "step 10: fluids 1, vasopressor 0 -> fluids 3, vasopressor 0 (100 %)"
+CHANGE = "at 40 h: fluids 1 -> 3, vasopressor 0 -> 1 (100%)"
 
 
 def row(number: int) -> dict[str, Any]:
@@ -21,10 +21,8 @@ def row(number: int) -> dict[str, Any]:
         "steps": 20,
         "value": 0.838,
         "improvement": 0.838,
-        "improvable": True,
         "interval_low": 0.0,
         "interval_high": 1.0,
-        "guaranteed_value": 0.706,
         "changes": [CHANGE],
     }
 
@@ -32,10 +30,14 @@ def row(number: int) -> dict[str, Any]:
 @dataclass(frozen=True)
 class Output:
     table: list[dict[str, Any]]
-    page: Path = Path("demo[1]/index.html")
+    run: Path = Path("demo[1]/run")
+    reports: tuple[Path, ...] = (Path("demo[1]/report.html"), Path("demo[1]/stays/report.html"))
+    figures: tuple[Path, ...] = (Path("demo[1]/figures/cohort.png"),)
     summary: dict[str, Any] = field(
         default_factory=lambda: {
-            "patients": 400, "deaths": 80, "improvable": 54, "guaranteed": 39, "k": 3,
+            "patients": 400, "deaths": 80, "improvable": 54, "holds_in_every_model": 20, "k": 3,
+            "stays": 48, "stays_mean_improvement": 5.83,
+            "voyages": 10, "voyages_executed": 1.69e6, "voyages_planned": 1.44e6,
         }
     )  # fmt: skip
 
@@ -51,13 +53,32 @@ def test_nothing_is_cut_off(width: int) -> None:
     text = printed(Output([row(number) for number in range(20)]), width)
     assert max(len(line) for line in text.splitlines()) <= width
     assert "…" not in text
-    for words in ("patient [red]00", "83.8%", "0% to 100%", "70.6%", CHANGE, "demo[1]/index.html"):
+    for words in (
+        "patient [red]00",
+        "83.8%",
+        "+83.8 points",
+        "0% to 100%",
+        CHANGE,
+        "20 of them in every",
+    ):
         assert words in text
+    for words in ("demo[1]/report.html", "demo[1]/stays/report.html", "demo[1]/figures, 1 PNG"):
+        assert words in text
+    assert "counterplan serve demo[1]/run" in text
+    assert "or of demo[1]/stays/run" in text
+    assert "lower by 5.8 on average" in text
+    assert "1,690,000" in text
     assert text.count("│ patient") == MOST_ROWS
-    assert "5 more" in text
 
 
 def test_nobody_died() -> None:
     text = printed(Output([]), 80)
     assert "┃" not in text
-    assert "demo[1]/index.html" in text
+    assert "demo[1]/report.html" in text
+    assert "serve" not in text
+
+
+def test_the_command_works_where_no_environment_is_active(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", [".venv/bin/counterplan", "demo"])
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert ".venv/bin/counterplan serve demo[1]/run" in printed(Output([row(0)]), 80)

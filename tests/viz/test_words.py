@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 import counterplan as cp
-from counterplan.core.result import Change, Interval
-from counterplan.viz.case import Case, Footing, ranked
+from counterplan.core.result import Interval
+from counterplan.viz.case import Case, Footing, likely_changes
 from counterplan.viz.quantity import Quantity, share
-from counterplan.viz.words import (
-    certificate_in_words,
-    change_in_words,
-    counted,
-    main_changes_in_words,
-    robustness_in_words,
-)
+from counterplan.viz.words import certificate_in_words, counted, robustness_in_words
 
 CHANCE = Quantity("survival probability", percent=True)
 PLAIN = Quantity()
-
-
-def test_change_in_words() -> None:
-    names = {0: "fluids 2, vasopressor 0", 1: "fluids 1, vasopressor 2"}
-    words = change_in_words(Change(3, 0, 1), names.__getitem__)
-    assert words == "step 3: fluids 2, vasopressor 0 -> fluids 1, vasopressor 2"
 
 
 @pytest.mark.parametrize(
@@ -53,28 +42,40 @@ def test_counted() -> None:
     assert counted(1200, "patient") == "1,200 patients"
 
 
-def test_main_changes_are_the_steps_changed_most(case: Case, mdp: cp.TabularMDP) -> None:
+def test_likely_changes_are_all_of_them_the_likeliest_first(case: Case) -> None:
     probabilities = case.explanation.change_probabilities()
-    often = probabilities.sum(axis=1)
-    main = case.main_changes
-    assert 0 < len(main) <= case.explanation.k
-    assert [one.change.t for one in main] == sorted(one.change.t for one in main)
-    others = set(range(len(often))) - {one.change.t for one in main}
-    assert min(often[one.change.t] for one in main) >= max(often[t] for t in others) - 1e-12 or (
-        max(often[t] for t in others) < 0.1
+    found = likely_changes(case.explanation)
+    assert len(found) == (probabilities > 0).sum()
+    assert found[0].probability == probabilities.max()
+    assert [one.probability for one in found] == sorted(
+        (one.probability for one in found), reverse=True
     )
-    for one in main:
-        assert one.probability == probabilities[one.change.t].max()
-        assert one.change.alternative == probabilities[one.change.t].argmax()
-    assert main_changes_in_words(case, mdp.action_name)[0].startswith(f"step {main[0].change.t}: ")
+    for (t, observed, alternative), probability in found:
+        assert observed == case.explanation.episode.actions[t]
+        assert probability == probabilities[t, alternative]
 
 
-def test_certificate_names_value_bound_gap_and_status(case: Case) -> None:
-    words = certificate_in_words(case.explanation, PLAIN)
-    value = PLAIN.write(case.explanation.value)
-    assert f"Value {value}, upper bound {value}, gap 0, status optimal." in words
-    stopped = replace(case.explanation, bound=case.explanation.value + 1.5, status=cp.Status.LIMIT)
-    assert "gap +1.5, status limit. Stopped at a limit" in certificate_in_words(stopped, PLAIN)
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (
+            {"bound": 0.5, "gap": 0.0, "status": "optimal"},
+            "bound 0.5, gap 0, status optimal. Proved",
+        ),
+        (
+            {"bound": 2.0, "gap": 1.5, "status": "limit"},
+            "gap +1.5, status limit. Stopped at a limit",
+        ),
+        (
+            {"bound": float("inf"), "gap": 1.0, "status": "heuristic"},
+            "Value 0.5, status heuristic.",
+        ),
+    ],
+)
+def test_certificate_names_value_bound_gap_and_status(row: dict[str, Any], words: str) -> None:
+    text = certificate_in_words({"value": 0.5, **row}, PLAIN)
+    assert text.startswith("Value 0.5, ")
+    assert words in text
 
 
 def with_values(case: Case, interval: Interval, guaranteed: float) -> Case:
@@ -84,9 +85,7 @@ def with_values(case: Case, interval: Interval, guaranteed: float) -> Case:
         for explanation in case.frontier
     ]
     robust = replace(case.robust, value=guaranteed, bound=guaranteed, factual_value=0.0)
-    changed = replace(case, interval=interval, robust=robust)
-    object.__setattr__(changed, "frontier", frontier)
-    return changed
+    return replace(case, frontier=frontier, interval=interval, robust=robust)
 
 
 @pytest.mark.parametrize(
@@ -116,13 +115,5 @@ def test_nothing_to_improve_is_said(mdp: cp.TabularMDP, case: Case) -> None:
         robust=cp.robust_explain(mdp, episode, 0),
     )
     assert unchanged.footing is Footing.NONE
-    assert unchanged.main_changes == ()
+    assert likely_changes(unchanged.explanation) == ()
     assert robustness_in_words(unchanged, PLAIN).startswith("No admissible change improves")
-
-
-def test_ranking_is_by_improvement_then_by_guarantee(case: Case) -> None:
-    weak = with_values(case, Interval(0.0, 1.0), 0.1)
-    firm = with_values(case, Interval(0.0, 1.0), 0.4)
-    none = with_values(case, Interval(0.0, 0.0), 0.0)
-    object.__setattr__(none, "frontier", [replace(weak.explanation, value=0.0)])
-    assert ranked([none, weak, firm]) == (firm, weak, none)

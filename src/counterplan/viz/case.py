@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from counterplan.core.result import Change, Interval
-from counterplan.counterfactual.explain import Frontier
 from counterplan.counterfactual.policy_explanation import PolicyExplanation
 
 # Differences below this are rounding.
 ROUNDING = 1e-9
 # A range over causal models is called narrow if it is at most this share of the improvement.
 NARROW = 0.25
-# A step that is changed less often than this is no main change.
-RARELY = 0.1
-MOST_MAIN = 5
 
 
 class LikelyChange(NamedTuple):
@@ -51,7 +46,7 @@ class Case:
     probability_better  that the counterfactual outcome beats the observed one
     """
 
-    frontier: Frontier[PolicyExplanation]
+    frontier: Sequence[PolicyExplanation]
     interval: Interval
     stable_interval: Interval
     robust: PolicyExplanation
@@ -59,8 +54,7 @@ class Case:
 
     @property
     def explanation(self) -> PolicyExplanation:
-        explanation: PolicyExplanation = self.frontier[-1]
-        return explanation
+        return self.frontier[-1]
 
     @property
     def name(self) -> str:
@@ -70,11 +64,6 @@ class Case:
     @property
     def improvable(self) -> bool:
         return self.explanation.improvement > ROUNDING
-
-    @property
-    def guaranteed_improvement(self) -> float:
-        """What some policy gains in every causal model."""
-        return max(0.0, self.robust.improvement)
 
     @property
     def footing(self) -> Footing:
@@ -88,35 +77,13 @@ class Case:
             return Footing.OTHER_POLICY
         return Footing.ASSUMPTION
 
-    @cached_property
-    def likely_changes(self) -> tuple[LikelyChange, ...]:
-        """All changes that the policy may make, most probable first."""
-        probabilities = self.explanation.change_probabilities()
-        observed = self.explanation.episode.actions
-        found = [
-            LikelyChange(Change(int(t), int(observed[t]), int(a)), float(probabilities[t, a]))
-            for t, a in zip(*np.nonzero(probabilities), strict=True)
-        ]
-        return tuple(sorted(found, key=lambda likely: -likely.probability))
 
-    @cached_property
-    def main_changes(self) -> tuple[LikelyChange, ...]:
-        """The steps that are changed most often, at most k, each with its likeliest change."""
-        often = self.explanation.change_probabilities().sum(axis=1)
-        steps = np.argsort(-often, kind="stable")[: min(self.explanation.k, MOST_MAIN)]
-        chosen = {int(t) for t in steps if often[t] >= RARELY}
-        best: dict[int, LikelyChange] = {}
-        for likely in self.likely_changes:
-            if likely.change.t in chosen:
-                best.setdefault(likely.change.t, likely)
-        return tuple(best[t] for t in sorted(best))
-
-
-def ranked(cases: Sequence[Case]) -> tuple[Case, ...]:
-    """Largest improvement first; equal ones in the order of their guarantees, then as given."""
-    return tuple(
-        sorted(
-            cases,
-            key=lambda case: (-case.explanation.improvement, -case.guaranteed_improvement),
-        )
-    )
+def likely_changes(explanation: PolicyExplanation) -> tuple[LikelyChange, ...]:
+    """All changes that a policy may make, most probable first."""
+    probabilities = explanation.change_probabilities()
+    observed = explanation.episode.actions
+    found = [
+        LikelyChange(Change(int(t), int(observed[t]), int(a)), float(probabilities[t, a]))
+        for t, a in zip(*np.nonzero(probabilities), strict=True)
+    ]
+    return tuple(sorted(found, key=lambda likely: -likely.probability))

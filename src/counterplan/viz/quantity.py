@@ -4,30 +4,44 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
+# From where to where numbers are written in full.
+LARGE, HUGE = 1e3, 1e15
+
 
 @dataclass(frozen=True)
 class Quantity:
-    """An outcome's name, and whether it is a probability to be written in percent."""
+    """An outcome's name, whether it is a probability to be written in percent, its unit, and
+    whether higher or lower values are better."""
 
     name: str = "outcome"
     percent: bool = False
+    unit: str = ""
+    better: Literal["higher", "lower"] = "higher"
 
     @property
     def title(self) -> str:
         """The name at the start of a label."""
         return self.name[:1].upper() + self.name[1:]
 
+    @property
+    def label(self) -> str:
+        """What stands at an axis: the name and the unit."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
     def write(self, value: float) -> str:
-        """A value as text: 83.8 % for probabilities, four significant digits otherwise."""
+        """A value as text: 83.8 % for probabilities, otherwise four significant digits or, if it
+        is large, all in front of the point."""
         if not math.isfinite(value):
             return f"{value}"
         value = 0.0 if value == 0.0 else value  # no minus in front of a zero
-        return f"{100 * value:.1f} %" if self.percent else f"{value:.4g}"
+        if self.percent:
+            return f"{100 * value:.1f} %"
+        return f"{value:,.0f}" if LARGE <= abs(value) < HUGE else f"{value:.4g}"
 
     def write_gain(self, value: float) -> str:
         """A difference of two values, with its sign; of percentages, in points."""
@@ -44,9 +58,14 @@ class Quantity:
 
     def label_axis(self, axis: Axis) -> None:
         """Write the axis's numbers in this quantity's way."""
+        axis.set_major_formatter(lambda value, _: self.write_tick(value))
+
+    def write_tick(self, value: float) -> str:
+        """A round number beside an axis, with as many digits as it needs: 2.5 % rounded to whole
+        percent would be wrong."""
         if self.percent:
-            # As many digits as a tick needs: 2.5 % rounded to whole percent would be wrong.
-            axis.set_major_formatter(lambda value, _: f"{100 * value + 0.0:.6g} %")
+            return f"{100 * value + 0.0:.6g} %"
+        return f"{value + 0.0:,.6g}".replace("-", "−")
 
 
 def share(probability: float) -> str:

@@ -1,13 +1,15 @@
 """The palette and the drawing conventions that all figures share.
 
 Colours are from Okabe and Ito's palette, which people with any colour vision can tell apart; their
-lightness differs too, and every meaning also has a shape or line of its own, so that nothing is
-lost in grey print. A meaning keeps its colour everywhere:
+lightness differs too, and every meaning also has a shape and line of its own (`marks`), so that
+nothing is lost in grey print. A meaning keeps its colour everywhere:
 
-    OBSERVED        what happened                               dark grey, dashed
-    COUNTERFACTUAL  what an explanation would have brought      blue, circles
-    GUARANTEED      what holds in every causal model            orange, diamonds
-    BAND            a range over causal models                  pale blue
+    OBSERVED        what happened, what was executed            dark grey
+    COUNTERFACTUAL  what an explanation or plan would bring     blue
+    HINDSIGHT       what perfect foresight would have brought   green
+    GUARANTEED      what holds in every causal model            orange
+    BOUND           what nothing can exceed                     purple
+    BAND            a range                                     pale blue
 
 Figures are plain `matplotlib.figure.Figure` objects: nothing is registered anywhere, no display
 is needed, and matplotlib is loaded only when something is drawn.
@@ -16,17 +18,28 @@ is needed, and matplotlib is loaded only when something is drawn.
 from __future__ import annotations
 
 import io
+import re
+import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from counterplan.viz.lines import in_lines
+
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
 OBSERVED = "#3d4450"
 COUNTERFACTUAL = "#0072b2"
+HINDSIGHT = "#009e73"
 GUARANTEED = "#d55e00"
+BOUND = "#cc79a7"
 BAND = "#cfe3f1"
+STABLE = "#8db9d8"
+# From pale to dark, evenly in lightness: darker means more severe, in colour and in grey.
+SEVERITY = ("#fbf3e6", "#f3cf9c", "#dd9a55", "#b2632c", "#6f3413")
 MUTED = "#b9c0c9"
 INK = "#1f2933"
 SOFT_INK = "#5b6672"
@@ -34,7 +47,11 @@ GRID = "#e4e7eb"
 
 TEXT_SIZE = 9.0
 SMALL_SIZE = 8.0
+# Inches of a small letter, and how many of them what stands beside a label is wide.
+SMALL_LETTER, BESIDE_LABEL = 0.06, 8
 PIXELS_PER_INCH = 160
+# How matplotlib complains of letters that its font lacks.
+MISSING_LETTER = r"Glyph .* missing from font"
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -80,20 +97,37 @@ def add_legend(axes: Axes, **places: Any) -> None:
     axes.legend(frameon=False, fontsize=SMALL_SIZE, labelcolor=INK, **places)
 
 
-def legend_above(figure: Figure) -> None:
-    """A legend above the plot, where it hides nothing."""
+def legend_above(figure: Figure, handles: Sequence[Artist] = (), columns: int = 2) -> None:
+    """A legend above the plot, where it hides nothing: of these, or of all that has a label.
+
+    Long names are broken into lines, and have fewer columns.
+    """
+    shown = list(handles) or [
+        one for axes in figure.axes for one in axes.get_legend_handles_labels()[0]
+    ]
+    labels = [str(one.get_label()) for one in shown]
+    room = int(figure.get_figwidth() / SMALL_LETTER)
+    while columns > 1 and _legend_width(labels, columns) > room:
+        columns -= 1
+    names = ["\n".join(in_lines(label, room - BESIDE_LABEL)) for label in labels]
     figure.legend(
-        loc="outside upper left", ncols=2, frameon=False, fontsize=SMALL_SIZE, labelcolor=INK
-    )
+        shown, names, loc="outside upper left", ncols=columns, frameon=False,
+        fontsize=SMALL_SIZE, labelcolor=INK,
+    )  # fmt: skip
+
+
+def _legend_width(labels: Sequence[str], columns: int) -> int:
+    """In letters; names go from above to below, then into the next column."""
+    rows = -(-len(labels) // columns)
+    starts = range(0, len(labels), rows) if rows else ()
+    return sum(max(map(len, labels[at : at + rows])) + BESIDE_LABEL for at in starts)
 
 
 def severity_colours() -> Colormap:
-    """From pale to dark, evenly in lightness: darker means more severe, in colour and in grey."""
+    """`SEVERITY` as a continuous scale."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    return LinearSegmentedColormap.from_list(
-        "severity", ["#fbf3e6", "#f3cf9c", "#dd9a55", "#b2632c", "#6f3413"]
-    )
+    return LinearSegmentedColormap.from_list("severity", SEVERITY)
 
 
 def ink_on(colour: Any) -> str:
@@ -107,17 +141,34 @@ def ink_on(colour: Any) -> str:
 def png_bytes(figure: Figure) -> bytes:
     """The figure as a PNG file."""
     file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=PIXELS_PER_INCH, metadata={"Software": None})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", MISSING_LETTER)
+        figure.savefig(file, format="png", dpi=PIXELS_PER_INCH, metadata={"Software": None})
     return file.getvalue()
 
 
 def svg_bytes(figure: Figure) -> bytes:
-    """The figure as an SVG file: the same bytes each time, and no outside references."""
+    """The figure as an SVG file: the same bytes each time, and no outside references.
+
+    Letters are drawn as shapes; where the font lacks one, as text, for which whoever shows the file
+    has another font.
+    """
+    with warnings.catch_warnings(record=True) as noticed:
+        warnings.filterwarnings("always", MISSING_LETTER)
+        content = _svg_bytes(figure, "path")
+    if any(re.match(MISSING_LETTER, str(one.message)) for one in noticed):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", MISSING_LETTER)
+            content = _svg_bytes(figure, "none")
+    return content
+
+
+def _svg_bytes(figure: Figure, letters: str) -> bytes:
     import matplotlib
 
     file = io.BytesIO()
     nothing: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     # Element ids are drawn at random unless there is a salt.
-    with matplotlib.rc_context({"svg.hashsalt": "counterplan", "svg.fonttype": "path"}):
+    with matplotlib.rc_context({"svg.hashsalt": "counterplan", "svg.fonttype": letters}):
         figure.savefig(file, format="svg", metadata=nothing)
     return file.getvalue()

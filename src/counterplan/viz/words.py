@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from typing import Any
 
-from counterplan.core.result import Change, Explanation
+from counterplan.core.result import Status
 from counterplan.viz.case import Case, Footing
-from counterplan.viz.quantity import Quantity, share
-
-ActionName = Callable[[int], str]
+from counterplan.viz.quantity import Quantity
 
 
 def counted(number: int, noun: str) -> str:
@@ -16,32 +15,15 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def change_in_words(change: Change, action_name: ActionName) -> str:
-    """Such as "step 3: fluids 2, vasopressor 0 -> fluids 1, vasopressor 2"."""
-    before, after = action_name(change.observed), action_name(change.alternative)
-    return f"step {change.t}: {before} -> {after}"
-
-
-def main_changes_in_words(case: Case, action_name: ActionName) -> list[str]:
-    """The main changes with their probabilities, in the order of their steps."""
-    return [
-        f"{change_in_words(likely.change, action_name)} ({share(likely.probability)})"
-        for likely in case.main_changes
-    ]
-
-
-def certificate_in_words(explanation: Explanation, quantity: Quantity) -> str:
-    """What is proved about the value."""
-    value, bound = quantity.write(explanation.value), quantity.write(explanation.bound)
-    if explanation.gap == 0.0:
-        return (
-            f"Value {value}, upper bound {bound}, gap 0, status {explanation.status.value}. "
-            f"{explanation.status.advice}"
-        )
-    return (
-        f"Value {value}, upper bound {bound}, gap {quantity.write_gain(explanation.gap)}, "
-        f"status {explanation.status.value}. {explanation.status.advice}"
-    )
+def certificate_in_words(row: Mapping[str, Any], quantity: Quantity) -> str:
+    """What is proved about the value of a row of results."""
+    status = Status(row["status"])
+    value = quantity.write(row["value"])
+    if status is Status.HEURISTIC:
+        return f"Value {value}, status {status.value}. {status.advice}"
+    gap = "0" if row["gap"] == 0.0 else quantity.write_gain(row["gap"])
+    bound = quantity.write(row["bound"])
+    return f"Value {value}, bound {bound}, gap {gap}, status {status.value}. {status.advice}"
 
 
 def robustness_in_words(case: Case, quantity: Quantity) -> str:

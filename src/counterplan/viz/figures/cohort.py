@@ -1,65 +1,61 @@
-"""How much a cohort of cases could have been improved."""
+"""How much a cohort of cases could have been improved, for print."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from counterplan.errors import InputError
 from counterplan.viz import style
-from counterplan.viz.quantity import Quantity
+from counterplan.viz.data.cohort import CohortData, cohort_data
+from counterplan.viz.drawn import figure_function
+from counterplan.viz.figures.pen import fitted, plain
+from counterplan.viz.marks import FULL, PALE, STRIPES, TAIL
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BINS = 20
 
-
-def cohort_figure(
-    improvements: ArrayLike,
-    *,
-    guaranteed: ArrayLike | None = None,
-    quantity: Quantity | None = None,
-) -> Figure:
-    """Histogram of the cases' improvements; those that cannot be improved stand apart, in grey.
-
-    guaranteed  the improvement of each case that holds in every causal model, as an outline
-    """
+def draw_cohort(data: CohortData) -> Figure:
+    """Bars, "none" apart in grey, the tail dark and striped; what is guaranteed as an outline."""
     from matplotlib.ticker import MaxNLocator
 
-    gains = np.asarray(improvements, dtype=np.float64)
-    sure = None if guaranteed is None else np.asarray(guaranteed, dtype=np.float64)
-    if gains.size == 0:
-        raise InputError("cohort_figure: there are no cases to draw")
-    quantity = quantity or Quantity()
-    top = 1.0 if quantity.percent else float(max(gains.max(), 0.0)) or 1.0
-    edges = np.linspace(0.0, top, BINS + 1)
     figure, axes = style.new_axes(4.6, 3.1)
-    # A bar of its own, left of zero, so that "none" is not mistaken for "a little".
-    apart = -2.5 * edges[1]
-    none = int((gains <= 0.0).sum())
-    axes.bar(apart, none, edges[1], color=style.MUTED, label="no change helps")
-    heights, _ = np.histogram(gains[gains > 0.0], edges)
-    axes.bar(
-        edges[:-1], heights, edges[1], align="edge", color=style.COUNTERFACTUAL,
-        edgecolor="white", linewidth=0.6, label="best explanation",
-    )  # fmt: skip
-    if sure is not None:
-        sure_heights, _ = np.histogram(sure[sure > 0.0], edges)
-        unsure = [apart - edges[1] / 2, apart + edges[1] / 2]
-        axes.stairs([(sure <= 0.0).sum()], unsure, color=style.GUARANTEED, linewidth=1.8)
-        axes.stairs(
-            sure_heights, edges, color=style.GUARANTEED, linewidth=1.8,
-            label="guaranteed in every model",
+    width = data.width
+    if data.has_none:
+        axes.bar(data.apart, data.none, width, color=PALE, label="no change helps")
+    shape: dict[str, Any] = {
+        "width": width,
+        "align": "edge",
+        "edgecolor": "white",
+        "linewidth": 0.6,
+    }
+    if data.has_body:
+        axes.bar(data.edges[:-1], data.body, color=FULL, label="best explanation", **shape)
+    if data.has_tail:
+        axes.bar(
+            data.edges[:-1], data.tail, bottom=data.body, color=TAIL, hatch=STRIPES,
+            label=plain(data.tail_name), **shape,
         )  # fmt: skip
-    axes.set_xlabel(f"improvement of the {quantity.name}")
-    axes.set_ylabel("cases")
+    _draw_guaranteed(axes, data)
+    axes.set_xlabel(fitted(data.title, 3.8))
+    axes.set_ylabel(data.count_title)
+    axes.set_ylim(0.0, 1.08 * data.highest)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    ticks = np.linspace(0.0, top, 6)
-    quantity.label_axis(axes.xaxis)
-    labels = [quantity.write(tick).replace(".0 %", " %") for tick in ticks]
-    axes.set_xticks([apart, *ticks], ["none", *labels])
+    places, texts = zip(*data.ticks, strict=True)
+    axes.set_xticks(places, texts)
+    axes.set_xlim(*data.ends)
     style.legend_above(figure)
     return figure
+
+
+def _draw_guaranteed(axes: Axes, data: CohortData) -> None:
+    if data.sure is None:
+        return
+    outline: dict[str, Any] = {"color": style.GUARANTEED, "linewidth": 1.8}
+    if data.has_none:
+        ends = [data.apart - data.width / 2, data.apart + data.width / 2]
+        axes.stairs([data.unsure], ends, **outline)
+    axes.stairs(data.sure, data.edges, label="guaranteed in every model", **outline)
+
+
+cohort_figure = figure_function(cohort_data, draw_cohort, "cohort_figure")

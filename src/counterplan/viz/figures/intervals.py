@@ -1,63 +1,64 @@
-"""How much of each case's value rests on the causal model."""
+"""How much of each case's value rests on the causal model, for print."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from counterplan.core.result import Interval
-from counterplan.errors import InputError
 from counterplan.viz import style
-from counterplan.viz.quantity import Quantity
+from counterplan.viz.data.intervals import IntervalData, interval_data
+from counterplan.viz.drawn import figure_function
+from counterplan.viz.figures.pen import dots, fitted, plain, stroke
+from counterplan.viz.marks import COUNTERFACTUAL, GUARANTEED, OBSERVED
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-class IntervalRow(NamedTuple):
-    """One case: its value, the value's range over all causal models, and the best guarantee."""
-
-    label: str
-    value: float
-    interval: Interval
-    guaranteed: float
-
-
-def interval_figure(
-    rows: Sequence[IntervalRow], *, observed: float | None = None, quantity: Quantity | None = None
-) -> Figure:
-    """One line for each case, first case on top; `observed` is marked where all cases share it."""
-    if not rows:
-        raise InputError("interval_figure: there are no cases to draw")
-    quantity = quantity or Quantity()
-    figure, axes = style.new_axes(4.6, 1.1 + 0.17 * len(rows), grid="x")
+def draw_intervals(data: IntervalData) -> Figure:
+    """A row for each case: ranges as bars, the value as a circle, the guarantee as a diamond."""
+    rows = data.rows
+    figure, axes = style.new_axes(4.6, 1.1 + 0.17 * max(len(rows), 2), grid="x")
+    _draw_ranges(axes, data)
+    if data.observed is not None:
+        axes.axvline(data.observed, **stroke(OBSERVED), label="observed")
     places = range(len(rows))
+    axes.plot(
+        [row.value for row in rows], places, **dots(COUNTERFACTUAL, 4.5), label="best explanation"
+    )
+    if data.guaranteed:
+        values, where = zip(*data.guaranteed, strict=True)
+        axes.plot(values, where, **dots(GUARANTEED, 4.0), label="guaranteed in every model")
+    axes.set_yticks(places, [plain(row.label) for row in rows])
+    axes.tick_params(axis="y", length=0, labelsize=style.SMALL_SIZE - 1)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_xlabel(fitted(data.quantity.label, 3.0))
+    if data.quantity.percent:
+        axes.set_xlim(-0.03, 1.03)
+    data.quantity.label_axis(axes.xaxis)
+    style.legend_above(figure)
+    return figure
+
+
+def _draw_ranges(axes: Axes, data: IntervalData) -> None:
     axes.hlines(
-        places,
-        [row.interval.low for row in rows],
-        [row.interval.high for row in rows],
+        range(len(data.rows)),
+        [row.interval.low for row in data.rows],
+        [row.interval.high for row in data.rows],
         color=style.BAND,
         linewidth=7,
         label="range over causal models",
     )
-    if observed is not None:
-        axes.axvline(
-            observed, color=style.OBSERVED, linewidth=1.3, linestyle=(0, (4, 3)), label="observed"
+    if data.has_stable:
+        known = [(row.stable, n) for n, row in enumerate(data.rows) if row.stable is not None]
+        axes.hlines(
+            [place for _, place in known],
+            [stable.low for stable, _ in known],
+            [stable.high for stable, _ in known],
+            color=style.STABLE,
+            linewidth=3,
+            label="range over stable ones",
         )
-    axes.plot(
-        [row.value for row in rows], places, linestyle="", marker="o", markersize=4.5,
-        color=style.COUNTERFACTUAL, label="best explanation",
-    )  # fmt: skip
-    axes.plot(
-        [row.guaranteed for row in rows], places, linestyle="", marker="D", markersize=4,
-        color=style.GUARANTEED, label="guaranteed in every model",
-    )  # fmt: skip
-    axes.set_yticks(places, [row.label for row in rows])
-    axes.tick_params(axis="y", length=0, labelsize=style.SMALL_SIZE - 1)
-    axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.set_xlabel(quantity.title)
-    if quantity.percent:
-        axes.set_xlim(-0.03, 1.03)
-    quantity.label_axis(axes.xaxis)
-    style.legend_above(figure)
-    return figure
+
+
+interval_figure = figure_function(interval_data, draw_intervals, "interval_figure")

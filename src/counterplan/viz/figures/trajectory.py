@@ -1,163 +1,156 @@
-"""One feature as it was and as it would have been, with every change of a dose where it is made."""
+"""One feature as it was and as it would have been, for print."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from counterplan.core.validation import FloatArray
-from counterplan.errors import InputError
 from counterplan.viz import style
+from counterplan.viz.data.courses import Trajectory as Trajectory
+from counterplan.viz.data.moves import Move as Move
+from counterplan.viz.data.trajectory import trajectory_data
+from counterplan.viz.drawn import figure_function
+from counterplan.viz.figures.pen import LETTER, fitted, pen, plain
+from counterplan.viz.marks import COUNTERFACTUAL, OBSERVED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-RAISED, LOWERED = style.GUARANTEED, "#009e73"
 # Of a row of arrows, as a share of the curves' height.
 ROW_HEIGHT = 0.22
+# Inches: of an arrow with the space around it, and of the room for the name of a dose.
+ARROW, DOSE = 0.12, 1.7
+# Letters in the name of a dose that a panel has room for anyway.
+USUAL_NAME = 20
+SIZES = (style.SMALL_SIZE, style.SMALL_SIZE - 1.5)
+# Named numbers of a feature that fit beside an axis.
+MOST_NAMES = 12
+BACKGROUND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.6}
 
 
-class Move(NamedTuple):
-    """At step t the dose `what` goes from `before` to `after`."""
-
-    t: int
-    what: str
-    before: float
-    after: float
-
-    @property
-    def size(self) -> float:
-        """How much is added."""
-        return self.after - self.before
-
-
-@dataclass(frozen=True, eq=False)
-class Trajectory:
-    """What `trajectory_figure` shows.
-
-    observed        (T,) values of the feature
-    counterfactual  (T,) the same with the changes made
-    moves           those changes, one for each dose
-    feature         what the values are
-    step            length of a step
-    unit            in which that length is given
-    """
-
-    observed: FloatArray
-    counterfactual: FloatArray
-    moves: tuple[Move, ...] = ()
-    feature: str = "feature"
-    step: float = 1.0
-    unit: str = "step"
-
-    def __post_init__(self) -> None:
-        for name in ("observed", "counterfactual"):
-            values = np.asarray(getattr(self, name), dtype=np.float64)
-            if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
-                raise InputError(f"trajectory: {name} must be a list of finite numbers")
-            object.__setattr__(self, name, values)
-        if len(self.observed) != len(self.counterfactual):
-            raise InputError(
-                f"trajectory: {len(self.observed)} observed values, but "
-                f"{len(self.counterfactual)} counterfactual ones"
-            )
-        for move in self.moves:
-            if not 0 <= move.t < len(self.observed):
-                raise InputError(
-                    f"trajectory: a change at step {move.t}, but the steps are "
-                    f"0..{len(self.observed) - 1}"
-                )
-
-    @property
-    def times(self) -> FloatArray:
-        """(T,) in `unit`."""
-        return np.asarray(self.step * np.arange(len(self.observed)))
-
-
-def trajectory_figure(
-    observed: ArrayLike,
-    counterfactual: ArrayLike,
-    moves: Sequence[Move] = (),
-    *,
-    feature: str = "feature",
-    step: float = 1.0,
-    unit: str = "step",
-) -> Figure:
-    """Observed and counterfactual values over time; arrows say which dose goes up or down, and by
-    how much."""
-    before, after = (np.asarray(values, dtype=np.float64) for values in (observed, counterfactual))
-    trajectory = Trajectory(before, after, tuple(moves), feature, step, unit)
+def draw_trajectory_figure(data: Trajectory) -> Figure:
+    """Both courses over time; arrows say which dose goes up or down, and by how much."""
     figure, axes = style.new_axes(5.6, 3.2)
-    draw_trajectory(axes, trajectory)
+    draw_trajectory(axes, data)
     style.legend_above(figure)
     return figure
 
 
 def draw_trajectory(axes: Axes, trajectory: Trajectory) -> None:
-    """The same into a panel, without a legend; its two curves have labels."""
+    """The same into a panel, without a legend; its curves have labels."""
     style.style_axes(axes)
     times = trajectory.times
-    axes.fill_between(
-        times, trajectory.observed, trajectory.counterfactual, color=style.BAND, alpha=0.6,
-        linewidth=0,
-    )  # fmt: skip
+    if trajectory.low is not None and trajectory.high is not None:
+        axes.fill_between(
+            times, trajectory.low, trajectory.high, color=style.BAND, alpha=0.7, linewidth=0,
+            label="8 in 10 courses",
+        )  # fmt: skip
+    else:
+        axes.fill_between(
+            times, trajectory.observed, trajectory.counterfactual, color=style.BAND, alpha=0.6,
+            linewidth=0,
+        )  # fmt: skip
+    # Dashes over the solid line: where both are the same, both are seen.
     axes.plot(
-        times, trajectory.observed, color=style.OBSERVED, linestyle=(0, (4, 3)), linewidth=1.4,
-        marker="s", markersize=3.2, label="observed",
-    )  # fmt: skip
-    axes.plot(
-        times, trajectory.counterfactual, color=style.COUNTERFACTUAL, linewidth=1.6, marker="o",
-        markersize=3.6, label="counterfactual",
-    )  # fmt: skip
+        times, trajectory.counterfactual, label="counterfactual", **pen(COUNTERFACTUAL, 2.0, 5.0)
+    )
+    axes.plot(times, trajectory.observed, label="observed", **pen(OBSERVED, 1.4, 3.2))
+    _draw_ends(axes, trajectory)
     _draw_moves(axes, trajectory)
-    plural = "s" if trajectory.unit == "step" else ""
-    axes.set_xlabel(f"time ({trajectory.unit}{plural})")
-    axes.set_ylabel(trajectory.feature)
+    axes.set_xlabel(plain(trajectory.time_title))
+    axes.set_ylabel(fitted(trajectory.feature, _height(axes)))
     margin = 0.5 * trajectory.step
     axes.set_xlim(times[0] - margin, times[-1] + margin)
     every = -(-len(times) // 8)  # at most eight numbers
     axes.set_xticks(times[::every])
 
 
+def _draw_ends(axes: Axes, trajectory: Trajectory) -> None:
+    """How a course ends that is over: in words, where the next value would be."""
+    for end in trajectory.ends:
+        colour = style.OBSERVED if end.is_observed else style.COUNTERFACTUAL
+        axes.annotate(
+            plain(end.text), xy=(trajectory.time(end.t), end.last), xytext=(0, 9),
+            textcoords="offset points", ha="center", va="center", size=style.SMALL_SIZE,
+            color=colour, weight="bold", bbox=BACKGROUND,
+        )  # fmt: skip
+
+
 def _draw_moves(axes: Axes, trajectory: Trajectory) -> None:
     """Arrows in rows below the curves, one row for each dose, as long as the change is large."""
-    doses = list(dict.fromkeys(move.what for move in trajectory.moves))
-    values = np.concatenate([trajectory.observed, trajectory.counterfactual])
-    low, high = float(values.min()), float(values.max())
+    doses = trajectory.doses
+    low, high = trajectory.extent
     height = max(high - low, 1e-3 * max(1.0, abs(high)))
     row, bottom = ROW_HEIGHT * height, low - 0.1 * height
     middles = [bottom - (number + 0.5) * row for number in range(len(doses))]
     for middle in middles:
         axes.axhline(middle, color=style.GRID, linewidth=0.8, zorder=0.5)
-    largest = max((abs(move.size) for move in trajectory.moves), default=0.0) or 1.0
+    names = [fitted(dose, DOSE, style.SMALL_SIZE) for dose in doses]
+    step = _width(axes, names) / len(trajectory.observed)
+    letters = [LETTER * size for size in SIZES]
+    written = {dose: trajectory.beside(dose, step, ARROW, letters) for dose in doses}
     for move in trajectory.moves:
-        reach = 0.43 * row * max(abs(move.size) / largest, 0.35)
-        _draw_arrow(axes, trajectory.step * move.t, middles[doses.index(move.what)], reach, move)
+        time, middle = trajectory.time(move.t), middles[doses.index(move.what)]
+        axes.axvline(time, color=style.MUTED, linewidth=0.7, linestyle=":", zorder=0.6)
+        if move.direction:
+            reach = 0.38 * row * max(trajectory.share(move), 0.35)
+            _draw_arrow(axes, time, middle, reach * move.direction)
+        else:
+            axes.plot(
+                time, middle, marker="D", markersize=4.5, color=style.COUNTERFACTUAL, zorder=3
+            )
+        words, size = written[move.what]
+        axes.annotate(
+            plain(words(move)), xy=(time, middle), xytext=(5, 0), textcoords="offset points",
+            va="center", size=SIZES[size], color=style.INK, linespacing=0.9,
+        )  # fmt: skip
     axes.set_ylim(bottom - len(doses) * row, high + 0.08 * height)
-    ticks = [tick for tick in axes.get_yticks() if bottom < tick <= high + 0.08 * height]
-    texts = [f"{tick:g}".replace("-", "−") for tick in ticks]
-    axes.set_yticks([*ticks, *middles], [*texts, *doses])
+    _write_ticks(axes, trajectory, bottom, list(zip(middles, names, strict=True)))
 
 
-def _draw_arrow(axes: Axes, time: float, middle: float, reach: float, move: Move) -> None:
-    """Up or down, with the size of the change beside it."""
-    up = move.size > 0
-    colour = RAISED if up else LOWERED
-    start, end = (middle - reach, middle + reach) if up else (middle + reach, middle - reach)
-    axes.axvline(time, color=style.MUTED, linewidth=0.7, linestyle=":", zorder=0.6)
+def _width(axes: Axes, names: Sequence[str]) -> float:
+    """About how wide a panel is, in inches: less where the names beside it are long."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    longest = max((len(line) for name in names for line in name.split("\n")), default=0)
+    lost = LETTER * style.SMALL_SIZE * max(longest - USUAL_NAME, 0)
+    return axes.get_position().width * figure.get_figwidth() - lost
+
+
+def _height(axes: Axes) -> float:
+    """About how high a panel is, in inches."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    return axes.get_position().height * figure.get_figheight()
+
+
+def _draw_arrow(axes: Axes, time: float, middle: float, reach: float) -> None:
+    """Up with a full head, down with an open one."""
+    face = style.COUNTERFACTUAL if reach > 0 else "white"
     axes.annotate(
-        "", xy=(time, end), xytext=(time, start), zorder=3,
+        "", xy=(time, middle + reach), xytext=(time, middle - reach), zorder=3,
         arrowprops={
-            "arrowstyle": "-|>,head_width=0.28,head_length=0.4", "color": colour, "linewidth": 1.6,
-            "shrinkA": 0, "shrinkB": 0,
+            "arrowstyle": "-|>,head_width=0.28,head_length=0.4", "linewidth": 1.6,
+            "edgecolor": style.COUNTERFACTUAL, "facecolor": face, "shrinkA": 0, "shrinkB": 0,
         },
     )  # fmt: skip
-    axes.annotate(
-        f"{move.size:+g}".replace("-", "−"), xy=(time, middle), xytext=(4, 0),
-        textcoords="offset points", va="center", size=style.SMALL_SIZE, color=colour,
-    )  # fmt: skip
+
+
+def _write_ticks(
+    axes: Axes, data: Trajectory, bottom: float, rows: list[tuple[float, str]]
+) -> None:
+    """Numbers (or names) beside the curves, the doses beside their rows."""
+    top = axes.get_ylim()[1]
+    named = [(value, text) for value, text in data.ticks if bottom < value <= top]
+    if not named or len(named) > MOST_NAMES:
+        ticks = [float(tick) for tick in axes.get_yticks() if bottom < tick <= top]
+        named = [(tick, f"{tick:g}".replace("-", "−")) for tick in ticks]
+    named = [(place, plain(text)) for place, text in named]
+    places, texts = zip(*named, *rows, strict=True)
+    axes.set_yticks(np.array(places), texts)
+
+
+trajectory_figure = figure_function(trajectory_data, draw_trajectory_figure, "trajectory_figure")

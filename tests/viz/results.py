@@ -1,0 +1,127 @@
+"""Results of all three systems, small, and every figure of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+import counterplan as cp
+from counterplan.core.result import Interval
+from counterplan.domains.interacting import DRUGS, FEATURES, InteractingEpisode, interacting_episode
+from counterplan.viz import Labels, Quantity
+
+CHANCE = Quantity("survival probability", percent=True)
+COST = Quantity("cost", better="lower")
+# Markup and formulas: shown as they are.
+ODD = "<b>dose & $more$</b>"
+SCHEMA = cp.Schema(
+    (
+        cp.Column("ill", "state", unit="points", better="lower", levels=(0.0, 1.0, 2.0, 4.0)),
+        cp.Column("dose", "action", unit="mg", levels=(0.0, 2.0, 5.0), labels=("no", ODD, "full")),
+    ),
+    step=4.0,
+    unit="h",
+)
+
+
+@cache
+def discrete() -> tuple[cp.TabularMDP, cp.Frontier[cp.PolicyExplanation]]:
+    """An episode of five steps that two changes improve, most probably but not surely."""
+    rng = np.random.default_rng(3)
+    mdp = cp.TabularMDP(
+        rng.dirichlet(np.ones(4), size=(4, 3)),
+        rng.integers(0, 5, size=(4, 3)).astype(float),
+        action_labels=["none", ODD, "rest"],
+    )
+    states, actions = [0], [int(rng.integers(3))]
+    for _ in range(4):
+        states.append(int(rng.choice(4, p=mdp.row(states[-1], actions[-1]))))
+        actions.append(int(rng.integers(3)))
+    return mdp, cp.frontier(mdp, cp.Episode(states, actions, id="<i>one</i>"), k_max=2)
+
+
+def policy() -> cp.PolicyExplanation:
+    return discrete()[1][-1]
+
+
+def layout() -> cp.SchemaLayout:
+    """Names for the discrete model."""
+    return cp.SchemaLayout(SCHEMA)
+
+
+@cache
+def problem() -> InteractingEpisode:
+    return interacting_episode(seed=0, horizon=12)
+
+
+def drugs() -> Labels:
+    return Labels.named(FEATURES, DRUGS, problem().actions, step=2.0, unit="d")
+
+
+@cache
+def sequence(nodes: int | None = None) -> cp.SequenceExplanation:
+    """Proved optimal, or stopped after some nodes."""
+    given = problem()
+    limits = cp.Limits(nodes=nodes)
+    options = {"actions": given.actions, "reward": given.reward}
+    solver = cp.AStar(batch=4, incumbent=False)
+    return cp.explain(given.scm, given.episode, k=2, limits=limits, solver=solver, **options)
+
+
+@cache
+def ship() -> cp.domains.Bunkering:
+    return cp.domains.Bunkering(config="A", prices="independent")
+
+
+@cache
+def voyage() -> tuple[np.ndarray, Any]:
+    """A path and what was lost on it."""
+    path = ship().sample_path(seed=5)
+    return path, cp.regret(ship(), path, [50, 12, 25, 30, 16, 0, 0])
+
+
+@cache
+def plans() -> dict[str, list[Any]]:
+    return {
+        "UCT": [cp.plan(ship(), planner=cp.UCT(n), seed=s) for n in (20, 80) for s in range(3)],
+        "<b>BTS</b>": [cp.plan(ship(), planner=cp.BTS(n), seed=0) for n in (20, 80)],
+    }
+
+
+@cache
+def bounds() -> Any:
+    return cp.value_bounds(ship(), samples=200, seed=0)
+
+
+INTERVALS = [Interval(0.0, 1.0), Interval(1.0, 9.0), Interval(2.0, 16.0)]
+GAINS = [*[0.0] * 4, *np.linspace(0.5, 9.0, 36)]
+ROWS = (
+    ("first", 0.8, Interval(0.2, 1.0), 0.5, Interval(0.4, 0.9)),
+    (ODD, 0.6, Interval(0.6, 0.7), None, None),
+)
+
+# Every figure, by name: a function of the module that draws it.
+FIGURES: dict[str, Callable[[ModuleType], Any]] = {
+    "trajectory": lambda viz: viz.trajectory_figure(sequence(), drugs(), feature="burden"),
+    "trajectory of a policy": lambda viz: viz.trajectory_figure(policy(), layout()),
+    "frontier": lambda viz: viz.frontier_figure(
+        discrete()[1], intervals=INTERVALS, guaranteed=[0.0, 1.0, 2.0]
+    ),
+    "frontier with a gap": lambda viz: viz.frontier_figure([sequence(4)]),
+    "outcome": lambda viz: viz.outcome_figure(policy()),
+    "change strip": lambda viz: viz.change_strip_figure(policy(), labels=layout()),
+    "explanations": lambda viz: viz.explanations_figure(policy()),
+    "interval": lambda viz: viz.interval_figure(
+        [viz.IntervalRow(*row) for row in ROWS], observed=0.1, quantity=CHANCE
+    ),
+    "cohort": lambda viz: viz.cohort_figure(GAINS, guaranteed=[0.5 * gain for gain in GAINS]),
+    "progress": lambda viz: viz.progress_figure(sequence()),
+    "path": lambda viz: viz.path_figure(voyage()[1], ship(), voyage()[0]),
+    "convergence": lambda viz: viz.convergence_figure(
+        plans(), bounds(), optimum=cp.exact_value(ship()), quantity=COST
+    ),
+}
