@@ -235,7 +235,7 @@ def explained(
         actions=actions,
         observed=setting.observed,
         states=setting.in_episode_units(states),
-        history=np.array(outcome.history, dtype=np.float64).reshape(-1, 3),
+        history=outcome.history.array(),
     )
 
 

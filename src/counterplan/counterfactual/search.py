@@ -24,6 +24,7 @@ import numpy as np
 
 from counterplan.core.limits import Limits
 from counterplan.core.validation import FloatArray, IntArray
+from counterplan.counterfactual.history import History
 from counterplan.counterfactual.pool import Nodes, Pool
 from counterplan.counterfactual.sequence import SequenceSetting
 
@@ -53,7 +54,7 @@ class Outcome:
     complete: bool = False
     expanded: int = 0
     added: int = 0
-    history: list[tuple[int, float, float]] = field(default_factory=list)
+    history: History = field(default_factory=History)
 
 
 class Search:
@@ -85,6 +86,7 @@ class Search:
         while True:
             t, promise = self._most_promising()
             found.bound = max(found.value, promise, self._dropped)
+            found.history.add(found.expanded, found.value, found.bound)
             enough = self._worthwhile(found, limits)
             if promise <= enough:
                 found.complete = True
@@ -99,7 +101,6 @@ class Search:
             self._dropped = max(self._dropped, dropped)
             found.expanded += len(nodes)
             self._expand(t, nodes, found, limits)
-            found.history.append((found.expanded, found.value, found.bound))
 
     def _worthwhile(self, found: Outcome, limits: Limits) -> float:
         """What a sequence has to exceed to be of interest."""

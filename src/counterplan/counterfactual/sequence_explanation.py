@@ -18,7 +18,8 @@ class SequenceExplanation(Explanation):
     actions   (T-1,) indices into the set of actions
     observed  (T-1,) those that were taken
     states    (T, D) the counterfactual states, in the units of the episode
-    history   (m, 3) nodes expanded, best value and bound as the search went on
+    history   (m, 3) nodes expanded, best value and bound as the search went on, from its first
+              moment to its end; none where nothing was searched
     """
 
     actions: IntArray

@@ -9,13 +9,15 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+from counterplan.core.limits import Limits
 from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import FloatArray, whole_number
-from counterplan.counterfactual.budget_dp import Setting, outcome_bounds, solve
+from counterplan.counterfactual.budget_dp import BackwardPass, Setting, outcome_bounds, solve
 from counterplan.counterfactual.distributions import PolicyProcess
 from counterplan.counterfactual.laws import CounterfactualLaw, DiscreteSCM, SampledLaw, law_of
 from counterplan.counterfactual.policy_explanation import PolicyExplanation
+from counterplan.counterfactual.policy_table import PolicyTable
 from counterplan.errors import InfeasibleError, InputError
 from counterplan.scm.gumbel_max import GumbelMaxSCM
 from counterplan.scm.tabular import TabularMDP
@@ -52,13 +54,19 @@ class BudgetDP:
         setting, law = prepare(problem)
         if self.samples is not None:
             law = SampledLaw(setting.mdp, setting.episode, self.samples, self.seed)
-        ended, table = solve(setting, law, problem.limits)
+        ended, table = self._solved(setting, law, problem.limits)
         values, bounds = outcome_bounds(setting, ended)
         status = Status.OPTIMAL if ended.start == 0 else Status.LIMIT
         stats = {"seconds": time.perf_counter() - started, "rows": float(ended.rows)}
         check_feasible(setting, bounds)
         process = PolicyProcess(setting, law, table)
         return PolicyExplanations(process, values, bounds, status, stats, problem.k)
+
+    def _solved(
+        self, setting: Setting, law: CounterfactualLaw, limits: Limits
+    ) -> tuple[BackwardPass, PolicyTable]:
+        """The backward pass; solvers that add to it go through here."""
+        return solve(setting, law, limits)
 
 
 def refuse_unless_discrete(problem: Problem) -> str | None:
