@@ -1,0 +1,98 @@
+"""`report`: a run as one page that can be opened, searched, printed and sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from counterplan.cli_options import SharedOptions, whole_number_option
+from counterplan.cli_support import note, print_json
+from counterplan.errors import InputError
+
+if TYPE_CHECKING:
+    from counterplan.viz.report.names import Names
+
+FORMATS = (".html", ".htm")
+# Each has figures of about 200 kilobytes: more would be no file to send.
+MOST_CASES = 1_000
+# Bytes from which on a file is called large.
+LARGE = 10_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportCommandOptions(SharedOptions):
+    """Options of `counterplan report`."""
+
+    run: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder that `counterplan explain -o` or `plan --scenarios -o` wrote.",
+            metavar="OUT",
+        ),
+    ]
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="PATH", help="File for the page: .html.")
+    ] = Path("report.html")
+    cases: Annotated[
+        int, whole_number_option("--cases", "How many cases to look at closely, the top first.")
+    ] = 10
+    case: Annotated[
+        str | None, typer.Option("--case", metavar="ID", help="A report of this case alone.")
+    ] = None
+    k: Annotated[
+        int | None,
+        whole_number_option("--k", "Which number of changes (the largest of the run)."),
+    ] = None
+    pseudonyms: Annotated[
+        bool,
+        typer.Option(
+            "--pseudonyms", help="Replace ids by pseudonyms; the key is random and kept nowhere."
+        ),
+    ] = False
+    pseudonym_key: Annotated[
+        Path | None,
+        typer.Option(
+            "--pseudonym-key",
+            metavar="PATH",
+            help="Pseudonyms by the key in this file: the same in every report made with it.",
+        ),
+    ] = None
+
+
+def write_report(options: ReportCommandOptions) -> None:
+    """Make the page and say where it is."""
+    from counterplan.cohort.reading import open_run
+    from counterplan.files.atomic import atomic_file, check_target
+    from counterplan.files.contents import suffix_of
+    from counterplan.viz.report.build import report
+    from counterplan.viz.report.options import ReportOptions
+
+    suffix_of(options.output, FORMATS, "reports")
+    if options.cases > MOST_CASES:
+        raise InputError(f"--cases {options.cases}: at most {MOST_CASES:,} fit a page")
+    check_target(options.output)
+    names = _names(options)
+    run = open_run(options.run)
+    run.verify()
+    made = report(run, ReportOptions(options.k, options.cases, options.case, names))
+    content = made.html.encode()
+    with atomic_file(options.output) as file:
+        file.write(content)
+    if options.as_json:
+        print_json({"report": str(options.output), "bytes": len(content),
+                    "figures": len(made.panels)})  # fmt: skip
+        return
+    note(f"Wrote {options.output} ({len(content) / 1e6:.1f} MB). Open it in a browser.")
+    if len(content) > LARGE:
+        note("It is large: fewer --cases make it smaller.")
+
+
+def _names(options: ReportCommandOptions) -> Names:
+    from counterplan.viz.report.names import Names, pseudonyms
+
+    if options.pseudonyms or options.pseudonym_key is not None:
+        return pseudonyms(options.pseudonym_key)
+    return Names()

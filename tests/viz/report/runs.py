@@ -1,0 +1,123 @@
+"""Runs of all kinds, solved in this process: real folders, with names that are markup."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import counterplan as cp
+from counterplan.cohort.explain_task import explain_spec
+from counterplan.cohort.manifest import Manifest, task_record
+from counterplan.cohort.question import Question
+from counterplan.cohort.reading import Run, open_run
+from counterplan.cohort.regret_task import regret_spec
+from counterplan.cohort.store import open_store
+from counterplan.cohort.task import TaskSpec, open_task
+from counterplan.core.episode import Episode
+from counterplan.io.episode_parts import Recorded
+from counterplan.io.models import save_model
+from counterplan.io.plan_question import Question as PlanQuestion
+from counterplan.io.scenario_parts import scenarios_to_bytes
+from counterplan.io.scenario_table import Scenario
+
+from ...cohort.subjects import (
+    CONTINUOUS,
+    DISCRETE,
+    continuous_episodes,
+    discrete_episodes,
+    part_of,
+    small_mdp,
+    small_scm,
+)
+
+# Ids and labels that would break out of a page that does not escape them.
+ODD = ("<script>alert(1)</script>", "\"&'", "</script><img src=x onerror=alert(2)>", "naïve 患者")
+LABEL = "<b>walk & $run$</b>"
+
+
+def solved(
+    spec: TaskSpec, parts: Sequence[bytes], out: Path, arguments: dict[str, Any] | None = None
+) -> Run:
+    """A complete run."""
+    asked = Manifest(task_record(spec), arguments or {}, {"input": "0" * 64}, 0, 50, True)
+    task = open_task(spec)
+    with open_store(out, asked, spec.files) as store:
+        manifest, found = store.begin(iter(parts))
+        for index in found.pending:
+            store.write_part(index, task.solve(store.read_part(index)))
+        store.complete(manifest)
+    return open_run(out)
+
+
+def explain_run(
+    folder: Path,
+    model: cp.TabularMDP | cp.NeuralSCM,
+    episodes: Sequence[Recorded],
+    question: Question,
+    about: dict[str, Any] | None = None,
+) -> Run:
+    """Episodes explained by a model, in parts of 20."""
+    save_model(model, folder / "model.safetensors")
+    is_discrete = isinstance(model, cp.TabularMDP)
+    usual, outcomes = (DISCRETE, ["cured"]) if is_discrete else (CONTINUOUS, ["died"])
+    content = (folder / "model.safetensors").read_bytes()
+    spec = explain_spec(content, ".safetensors", about or usual, question, outcomes)
+    parts = [part_of(episodes[start : start + 20]) for start in range(0, len(episodes), 20)]
+    return solved(spec, parts, folder / "out", {"k": str(question.budgets[-1])})
+
+
+def named(recorded: Recorded, name: str) -> Recorded:
+    """The same episode under another id."""
+    return recorded._replace(episode=replace(recorded.episode, id=name))
+
+
+def discrete_run(folder: Path, count: int = 30, robust: bool = True) -> Run:
+    """Policies for k = 0, 1, 2; the first ids are markup, and the last episode fails."""
+    mdp = small_mdp()
+    labelled = cp.TabularMDP(
+        np.array([[mdp.row(s, a) for a in range(3)] for s in range(4)]),
+        mdp.rewards,
+        action_labels=["rest", LABEL, "run"],
+    ).with_data(mdp.visits)
+    episodes = discrete_episodes(mdp, count)
+    episodes[: len(ODD)] = map(named, episodes[: len(ODD)], ODD)
+    lost = Recorded(Episode([0, 9], [0, 0], id="lost-one"), np.arange(2.0), 0, (("cured", "1"),))
+    question = Question((0, 1, 2), robust=robust)
+    return explain_run(folder, labelled, [*episodes, lost], question)
+
+
+def continuous_run(folder: Path, count: int = 12) -> Run:
+    """Sequences for k = 0, 1, 2 on a table with a schema; the first ids are markup."""
+    scm = small_scm()
+    episodes = continuous_episodes(scm, count)
+    episodes[: len(ODD)] = map(named, episodes[: len(ODD)], ODD)
+    return explain_run(folder, scm, episodes, Question((0, 1, 2), nodes=500))
+
+
+def regret_run(folder: Path, domain: str = "bunkering", planner: str | None = "uct") -> Run:
+    """Executed plans of a problem; one of them was not possible."""
+    spec = regret_spec(PlanQuestion(domain=domain), planner, 30, True, 0)
+    form = open_task(spec).form  # type: ignore[attr-defined]
+    return solved(spec, [scenarios_to_bytes(scenarios(form), form)], folder / "out")
+
+
+def scenarios(form: Any) -> list[Scenario]:
+    """What the plan for expected values does on sampled paths, and something impossible."""
+    from counterplan.planning.journey import checked_path, played
+    from counterplan.planning.playing import futures
+    from counterplan.planning.policies import OpenLoop
+
+    rule = OpenLoop().prepare(form.problem)
+    found = []
+    for name, sampled in zip((*ODD, "plain"), futures(form.problem, len(ODD) + 1, 0), strict=True):
+        path, state = checked_path(form.problem, sampled)
+        done = played(form.problem, rule, path, state)
+        table = form.written(path, done.actions)
+        seen, decided = table[:, : len(form.seen)], table[:, len(form.seen) :]
+        found.append(Scenario(name, seen, decided))
+    wrong = np.full_like(found[0].decided, 1e6)
+    return [*found, Scenario("too-much", found[0].seen, wrong)]

@@ -1,0 +1,229 @@
+"""Reports of explanations: the library's numbers, escaped, complete, without names on request."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from html import escape
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import counterplan as cp
+from counterplan.cohort.cases import CaseQuery, review_list
+from counterplan.cohort.question import Question
+from counterplan.cohort.reading import Run, open_run
+from counterplan.errors import FileError, InputError
+from counterplan.viz.quantity import Quantity
+from counterplan.viz.report.build import report
+from counterplan.viz.report.names import Names
+from counterplan.viz.report.options import Report, ReportOptions
+from counterplan.viz.report.reading import reading
+from counterplan.viz.report.source import open_source
+
+from ...cohort.subjects import discrete_episodes, small_mdp
+from ..reader import read
+from .runs import LABEL, ODD, explain_run, named
+
+WRITE = Quantity().write
+
+
+@pytest.fixture(scope="module", params=["policies", "sequences"])
+def run(request: pytest.FixtureRequest) -> Run:
+    found: Run = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture(scope="module")
+def made(run: Run) -> Report:
+    return report(run, ReportOptions(cases=4))
+
+
+def test_all_parts_are_there(made: Report) -> None:
+    reader = read(made.html)
+    for words in (
+        "In short", "What was asked", "by improvement", "The top 4, closely", "Certificate",
+        "The model and its assumptions", "What it takes for granted", "How to read this",
+        "What this does not claim", "SHA-256 of the input", "Read with care", "Changes that recur",
+        "numpy", "proved optimal", "The course in numbers",
+    ):  # fmt: skip
+        assert words in reader.text, words
+    assert {f"case-{rank}" for rank in (1, 2, 3, 4)} <= set(reader.places)
+    assert len(made.panels) >= 1 + 4 * 2
+
+
+def test_the_table_holds_the_numbers_of_the_run(run: Run, made: Report) -> None:
+    data = read(made.html).data["ranking-data"]
+    titles = [title for title, _, _ in data["headings"]]
+    ranked = review_list(run, CaseQuery()).to_dicts()
+    assert len(data["rows"]) == len(ranked)
+    for row, cells in zip(ranked, data["rows"], strict=True):
+        found = dict(zip(["place", *titles], cells, strict=True))
+        assert cells[1] == row["episode_id"]
+        for title, name in (
+            ("Observed", "observed"),
+            ("With at most 2 changes", "value"),
+            ("Improvement", "improvement"),
+        ):
+            assert found[title][0] == pytest.approx(row[name], rel=1e-8)
+        assert found["Changes"] == [one["text"].replace("->", "→") for one in row["changes"]]
+    assert [row[0] for row in data["rows"]][:5] == ["case-1", "case-2", "case-3", "case-4", ""]
+
+
+def test_cases_show_the_numbers_of_the_library(run: Run, made: Report) -> None:
+    text = read(made.html).text
+    for row in review_list(run, CaseQuery(limit=4)).to_dicts():
+        value, gap = WRITE(row["value"]), "0" if row["gap"] == 0 else f"+{WRITE(row['gap'])}"
+        bound = WRITE(row["bound"])
+        assert f"Value {value}, bound {bound}, gap {gap}, status {row['status']}." in text
+        assert f"{WRITE(row['observed'])} observed, {value}" in text
+
+
+def test_names_and_labels_are_texts_not_markup(run: Run, made: Report) -> None:
+    assert "<script>alert" not in made.html
+    assert "<img src=x" not in made.html
+    assert "<b>walk" not in made.html
+    rows = read(made.html).data["ranking-data"]["rows"]
+    assert set(ODD) <= {row[1] for row in rows}
+    for name in ODD:
+        single = report(run, ReportOptions(case=name)).html
+        assert escape(name) in single
+        assert name in read(single).text
+    if run.manifest.task["description"]["model_suffix"] and "walk" in json.dumps(rows):
+        assert LABEL in json.dumps(rows, ensure_ascii=False)
+
+
+def test_failures_are_told_with_their_reason(policies: Run) -> None:
+    text = read(report(policies, ReportOptions(cases=1)).html).text
+    assert "1 episode could not be explained." in text
+    assert "lost-one: " in text
+    alone = read(report(policies, ReportOptions(case="lost-one")).html).text
+    assert "Could not be explained: " in alone
+    assert "state" in alone
+
+
+def test_robustness_and_support_are_said(policies: Run, sequences: Run) -> None:
+    text = read(report(policies, ReportOptions(cases=3)).html).text
+    for words in ("Range, all causal models", "Range, with counterfactual stability",
+                  "Robust plan: guaranteed", "How much rests on the causal assumption",
+                  "in that state", "Better than observed, probability"):  # fmt: skip
+        assert words in text, words
+    text = read(report(sequences, ReportOptions(cases=3)).html).text
+    assert "of the 100 nearest" in text
+    assert "causal models" not in text.split("In numbers")[1].split("Certificate")[0]
+
+
+def test_a_run_without_ranges_has_none(tmp_path: Path) -> None:
+    mdp = small_mdp()
+    run = explain_run(tmp_path, mdp, discrete_episodes(mdp, 3), Question((1,)))
+    text = read(report(run, ReportOptions()).html).text
+    assert "Range, all causal models" not in text
+    assert "With --robust a run also gives the range" in text
+
+
+def test_the_same_run_gives_the_same_bytes(run: Run, made: Report) -> None:
+    assert report(run, ReportOptions(cases=4)).html == made.html
+
+
+def test_one_case_alone(run: Run) -> None:
+    row = review_list(run, CaseQuery(limit=2)).to_dicts()[1]
+    made = report(run, ReportOptions(case=row["episode_id"]))
+    reader = read(made.html)
+    assert reader.data == {}
+    assert reader.scripts == []
+    assert f"{WRITE(row['observed'])} observed, {WRITE(row['value'])}" in reader.text
+    assert "The model and its assumptions" in reader.text
+    with pytest.raises(InputError, match=r"has no .* 'nobody'; check it"):
+        report(run, ReportOptions(case="nobody"))
+
+
+def test_another_budget(run: Run) -> None:
+    made = read(report(run, ReportOptions(k=1, cases=1)).html)
+    assert "With at most 1 change" in made.text
+    ranked = review_list(run, CaseQuery(k=1)).to_dicts()
+    assert [row[1] for row in made.data["ranking-data"]["rows"]] == [
+        row["episode_id"] for row in ranked
+    ]
+    with pytest.raises(InputError, match=r"was run for k = 0, 1, 2, not for 7; choose one"):
+        report(run, ReportOptions(k=7))
+
+
+def test_no_id_is_left_under_pseudonyms(tmp_path: Path) -> None:
+    mdp = small_mdp()
+    ids = [f"person-{number:03d}-xyz" for number in range(12)]
+    episodes = list(map(named, discrete_episodes(mdp, 12), ids))
+    lost = named(episodes[0], "lost-person-abc")
+    lost = lost._replace(episode=cp.Episode([0, 9], [0, 0], id="lost-person-abc"))
+    lost = lost._replace(times=lost.times[:1].repeat(2))
+    run = explain_run(tmp_path, mdp, [*episodes, lost], Question((0, 1), robust=True))
+    names = Names(b"a key of at least sixteen bytes")
+    for options in (
+        ReportOptions(names=names, cases=2),
+        *(ReportOptions(names=names, case=name) for name in (ids[0], "lost-person-abc")),
+    ):
+        made = report(run, options)
+        for name in (*ids, "lost-person-abc"):
+            assert name not in made.html
+            assert name.encode().hex() not in made.html
+        assert "person" not in read(made.html).text.replace("personal", "")
+    assert names.shown(ids[0]) in report(run, ReportOptions(names=names, cases=0)).html
+
+
+def test_a_run_under_way_is_reported_as_far_as_it_is(policies: Run, tmp_path: Path) -> None:
+    out = shutil.copytree(policies.layout.out, tmp_path / "out")
+    manifest = out / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"complete": true', '"complete": false'))
+    (out / "done" / "00001.json").unlink()
+    text = read(report(open_run(out), ReportOptions(cases=1)).html).text
+    assert "The run is not complete: 1 of 2 parts are done" in text
+    assert "20episodes explained" in text.replace("\n", "") or "20" in text
+
+
+def test_a_run_whose_model_is_gone(policies: Run, tmp_path: Path) -> None:
+    out = shutil.copytree(policies.layout.out, tmp_path / "out")
+    (out / "files" / "model.safetensors").unlink()
+    with pytest.raises(FileError, match=r"model\.safetensors: is missing; run the same command"):
+        report(open_run(out), ReportOptions())
+
+
+def test_a_run_of_something_else(policies: Run, tmp_path: Path) -> None:
+    out = shutil.copytree(policies.layout.out, tmp_path / "out")
+    manifest = out / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"kind": "explain"', '"kind": "own.task"'))
+    with pytest.raises(FileError, match=r"is a run of 'own\.task', of which there is no report"):
+        report(open_run(out), ReportOptions())
+
+
+def test_infinite_outcomes_are_written_not_drawn(tmp_path: Path) -> None:
+    mdp = small_mdp()
+    rewards = mdp.rewards.copy()
+    rewards[0, 0] = -float("inf")
+    rows = [[mdp.row(s, a) for a in range(3)] for s in range(4)]
+    barred = cp.TabularMDP(rows, rewards, action_labels=["rest", "walk", "run"])
+    episodes = discrete_episodes(mdp, 20)
+    run = explain_run(tmp_path, barred, episodes, Question((0, 4), robust=True))
+    found = review_list(run, CaseQuery(k=4))
+    infinite = found.filter(pl.col("observed") == -float("inf"))["episode_id"].to_list()
+    assert 0 < len(infinite) < found.height
+    made = report(run, ReportOptions(cases=2))
+    assert "-inf observed" in read(report(run, ReportOptions(case=infinite[0])).html).text
+    cells = read(made.html).data["ranking-data"]["rows"][0]
+    assert cells[6] == [1e300, "+inf"]
+
+
+def test_what_was_left_out_of_the_table_is_told(sequences: Run) -> None:
+    noted = replace(sequences.manifest, notes=("48 stays kept, 12 dropped (12 with <b>gaps</b>).",))
+    made = report(replace(sequences, manifest=noted), ReportOptions(cases=0))
+    assert "What was read: 48 stays kept, 12 dropped (12 with <b>gaps</b>)." in read(made.html).text
+
+
+def test_levels_are_not_taken_for_amounts(sequences: Run) -> None:
+    source = open_source(sequences, Names())
+    doses = source.labels.doses
+    levels = tuple(replace(dose, unit="level") for dose in doses)
+    numbered = replace(source, labels=replace(source.labels, doses=levels))
+    names = " and ".join(dose.name for dose in doses)
+    assert any(f"Doses of {names} are levels" in text for text in reading(numbered))
+    assert not any("are levels" in text for text in reading(source))

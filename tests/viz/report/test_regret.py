@@ -1,0 +1,79 @@
+"""Reports of executed plans, for every problem."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from counterplan.cohort.reading import Run
+from counterplan.errors import InputError
+from counterplan.viz.quantity import Quantity
+from counterplan.viz.report.build import report
+from counterplan.viz.report.names import Names
+from counterplan.viz.report.options import ReportOptions
+
+from ..reader import read
+from .runs import ODD, regret_run
+
+WRITE = Quantity().write
+
+
+def test_the_numbers_of_the_run(voyages: Run) -> None:
+    made = report(voyages, ReportOptions(cases=2))
+    reader = read(made.html)
+    results = voyages.scan("results").collect().to_dicts()
+    judged = [row for row in results if row["status"] != "failed"]
+    rows = reader.data["ranking-data"]["rows"]
+    assert {row[1] for row in rows} == {row["scenario_id"] for row in judged}
+    losses = [row[-2][0] for row in rows]
+    assert losses == sorted(losses, reverse=True)
+    assert f"{WRITE(sum(row['executed'] for row in judged))}" in reader.text
+    worst = max(judged, key=lambda row: row["expected_regret"])
+    assert f"The decisions lost {WRITE(worst['expected_regret'])} in expectation." in reader.text
+    assert "buy nothing" in reader.text
+    assert "port 1 of 8" in made.html or "port 2 of 8" in made.html or "port 4 of 8" in made.html
+    for words in ("What did the decisions cost?", "The policy is the optimum without foresight",
+                  "All decisions in numbers", "Planner UCT"):  # fmt: skip
+        assert words in reader.text, words
+    assert {"case-1", "case-2"} <= set(reader.places)
+
+
+def test_failures_and_names(voyages: Run) -> None:
+    made = report(voyages, ReportOptions(cases=1))
+    reader = read(made.html)
+    assert "1 scenario could not be judged." in reader.text
+    assert "too-much: " in reader.text
+    assert "<script>alert" not in made.html
+    for name in ODD:
+        assert name in read(report(voyages, ReportOptions(case=name)).html).text
+    alone = read(report(voyages, ReportOptions(case="too-much")).html).text
+    assert "Could not be judged: " in alone
+    names = Names(b"a key of sixteen bytes")
+    hidden = report(voyages, ReportOptions(names=names, cases=1))
+    for name in (*ODD, "too-much"):
+        assert name not in hidden.html
+        assert name not in read(hidden.html).text
+
+
+def test_mistakes(voyages: Run) -> None:
+    with pytest.raises(InputError, match="has no scenario 'nobody'; check it"):
+        report(voyages, ReportOptions(case="nobody"))
+    with pytest.raises(InputError, match="executed plans, which have no --k: leave it out"):
+        report(voyages, ReportOptions(k=3))
+
+
+@pytest.mark.parametrize("domain", ["hybrid", "options", "basket"])
+def test_every_problem_has_a_report(tmp_path: Path, domain: str) -> None:
+    run = regret_run(tmp_path, domain, planner=None)
+    made = report(run, ReportOptions(cases=2))
+    text = read(made.html).text
+    assert "earned in total" in text
+    assert "Planner" not in text
+    assert len(made.panels) == 3
+
+
+def test_a_decision_is_found_in_the_figure(voyages: Run) -> None:
+    """Ports are counted from 1 in words, and from 0 in the figure and the table."""
+    text = read(report(voyages, ReportOptions(cases=2)).html).text
+    assert "t=0: port 1 of 8" in text or "t=1: port 2 of 8" in text or "t=2: port 3 of 8" in text
