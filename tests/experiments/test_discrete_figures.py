@@ -238,7 +238,7 @@ def test_a_table_with_one_patient(sessions: Path, tmp_path: Path) -> None:
 
 def test_a_table_that_is_not_there(tmp_path: Path) -> None:
     options = Options(quick=True, data=tmp_path / "absent.csv")
-    with pytest.raises(FileError, match=r"absent\.csv: cannot be read"):
+    with pytest.raises(FileError, match=r"absent\.csv: no such file"):
         reproduce(["discrete-fig3"], tmp_path, options)
 
 

@@ -24,7 +24,12 @@ import numpy as np
 
 from counterplan.core.validation import FloatArray, Seed, whole_number
 from counterplan.domains.basket_assignment import assign
-from counterplan.domains.option_contract import BasketContract, OptionContract, basket_contract
+from counterplan.domains.option_contract import (
+    BasketContract,
+    OptionContract,
+    basket_contract,
+    check_exercise,
+)
 from counterplan.domains.options import AmericanOption
 from counterplan.domains.options_exact import Bermudan, european_with_slope
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
@@ -35,6 +40,7 @@ from counterplan.exogenous.states import require_held, require_prices
 if TYPE_CHECKING:
     from counterplan.planning.dual import Penalised
     from counterplan.planning.kernel import Kernel
+    from counterplan.planning.policy import Policy
 
 ActionSet: TypeAlias = Literal["ranked", "payoff", "all"]
 ACTION_SETS = ("ranked", "payoff", "all")
@@ -141,13 +147,11 @@ class OptionBasket:
         self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Payoffs (n,) in money of date 0, and what is held after (n, B)."""
-        wrong = ~((actions >= 0.0) & (actions <= resource)).all(axis=1)
-        wrong |= actions.sum(axis=1) > self.most
-        if wrong.any():
-            i = int(np.argmax(wrong))
+        check_exercise(t, resource, actions)
+        if (actions.sum(axis=1) > self.most).any():
             raise InfeasibleError(
-                f"action {actions[i].tolist()} at t={t} with {resource[i].tolist()} held: 0 holds, "
-                f"and 1 exercises an option while it is held, at most {self.most} on a date"
+                f"exercising {actions.sum(axis=1).max():g} options at date t={t}: at most "
+                f"{self.most} may be exercised on one date"
             )
         payoffs = self.options[0].discount(t) * self.payoffs(exogenous)
         return np.asarray((actions * payoffs).sum(axis=1)), resource - actions
@@ -245,6 +249,26 @@ class OptionBasket:
                 for b, single in enumerate(self.singles)
             ]
         )
+
+    def loss(
+        self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
+    ) -> FloatArray:
+        """(n,) by how much each action is worth less than the best one, where the cap can never
+        bind: each option's own."""
+        self._require_free()
+        each = [slice(b, b + 1) for b in range(len(self.options))]
+        return np.asarray(
+            sum(
+                single.loss(t, exogenous[:, b], resource[:, b], actions[:, b])
+                for single, b in zip(self.singles, each, strict=True)
+            )
+        )
+
+    def best_known_policy(self) -> Policy:
+        """Where the cap binds and nothing is exact: what is best for each option alone."""
+        from counterplan.domains.basket_policy import OwnValues
+
+        return OwnValues()
 
     def _require_free(self) -> None:
         if self.most < len(self.options):

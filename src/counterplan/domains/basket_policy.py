@@ -7,11 +7,16 @@ first of them go now. The martingales of the options' own values (option_dual) p
     V* <= E[ max over options' dates, at most cap on one, of sum_b e^{-r t dt} payoff_b - M_b ]
 
 which allows for the cap and is at most the sum of the options' separate bounds.
+
+With the exact values of waiting in place of the fitted ones (`OwnValues`) the same rule earns a
+little more, and needs no sampling.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -53,13 +58,38 @@ class PerOption:
         return capped(model, fit_each(model, self.paths, seed))
 
 
+@dataclass(frozen=True)
+class OwnValues:
+    """What is best for each option alone, plus the cap: no sampling, and from any state."""
+
+    @property
+    def name(self) -> str:
+        return "optimal for each option, capped"
+
+    def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Rule:
+        """The rule; nothing is random about it."""
+        if not isinstance(model, OptionBasket):
+            raise NotApplicableError(
+                f"OwnValues is for an OptionBasket, not a {type(model).__name__}: use LeastSquares"
+            )
+        return capped(model, model.singles)
+
+
+class KnowsWaiting(Protocol):
+    """An option of which it is known what waiting is worth."""
+
+    def waiting(self, t: int, prices: FloatArray) -> FloatArray:
+        """(n,) in money of date t, at prices (n,)."""
+        ...
+
+
 def fit_each(basket: OptionBasket, paths: int, seed: Seed) -> list[LongstaffSchwartz]:
     """The options' own rules."""
     rng = generator(seed)
     return [longstaff_schwartz(single, paths, rng) for single in basket.singles]
 
 
-def capped(basket: OptionBasket, fits: list[LongstaffSchwartz]) -> Rule:
+def capped(basket: OptionBasket, fits: Sequence[KnowsWaiting]) -> Rule:
     """The options' own rules, at most `cap` at once."""
 
     def rule(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:

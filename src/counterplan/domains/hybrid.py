@@ -44,6 +44,7 @@ from counterplan.exogenous.traces import ResampledTraces
 if TYPE_CHECKING:
     from counterplan.planning.exact import Solution
     from counterplan.planning.kernel import Kernel
+    from counterplan.planning.policy import Policy
 
 # Tables hold (c + 1)^2 numbers per step and mode.
 LARGEST_CAPACITY = 300
@@ -322,6 +323,13 @@ class HybridVehicle:
         ahead = self.values_ahead("optimal", t)[modes, then[:, 0], then[:, 1]]
         best = self.rule_values("optimal")[t, modes, now[:, 0], now[:, 1]]
         return np.asarray(best - rewards - ahead)
+
+    def best_known_policy(self) -> Policy:
+        """Where modes are hidden and too many beliefs can be reached: value iteration on some."""
+        from counterplan.domains.hybrid_belief import BeliefIteration
+        from counterplan.planning.least_squares import LeastSquares
+
+        return BeliefIteration() if self.road.brakes.sum() == 1 else LeastSquares()
 
     def value_of(self, rule: Rule, state: State | None = None) -> float:
         """The exact value of a rule where modes are observed: 'optimal', 'greedy' (the more

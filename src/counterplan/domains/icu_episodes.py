@@ -63,6 +63,7 @@ class IcuEpisodes:
                  vasopressor level, fluid level
     died         (n,) in hospital
     implausible, carried, imputed   how many values of each column were
+    filled       (n,) how many values of each episode were filled in
     """
 
     episodes: tuple[Episode, ...]
@@ -70,6 +71,7 @@ class IcuEpisodes:
     implausible: Mapping[str, int]
     carried: Mapping[str, int]
     imputed: Mapping[str, int]
+    filled: IntArray
 
     def summary(self) -> str:
         """One line: how many episodes and steps, and how much of them is filled."""
@@ -104,6 +106,8 @@ def read_episodes_4h(path: str | Path) -> IcuEpisodes:
     _check_steps(table, columns, groups)
     table.refuse_mistakes()
     implausible = {name: _forget_implausible(columns, name) for name in PLAUSIBLE}
+    gaps = np.sum([np.isnan(columns[name]) for name in PLAUSIBLE], axis=0)
+    filled = np.array([gaps[rows].sum() for rows in groups], dtype=np.int64)
     carried, imputed = {}, {}
     for name in PLAUSIBLE:
         carried[name] = _carry_forward(columns[name], groups)
@@ -116,7 +120,7 @@ def read_episodes_4h(path: str | Path) -> IcuEpisodes:
         for rows in groups
     )
     died = np.array([columns[DIED][rows[-1]] == 1.0 for rows in groups])
-    return IcuEpisodes(episodes, died, implausible, carried, imputed)
+    return IcuEpisodes(episodes, died, implausible, carried, imputed, filled)
 
 
 def _checked_columns(table: NumberTable) -> dict[str, FloatArray]:

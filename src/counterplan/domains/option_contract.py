@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from counterplan.core.validation import FloatArray, IntArray, whole_number
-from counterplan.errors import InputError
+from counterplan.errors import InfeasibleError, InputError
 from counterplan.exogenous.checks import number
 
 Kind: TypeAlias = Literal["call", "put"]
@@ -85,6 +85,18 @@ class OptionContract:
     def payoff(self, prices: FloatArray) -> FloatArray:
         """What exercising pays at these prices, not discounted."""
         return np.maximum(self.sign * (prices - self.strike), 0.0)
+
+
+def check_exercise(t: int, held: FloatArray, actions: FloatArray) -> None:
+    """Raise if more is exercised (n, B) than is still held (n, B)."""
+    wrong = (actions < 0.0) | (actions > held)
+    if wrong.any():
+        i, b = (int(place) for place in np.argwhere(wrong)[0])
+        which = f"option {b + 1}" if actions.shape[1] > 1 else "the option"
+        raise InfeasibleError(
+            f"exercising {actions[i, b]:g} of {which} at date t={t}, when {held[i, b]:g} of it is "
+            "still held: 0 holds, 1 exercises"
+        )
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from counterplan.core.validation import FloatArray, Seed, whole_number
-from counterplan.domains.option_contract import OptionContract, option_contract
+from counterplan.domains.option_contract import (
+    OptionContract,
+    check_exercise,
+    option_contract,
+)
 from counterplan.domains.options_exact import Bermudan, european_with_slope, lattice_values
-from counterplan.errors import InfeasibleError, InputError
+from counterplan.errors import InputError
 from counterplan.exogenous.gbm import GBM
 from counterplan.exogenous.lattice import BinomialLattice
 from counterplan.exogenous.model import Allocation, Sense, State
@@ -101,13 +105,7 @@ class AmericanOption:
         self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Payoffs (n,) in money of date 0, and what is held after (n, 1)."""
-        wrong = ~((actions >= 0.0) & (actions <= resource))
-        if wrong.any():
-            i = int(np.argmax(wrong[:, 0]))
-            raise InfeasibleError(
-                f"action {actions[i, 0]:g} at t={t} with {resource[i, 0]:g} held: 0 holds, and 1 "
-                "exercises an option while it is held"
-            )
+        check_exercise(t, resource, actions)
         payoff = self.contract.discount(t) * self.contract.payoff(exogenous[:, 0])
         return np.asarray(actions[:, 0] * payoff), resource - actions
 
@@ -185,6 +183,14 @@ class AmericanOption:
         payoff = self.contract.payoff(exogenous)
         worth = (payoff > 0) & (payoff >= self.waiting(t, exogenous[:, 0])[:, np.newaxis])
         return np.where((resource > 0.5) & worth, 1.0, 0.0)
+
+    def loss(
+        self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
+    ) -> FloatArray:
+        """(n,) by how much each action is worth less than the best one, in money of date 0."""
+        now, later = self.contract.payoff(exogenous), self.waiting(t, exogenous[:, 0])[:, None]
+        missed = np.maximum(now, later) - actions * now - (1.0 - actions) * later
+        return np.asarray(self.contract.discount(t) * np.where(resource > 0.5, missed, 0.0)[:, 0])
 
     def fixed_date(self, prices: FloatArray, dates_to_go: int) -> tuple[FloatArray, FloatArray]:
         """(n,) the value now of exercising that many dates later, and its slope in the price."""

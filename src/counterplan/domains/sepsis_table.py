@@ -52,6 +52,8 @@ LEVELS = 5
 # Length of a bloc.
 HOURS = 4
 SHORTEST, LONGEST = 10, 20
+# Larger floats stop to be whole numbers.
+LARGEST_COUNT = 2**53
 TOO_SHORT = f"fewer than {SHORTEST} steps"
 TOO_LONG = f"more than {LONGEST} steps"
 
@@ -145,7 +147,7 @@ def read_cohort(path: str | Path, edges: DoseEdges | None = None) -> SepsisCohor
     table.refuse_mistakes()
     kept, dropped = _select(columns[STAY], stays)
     if not kept:
-        raise FileError(f"{path}: no stay can be used: {_summary(0, dropped)}")
+        raise FileError(f"{path}: no stay can be used: {_summary(0, dropped)}; add others")
     try:
         return _cohort(columns, kept, dropped, edges)
     except InputError as problem:
@@ -172,6 +174,7 @@ def _checked_columns(table: NumberTable) -> dict[str, FloatArray]:
         check(name, np.isin(columns[name], (0.0, 1.0)), "is not 0 or 1; correct it")
     for name in (STAY, BLOC):
         whole = (columns[name] >= 1.0) & (columns[name] == np.floor(columns[name]))
+        whole &= columns[name] <= LARGEST_COUNT
         check(name, whole, "is not a whole number from 1 up; correct it")
     for name in (VASOPRESSOR, FLUIDS):
         check(name, columns[name] >= 0.0, "is a negative dose; correct it or set it to 0")

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 from counterplan.core.episode import Episode
 from counterplan.core.validation import IntArray
 from counterplan.errors import FileError
+from counterplan.files.contents import read_bytes
 
 if TYPE_CHECKING:
     import polars as pl
@@ -97,14 +98,9 @@ def _read_text(path: str | Path) -> pl.DataFrame:
     """The needed columns as stripped strings, empty where nothing is given, and ROW numbers."""
     import polars as pl
 
-    try:
-        content = Path(path).read_bytes()
-    except OSError as problem:
-        raise FileError(f"{path}: cannot be read: {problem.strerror}; check the path") from None
+    content = read_bytes(path, f"a table with the columns {EXPECTED}")
     try:
         table = pl.read_csv(content, infer_schema=False)
-    except pl.exceptions.NoDataError:
-        raise FileError(f"{path}: is empty; expected columns {EXPECTED}") from None
     except pl.exceptions.PolarsError as problem:
         reason = str(problem).splitlines()[0]
         raise FileError(

@@ -92,7 +92,7 @@ def _explained(study: Study, patient: int, plan: Plan) -> dict[str, Any]:
         "status": [explanation.status.value for explanation in found],
         "sofa": episode.states[:, SOFA].tolist(),
         "counterfactual_sofa": shown.states[:, SOFA].tolist(),
-        "moves": [list(move) for move in _moves(shown)],
+        "moves": [list(move[:4]) for move in _moves(shown)],
     }
 
 
@@ -187,7 +187,7 @@ def _draw(
         "h",
     )
     draw_trajectory(third, course)
-    third.set_xlabel("time (h); arrows: levels of vasopressor (V) and fluids (F)")
+    third.set_xlabel("time (h); levels of vasopressor (V), fluids (F)")
     style.add_legend(third, loc="best")
     gain = percent[chosen, plan.shown]
     set_title(third, f"(c)  stay {best['episode']}, k = {plan.shown}: {gain:.1f} % better")

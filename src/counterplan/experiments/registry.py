@@ -112,10 +112,10 @@ def reproduce(names: Sequence[str], out: Path, options: Options) -> list[Path]:
     whole_number(options.seed, "seed")
     if options.data is not None and not any(figure.reads_data for figure in figures):
         readers = ", ".join(name for name, figure in FIGURES.items() if figure.reads_data)
-        raise InputError(f"data: no figure asked for reads therapy sessions; those are {readers}")
+        raise InputError(f"data: no figure asked for reads therapy sessions; name {readers}")
     if options.data is not None:
         read_sessions(options.data)  # a bad table is told of before anything is made
-    targets = _targets(figures, out)
+    targets = _targets(figures, out, options.data)
     console = Console(stderr=True)
     with Progress(console=console, disable=not console.is_terminal) as progress:
         for figure, (picture, table) in zip(figures, targets, strict=True):
@@ -134,16 +134,22 @@ def _chosen(names: Sequence[str]) -> list[Figure]:
     return [FIGURES[name] for name in dict.fromkeys(names or FIGURES)]
 
 
-def _targets(figures: Sequence[Figure], out: Path) -> list[tuple[Path, Path]]:
+def _targets(
+    figures: Sequence[Figure], out: Path, data: Path | None = None
+) -> list[tuple[Path, Path]]:
     """Where each figure's picture and table go; fails before any work if they cannot."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise FileError(f"{out}: cannot be used as a folder: {problem.strerror}") from None
+        raise FileError(
+            f"{out}: cannot be used as a folder: {problem.strerror}; choose another"
+        ) from None
     targets = [(out / f"{figure.name}.png", out / f"{figure.name}.csv") for figure in figures]
     for picture, table in targets:
         check_target(picture)
         check_target(table)
+        if data is not None and table.exists() and table.samefile(data):
+            raise FileError(f"{table}: is read by this command; choose another folder")
     return targets
 
 
