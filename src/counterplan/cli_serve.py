@@ -1,0 +1,160 @@
+"""`serve`: a run as a web page, to pick cases, edit actions and ask again."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from counterplan.cli_options import SharedOptions, number_from_zero, whole_number_option
+from counterplan.cli_support import note, print_json
+from counterplan.errors import InputError, NotApplicableError
+
+if TYPE_CHECKING:
+    from counterplan.explorer.security import Access
+    from counterplan.explorer.settings import Settings
+
+PORT = 8765
+LARGEST_PORT = 65_535
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions(SharedOptions):
+    """Options of `counterplan serve`."""
+
+    run: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder that `counterplan explain -o` or `counterplan plan --scenarios -o` wrote.",
+            metavar="OUT",
+        ),
+    ]
+    host: Annotated[
+        str,
+        typer.Option(
+            help="Address to listen at. Any but this machine's own (127.0.0.1) needs a token."
+        ),
+    ] = "127.0.0.1"
+    port: Annotated[int, whole_number_option("--port", "Port; 0 for any that is free.")] = PORT
+    token: Annotated[
+        str | None,
+        typer.Option(
+            help="What everyone must show who asks, at least 16 characters; one is made up where "
+            "it is needed and not given.",
+            envvar="COUNTERPLAN_TOKEN",
+        ),
+    ] = None
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Another name of this server that pages may be opened under; repeat for more.",
+            metavar="NAME",
+        ),
+    ] = None
+    workers: Annotated[
+        int | None,
+        whole_number_option("--workers", "Processes that solve (one for each core, 4 at most).", 1),
+    ] = None
+    seconds: Annotated[
+        float,
+        typer.Option(
+            parser=number_from_zero("--seconds"),
+            metavar="SECONDS",
+            help="Longest that one search may take.",
+        ),
+    ] = 60.0
+
+
+def serve_run(options: ServeOptions) -> None:
+    """Open a run and serve its page until someone ends it."""
+    try:
+        from counterplan.explorer.server import server_of
+        from counterplan.explorer.service import Service
+    except ModuleNotFoundError as problem:
+        raise NotApplicableError(
+            f"the explorer needs {problem.name}, which is not installed: "
+            "pip install 'counterplan[web]'"
+        ) from None
+    token = token_of(options)
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
+    with _listening(options) as listener:
+        port = listener.getsockname()[1]
+        service = Service(options.run, _settings(options, port, token))
+        try:
+            service.warm()
+            server = server_of(service)
+            _tell(options, port, token)
+            server.run(sockets=[listener])
+        except KeyboardInterrupt:
+            note("Ended.")
+        finally:
+            service.jobs.close()
+
+
+def token_of(options: ServeOptions) -> str | None:
+    """What has to be shown; None on this machine alone, unless one is given."""
+    from counterplan.explorer.security import SHORTEST_TOKEN, is_loopback
+
+    if options.token is None:
+        return None if is_loopback(options.host) else secrets.token_urlsafe(24)
+    if len(options.token) < SHORTEST_TOKEN or not options.token.isascii():
+        raise InputError(f"--token: give at least {SHORTEST_TOKEN} plain characters")
+    if not set(options.token) <= _PLAIN:
+        raise InputError("--token: letters, digits, - and _ only, so that it fits into an address")
+    return options.token
+
+
+_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+
+
+def _settings(options: ServeOptions, port: int, token: str | None) -> Settings:
+    from counterplan.explorer.settings import Settings
+
+    usual = Settings()
+    return Settings(
+        access=_access(options, port, token),
+        workers=usual.workers if options.workers is None else options.workers,
+        seconds=options.seconds,
+    )
+
+
+def _access(options: ServeOptions, port: int, token: str | None) -> Access:
+    from counterplan.explorer.security import LOOPBACK, Access
+
+    names = {options.host, *(options.allow_host or ())}
+    if token is not None:
+        names.add(socket.gethostname())
+    return Access(LOOPBACK | {name.lower() for name in names}, port, token)
+
+
+def _listening(options: ServeOptions) -> socket.socket:
+    if options.port > LARGEST_PORT:
+        raise InputError(f"--port {options.port}: ports go up to {LARGEST_PORT:,}")
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    try:
+        return socket.create_server((options.host, options.port), family=family, backlog=512)
+    except (OSError, UnicodeError) as problem:
+        reason = getattr(problem, "strerror", None) or problem
+        raise InputError(
+            f"{options.host}:{options.port}: cannot listen there: {reason}; choose another --port "
+            "or --host"
+        ) from None
+
+
+def _tell(options: ServeOptions, port: int, token: str | None) -> None:
+    """Where the page is."""
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    if options.host in ("0.0.0.0", "::"):
+        host = socket.gethostname()
+    url = f"http://{host}:{port}/" + (f"?token={token}" if token else "")
+    if options.as_json:
+        print_json({"run": str(options.run), "url": url, "token": token, "process": os.getpid()})
+    else:
+        typer.echo(f"{options.run}: open {url}")
+        note("Ctrl-C ends it.")

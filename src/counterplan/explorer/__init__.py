@@ -1,0 +1,1 @@
+"""The explorer: a run of counterplan as a web page, served from its folder."""

@@ -1,0 +1,237 @@
+// The list of cases: filters, order, pages.
+
+import { get } from "./api.js";
+import { histogram } from "./chart.js";
+import { calmly, fill, h, say, watchWidth } from "./dom.js";
+import { arrows, capital, count, decimals, fixed, gain, num, percent, show } from "./format.js";
+import { pager, walkRows } from "./paging.js";
+import { address, note } from "./state.js";
+
+const PAGE = 25;
+export const STATUS = {
+  optimal: ["proved", "proved optimal", "Proved: no other plan within the budget is better."],
+  limit: ["limit", "stopped early", "Stopped at a limit: at most so much better is possible."],
+  heuristic: ["heuristic", "no proof", "Found by a heuristic, without a proof."],
+  failed: ["failed", "failed", "No answer: see the reason."],
+};
+
+/** Draw the list. */
+export async function showCases({ run, settings, place, ending }) {
+  const wanted = {
+    k: settings.get("k") || "",
+    search: settings.get("search") || "",
+    status: settings.get("status") || "",
+    min: settings.get("min") || "",
+    support: settings.get("support") || "",
+    changes: settings.get("changes") || "",
+    changed: settings.get("changed") || "",
+    outcome: settings.get("outcome") || "",
+    sort: settings.get("sort") || "improvement",
+    up: settings.get("up") || "",
+    page: Number(settings.get("page")) || 1,
+  };
+  const overview = await get("overview", { k: wanted.k }, ending.signal);
+  const table = h("div", { "aria-live": "off" });
+  const summary = h("div");
+  let asked = null;
+
+  async function refresh() {
+    // Someone has typed and gone on to a case.
+    if (ending.signal.aborted) return;
+    note("cases", { ...wanted, sort: wanted.sort === "improvement" ? "" : wanted.sort, page: wanted.page > 1 ? wanted.page : "" });
+    asked?.abort();
+    asked = new AbortController();
+    try {
+      const found = await get("cases", query(wanted), asked.signal);
+      if (ending.signal.aborted) return;
+      fill(table, drawTable(run, overview, wanted, found, change));
+      say(`${count(found.total, run.noun)} found`);
+    } catch (problem) {
+      if (problem.name !== "AbortError") fill(table, h("p.wrong", { role: "alert" }, problem.message));
+    }
+  }
+
+  async function change(more, keepPage = false) {
+    const budget = "k" in more && more.k !== wanted.k;
+    Object.assign(wanted, more, keepPage ? {} : { page: 1 });
+    if (budget) location.hash = address("cases", wanted);
+    else {
+      drawSummary();
+      await refresh();
+    }
+  }
+
+  function drawSummary() {
+    fill(summary, tiles(run, overview), bars(run, overview, wanted, change, ending));
+  }
+
+  fill(place,
+    h("h1", {}, `${capital(run.noun)}s worth a look`),
+    h("p.lead", {}, `What should have been done differently in each of ${count(overview.total, run.noun)}, with at most `,
+      h("strong", {}, count(overview.k, "change")), ", according to the model. ", run.quantity === "outcome" ? "A higher outcome is better." : `Outcome: ${run.quantity}; higher is better.`),
+    summary,
+    filters(run, overview, wanted, change),
+    table);
+  drawSummary();
+  await refresh();
+}
+
+function query(wanted) {
+  return {
+    k: wanted.k,
+    search: wanted.search,
+    status: wanted.status,
+    min_improvement: wanted.min,
+    support: wanted.support,
+    max_changes: wanted.changes,
+    changed: wanted.changed,
+    outcome: wanted.outcome ? wanted.outcome.split("&") : [],
+    sort: wanted.sort,
+    descending: wanted.up ? "false" : "true",
+    offset: (wanted.page - 1) * PAGE,
+    limit: PAGE,
+  };
+}
+
+function tiles(run, overview) {
+  const total = overview.total || 1;
+  const proved = overview.statuses.optimal || 0;
+  const failed = overview.statuses.failed || 0;
+  const tile = (value, text) => h("div", {}, h("dd", {}, value), h("dt", {}, text));
+  return h("dl.tiles", {},
+    tile(overview.total.toLocaleString("en-US"), `${run.noun}s${failed ? `, ${failed} failed` : ""}`),
+    tile(gain(overview.median), "median improvement"),
+    tile(percent(proved / total), "proved optimal"),
+    overview.supported === null ? null : tile(percent(overview.supported / total), "with data under the explanation"));
+}
+
+function bars(run, overview, wanted, change, ending) {
+  const box = h("figure.panel.spread");
+  const stop = watchWidth(box, (width) => fill(box,
+    h("figcaption", {}, `How much better each ${run.noun} could have been; click to keep the tail`),
+    histogram(width - 4, {
+      label: `Improvements of ${count(overview.total, run.noun)}, median ${show(overview.median)}, largest ${show(overview.largest)}`,
+      bars: overview.bars, axis: run.quantity === "outcome" ? "improvement of the outcome" : `improvement (${run.quantity})`,
+      from: wanted.min === "" ? null : Number(wanted.min),
+      pick: (low) => {
+        const least = Number(low.toPrecision(3));
+        document.getElementById("min").value = least > 0 ? least : "";
+        change({ min: least > 0 ? String(least) : "" });
+      },
+    })));
+  ending.signal.addEventListener("abort", stop);
+  return box;
+}
+
+function filters(run, overview, wanted, change) {
+  const later = calmly(250, change);
+  const field = (name, input) => h("label.field", {}, h("span", {}, name), input);
+  const typed = (key, attributes) => h("input", { id: key, value: wanted[key], oninput: (event) => {
+    if (event.target.validity.valid) later({ [key]: event.target.value.trim() });
+  }, ...attributes });
+  const choice = (key, options) => chooser(key, options, wanted[key], (value) => change({ [key]: value }));
+  const outcomes = Object.entries(overview.outcomes).filter(([, values]) => values.length > 1);
+  return h("form.filters", { "aria-label": "Filters", onsubmit: (event) => event.preventDefault() },
+    field(capital(run.noun), typed("search", { type: "search", placeholder: "id contains …", size: 12 })),
+    run.budgets.length > 1 ? field("Changes allowed", choice("k", run.budgets.map((k) => [k === run.budgets.at(-1) ? "" : String(k), `k = ${k}`]).reverse())) : null,
+    field("Answer", choice("status", [["", "any"], ...Object.entries(STATUS).map(([key, [, words]]) => [key, words])])),
+    field("Better by at least", typed("min", { type: "number", step: "any", inputmode: "decimal" })),
+    field("Changes at most", typed("changes", { type: "number", min: 0, max: 1000000, step: 1 })),
+    overview.supported === null ? null : field("Data", choice("support", [["", "any"], ["yes", "supported"], ["no", "not supported"]])),
+    field("Change of", typed("changed", { type: "search", placeholder: run.doses[0]?.name || "action", size: 11 })),
+    outcomes.map(([name, values]) => field(capital(name), chooser(`outcome-${name}`, [["", "any"], ...values.map((value) => [`${name}=${value}`, outcomeWord(value, values)])],
+      wanted.outcome.split("&").find((one) => one.startsWith(`${name}=`)) || "",
+      (value) => change({ outcome: [...wanted.outcome.split("&").filter((one) => one && !one.startsWith(`${name}=`)), value].filter(Boolean).join("&") })))),
+    h("button.quiet", { type: "button", onclick: () => { location.hash = "#/cases"; if (location.hash === "#/cases") dispatchEvent(new HashChangeEvent("hashchange")); } }, "Clear"));
+}
+
+function chooser(key, options, chosen, act) {
+  return h("select", { id: key, onchange: (event) => act(event.target.value) },
+    options.map(([value, text]) => h("option", { value, selected: value === chosen }, text)));
+}
+
+/** 0 and 1 are no and yes. */
+export function outcomeWord(value, values = ["0", "1"]) {
+  const isFlag = values.every((one) => one === "0" || one === "1");
+  return isFlag ? { 0: "no", 1: "yes" }[value] ?? value : value;
+}
+
+const COLUMNS = [
+  ["id", null],
+  ["outcomes", null],
+  ["steps", "Steps"],
+  ["observed", "Observed"],
+  ["value", "Best"],
+  ["improvement", "Better by"],
+  ["gap", "Proof"],
+  ["support", "Data"],
+  ["changes", "What should have been different"],
+];
+
+function drawTable(run, overview, wanted, found, change) {
+  const pages = Math.max(1, Math.ceil(found.total / PAGE));
+  if (!found.total) return h("p.empty", {}, `No ${run.noun} meets all of these conditions.`);
+  const outcomes = Object.keys(found.lines[0]?.outcomes || {});
+  const head = h("tr", {}, COLUMNS.flatMap(([key, title]) => {
+    if (key === "outcomes") return outcomes.map((name) => h("th", { scope: "col" }, capital(name)));
+    if (key === "support") return overview.supported === null ? [] : [h("th", { scope: "col" }, title)];
+    return [heading(key, title ?? capital(run.noun), wanted, change)];
+  }));
+  const largest = Math.max(num(overview.largest), 0) || 1;
+  const digits = {
+    values: decimals(found.lines.flatMap((line) => [line.observed, line.value])),
+    gains: decimals([overview.largest]),
+  };
+  const body = h("tbody", {}, found.lines.map((line) => row(overview, wanted, line, outcomes, largest, digits)));
+  walkRows(body);
+  return [
+    pager(found.total, wanted.page, pages, PAGE, run.noun, (page) => change({ page }, true)),
+    h("div.scroll", {}, h("table.cases", {}, h("caption.unseen", {}, "Cases; arrow keys move, Enter opens"), h("thead", {}, head), body)),
+    pages > 1 ? pager(found.total, wanted.page, pages, PAGE, run.noun, (page) => change({ page }, true)) : null,
+  ];
+}
+
+function heading(key, title, wanted, change) {
+  const isNumber = ["steps", "observed", "value", "improvement"].includes(key);
+  const active = wanted.sort === key;
+  const up = active && wanted.up;
+  const arrow = active ? (up ? " ↑" : " ↓") : "";
+  return h(`th${isNumber ? ".number" : ""}`, { scope: "col", "aria-sort": active ? (up ? "ascending" : "descending") : "none" },
+    h("button.sort", { type: "button", onclick: () => change({ sort: key, up: active && !wanted.up ? "1" : active ? "" : key === "id" || key === "observed" ? "1" : "" }) }, title, arrow));
+}
+
+function row(overview, wanted, line, outcomes, largest, digits) {
+  const to = address("case", { id: line.id, k: wanted.k });
+  const better = num(line.improvement);
+  const [kind, words, why] = STATUS[line.status];
+  const share = Number.isFinite(better) ? Math.max(0, Math.min(1, better / largest)) : 0;
+  return h("tr", { "data-id": line.id },
+    h("td.name", {}, h("a.row-link", { href: to }, line.id)),
+    outcomes.map((name) => h("td", {}, outcomeWord(line.outcomes[name] ?? "–"))),
+    h("td.number", {}, line.steps),
+    h("td.number", {}, fixed(line.observed, digits.values)),
+    h("td.number", {}, fixed(line.value, digits.values)),
+    h("td.number.gain", { "data-value": line.improvement }, h("span", {}, better > 0 ? "+" : "", fixed(line.improvement, digits.gains)), shareBar(share)),
+    h("td", {}, h(`span.tag.${kind}`, { title: why }, words), line.status === "limit" ? h("small", {}, `at most ${fixed(line.gap, digits.gains)} more`) : null),
+    overview.supported === null ? null : h("td", {}, support(line)),
+    h("td.words", {}, line.status === "failed" ? line.reason : changes(line.changes)));
+}
+
+function shareBar(share) {
+  const inside = h("i");
+  inside.style.width = `${Math.round(100 * share)}%`;
+  return h("span.share", { "aria-hidden": "true" }, inside);
+}
+
+export function support(line) {
+  if (line.supported === null) return "–";
+  if (line.supported) return h("span.tag.seen", { title: "There is data under all of it." }, "seen");
+  const why = line.far ? "far from data" : line.new_actions ? `${line.new_actions} new` : "new pairs";
+  return h("span.tag.new", { title: "The explanation leaves the data: it takes actions or comes to states that are hardly in it." }, why);
+}
+
+function changes(texts) {
+  if (!texts.length) return h("span.soft", {}, "nothing would have helped");
+  const shown = texts.slice(0, 3).map((text) => h("div", {}, arrows(text)));
+  return texts.length > 3 ? [...shown, h("div.soft", {}, `and ${texts.length - 3} more`)] : shown;
+}

@@ -1,0 +1,114 @@
+"""What worker processes of the explorer do: questions come in as JSON, answers go out as tables.
+
+A worker is one of `cohort.workers`, whose task is this module. How far a search is goes into a file
+beside, which the server reads; a file of the same name with the ending ".stop" ends the search.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from counterplan.cohort.answers import answers
+from counterplan.cohort.reading import open_run
+from counterplan.cohort.tables import (
+    RESULTS,
+    TRAJECTORIES,
+    results_to_bytes,
+    trajectories_to_bytes,
+)
+from counterplan.cohort.task import PartResult, TaskSpec
+from counterplan.errors import CounterplanError
+from counterplan.explorer.advice import ADVICE, advise
+from counterplan.explorer.desk import Desk
+from counterplan.explorer.plans import KIND as REGRET
+from counterplan.explorer.plans import PlanDesk
+from counterplan.explorer.solve import Wish, rules_of
+
+KIND = "counterplan.explorer.work"
+# Seconds between two notes about the progress.
+PAUSE = 0.1
+
+
+class StoppedError(CounterplanError):
+    """Someone has cancelled the search."""
+
+
+def work_spec(out: Path) -> TaskSpec:
+    """The task of answering questions about the run in a folder."""
+    return TaskSpec(KIND, {"out": str(out)})
+
+
+def open_task(spec: TaskSpec) -> Work:
+    """The task that a specification stands for, its model loaded."""
+    work = Work(Path(spec.description["out"]))
+    work.warm()
+    return work
+
+
+class Work:
+    """Answers questions about a run."""
+
+    def __init__(self, out: Path) -> None:
+        self._out = out
+
+    def warm(self) -> None:
+        """Load what questions will be about."""
+        if open_run(self._out).manifest.task["kind"] == REGRET:
+            _ = self._plans.problem
+        else:
+            _ = self._desk.subject
+
+    @cached_property
+    def _desk(self) -> Desk:
+        return Desk(self._out)
+
+    @cached_property
+    def _plans(self) -> PlanDesk:
+        return PlanDesk(self._out)
+
+    def solve(self, part: bytes) -> PartResult:
+        """The answer to a question, see `models.SolveQuestion` and `models.AdviseQuestion`."""
+        question = json.loads(part)
+        if question["kind"] == "advise":
+            return PartResult({ADVICE: advise(self._plans, question)}, {})
+        return self._solve(question)
+
+    def _solve(self, question: dict[str, Any]) -> PartResult:
+        desk, recorded = self._desk, self._desk.recorded(question["id"])
+        wish = Wish(
+            question["k"],
+            tuple(question["forbidden"]),
+            tuple(question["fixed"]),
+            question["seconds"],
+        )
+        watch = Watcher(Path(question["progress"]))
+        rules = rules_of(desk.question, desk.subject, recorded.episode, wish, watch)
+        found = answers(desk.subject, recorded, rules)
+        tables = {
+            RESULTS: results_to_bytes([one.row() for one in found], desk.outcomes),
+            TRAJECTORIES: trajectories_to_bytes(desk.subject, found),
+        }
+        return PartResult(tables, {})
+
+
+class Watcher:
+    """Notes how far a search is, and ends it if someone says so."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._stop, self._next = path, path.with_suffix(".stop"), 0.0
+
+    def __call__(self, nodes: int, value: float, bound: float) -> None:
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + PAUSE
+        if self._stop.exists():
+            raise StoppedError("cancelled")
+        beside = self._path.with_suffix(".new")
+        beside.write_text(json.dumps([nodes, value, bound]))
+        # Whoever reads sees all of a note or the one before.
+        beside.replace(self._path)

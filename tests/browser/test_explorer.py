@@ -1,0 +1,366 @@
+"""The explorer in a real browser: it shows what the library says, by mouse and by keyboard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from counterplan.cohort.cases import CaseQuery, review_list
+
+from ..viz.report.runs import ODD
+from .exploring import (
+    Served,
+    explained,
+    fits,
+    ids,
+    improvable,
+    open_case,
+    open_list,
+    picture,
+    setting_of,
+    shown,
+    value,
+    wait_for_value,
+)
+
+# --- The list -----------------------------------------------------------------------------------
+
+
+def test_the_list(page: Any, served: Served, tmp_path: Path) -> None:
+    explorer = served("discrete")
+    open_list(page, explorer)
+    ranked = review_list(explorer.service.folder.run, CaseQuery())["episode_id"].to_list()
+    assert ids(page) == ranked[:25]
+    assert page.locator(".found").first.inner_text() == "1–25 of 71 episodes"
+    page.get_by_role("button", name="Next page").first.click()
+    page.wait_for_function("() => document.querySelector('.found').textContent.startsWith('26–50')")
+    assert ids(page) == ranked[25:50]
+    assert "page=2" in page.url
+    page.reload()
+    page.wait_for_selector("table.cases tbody tr")
+    assert ids(page) == ranked[25:50]
+    assert fits(page)
+    picture(page, tmp_path / "list.png")
+
+
+def test_filters_and_order(page: Any, served: Served) -> None:
+    explorer = served("discrete")
+    open_list(page, explorer)
+
+    def expect(**wanted: Any) -> None:
+        lines = explorer.get("cases", limit=25, **wanted)["lines"]
+        wanted_ids = [line["id"] for line in lines]
+        page.wait_for_function(
+            "wanted => JSON.stringify([...document.querySelectorAll('table.cases td.name')]"
+            ".map((one) => one.innerText)) === JSON.stringify(wanted)",
+            arg=wanted_ids,
+        )
+
+    page.select_option("#support", "yes")
+    expect(support="yes")
+    page.fill("#min", "0.2")
+    expect(support="yes", min_improvement=0.2)
+    page.select_option("#outcome-cured", "cured=1")
+    expect(support="yes", min_improvement=0.2, outcome="cured=1")
+    page.get_by_role("button", name="Observed").click()
+    expect(support="yes", min_improvement=0.2, outcome="cured=1", sort="observed", descending=False)
+    # Another window shows the same list.
+    url = page.url
+    page.goto("about:blank")
+    page.goto(url)
+    page.wait_for_selector("table.cases tbody tr")
+    expect(support="yes", min_improvement=0.2, outcome="cured=1", sort="observed", descending=False)
+    assert page.locator("#min").input_value() == "0.2"
+    page.get_by_role("button", name="Clear").click()
+    expect()
+    page.select_option("#status", "failed")
+    expect(status="failed")
+    assert "state" in page.locator("td.words").inner_text()
+    # Who goes on before the list has followed stays where he has gone.
+    page.fill("#search", "lost")
+    page.locator("a.row-link").first.click()
+    page.wait_for_selector("text=could not be explained")
+    page.wait_for_timeout(500)
+    assert "#/case?" in page.url
+    page.click("text=All episodes")
+    page.fill("#search", "nothing like that")
+    page.wait_for_selector("p.empty")
+
+
+def test_names_that_are_markup_are_text(page: Any, served: Served) -> None:
+    explorer = served("discrete")
+    open_list(page, explorer)
+    for name in ODD:
+        page.fill("#search", name)
+        page.wait_for_function(
+            "name => [...document.querySelectorAll('td.name')].some((a) => a.innerText === name)",
+            arg=name,
+        )
+        open_case(page, explorer, name)
+        page.wait_for_function(
+            "name => document.querySelector('h1').textContent === name", arg=f"Episode {name}"
+        )
+        open_list(page, explorer)
+    assert page.evaluate("document.querySelectorAll('main script, main img, main b').length") == 0
+
+
+# --- A case -------------------------------------------------------------------------------------
+
+
+def test_k_moves_through_the_run_and_beyond_it(page: Any, served: Served) -> None:
+    explorer = served("continuous")
+    name = improvable(explorer)
+    open_case(page, explorer, name)
+    budgets = {one["k"]: one["value"] for one in explorer.get("case", id=name)["budgets"]}
+    assert set(budgets) == {0, 1, 2}
+    wait_for_value(page, "best", budgets[2])
+    for k in (1, 0, 1, 2):
+        page.locator("#k").fill(str(k))
+        wait_for_value(page, "best", budgets[k])
+        assert f"k={k}" in page.url
+    # The run has no answer for three: it is searched for.
+    page.locator("#k").fill("3")
+    wait_for_value(page, "best", explained(explorer, name, 3).value)
+    assert value(page, "observed") == setting_of(explorer, name).outcomes(
+        setting_of(explorer, name).observed[None]
+    )
+    before = shown(page)
+    page.reload()
+    wait_for_value(page, "best", explained(explorer, name, 3).value)
+    assert shown(page) == before
+
+
+def test_an_action_is_edited_by_hand(page: Any, served: Served, tmp_path: Path) -> None:
+    explorer = served("continuous")
+    name = improvable(explorer)
+    setting = setting_of(explorer, name)
+    open_case(page, explorer, name)
+    page.wait_for_selector("#action-1-0")
+    actions = setting.observed.copy()
+    for t, action in ((1, 2), (3, 0), (1, 1)):
+        action = (action + int(setting.observed[t] == action)) % 3
+        page.select_option(f"#action-{t}-0", str(action))
+        actions[t] = action
+        wait_for_value(page, "hand", float(setting.outcomes(actions[None])[0]))
+    states = setting.in_episode_units(setting.trajectories(actions[None])[0])
+    level = 1  # the feature that is shown first: it says what is better
+    cells = page.locator("table.steps td.hand")
+    found = [float(cells.nth(t).get_attribute("data-value")) for t in range(cells.count())]
+    assert found == states[:, level].tolist()
+    assert page.locator("g.dot.hand").count() > len(states)
+    picture(page, tmp_path / "edited.png")
+    before = shown(page)
+    page.reload()
+    wait_for_value(page, "hand", float(setting.outcomes(actions[None])[0]))
+    assert shown(page) == before
+    page.click("#take-best")
+    best = explorer.get("case", id=name)["answer"]
+    wait_for_value(page, "hand", best["value"])
+    assert "as good as the best" in page.locator(".card.hand").inner_text()
+    page.click("#clear-edits")
+    page.wait_for_function("() => document.getElementById('value-hand').dataset.value === ''")
+    assert "edit=" not in page.url
+
+
+def test_solved_again_under_rules(page: Any, served: Served, tmp_path: Path) -> None:
+    explorer = served("continuous")
+    name = improvable(explorer)
+    change = explorer.get("case", id=name)["answer"]["changes"][0]
+    open_case(page, explorer, name)
+    page.wait_for_selector("#resolve")
+    page.check(f"#keep-{change['t']}")
+    page.click("#forbid summary")
+    page.check(f"#forbid-{change['alternative']}")
+    assert "not applied yet" in page.locator(".rules-head").first.inner_text()
+    page.click("#resolve")
+    allowed = np.ones(3, dtype=np.bool_)
+    allowed[change["alternative"]] = False
+    found = explained(explorer, name, 2, allowed=allowed, fixed_steps=[change["t"]])
+    wait_for_value(page, "best", found.value)
+    page.wait_for_selector("text=under your rules")
+    words = page.locator(".proof .changes").first.inner_text()
+    assert words.count("→") == len(found.changes)
+    picture(page, tmp_path / "solved.png")
+    before = shown(page)
+    page.reload()
+    page.wait_for_selector("text=under your rules")
+    assert shown(page) == before
+    page.click("#clear-rules")
+    wait_for_value(page, "best", explorer.get("case", id=name)["answer"]["value"])
+
+
+def test_a_search_is_cancelled(page: Any, served: Served, tmp_path: Path) -> None:
+    explorer = served("long")
+
+    def is_question(response: Any) -> bool:
+        return bool(response.request.method == "POST")
+
+    with page.expect_response(is_question) as asked:
+        open_case(page, explorer, "long 0", k=12)
+    first = asked.value.json()["job"]
+    page.wait_for_selector("text=best so far", timeout=60_000)
+    page.screenshot(path=tmp_path / "searching.png")
+    assert page.locator("progress").count() == 1
+    # The button has the focus, and keeps it while what stands beside it changes.
+    told = page.locator(".reached").inner_text()
+    page.wait_for_function(
+        "told => document.querySelector('.reached').innerText !== told", arg=told
+    )
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=Cancelled.")
+    page.wait_for_function(
+        "() => document.querySelector('section.searching').childElementCount === 0"
+    )
+    assert explorer.wait(first)["state"] == "cancelled"
+    # Going elsewhere ends a search, too.
+    with page.expect_response(is_question) as asked:
+        page.click("#resolve")
+    second = asked.value.json()["job"]
+    page.wait_for_selector("text=best so far", timeout=60_000)
+    page.click("text=All episodes")
+    page.wait_for_selector("table.cases tbody tr")
+    assert explorer.wait(second)["state"] == "cancelled"
+    # So does closing the page, and going on before the server has answered at all.
+    with page.expect_response(is_question) as asked:
+        open_case(page, explorer, "long 0", k=11)
+    third = asked.value.json()["job"]
+    page.goto("about:blank")
+    assert explorer.wait(third)["state"] == "cancelled"
+    with page.expect_response(is_question) as asked:
+        with page.expect_request("**/api/jobs"):
+            open_case(page, explorer, "long 0", k=10)
+        page.evaluate("location.hash = '#/'")
+    assert explorer.wait(asked.value.json()["job"])["state"] == "cancelled"
+
+
+def test_a_view_is_the_same_in_another_browser(page: Any, browser: Any, served: Served) -> None:
+    explorer = served("continuous")
+    name = improvable(explorer)
+    open_case(page, explorer, name, k=2, feature=2)
+    page.wait_for_selector("#k")
+    page.locator("#k").fill("3")
+    wait_for_value(page, "best", explained(explorer, name, 3).value)
+    observed = int(setting_of(explorer, name).observed[1])
+    page.select_option("#action-1-0", str((observed + 1) % 3))
+    page.wait_for_selector("tr.edited")
+    page.check("#keep-0")
+    for said in ("not applied yet", "under your rules"):
+        page.wait_for_selector(f"text={said}")
+        context = browser.new_context(viewport={"width": 1366, "height": 768})
+        other = context.new_page()
+        other.goto(page.url)
+        other.wait_for_selector(f"text={said}")
+        other.wait_for_selector("tr.edited")
+        wait_for_value(other, "best", value(page, "best") or 0.0)
+        assert shown(other) == shown(page)
+        assert other.locator("#feature").input_value() == "2"
+        assert other.locator("#keep-0").is_checked()
+        context.close()
+        page.click("#resolve")
+
+
+def test_a_discrete_case(page: Any, served: Served, tmp_path: Path) -> None:
+    explorer = served("discrete")
+    name = improvable(explorer)
+    open_case(page, explorer, name)
+    found = explained(explorer, name, 2)
+    wait_for_value(page, "best", found.value)
+    observed = int(explorer.service.desk.recorded(name).episode.actions[1])
+    page.select_option("#action-1-0", str((observed + 1) % 3))
+    answer = explorer.post(
+        "what-if", {"id": name, "edits": [{"t": 1, "action": (observed + 1) % 3}]}
+    )
+    wait_for_value(page, "hand", answer["answer"]["value"])
+    assert fits(page)
+    picture(page, tmp_path / "discrete.png")
+
+
+def test_what_went_wrong_is_told(browser: Any, served: Served) -> None:
+    """The browser notes answers that are no answers; the page says why."""
+    explorer = served("discrete")
+    page = browser.new_page()
+    for view, says in (
+        ("#/case?id=nobody", "the run has no episode 'nobody'"),
+        ("#/case?id=lost-one", "could not be explained"),
+        ("#/nowhere", "There is no such view."),
+        ("#/cases?k=9", "the run has answers for k = 0, 1, 2, not for 9"),
+        ("#/case?id=e7&edit=99.0", "step 99 has no decision to edit"),
+    ):
+        page.goto("about:blank")
+        page.goto(f"{explorer.url}/{view}")
+        page.wait_for_selector(f"[role=alert]:has-text({says!r})")
+    page.close()
+
+
+def test_by_keyboard_alone(page: Any, served: Served) -> None:
+    explorer = served("continuous")
+    open_list(page, explorer)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    page.keyboard.press("Enter")
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.matches('a.row-link')"):
+            break
+    listed = ids(page)
+    assert page.evaluate("document.activeElement.textContent") == listed[0]
+    page.keyboard.press("End")
+    assert page.evaluate("document.activeElement.textContent") == listed[-1]
+    page.keyboard.press("Home")
+    wanted = listed.index(improvable(explorer))
+    for _ in range(wanted):
+        page.keyboard.press("ArrowDown")
+    outline = "getComputedStyle(document.activeElement).outlineStyle"
+    assert page.evaluate(outline) == "solid"
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#k")
+    name = listed[wanted]
+    _tab_to(page, "#k")
+    page.keyboard.press("ArrowLeft")
+    wait_for_value(page, "best", explorer.get("case", id=name, k=1)["answer"]["value"])
+    assert page.evaluate("document.activeElement.id") == "k"
+    _tab_to(page, "#keep-0")
+    page.keyboard.press("Space")
+    page.wait_for_selector("text=not applied yet")
+    assert page.evaluate("document.activeElement.id") == "keep-0"
+    _tab_to(page, "#resolve", back=True)
+    page.keyboard.press("Enter")
+    wait_for_value(page, "best", explained(explorer, name, 1, fixed_steps=[0]).value)
+    setting = setting_of(explorer, name)
+    _tab_to(page, "#action-0-0")
+    step = "ArrowUp" if setting.observed[0] == 2 else "ArrowDown"
+    page.keyboard.press(step)
+    actions = setting.observed.copy()
+    actions[0] += -1 if step == "ArrowUp" else 1
+    wait_for_value(page, "hand", float(setting.outcomes(actions[None])[0]))
+    assert page.evaluate("document.activeElement.id") == "action-0-0"
+
+
+def _tab_to(page: Any, selector: str, back: bool = False) -> None:
+    for _ in range(150):
+        if page.evaluate(f"document.activeElement.matches({selector!r})"):
+            return
+        page.keyboard.press("Shift+Tab" if back else "Tab")
+    raise AssertionError(selector)
+
+
+@pytest.mark.parametrize("kind", ["continuous", "discrete", "voyages"])
+def test_everything_has_a_name(page: Any, served: Served, kind: str) -> None:
+    """For those who hear the page."""
+    explorer = served(kind)
+    nameless = """() => {
+        const parts = document.querySelectorAll("main input, main select, main button, svg.chart");
+        const name = (one) => one.getAttribute("aria-label") || one.textContent.trim();
+        return [...parts].filter((one) => !name(one) && !one.labels?.length)
+            .map((one) => one.outerHTML);
+    }"""
+    open_list(page, explorer)
+    assert page.evaluate(nameless) == []
+    page.locator("table.cases a.row-link").first.click()
+    page.wait_for_selector("svg.chart")
+    assert page.evaluate(nameless) == []
+    assert page.evaluate("document.querySelectorAll('h1').length") == 1
+    assert page.evaluate("document.documentElement.lang") == "en"

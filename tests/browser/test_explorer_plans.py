@@ -1,0 +1,77 @@
+"""Voyages, drives and option paths in the explorer, in a real browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from counterplan.planning.regret import regret
+
+from .exploring import Served, fits, open_list, picture
+
+
+def revealed(page: Any) -> int:
+    """How many prices are drawn."""
+    return int(page.locator("section.pictures svg.chart").first.locator("g.dot.observed").count())
+
+
+def test_step_through_a_voyage(page: Any, served: Served, tmp_path: Path) -> None:
+    explorer = served("voyages")
+    open_list(page, explorer)
+    page.get_by_role("link", name="plain", exact=True).click()
+    page.wait_for_selector("#suggestion", timeout=60_000)
+    desk = explorer.service.plans
+    scenario = desk.scenario("plain")
+    told = regret(desk.problem, scenario.seen, scenario.decided)  # type: ignore[arg-type]
+    assert float(page.locator("#executed").get_attribute("data-value")) == told.value
+    assert told.losses is not None
+    for t in range(4):
+        page.wait_for_function(
+            "words => document.getElementById('step-words').textContent === words",
+            arg=f"decision {t + 1} of 7",
+        )
+        lost = page.locator("#lost-now").get_attribute("data-value")
+        assert float(lost) == told.losses[t]
+        advice = explorer.finished({"kind": "advise", "id": "plain", "t": t})["advice"]
+        page.wait_for_function(
+            "exact => Number(document.getElementById('exact')?.dataset.value) === exact",
+            arg=advice["exact"],
+            timeout=60_000,
+        )
+        words = page.locator("#suggestion").inner_text()
+        assert words.lower() == advice["words"].lower()
+        # What comes later is not shown yet.
+        assert revealed(page) == t + 1
+        if t < 3:
+            page.keyboard.press("ArrowRight")
+    url = page.url
+    assert "t=3" in url
+    # What was bought stands on zero.
+    bought = page.locator("section.pictures svg.chart").nth(1).locator("text.tick")
+    assert "0" in bought.all_text_contents()
+    picture(page, tmp_path / "voyage.png")
+    page.check("#later")
+    assert revealed(page) == 7
+    page.click("#show-hindsight")
+    assert page.locator("#show-hindsight").get_attribute("aria-pressed") == "false"
+    page.reload()
+    page.wait_for_selector("#step-words")
+    assert page.locator("#step-words").inner_text() == "decision 4 of 7"
+    assert page.locator("#later").is_checked()
+    assert page.locator("#show-hindsight").get_attribute("aria-pressed") == "false"
+    assert fits(page)
+
+
+@pytest.mark.parametrize("kind", ["drives", "options"])
+def test_other_plans(page: Any, served: Served, kind: str, tmp_path: Path) -> None:
+    explorer = served(kind)
+    open_list(page, explorer)
+    page.get_by_role("link", name="plain", exact=True).click()
+    page.wait_for_selector("#suggestion", timeout=60_000)
+    page.keyboard.press("End")
+    page.wait_for_function("() => document.getElementById('next').disabled")
+    picture(page, tmp_path / f"{kind}.png")
+    page.goto(f"{explorer.url}/#/scenario?id=too-much")
+    page.wait_for_selector("[role=alert]")

@@ -1,0 +1,1 @@
+"""Tasks of tests that workers can import."""

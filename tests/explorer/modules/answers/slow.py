@@ -1,0 +1,40 @@
+"""A task for the explorer's workers that does what it is told: wait, fail, or die."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+from counterplan.cohort.task import PartResult, TaskSpec
+from counterplan.errors import InputError
+
+
+class Told:
+    def solve(self, part: bytes) -> PartResult:
+        question = json.loads(part)
+        what = question["do"]
+        if what == "wait":
+            # Asleep it notices nothing: such a worker has to be ended.
+            time.sleep(question["for"])
+        elif what == "listen":
+            progress = Path(question["progress"])
+            for nodes in range(10_000):
+                beside = progress.with_suffix(".new")
+                beside.write_text(json.dumps([nodes, 1.0, 2.0]))
+                beside.replace(progress)
+                if progress.with_suffix(".stop").exists():
+                    raise InputError("cancelled")
+                time.sleep(0.01)
+        elif what == "fail":
+            raise InputError("this cannot\nbe answered")
+        elif what == "break":
+            raise ZeroDivisionError("a fault")
+        elif what == "die":
+            os._exit(3)
+        return PartResult({"told": json.dumps([question["name"], os.getpid()]).encode()}, {})
+
+
+def open_task(spec: TaskSpec) -> Told:
+    return Told()
