@@ -21,7 +21,7 @@ endef
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1|\2/' | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
 
-demo: $(VENV)/.installed-run ## explain ICU-Sepsis deaths and write a page to open
+demo: $(VENV)/.installed-run ## run all three systems on built-in data and write reports to open
 	$(BIN)/counterplan demo -o demo
 
 test: lint typecheck docs ## lint, type-check, build the docs, run the tests and every docs snippet
@@ -48,6 +48,8 @@ bench: $(VENV)/.installed-bench ## run the comparisons and the benchmarks, one p
 	$(BIN)/python -m benchmarks.planning
 	$(BIN)/python -m benchmarks.planning_quality
 	$(BIN)/python -m benchmarks.longstaff_schwartz
+	$(BIN)/python -m benchmarks.cohort
+	$(BIN)/python -m benchmarks.cohort_memory
 	$(BIN)/pytest benchmarks -p no:xdist
 
 setup: $(VENV)/.installed-dev ## install everything and the git pre-commit hook
@@ -77,7 +79,7 @@ $(VENV)/.build-backend: constraints.txt | $(VENV)/bin/python
 	$(INSTALL) hatchling editables
 	@touch $@
 
-$(VENV)/.installed-run: EXTRAS :=
+$(VENV)/.installed-run: EXTRAS := [web]
 $(VENV)/.installed-test: EXTRAS := [test,docs]
 $(VENV)/.installed-bench: EXTRAS := [test,bench]
 $(VENV)/.installed-dev: EXTRAS := [dev]

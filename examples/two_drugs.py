@@ -1,33 +1,23 @@
 """Two drugs that only help together: draw what happened and what would have been best.
 
-Writes two-drugs.png into the current folder.
+Writes two-drugs.png for print and two-drugs.html for screens into the current folder.
 """
 
-from pathlib import Path
-
 import counterplan as cp
-from counterplan.domains.interacting import DRUGS, interacting_episode
-from counterplan.viz.figures.trajectory import Move, trajectory_figure
-from counterplan.viz.style import png_bytes
+from counterplan.domains.interacting import DRUGS, FEATURES, interacting_episode
 
 problem = interacting_episode(seed=0, horizon=12)
 best = cp.explain(problem.scm, problem.episode, k=2, actions=problem.actions, reward=problem.reward)
-moves = tuple(
-    Move(change.t, drug, float(before), float(after))
-    for change in best.changes
-    for drug, before, after in zip(
-        DRUGS,
-        problem.actions[change.observed],
-        problem.actions[change.alternative],
-        strict=True,
-    )
-    if before != after
-)
-for move in moves:
-    print(f"step {move.t}: {move.what} drug {move.before:g} -> {move.after:g}")
+labels = cp.viz.Labels.named(FEATURES, DRUGS, problem.actions)
+
+for change in best.changes:
+    before, after = problem.actions[change.observed], problem.actions[change.alternative]
+    for drug, old, new in zip(DRUGS, before, after, strict=True):
+        if old != new:
+            print(f"step {change.t}: {drug} drug {old:g} -> {new:g}")
 print(f"outcome {best.factual_value:.2f} -> {best.value:.2f}, {best.status}")
 
-figure = trajectory_figure(
-    problem.episode.states[:, 0], best.states[:, 0], moves, feature="burden of disease"
-)
-Path("two-drugs.png").write_bytes(png_bytes(figure))
+figure = cp.viz.trajectory_figure(best, labels, feature="burden")
+cp.viz.save_figure(figure, "two-drugs.png")
+screen = cp.viz.interactive.trajectory_figure(best, labels, feature="burden")
+cp.viz.save_figure(screen, "two-drugs.html", title="Two drugs that only help together")

@@ -20,7 +20,7 @@ import counterplan
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "counterplan"
 MODULES = sorted(SOURCE.rglob("*.py"))
-HEAVY = {"numba", "scipy", "polars", "matplotlib", "plotly", "jax", "optax"}
+HEAVY = {"numba", "scipy", "polars", "matplotlib", "plotly", "jax", "optax", "dask", "distributed"}
 # From the bottom up; what is not listed (the command line) lies on top.
 LAYERS = [
     "errors",
@@ -34,6 +34,7 @@ LAYERS = [
     "testing",
     "domains",
     "io",
+    "cohort",
     "viz",
     "experiments",
 ]

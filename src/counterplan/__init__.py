@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from counterplan import errors as errors
     from counterplan import policies as policies
     from counterplan import testing as testing
+    from counterplan import viz as viz
     from counterplan.allocation.hindsight import hindsight as hindsight
     from counterplan.core.constraints import Constraints as Constraints
     from counterplan.core.episode import Episode as Episode
@@ -45,10 +46,18 @@ if TYPE_CHECKING:
     from counterplan.exogenous import processes as processes
     from counterplan.exogenous.model import State as State
     from counterplan.exogenous.resource import Resource as Resource
+    from counterplan.io import formats as formats
     from counterplan.io.episodes import read_episodes as read_episodes
     from counterplan.io.episodes import write_episodes as write_episodes
+    from counterplan.io.frames import from_frame as from_frame
     from counterplan.io.models import load_model as load_model
     from counterplan.io.models import save_model as save_model
+    from counterplan.io.schema import Column as Column
+    from counterplan.io.schema import Schema as Schema
+    from counterplan.io.schema import read_schema as read_schema
+    from counterplan.io.schema_draft import draft_schema as draft_schema
+    from counterplan.io.schema_layout import SchemaLayout as SchemaLayout
+    from counterplan.io.schema_table import read_table as read_table
     from counterplan.planning.evaluate import evaluate as evaluate
     from counterplan.planning.exact import exact_value as exact_value
     from counterplan.planning.plan import plan as plan
@@ -56,6 +65,7 @@ if TYPE_CHECKING:
     from counterplan.planning.planners import DENTS as DENTS
     from counterplan.planning.planners import MENTS as MENTS
     from counterplan.planning.planners import UCT as UCT
+    from counterplan.planning.regret import regret as regret
     from counterplan.planning.value_bounds import value_bounds as value_bounds
     from counterplan.scm.estimate import count_transitions as count_transitions
     from counterplan.scm.estimate import estimate_mdp as estimate_mdp
@@ -82,6 +92,7 @@ _HOME = {
     "AnchorHeuristic": "counterfactual.anchors",
     "BTS": "planning.planners",
     "BudgetDP": "counterfactual.solver",
+    "Column": "io.schema",
     "Constraints": "core.constraints",
     "DENTS": "planning.planners",
     "Episode": "core.episode",
@@ -103,6 +114,8 @@ _HOME = {
     "PostNonlinearSCM": "scm.location_scale",
     "Resource": "exogenous.resource",
     "Scaling": "scm.scaling",
+    "Schema": "io.schema",
+    "SchemaLayout": "io.schema_layout",
     "SequenceExplanation": "counterfactual.sequence_explanation",
     "State": "exogenous.model",
     "Status": "core.result",
@@ -113,16 +126,21 @@ _HOME = {
     "UCT": "planning.planners",
     "count_transitions": "scm.estimate",
     "cross_validate": "scm.neural_validation",
+    "draft_schema": "io.schema_draft",
     "estimate_mdp": "scm.estimate",
     "evaluate": "planning.evaluate",
     "exact_value": "planning.exact",
     "explain": "counterfactual.explain",
+    "from_frame": "io.frames",
     "frontier": "counterfactual.explain",
     "hindsight": "allocation.hindsight",
     "load_model": "io.models",
     "neighbour_prior": "scm.estimate",
     "plan": "planning.plan",
     "read_episodes": "io.episodes",
+    "read_schema": "io.schema",
+    "read_table": "io.schema_table",
+    "regret": "planning.regret",
     "robust_explain": "counterfactual.robust",
     "save_model": "io.models",
     "value_bounds": "planning.value_bounds",
@@ -135,10 +153,12 @@ _MODULES = {
     "baselines": "counterfactual.baselines",
     "domains": "domains",
     "errors": "errors",
+    "formats": "io.formats",
     "oracle": "counterfactual.oracle",
     "policies": "policies",
     "processes": "exogenous.processes",
     "testing": "testing",
+    "viz": "viz",
 }
 
 __all__ = sorted([*_HOME, *_MODULES])

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 import counterplan
+from counterplan.cli_explain_options import CasesOptions, ExplainOptions
 from counterplan.cli_options import (
     DemoOptions,
-    ExplainOptions,
     FitOptions,
     PlanOptions,
     ReproduceOptions,
 )
-from counterplan.cli_support import OneLineErrors, command, print_json, print_table, tracked
-from counterplan.errors import CounterplanError, FileError, InputError
-
-if TYPE_CHECKING:
-    from counterplan.core.episode import Episode
-    from counterplan.scm.tabular import TabularMDP
+from counterplan.cli_report import ReportCommandOptions, write_report
+from counterplan.cli_schema import SchemaOptions, write_draft
+from counterplan.cli_serve import ServeOptions, serve_run
+from counterplan.cli_support import OneLineErrors, command, print_json, print_table
+from counterplan.errors import InputError
 
 app = typer.Typer(
     cls=OneLineErrors,
@@ -65,21 +61,38 @@ def _program(
 @app.command()
 @command
 def demo(options: DemoOptions) -> None:
-    """Explain deaths in intensive care and write a page to open.
+    """Show all three systems on built-in data: runs, reports to open, figures.
 
-    Samples sepsis patients under usual care from the ICU-Sepsis model that comes with the package,
-    finds what should have been done differently for those who died, and prints them ranked by how
-    much it would have helped.
+    Samples sepsis patients under usual care from the ICU-Sepsis model that comes with the package
+    and finds what should have been done differently for those who died; learns a neural model from
+    simulated stays and finds better doses for others; samples voyages and judges the fuel that was
+    bought. Each is a run of a cohort with its report.
     """
     from counterplan.experiments.demo import run_demo
     from counterplan.viz.terminal import print_demo
 
     result = run_demo(options.output, options.patients, options.seed, options.k)
     if options.as_json:
-        files = {"page": str(result.page), "figures": [str(path) for path in result.figures]}
+        files = {
+            "run": str(result.run),
+            "reports": [str(path) for path in result.reports],
+            "figures": [str(path) for path in result.figures],
+        }
         print_json({**files, "summary": result.summary, "deaths": result.table})
     else:
         print_demo(result)
+
+
+@app.command()
+@command
+def schema(options: SchemaOptions) -> None:
+    """Draft what the columns of a table of episodes mean.
+
+    Looks at the names and values of the columns and writes a schema as TOML, with what was seen of
+    each as a comment: read it, correct the roles, and say what is good. Then use it:
+    counterplan fit EPISODES --schema schema.toml -o model.safetensors
+    """
+    write_draft(options)
 
 
 @app.command()
@@ -97,79 +110,13 @@ def fit(options: FitOptions) -> None:
     A sepsis cohort table (one row for each four hours of a stay: icustayid, bloc, ...) gives a
     neural model of its features instead, and so do stays whose doses are levels already
     (episode_id, t, a_vaso, a_iv, ...); both .csv or .parquet.
+
+    Any other table needs a --schema that says what its columns mean: a tabular model is estimated
+    where all states are levels or labels, a neural one is learned where they are measurements.
     """
-    from counterplan.files.atomic import check_target
-    from counterplan.files.contents import suffix_of
-    from counterplan.io.cohorts import is_cohort_table
-    from counterplan.io.fit import FitSettings, fit_model
-    from counterplan.io.models import save_model
+    from counterplan.cli_fit import learn
 
-    suffix_of(options.output, (".safetensors",), "model files")
-    check_target(options.output)
-    if is_cohort_table(options.episodes):
-        from counterplan.cli_cohort import fit_table
-
-        fit_table(options)
-        return
-    _refuse_neural(options)
-    if options.prior is not None and options.neighbour_prior:
-        raise InputError("--prior and --neighbour-prior exclude each other: give one of them")
-    usual = 1.0 if options.prior is None else options.prior
-    settings = FitSettings(
-        prior=None if options.neighbour_prior else usual,
-        bar_unobserved=options.bar_unobserved,
-        mean_rewards=options.mean_rewards,
-        state_labels=_names(options.state_labels, "--state-labels"),
-        action_labels=_names(options.action_labels, "--action-labels"),
-    )
-    mdp, counts = fit_model(options.episodes, settings)
-    save_model(mdp, options.output)
-    summary = {
-        "model": str(options.output),
-        "episodes": int(counts.starts.sum()),
-        "steps": int(counts.visits.sum()),
-        "states": mdp.n_states,
-        "actions": mdp.n_actions,
-        "pairs": mdp.rewards.size,
-        "observed_pairs": int(counts.observed.sum()),
-    }
-    if options.as_json:
-        print_json(summary)
-        return
-    rest = "barred" if options.bar_unobserved else "given their state's mean reward"
-    text = (
-        "{model}: {states} states and {actions} actions from {steps} steps of {episodes} episodes; "
-        "{observed_pairs} of {pairs} pairs of state and action were seen, "
-    )
-    typer.echo(text.format(**summary) + f"others are {rest}")
-
-
-def _refuse_neural(options: FitOptions) -> None:
-    from counterplan.files.contents import check_readable
-
-    given = {
-        "--hidden": options.hidden is not None,
-        "--epochs": options.epochs is not None,
-        "--lipschitz": options.lipschitz is not None,
-        "--unconstrained": options.unconstrained,
-    }
-    wrong = next((name for name, is_given in given.items() if is_given), None)
-    if wrong:
-        check_readable(options.episodes, "a table of episodes")
-        raise InputError(
-            f"{wrong} is for cohort tables, but {options.episodes} has no column icustayid or bloc"
-        )
-
-
-def _names(labels: str | None, option: str) -> list[str] | None:
-    if labels is None:
-        return None
-    names = [name.strip() for name in next(csv.reader([labels], skipinitialspace=True), [])]
-    if not names or not all(names):
-        raise InputError(f"{option} {labels!r}: a name is empty; separate names by single commas")
-    if len(set(names)) < len(names):
-        raise InputError(f"{option} {labels!r}: a name occurs twice; give each its own")
-    return names
+    learn(options)
 
 
 @app.command()
@@ -184,93 +131,51 @@ def explain(options: ExplainOptions) -> None:
 
     For the stays of a sepsis cohort table and a neural model: the doses that would have led to the
     lowest SOFA scores according to the model, with the proof that none are better.
+
+    With a folder for the results (-o OUT) all cores work at once, everything is kept as Parquet
+    with the trajectories, and the same command continues a run that was stopped.
     """
-    from counterplan.cli_explanations import chosen, refuse_continuous
-    from counterplan.io.cohorts import is_cohort_table
-    from counterplan.io.episodes import read_episodes
-    from counterplan.io.explanations import check_explanations_target, write_explanations
-    from counterplan.io.models import load_model
-    from counterplan.scm.neural import NeuralSCM
+    from counterplan.cli_explain import answer
 
-    if options.output is not None:
-        check_explanations_target(options.output)
-        _keep_inputs(options.output, options.episodes, options.model)
-    mdp = load_model(options.model)
-    is_cohort = is_cohort_table(options.episodes)
-    if isinstance(mdp, NeuralSCM) != is_cohort:
-        raise FileError(_mismatch(options, is_cohort))
-    if isinstance(mdp, NeuralSCM):
-        from counterplan.cli_cohort import explain_table
-
-        explain_table(options, mdp)
-        return
-    refuse_continuous(options)
-    labels = {"state_labels": mdp.state_labels, "action_labels": mdp.action_labels}
-    every = read_episodes(options.episodes, **labels)
-    episodes = chosen(options, every)
-    try:
-        for episode in episodes:
-            mdp.check_episode(episode)
-        records = _explained(options, mdp, episodes)
-    except CounterplanError as problem:
-        raise type(problem)(f"{options.episodes}: {problem}") from None
-    document = {"k": options.k, "solver": options.solver.value, "explanations": records}
-    if options.output is not None:
-        write_explanations(options.output, document)
-    if options.as_json:
-        print_json(document)
-    else:
-        _print(options, records)
+    answer(options)
 
 
-def _mismatch(options: ExplainOptions, is_cohort: bool) -> str:
-    if is_cohort:
-        return (
-            f"{options.model}: holds a model of discrete states, but {options.episodes} is a "
-            "cohort table; use `counterplan fit` on such a table to get a neural model"
-        )
-    return (
-        f"{options.model}: holds a neural model, but {options.episodes} is no cohort table (with "
-        "the columns icustayid, bloc, ... or episode_id, t, a_vaso, a_iv, ...); give one"
-    )
+@app.command()
+@command
+def cases(options: CasesOptions) -> None:
+    """List the cases of a run that are worth a review, the most improvable first.
+
+    Filters and order apply to what `counterplan explain EPISODES --model MODEL -o OUT` has found so
+    far; the list goes to the terminal, or into a file with -o.
+    """
+    from counterplan.cli_cases import show
+
+    show(options)
 
 
-def _keep_inputs(output: Path, *inputs: Path) -> None:
-    for path in inputs:
-        if output.exists() and path.exists() and output.samefile(path):
-            raise FileError(f"{output}: is read by this command; choose another name for results")
+@app.command()
+@command
+def serve(options: ServeOptions) -> None:
+    """Open a run in the browser: pick cases, edit actions by hand, ask again under rules.
+
+    For runs of `counterplan explain EPISODES --model MODEL -o OUT` and of `counterplan plan DOMAIN
+    --scenarios FILE -o OUT`. The page is for this machine only, unless --host says otherwise; then
+    everyone who asks needs a token, which is part of the address that is printed.
+    """
+    serve_run(options)
 
 
-def _explained(
-    options: ExplainOptions, mdp: TabularMDP, episodes: Sequence[Episode]
-) -> list[dict[str, Any]]:
-    """A record for each episode, largest improvement first."""
-    from counterplan.cli_explanations import limits_of, solver_of
-    from counterplan.counterfactual.explain import explain as explain_episode
-    from counterplan.counterfactual.robust import value_interval
-    from counterplan.counterfactual.solver import BudgetDP
-    from counterplan.io.explanations import explanation_record
-    from counterplan.scm.gumbel_max import GumbelMaxSCM
+@app.command()
+@command
+def report(options: ReportCommandOptions) -> None:
+    """Write a run as one page to open, search, print and send.
 
-    scm, solver, limits = GumbelMaxSCM(mdp), solver_of(options, BudgetDP()), limits_of(options)
-    found = []
-    for episode in tracked(episodes, "explaining"):
-        explanation = explain_episode(scm, episode, options.k, solver=solver, limits=limits)
-        interval = value_interval(mdp, episode, explanation) if options.robust else None
-        record = explanation_record(mdp, explanation, interval)
-        found.append((explanation.improvement, record))
-    found.sort(key=lambda pair: -pair[0])
-    return [record for _, record in found]
-
-
-def _print(options: ExplainOptions, records: Sequence[dict[str, Any]]) -> None:
-    from counterplan.cli_explanations import Column, number, print_explanations
-
-    def interval(record: Mapping[str, Any]) -> str:
-        return f"{number(record['interval_low'])} to {number(record['interval_high'])}"
-
-    extra = {"over causal models": Column("right", interval)} if options.robust else {}
-    print_explanations(options, records, "episode", "", extra)
+    The page needs nothing from elsewhere: a summary, how all cases are distributed, a table that
+    can be searched and sorted, a section with figures for each of the top cases, the model's fit
+    and assumptions, how to read it, and what it does not claim. Print it, or save it as PDF, with
+    the browser.
+    """
+    write_report(options)
 
 
 @app.command()
@@ -283,6 +188,11 @@ def plan(options: PlanOptions) -> None:
     from the state asked about (the start, unless --step, --price, --mode or --level say otherwise);
     next to its estimates stand bounds on the optimum, from hindsight and from a plan executed
     blindly, and the optimum itself where it can be computed.
+
+    With --scenarios a table of what happened and what was done is judged instead: what each plan
+    lost against hindsight, against the best policy without foresight, and in expectation. A planner
+    decides along if --planner or --simulations is given. With -o the results go to a folder; a run
+    that was stopped continues when the same command is given again.
     """
     from counterplan.cli_plan import answer
 

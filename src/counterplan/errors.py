@@ -15,6 +15,10 @@ class FileError(InputError):
     """A file that is missing, malformed or not what it claims to be."""
 
 
+class MistakesError(FileError):
+    """All that is wrong with a file, a line for each mistake; the command line prints them all."""
+
+
 class InfeasibleError(CounterplanError):
     """Constraints that no sequence of actions satisfies."""
 
