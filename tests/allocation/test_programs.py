@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterplan.allocation.hindsight import SOLVERS, allocate
-from counterplan.allocation.transportation import (
+from counterplan.allocation.linear_program import (
     PATHS_AT_ONCE,
     allocate_transport,
     refuses_transport,

@@ -17,8 +17,8 @@ from scipy.spatial import KDTree
 import counterplan as cp
 from counterplan.core.problem import Problem
 from counterplan.counterfactual.astar import Heuristic
-from counterplan.counterfactual.search import UpperBound
-from counterplan.counterfactual.sequence import SequenceSetting
+from counterplan.counterfactual.best_first import UpperBound
+from counterplan.counterfactual.sequence_setting import SequenceSetting
 from counterplan.scm.point import BatchReplay, IntervalSlopes, Region
 from counterplan.testing.random_sequences import MODELS, random_sequence_problem
 

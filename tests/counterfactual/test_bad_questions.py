@@ -33,9 +33,10 @@ def test_budgets(ask: Any, k: Any, message: str) -> None:
     assert str(caught.value) == message
 
 
-def test_explain_needs_a_budget() -> None:
-    with pytest.raises(InputError, match="k must be a whole number, got None"):
-        cp.explain(MDP, EPISODE, None)  # type: ignore[arg-type]
+def test_no_budget_is_one_for_every_step() -> None:
+    found = cp.explain(MDP, EPISODE, None)
+    assert found.k == len(EPISODE)
+    assert found.value == cp.explain(MDP, EPISODE, len(EPISODE)).value
 
 
 @pytest.mark.parametrize("ask", [cp.explain, cp.robust_explain])

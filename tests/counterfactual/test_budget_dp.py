@@ -140,5 +140,5 @@ def test_stats_count_the_rows_evaluated() -> None:
     mdp = cp.TabularMDP(np.full((2, 2, 2), 0.5), np.zeros((2, 2)))
     stats = cp.explain(mdp, cp.Episode([0, 1, 0, 1], [0, 0, 1, 1]), 1).stats
     # One distinct row, three transitions.
-    assert stats["rows"] == 3
+    assert stats["nodes_expanded"] == 3
     assert stats["seconds"] >= 0.0

@@ -9,7 +9,7 @@ import pytest
 
 import counterplan as cp
 from counterplan.core.problem import Problem
-from counterplan.counterfactual.sequence import prepare_sequence
+from counterplan.counterfactual.sequence_setting import prepare_sequence
 from counterplan.counterfactual.single_changes import affordable, single_change_values
 from counterplan.testing.random_sequences import MODELS
 

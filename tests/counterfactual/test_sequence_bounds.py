@@ -10,8 +10,8 @@ import pytest
 import counterplan as cp
 from counterplan.core.problem import Problem
 from counterplan.counterfactual.cones import covering_cone
-from counterplan.counterfactual.first_order import FirstOrder
-from counterplan.counterfactual.sequence import prepare_sequence
+from counterplan.counterfactual.first_order_bound import FirstOrder
+from counterplan.counterfactual.sequence_setting import prepare_sequence
 from counterplan.testing.random_sequences import MODELS
 
 from .sequence_support import TrueValues, Watched, explain, random_question

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import counterplan as cp
-from counterplan.counterfactual.sequence import prepare_sequence
+from counterplan.counterfactual.sequence_setting import prepare_sequence
 from counterplan.testing import check_solver, random_sequence_problems
 from counterplan.testing.random_sequences import MODELS
 from counterplan.testing.sequences import check_sequence

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import counterplan as cp
-from counterplan.counterfactual.sequence import prepare_sequence
+from counterplan.counterfactual.sequence_setting import prepare_sequence
 from counterplan.testing import check_scm
 
 from .sequence_support import TrueValues, Watched, explain, sepsis_model, sepsis_problem

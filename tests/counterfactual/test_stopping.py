@@ -32,7 +32,7 @@ def test_value_and_bound_enclose_the_optimum(seed: int, nodes: int) -> None:
         return
     assert found.value <= best + 1e-12
     assert found.bound >= best - 1e-12
-    assert found.stats["rows"] <= nodes
+    assert found.stats["nodes_expanded"] <= nodes
     assert close(cp.oracle.policy_value(problem.mdp, found), found.value, 1e-9)
     assert close(found.outcome_mean, found.value, 1e-9)
     assert found.gap >= 0.0
@@ -51,7 +51,7 @@ def test_no_time_at_all() -> None:
     best = cp.explain(mdp, episode, 3)
     found = cp.explain(mdp, episode, 3, limits=cp.Limits(seconds=1e-9))
     assert found.status == "limit"
-    assert found.stats["rows"] == 0
+    assert found.stats["nodes_expanded"] == 0
     # Only the last step was solved: keep everything before.
     assert found.factual_value <= found.value <= best.value <= found.bound
     assert all(change.t == 11 for change in found.changes)
@@ -64,7 +64,7 @@ def test_a_step_is_solved_whole_or_not_at_all(nodes: int) -> None:
     found = cp.explain(mdp, episode, 3, limits=cp.Limits(nodes=nodes))
     assert found.status == "limit"
     # 15 distinct rows for each step.
-    assert found.stats["rows"] == nodes // 15 * 15
+    assert found.stats["nodes_expanded"] == nodes // 15 * 15
 
 
 def test_enough_nodes_are_no_limit() -> None:

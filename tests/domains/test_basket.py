@@ -15,10 +15,10 @@ from counterplan.domains.basket_policy import PerOption, penalised_basket
 from counterplan.domains.option_contract import BASKETS, BasketContract
 from counterplan.domains.options import AmericanOption
 from counterplan.errors import NotApplicableError
-from counterplan.exogenous.lattice import BinomialLattice
+from counterplan.exogenous.binomial_lattice import BinomialLattice
 from counterplan.exogenous.model import State
 from counterplan.planning.estimate import estimate
-from counterplan.planning.exact import exact_value, solve
+from counterplan.planning.exact_value import exact_value, solve
 from counterplan.planning.playing import follow
 from counterplan.planning.policies import OpenLoop, Optimal, Resolve
 from counterplan.testing.exogenous import check_model

@@ -10,8 +10,8 @@ from scipy.optimize import linprog
 from counterplan.domains.bunkering import Bunkering
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.exogenous.gbm import GBM
+from counterplan.exogenous.markov_modes import MarkovModes
 from counterplan.exogenous.model import State
-from counterplan.exogenous.modes import MarkovModes
 from counterplan.planning.playing import follow
 from counterplan.planning.policies import OpenLoop, Optimal, Resolve
 from counterplan.testing.exogenous import check_model

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 
 from counterplan.domains.bunkering import Bunkering
-from counterplan.exogenous.empirical import BootstrapPrices
+from counterplan.exogenous.bootstrap_prices import BootstrapPrices
 from counterplan.exogenous.model import State
-from counterplan.planning.exact import solve
+from counterplan.planning.exact_value import solve
 from counterplan.planning.plan import plan
 from counterplan.planning.planners import UCT
 

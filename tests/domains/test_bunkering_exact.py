@@ -18,9 +18,9 @@ from counterplan.domains.bunkering_prices import (
     law_of_means,
     price_law,
 )
-from counterplan.exogenous.empirical import BootstrapPrices
+from counterplan.exogenous.bootstrap_prices import BootstrapPrices
 from counterplan.exogenous.model import State
-from counterplan.planning.exact import solve
+from counterplan.planning.exact_value import solve
 from counterplan.planning.playing import follow
 from counterplan.planning.policies import Resolve
 

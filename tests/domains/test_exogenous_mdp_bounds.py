@@ -16,7 +16,7 @@ from counterplan.errors import InfeasibleError
 from counterplan.exogenous.model import State
 from counterplan.exogenous.processes import BinomialLattice, MarkovModes
 from counterplan.exogenous.resource import Resource
-from counterplan.planning.exact import exact_value
+from counterplan.planning.exact_value import exact_value
 from counterplan.planning.plan import plan
 from counterplan.planning.planners import BTS, UCT
 from counterplan.planning.playing import follow

@@ -14,11 +14,11 @@ from counterplan.domains.hybrid_exact import path_hindsight
 from counterplan.domains.hybrid_tables import SEVEN_MODES, T1, THREE_MODES, HybridConfig
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.exogenous.gbm import GBM
+from counterplan.exogenous.markov_modes import MarkovModes
 from counterplan.exogenous.model import State
-from counterplan.exogenous.modes import MarkovModes
 from counterplan.exogenous.traces import ResampledTraces, drive_cycle_modes
-from counterplan.planning import exact
-from counterplan.planning.exact import solve
+from counterplan.planning import exact_value as exact_module
+from counterplan.planning.exact_value import solve
 from counterplan.planning.plan import plan
 from counterplan.planning.planners import UCT
 from counterplan.planning.playing import follow
@@ -316,7 +316,7 @@ def test_bad_configurations(numbers: tuple[object, ...], message: str) -> None:
 
 
 def test_what_does_not_apply_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact, "MOST_STATES", 1_000)
+    monkeypatch.setattr(exact_module, "MOST_STATES", 1_000)
     with pytest.raises(NotApplicableError, match="which is hidden"):
         HybridVehicle(hidden=True, executed="greedy")
     with pytest.raises(NotApplicableError, match="rules are evaluated by mode"):

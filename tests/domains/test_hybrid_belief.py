@@ -12,7 +12,7 @@ from counterplan.domains.hybrid_belief import BeliefIteration
 from counterplan.domains.hybrid_tables import T1, HybridConfig
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.exogenous.traces import ResampledTraces
-from counterplan.planning.exact import exact_value
+from counterplan.planning.exact_value import exact_value
 from counterplan.planning.playing import follow
 
 from .hybrid_support import vehicles

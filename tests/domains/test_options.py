@@ -23,7 +23,7 @@ from counterplan.exogenous.model import (
     SamplesPaths,
     State,
 )
-from counterplan.planning.exact import solve
+from counterplan.planning.exact_value import solve
 from counterplan.planning.playing import follow
 from counterplan.planning.policies import OpenLoop, Optimal, Resolve
 from counterplan.testing.exogenous import check_model

@@ -14,7 +14,7 @@ from counterplan.domains.stochastic_program import ScenarioTree, scenario_tree, 
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.exogenous.model import State
 from counterplan.planning.evaluate import evaluate
-from counterplan.planning.exact import solve
+from counterplan.planning.exact_value import solve
 from counterplan.planning.playing import follow, futures
 from counterplan.testing.exogenous import check_model
 

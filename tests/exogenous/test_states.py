@@ -18,7 +18,7 @@ from counterplan.exogenous.model import State
 from counterplan.exogenous.processes import GBM
 from counterplan.exogenous.resource import Resource
 from counterplan.exogenous.states import checked_state
-from counterplan.planning.exact import exact_value
+from counterplan.planning.exact_value import exact_value
 from counterplan.planning.plan import plan
 
 SHIP, CAR, HIDDEN = Bunkering(), HybridVehicle("A"), HybridVehicle("A", hidden=True)

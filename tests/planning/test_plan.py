@@ -43,7 +43,7 @@ def test_horizon_one(planner: TreePlanner) -> None:
         found = plan(model, planner=planner)
         assert found.action.tolist() == [best]
         assert found.values.tolist() == [0.0, 3.0, 6.0]
-        assert found.standard_error == 0.0
+        assert found.se == 0.0
 
 
 @EACH
@@ -78,7 +78,7 @@ def test_standard_errors_shrink_with_simulations() -> None:
     """As 1 / sqrt(n) with the visits of an action, here 10 to 100 times as many."""
     few, many = (plan(STICKY, planner=UCT(n)) for n in (100, 10_000))
     best = many.index
-    assert 0.0 < many.standard_errors[best] < 0.3 * few.standard_errors[best]
+    assert 0.0 < many.values_se[best] < 0.3 * few.values_se[best]
 
 
 def test_a_plans_value_is_that_of_a_policy() -> None:
@@ -87,13 +87,13 @@ def test_a_plans_value_is_that_of_a_policy() -> None:
     found = [plan(STICKY, planner=UCT(12), seed=seed) for seed in range(100)]
     values = np.array([one.value for one in found])
     assert values.mean() < exact + 4 * values.std() / 10
-    assert all(one.standard_error > 0.0 for one in found)
+    assert all(one.se > 0.0 for one in found)
 
 
 def test_an_action_tried_once_has_no_standard_error() -> None:
     found = plan(STICKY, planner=UCT(3))
     assert found.visits.tolist() == [1, 1, 1]
-    assert np.all(np.isinf(found.standard_errors))
+    assert np.all(np.isinf(found.values_se))
     found = plan(STICKY, planner=UCT(1))
     assert np.isnan(found.values).tolist() == [False, True, True]
 

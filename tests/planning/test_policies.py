@@ -10,7 +10,6 @@ from counterplan.domains.hybrid import HybridVehicle
 from counterplan.errors import NotApplicableError
 from counterplan.exogenous.model import Allocation, State
 from counterplan.planning import policies
-from counterplan.planning.least_squares import LeastSquares
 from counterplan.planning.playing import follow
 from counterplan.planning.policy import Policy
 
@@ -69,12 +68,6 @@ def test_greedy_takes_the_first_of_equals() -> None:
     x, d = np.eye(7)[[0, 2, 5, 6]], np.full((4, 2), 36.0)
     actions = policies.Greedy().prepare(problem)(0, x, d)
     assert actions.tolist() == [[6, 0], [6, 0], [0, 6], [0, 0]]
-
-
-def test_least_squares_is_here_too() -> None:
-    assert policies.LeastSquares is LeastSquares
-    with pytest.raises(AttributeError, match="no attribute 'Best'"):
-        policies.Best  # noqa: B018
 
 
 def test_the_public_policies_and_nothing_else() -> None:

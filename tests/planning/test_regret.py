@@ -21,14 +21,14 @@ from counterplan.exogenous.gbm import GBM
 from counterplan.exogenous.model import Allocation, Sense, State
 from counterplan.exogenous.resource import Resource
 from counterplan.exogenous.traces import ResampledTraces
-from counterplan.planning import exact
-from counterplan.planning.benchmark import benchmark
-from counterplan.planning.exact import exact_value
+from counterplan.planning import exact_value as exact_module
+from counterplan.planning.exact_value import exact_value
 from counterplan.planning.oracle import expectimax
 from counterplan.planning.playing import futures
 from counterplan.planning.policies import Greedy, OpenLoop, Optimal, Resolve
 from counterplan.planning.policy import Rule
 from counterplan.planning.regret import Regret, regret
+from counterplan.planning.without_foresight import benchmark
 from counterplan.testing.selling import Selling
 
 
@@ -120,9 +120,9 @@ def test_equals_enumeration(seed: int, kind: str) -> None:
     best = max(sign * value for _, value in sequences(model, path, model.start))
     assert found.hindsight == pytest.approx(sign * best, rel=1e-9)
     assert found.certificate.replayed == pytest.approx(found.hindsight, rel=1e-9)
-    assert found.regret_hindsight == pytest.approx(best - sign * found.value, abs=1e-9)
-    assert found.losses is not None
-    for t, loss in enumerate(found.losses):
+    assert found.regret_hindsight == pytest.approx(best - sign * found.executed, abs=1e-9)
+    assert found.expected_losses is not None
+    for t, loss in enumerate(found.expected_losses):
         oracle = expectimax(model, State(t, path[t], found.levels[t]))
         taken = (np.abs(oracle.actions - actions[t]) < 1e-9).all(axis=1)
         missed = sign * (oracle.value - oracle.values[taken][0])
@@ -140,8 +140,8 @@ def test_losses_are_what_decisions_cost_on_average(seed: int, kind: str) -> None
     decide = by_history(model, seed % 256)
     found = [regret(model, path, decide(path)) for path in paths]
     sign = 1.0 if model.sense == "max" else -1.0
-    values = np.array([one.value for one in found])
-    losses = np.array([one.expected_loss for one in found])
+    values = np.array([one.executed for one in found])
+    losses = np.array([one.expected_regret for one in found])
     assert odds @ (sign * values + losses) == pytest.approx(sign * exact_value(model), rel=1e-9)
     # On a single path the two differ: the rest is luck.
     policy = np.array([one.regret_policy for one in found])
@@ -152,7 +152,7 @@ def test_mean_over_sampled_voyages() -> None:
     """Open loop on 100 voyages: mean cost above V* and mean loss, within 4 standard errors."""
     ship = Bunkering("A")
     found = [regret(ship, path, PORTS) for path in ship.sample_paths(100, seed=1)]
-    luck = np.array([one.value - (one.expected_loss or 0.0) for one in found])
+    luck = np.array([one.executed - (one.expected_regret or 0.0) for one in found])
     assert abs(luck.mean() - exact_value(ship)) <= 4 * luck.std() / np.sqrt(len(luck))
     assert all(one.regret_hindsight >= 0.0 for one in found)
     assert min(one.regret_policy for one in found) < 0 < max(one.regret_policy for one in found)
@@ -192,23 +192,23 @@ def test_domains(name: str) -> None:
         assert policy.regret_hindsight >= 0.0
         assert np.array_equal(policy.advised, policy.actions)
         if name == "basket, capped":
-            assert policy.losses is with_foresight.losses is None
-            assert policy.expected_loss is None
-            assert policy.policy_name == "optimal for each option, capped"
+            assert policy.expected_losses is with_foresight.expected_losses is None
+            assert policy.expected_regret is None
+            assert policy.policy == "optimal for each option, capped"
         else:
-            assert policy.policy_name == "optimal"
-            assert policy.expected_loss == 0.0
-            assert with_foresight.losses is not None
-            assert (with_foresight.losses >= 0.0).all()
+            assert policy.policy == "optimal"
+            assert policy.expected_regret == 0.0
+            assert with_foresight.expected_losses is not None
+            assert (with_foresight.expected_losses >= 0.0).all()
 
 
 def test_one_price_for_all_ports_leaves_nothing_to_decide() -> None:
     """The optimal purchases ignore the price; others lose in proportion to it."""
     ship = Bunkering("A", prices="global")
     path = ship.sample_path(2)
-    assert regret(ship, path, PORTS).expected_loss == 0.0
+    assert regret(ship, path, PORTS).expected_regret == 0.0
     poor = [12.0, 25.0, 30.0, 19.0, 9.0, 21.0, 17.0]
-    once, twice = (regret(ship, factor * path, poor).expected_loss for factor in (1, 2))
+    once, twice = (regret(ship, factor * path, poor).expected_regret for factor in (1, 2))
     assert once is not None
     assert once > 0
     assert twice == pytest.approx(2 * once, rel=1e-12)
@@ -222,7 +222,7 @@ def test_option_losses_are_differences_of_values(prices: Any) -> None:
     for date in (0, 4, 10):
         actions = np.zeros(11)
         actions[date] = 1.0
-        losses = regret(option, path, actions).losses
+        losses = regret(option, path, actions).expected_losses
         assert losses is not None
         for t, loss in enumerate(losses):
             state = State(t, path[t], np.ones(1))
@@ -239,10 +239,12 @@ def test_basket_losses_are_the_options_own() -> None:
     actions = np.zeros((basket.horizon, 4))
     actions[2, 0] = actions[5, 2] = actions[5, 3] = 1.0
     each = [
-        regret(single, path[:, b : b + 1], actions[:, b]).losses
+        regret(single, path[:, b : b + 1], actions[:, b]).expected_losses
         for b, single in enumerate(basket.singles)
     ]
-    assert regret(basket, path, actions).losses == pytest.approx(np.sum(each, axis=0), abs=1e-12)
+    assert regret(basket, path, actions).expected_losses == pytest.approx(
+        np.sum(each, axis=0), abs=1e-12
+    )
 
 
 def test_capped_basket_earns_more_than_regression() -> None:
@@ -262,11 +264,11 @@ def test_capped_basket_earns_more_than_regression() -> None:
 
 def test_hidden_modes_too_many_to_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then it is value iteration on a grid of beliefs, and no expected loss."""
-    monkeypatch.setattr(exact, "MOST_STATES", 50)
+    monkeypatch.setattr(exact_module, "MOST_STATES", 50)
     car = short_hidden()
     path = car.sample_path(0)
     found = regret(car, path, cp.hindsight(car, path).actions)
-    assert (found.policy_name, found.losses) == ("belief value iteration", None)
+    assert (found.policy, found.expected_losses) == ("belief value iteration", None)
     traces = ResampledTraces.from_modes([[0, 1, 2, 0, 0, 1, 2]], memory=2)
     recalled = cp.domains.HybridVehicle(car.config, hidden=True, process=traces)
     assert recalled.best_known_policy().name == "least squares"
@@ -277,15 +279,15 @@ def test_from_another_state() -> None:
     state = State(3, np.array([123.0]), np.array([25.0]))
     prices = np.array([900.0, 1000.0, 1100.0, 1200.0])
     found = regret(ship, prices, [3.0, 0.0, 21.0, 17.0], state=state)
-    assert found.value == 3 * 900 + 21 * 1100 + 17 * 1200
+    assert found.executed == 3 * 900 + 21 * 1100 + 17 * 1200
     assert found.hindsight == 25 * 900 + 16 * 1000  # the rest was in the tank
     # Buying 3 units, then the best: the value of arriving at the next port with 9, at any price.
     first = State(3, prices[:1], np.array([25.0]))
     later = [State(4, np.array([price]), np.array([9.0])) for price in port_prices(3, 4000)]
     ahead = np.mean([ship.optimal_value(one) for one in later])
-    assert found.losses is not None
+    assert found.expected_losses is not None
     expected = 3 * 900 + ahead - ship.optimal_value(first)
-    assert found.losses[0] == pytest.approx(expected, rel=1e-3)  # of 4,000 quantiles
+    assert found.expected_losses[0] == pytest.approx(expected, rel=1e-3)  # of 4,000 quantiles
 
 
 def test_states_off_the_list_are_solved_when_met() -> None:
@@ -313,8 +315,8 @@ class TestPolicies:
     def test_any_policy_can_be_compared_with(self, policy: Any) -> None:
         found = regret(self.ship, self.path, PORTS, policy=policy)
         usual = regret(self.ship, self.path, PORTS)
-        assert found.policy_name == policy.name
-        assert found.expected_loss == usual.expected_loss
+        assert found.policy == policy.name
+        assert found.expected_regret == usual.expected_regret
         assert found.regret_hindsight == usual.regret_hindsight
         mine = regret(self.ship, self.path, found.policy_actions, policy=policy)
         assert mine.regret_policy == 0.0
@@ -336,7 +338,7 @@ class TestPolicies:
                 return watch
 
         found = regret(self.ship, self.path, PORTS, policy=Watching())
-        assert found.policy == regret(self.ship, self.path, PORTS).policy
+        assert found.without_foresight == regret(self.ship, self.path, PORTS).without_foresight
         assert all(np.array_equal(x[0], self.path[t]) for t, x in seen)
 
     def test_regression_where_nothing_is_exact(self) -> None:
@@ -348,7 +350,7 @@ class TestPolicies:
         )
         path = stock.sample_path(1)
         found = regret(stock, path, [10, 10, 0])
-        assert (found.policy_name, found.expected_loss) == ("least squares", None)
+        assert (found.policy, found.expected_regret) == ("least squares", None)
         assert found.certificate.bound == pytest.approx(found.hindsight, rel=1e-9)
         with pytest.raises(NotApplicableError, match="pass a policy to compare with"):
             regret(stock, path[1:], [5, 0], state=State(1, path[1], np.array([5.0])))
@@ -449,7 +451,7 @@ def test_results_are_frozen() -> None:
     found = regret(ship, ship.sample_path(0), PORTS)
     assert isinstance(found, Regret)
     with pytest.raises(AttributeError):
-        found.value = 0.0  # type: ignore[misc]
+        found.executed = 0.0  # type: ignore[misc]
 
 
 def test_enumeration_helpers_agree() -> None:

@@ -26,11 +26,11 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counterplan.allocation.advantage import allocate_advantage
+from counterplan.allocation.comparative_advantage import allocate_advantage
 from counterplan.allocation.knapsack import allocate_knapsack
+from counterplan.allocation.linear_program import allocate_transport, refuses_transport
 from counterplan.allocation.nested import NO_METHOD, solve_nested
 from counterplan.allocation.program import nested_start, nested_steps, total_only
-from counterplan.allocation.transportation import allocate_transport, refuses_transport
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.exogenous.model import Allocation, ExogenousModel, HasHindsight, State

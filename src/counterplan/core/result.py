@@ -8,9 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from counterplan.core.episode import Episode
+
+# Whether more is better (rewards) or less (costs).
+Sense: TypeAlias = Literal["max", "min"]
 
 
 class Status(StrEnum):
@@ -23,7 +26,7 @@ class Status(StrEnum):
     @property
     def advice(self) -> str:
         return {
-            Status.OPTIMAL: "Proved optimal: no admissible alternative has a higher value.",
+            Status.OPTIMAL: "Proved optimal: no admissible alternative is better.",
             Status.LIMIT: "Stopped at a limit or at the gap asked for: the optimum lies between "
             "value and bound; raise the limits, or ask for a smaller gap, to close it.",
             Status.HEURISTIC: "From a heuristic without a proof: compare it with the exact solver.",
@@ -31,11 +34,12 @@ class Status(StrEnum):
 
 
 class Change(NamedTuple):
-    """At step t the action `observed` is replaced by `alternative`."""
+    """At step t the action `observed` is replaced by `alternative`: both are indices of actions, or
+    tuples of amounts where a resource is spent."""
 
     t: int
-    observed: int
-    alternative: int
+    observed: Any
+    alternative: Any
 
 
 class Interval(NamedTuple):
@@ -67,10 +71,11 @@ class Explanation(ABC):
 
     value          the outcome (expected, where the counterfactual is uncertain) of the alternative
     factual_value  the outcome that was observed
-    bound          no alternative within the constraints can exceed it
+    bound          no alternative within the constraints can be better
     status         'optimal', 'limit' (stopped early) or 'heuristic' (a baseline, no proof)
     stats          seconds and what the solver counted
     method         how it was found, e.g. which bound the search used
+    sense          'max': outcomes are rewards; 'min': costs, of which less is better
     """
 
     episode: Episode
@@ -81,6 +86,7 @@ class Explanation(ABC):
     status: Status
     stats: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     method: str = ""
+    sense: Sense = "max"
 
     @property
     @abstractmethod
@@ -90,12 +96,12 @@ class Explanation(ABC):
     @property
     def gap(self) -> float:
         """How much better the optimum could be; 0 where the value is proved optimal."""
-        return 0.0 if self.bound == self.value else self.bound - self.value
+        return self._better(self.bound, self.value)
 
     @property
     def improvement(self) -> float:
-        """value - factual_value, 0 where both are the same infinity."""
-        return 0.0 if self.value == self.factual_value else self.value - self.factual_value
+        """By how much value is better than factual_value, 0 where both are the same infinity."""
+        return self._better(self.value, self.factual_value)
 
     @property
     def relative_improvement(self) -> float:
@@ -105,3 +111,9 @@ class Explanation(ABC):
         if self.factual_value == 0.0:
             return math.copysign(math.inf, self.improvement)
         return self.improvement / abs(self.factual_value)
+
+    def _better(self, one: float, other: float) -> float:
+        """By how much one outcome is better than another."""
+        if one == other:
+            return 0.0
+        return one - other if self.sense == "max" else other - one

@@ -27,7 +27,7 @@ import numpy as np
 
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.anchor_kernel import BLOCK, lowest_cones
-from counterplan.counterfactual.sequence import SequenceSetting
+from counterplan.counterfactual.sequence_setting import SequenceSetting
 
 # Every computed term is enlarged by more than its rounding.
 OUTWARD = 1e-12

@@ -24,8 +24,8 @@ from counterplan.core.validation import (
     generator,
     whole_number,
 )
-from counterplan.counterfactual.search import UpperBound
-from counterplan.counterfactual.sequence import SequenceSetting
+from counterplan.counterfactual.best_first import UpperBound
+from counterplan.counterfactual.sequence_setting import SequenceSetting
 from counterplan.errors import InputError
 
 STRATEGIES = ("mc-lipschitz", "mc-uniform", "facility-location")

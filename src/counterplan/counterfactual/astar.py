@@ -15,11 +15,11 @@ from scipy.optimize import brentq
 from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import FloatArray, IntArray, whole_number
-from counterplan.counterfactual.first_order import FirstOrder
-from counterplan.counterfactual.search import Outcome, Search, UpperBound
-from counterplan.counterfactual.sequence import SequenceSetting, prepare_sequence
+from counterplan.counterfactual.best_first import Outcome, Search, UpperBound
+from counterplan.counterfactual.first_order_bound import FirstOrder
 from counterplan.counterfactual.sequence_baselines import greedy_sequence
 from counterplan.counterfactual.sequence_explanation import SequenceExplanation
+from counterplan.counterfactual.sequence_setting import SequenceSetting, prepare_sequence
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.scm.point import PointSCM, Region
 

@@ -1,7 +1,8 @@
 """Simple methods to compare the optimum with, for discrete and continuous problems alike.
 
 In a discrete problem they are policies whose expected outcome is exact (`policy_baselines`); in a
-continuous one they are single sequences (`sequence_baselines`).
+continuous one they are single sequences (`sequence_baselines`). `TreeSearch` plans in both, and
+along the path of an executed plan (`tree_baseline`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -18,7 +19,10 @@ import numpy as np
 from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import IntArray, whole_number
-from counterplan.counterfactual.budget_dp import Setting
+from counterplan.counterfactual.allocation_explanation import AllocationExplanation
+from counterplan.counterfactual.allocation_setting import prepare_allocation
+from counterplan.counterfactual.backward_pass import Setting
+from counterplan.counterfactual.budget_dp import refuse_unless_discrete
 from counterplan.counterfactual.laws import CounterfactualLaw
 from counterplan.counterfactual.policy_baselines import (
     evaluated,
@@ -27,15 +31,21 @@ from counterplan.counterfactual.policy_baselines import (
     uniform_table,
 )
 from counterplan.counterfactual.policy_table import PolicyTable
-from counterplan.counterfactual.sequence import SequenceSetting, prepare_sequence
 from counterplan.counterfactual.sequence_baselines import (
     greedy_sequence,
     random_sequence,
     top_k_sequence,
 )
-from counterplan.counterfactual.sequence_explanation import SequenceExplanation
-from counterplan.counterfactual.solver import refuse_unless_discrete
+from counterplan.counterfactual.sequence_explanation import SequenceExplanation, unproved
+from counterplan.counterfactual.sequence_setting import SequenceSetting, prepare_sequence
+from counterplan.counterfactual.tree_baseline import (
+    planned_allocation,
+    planned_sequence,
+    planned_table,
+)
 from counterplan.errors import InputError
+from counterplan.exogenous.model import ExogenousModel
+from counterplan.planning.planners import UCT, Planner
 from counterplan.scm.point import PointSCM
 
 
@@ -68,21 +78,8 @@ class _Baseline(ABC):
         started = time.perf_counter()
         setting = prepare_sequence(problem)
         sequence = self._sequence(setting)
-        states = setting.trajectories(sequence[None])[0]
-        return SequenceExplanation(
-            episode=setting.episode,
-            k=problem.k,
-            value=float(setting.reward(states).sum()),
-            factual_value=float(setting.reward(setting.states).sum()),
-            bound=math.inf,
-            status=Status.HEURISTIC,
-            stats=MappingProxyType({"seconds": time.perf_counter() - started}),
-            method=type(self).__name__,
-            actions=sequence,
-            observed=setting.observed,
-            states=setting.in_episode_units(states),
-            history=np.empty((0, 3)),
-        )
+        seconds = time.perf_counter() - started
+        return unproved(setting, problem.k, sequence, type(self).__name__, seconds=seconds)
 
 
 @dataclass(frozen=True)
@@ -154,3 +151,63 @@ class TopK(_Baseline):
 
     def _sequence(self, setting: SequenceSetting) -> IntArray:
         return top_k_sequence(setting)
+
+
+@dataclass(frozen=True)
+class TreeSearch(_Baseline):
+    """What a tree search decides in the counterfactual world, under the budget: its choices in a
+    discrete problem, its sequence in a continuous one, its amounts along an executed plan's path.
+
+    planner  UCT, BTS, ... with their simulations for each decision
+    seed     of the planner's own chance
+    places   discrete: how many (state, budget left) of a step are searched, the likeliest first
+    """
+
+    planner: Planner = field(default_factory=lambda: UCT(300))
+    seed: int = 0
+    places: int = 50
+
+    def __post_init__(self) -> None:
+        whole_number(self.seed, "seed")
+        whole_number(self.places, "places", minimum=1)
+        if isinstance(self.planner, type) or not isinstance(self.planner, Planner):
+            raise InputError(f"planner is {self.planner!r}: pass an object such as UCT(300)")
+
+    def refuses(self, problem: Problem) -> str | None:
+        return None if isinstance(problem.scm, ExogenousModel) else super().refuses(problem)
+
+    def solve(self, problem: Problem) -> Explanation:
+        if isinstance(problem.scm, PointSCM) or not isinstance(problem.scm, ExogenousModel):
+            return super().solve(problem)
+        return self._allocation_explanation(problem)
+
+    def frontier(self, problem: Problem) -> Sequence[Explanation]:
+        if isinstance(problem.scm, PointSCM) or not isinstance(problem.scm, ExogenousModel):
+            return super().frontier(problem)
+        return [self.solve(replace(problem, k=k)) for k in range(problem.k + 1)]
+
+    def _table(self, setting: Setting, law: CounterfactualLaw) -> PolicyTable:
+        return planned_table(setting, law, self.planner, self.seed, self.places)
+
+    def _sequence(self, setting: SequenceSetting) -> IntArray:
+        return planned_sequence(setting, self.planner, self.seed)
+
+    def _allocation_explanation(self, problem: Problem) -> AllocationExplanation:
+        started = time.perf_counter()
+        setting = prepare_allocation(problem)
+        actions = planned_allocation(setting, self.planner, self.seed)
+        led = setting.replayed(actions)
+        return AllocationExplanation(
+            episode=setting.episode,
+            k=problem.k,
+            value=led.value,
+            factual_value=setting.done.value,
+            bound=setting.sign * math.inf,
+            status=Status.HEURISTIC,
+            stats=MappingProxyType({"seconds": time.perf_counter() - started}),
+            method=type(self).__name__,
+            sense=setting.model.sense,
+            actions=actions,
+            observed=setting.done.actions,
+            levels=led.levels,
+        )

@@ -1,210 +1,148 @@
-"""The optimal counterfactual policy under a budget of changes (the 2021 paper's Algorithm 2).
-
-h(s, t, c) is the highest expected outcome from step t on, in state s with budget c left:
-
-    h(s, t, 0) = R(s, a_t) + sum_s' P_tau,t(s' | s, a_t) h(s', t+1, 0)                      (Eq. 10)
-    h(s, t, c) = max( R(s, a_t) + sum_s' P_tau,t(s' | s, a_t) h(s', t+1, c),
-                      max_{a != a_t} R(s, a) + sum_s' P_tau,t(s' | s, a) h(s', t+1, c-1) )   (Eq. 9)
-
-One backward pass yields every budget c = 0..k: a kernel row is formed once, applied to all columns
-of h and dropped, so memory is O(R k) for R distinct rows besides the policy itself. Changes may
-cost more than one unit each, and expectations may come from any `Expectation`: exact, sampled, or
-the worst case over causal models.
-
-Stopped at step t > 0, the pass still answers: keep what was done before t (which surely leads to
-s_t), then follow the policy. No policy earns more before t than the largest reward per step.
-"""
+"""The exact solver of discrete problems, and what all policy solvers share."""
 
 from __future__ import annotations
 
+import math
 import time
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from counterplan.core.constraints import ResolvedConstraints
-from counterplan.core.episode import Episode
 from counterplan.core.limits import Limits
-from counterplan.core.validation import BoolArray, FloatArray
-from counterplan.counterfactual.laws import Expectation
-from counterplan.counterfactual.policy_table import PolicyTable, keep_observed
+from counterplan.core.problem import Problem
+from counterplan.core.result import Explanation, Status
+from counterplan.core.validation import FloatArray, whole_number
+from counterplan.counterfactual.backward_pass import BackwardPass, Setting, outcome_bounds, solve
+from counterplan.counterfactual.distributions import PolicyProcess
+from counterplan.counterfactual.laws import CounterfactualLaw, DiscreteSCM, SampledLaw, law_of
+from counterplan.counterfactual.policy_explanation import PolicyExplanation
+from counterplan.counterfactual.policy_table import PolicyTable
+from counterplan.errors import InfeasibleError, InputError
+from counterplan.scm.gumbel_max import GumbelMaxSCM
 from counterplan.scm.tabular import TabularMDP
 
-
-class Rule(Protocol):
-    """How a backward pass turns the worths of actions into values."""
-
-    def takeable_at(self, t: int) -> BoolArray:
-        """(S, A) pairs whose worth is needed at step t."""
-        ...
-
-    def combine(self, t: int, worths: FloatArray) -> FloatArray:
-        """(S, C) values from q(s, a, c), (S, A, C)."""
-        ...
+# Entries of a policy's table, (T, S, C): 2 GB.
+LARGEST_POLICY = 500_000_000
 
 
-@dataclass(frozen=True, eq=False)
-class BackwardPass:
-    """Where a backward pass ended.
+@dataclass(frozen=True)
+class BudgetDP:
+    """Exact dynamic programming over (step, state, budget left).
 
-    start   the first step that was solved; 0 unless a limit stopped it
-    values  (S, C) of that step
-    rows    kernel rows evaluated
+    samples  None for the exact counterfactual law; a number for the paper's Monte Carlo estimate
+             of it (Gumbel-Max only)
+    seed     of those samples
     """
 
-    start: int
-    values: FloatArray
-    rows: int
+    samples: int | None = None
+    seed: int = 0
+
+    def refuses(self, problem: Problem) -> str | None:
+        if self.samples is not None:
+            whole_number(self.samples, "samples", minimum=1)
+            whole_number(self.seed, "seed")
+            if not isinstance(problem.scm, GumbelMaxSCM | TabularMDP):
+                return "sampled kernels are defined for Gumbel-Max models: leave samples out"
+        return refuse_unless_discrete(problem)
+
+    def solve(self, problem: Problem) -> Explanation:
+        return self.frontier(problem)[-1]
+
+    def frontier(self, problem: Problem) -> Sequence[Explanation]:
+        started = time.perf_counter()
+        setting, law = prepare(problem)
+        if self.samples is not None:
+            law = SampledLaw(setting.mdp, setting.episode, self.samples, self.seed)
+        ended, table = self._solved(setting, law, problem.limits)
+        values, bounds = outcome_bounds(setting, ended)
+        status = Status.OPTIMAL if ended.start == 0 else Status.LIMIT
+        stats = {"seconds": time.perf_counter() - started, "nodes_expanded": float(ended.rows)}
+        check_feasible(setting, bounds)
+        process = PolicyProcess(setting, law, table)
+        return PolicyExplanations(process, values, bounds, status, stats, problem.k)
+
+    def _solved(
+        self, setting: Setting, law: CounterfactualLaw, limits: Limits
+    ) -> tuple[BackwardPass, PolicyTable]:
+        """The backward pass; solvers that add to it go through here."""
+        return solve(setting, law, limits)
 
 
-@dataclass(frozen=True, eq=False)
-class Setting:
-    """An episode in a model, under constraints: what every backward pass works on."""
+def refuse_unless_discrete(problem: Problem) -> str | None:
+    """Why a model cannot be solved by a discrete method, or None."""
+    if isinstance(problem.scm, TabularMDP | DiscreteSCM):
+        return None
+    return (
+        f"a {type(problem.scm).__name__} is no discrete causal model: pass a TabularMDP, a "
+        "GumbelMaxSCM, or an object with `mdp` and `counterfactual_row`"
+    )
 
-    mdp: TabularMDP
-    episode: Episode
-    constraints: ResolvedConstraints
-    k: int
 
-    @cached_property
-    def scale(self) -> float:
-        """The size of the largest finite reward: rounding is measured against it."""
-        rewards = np.stack([self.mdp.rewards, self.mdp.rewards_at(0, 1)])
-        return float(np.abs(rewards[np.isfinite(rewards)]).max(initial=0.0))
-
-    def rewards_at(self, t: int) -> FloatArray:
-        """(S, A) rewards at step t, -inf where a pair is forbidden."""
-        rewards = self.mdp.rewards_at(t, len(self.episode))
-        return np.where(self.constraints.forbidden, -np.inf, rewards)
-
-    def takeable_at(self, t: int) -> BoolArray:
-        """(S, A) the observed action, and the alternatives that may replace it."""
-        takeable = np.broadcast_to(
-            self.constraints.alternatives[t], (self.mdp.n_states, self.mdp.n_actions)
+def prepare(problem: Problem) -> tuple[Setting, CounterfactualLaw]:
+    """The checked setting of a problem and the exact law of its causal model."""
+    scm: DiscreteSCM = (
+        GumbelMaxSCM(problem.scm) if isinstance(problem.scm, TabularMDP) else problem.scm
+    )
+    mdp, episode = scm.mdp, problem.episode
+    mdp.check_episode(episode)
+    resolved = problem.constraints.resolve(len(episode), mdp.n_states, mdp.n_actions)
+    spendable = len(episode) * int(resolved.costs.max())
+    entries = len(episode) * mdp.n_states * (min(problem.k, spendable) + 1)
+    if entries > LARGEST_POLICY:
+        raise InputError(
+            f"{episode.name}: a policy for k={problem.k} and these change costs has {entries:,} "
+            f"entries (limit {LARGEST_POLICY:,}): count costs in larger units or lower k"
         )
-        if self.mdp.admissible is not None:
-            takeable = takeable & self.mdp.admissible
-        costly = self.constraints.costs > self.k
-        takeable = takeable & ~self.constraints.forbidden & ~costly
-        takeable[:, self.episode.actions[t]] = True
-        return takeable
-
-    def costs_at(self, t: int) -> NDArray[np.int64]:
-        """(A,) budget units of taking each action; keeping the observed one is free."""
-        costs = self.constraints.costs.copy()
-        costs[self.episode.actions[t]] = 0
-        return costs
+    return Setting(mdp, episode, resolved, min(problem.k, spendable)), law_of(scm, episode)
 
 
-@dataclass(frozen=True, eq=False)
-class TakeBest:
-    """The optimum; its choices are written into `table`."""
-
-    setting: Setting
-    table: PolicyTable
-
-    def takeable_at(self, t: int) -> BoolArray:
-        return self.setting.takeable_at(t)
-
-    def combine(self, t: int, worths: FloatArray) -> FloatArray:
-        from counterplan.counterfactual.step import best_actions
-
-        values = np.empty((worths.shape[0], worths.shape[2]))
-        observed = self.setting.episode.actions[t]
-        best_actions(worths, observed, self.setting.scale, values, self.table.actions[t, :, :, 0])
-        return values
-
-
-@dataclass(frozen=True, eq=False)
-class FollowPolicy:
-    """The value of a given policy."""
-
-    setting: Setting
-    table: PolicyTable
-
-    def takeable_at(self, t: int) -> BoolArray:
-        actions, _ = self.table.at(t, self.setting.k)
-        n_states, n_actions = self.setting.mdp.n_states, self.setting.mdp.n_actions
-        takeable = np.zeros((n_states, n_actions), dtype=np.bool_)
-        takeable[np.arange(n_states)[:, None, None], actions] = True
-        return takeable
-
-    def combine(self, t: int, worths: FloatArray) -> FloatArray:
-        from counterplan.counterfactual.step import follow_policy
-
-        values = np.empty((worths.shape[0], worths.shape[2]))
-        follow_policy(worths, *self.table.at(t, self.setting.k), values)
-        return values
-
-
-def run_backward(
-    setting: Setting, law: Expectation, rule: Rule, limits: Limits | None = None
-) -> BackwardPass:
-    """Work from the last step to the first, or until a limit."""
-    from counterplan.counterfactual.step import action_worths
-
-    limits = limits or Limits()
-    started = time.perf_counter()
-    T, columns = len(setting.episode), setting.k + 1
-    states, actions = setting.episode.states, setting.episode.actions
-    ended = BackwardPass(T, np.zeros((setting.mdp.n_states, columns)), 0)
-    for t in range(T - 1, -1, -1):
-        takeable = rule.takeable_at(t)
-        needed = np.unique(law.row_of[takeable]) if t < T - 1 else np.empty(0, dtype=np.int32)
-        if t < T - 1 and _exhausted(limits, setting, ended, started, len(needed)):
-            break
-        if t < T - 1:
-            ahead = law.expect(t, needed, ended.values)
-        else:
-            ahead = np.zeros((int(law.row_of.max()) + 1, columns))
-        rewards = setting.rewards_at(t)
-        worths = action_worths(rewards, takeable, setting.costs_at(t), law.row_of, ahead)
-        if t < T - 1:
-            # What followed the observed pair is known, whatever the causal model.
-            worths[states[t], actions[t]] = (
-                rewards[states[t], actions[t]] + ended.values[states[t + 1]]
+def check_feasible(setting: Setting, bounds: FloatArray) -> None:
+    """Raise if what was observed is barred and the whole budget cannot avoid it."""
+    if bounds[-1] > -math.inf:
+        return
+    episode = setting.episode
+    for t in range(len(episode)):
+        state, action = episode.states[t], episode.actions[t]
+        if setting.rewards_at(t)[state, action] == -math.inf:
+            why = "forbidden" if setting.constraints.forbidden[state, action] else "of reward -inf"
+            raise InfeasibleError(
+                f"{episode.name}: no policy with k={setting.k} avoids a barred pair; the observed "
+                f"(state {state}, action {action}) at t={t} is {why}: raise k, or free the step"
             )
-        ended = BackwardPass(t, rule.combine(t, worths), ended.rows + len(needed))
-    return ended
+    raise InfeasibleError(f"{episode.name}: no policy with k={setting.k} satisfies the constraints")
 
 
-def solve(
-    setting: Setting, law: Expectation, limits: Limits | None = None
-) -> tuple[BackwardPass, PolicyTable]:
-    """The optimal policy for every budget 0..k."""
-    table = keep_observed(setting.episode, setting.mdp.n_states, setting.k)
-    return run_backward(setting, law, TakeBest(setting, table), limits), table
+@dataclass(frozen=True, eq=False)
+class PolicyExplanations(Sequence[PolicyExplanation]):
+    """Explanations for the budgets 0..largest_k from one pass, each made when asked for.
 
+    values, bounds  (C,) for the budgets that an episode can spend; larger ones change nothing
+    """
 
-def evaluate(setting: Setting, law: Expectation, table: PolicyTable) -> FloatArray:
-    """(C,) the outcomes expected of a given policy, for every budget 0..k."""
-    ended = run_backward(setting, law, FollowPolicy(setting, table))
-    return np.asarray(ended.values[setting.episode.states[0]])
+    process: PolicyProcess
+    values: FloatArray
+    bounds: FloatArray
+    status: Status
+    stats: Mapping[str, float]
+    largest_k: int
 
+    def __len__(self) -> int:
+        return self.largest_k + 1
 
-def outcome_bounds(setting: Setting, ended: BackwardPass) -> tuple[FloatArray, FloatArray]:
-    """(C,) values of the policy found and upper bounds, by budget; equal after a full pass."""
-    start, values = ended.start, ended.values
-    states, actions = setting.episode.states, setting.episode.actions
-    earned = sum((setting.rewards_at(t)[states[t], actions[t]] for t in range(start)), 0.0)
-    reached = earned + values[states[start]]
-    if start == 0:
-        return reached, reached
-    best_before = sum(float(setting.rewards_at(t).max()) for t in range(start))
-    return reached, best_before + values.max(axis=0)
-
-
-def _exhausted(
-    limits: Limits, setting: Setting, ended: BackwardPass, started: float, more_rows: int
-) -> bool:
-    if limits.nodes is not None and ended.rows + more_rows > limits.nodes:
-        return True
-    if time.perf_counter() - started > limits.seconds:
-        return True
-    if limits.gap > 0.0:
-        reached, bound = outcome_bounds(setting, ended)
-        return bool(np.all(bound <= reached + limits.gap))
-    return False
+    def __getitem__(self, k: Any) -> Any:
+        if isinstance(k, slice):
+            return [self[i] for i in range(*k.indices(len(self)))]
+        k = range(len(self))[k]
+        setting = self.process.setting
+        spendable = min(k, setting.k)
+        return PolicyExplanation(
+            episode=setting.episode,
+            k=k,
+            value=float(self.values[spendable]),
+            factual_value=setting.mdp.outcome(setting.episode),
+            bound=float(self.bounds[spendable]),
+            status=self.status,
+            stats=MappingProxyType(dict(self.stats)),
+            process=replace(self.process, setting=replace(setting, k=spendable)),
+        )

@@ -1,4 +1,4 @@
-"""The cone over a set of pieces, compiled (see `first_order`)."""
+"""The cone over a set of pieces, compiled (see `first_order_bound`)."""
 
 from __future__ import annotations
 

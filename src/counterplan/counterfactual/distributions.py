@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterplan.core.validation import FloatArray, IntArray
-from counterplan.counterfactual.budget_dp import Setting
+from counterplan.counterfactual.backward_pass import Setting
 from counterplan.counterfactual.lattice import LOST
 from counterplan.counterfactual.laws import CounterfactualLaw
 from counterplan.counterfactual.policy_table import PolicyTable

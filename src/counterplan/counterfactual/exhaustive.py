@@ -18,9 +18,9 @@ import numpy as np
 from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import FloatArray, IntArray, whole_number
-from counterplan.counterfactual.pool import Nodes
-from counterplan.counterfactual.sequence import SequenceSetting, prepare_sequence
+from counterplan.counterfactual.open_nodes import Nodes
 from counterplan.counterfactual.sequence_explanation import SequenceExplanation
+from counterplan.counterfactual.sequence_setting import SequenceSetting, prepare_sequence
 from counterplan.scm.point import PointSCM
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Generic, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Any, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
 from numpy.typing import ArrayLike
 
@@ -15,11 +15,15 @@ from counterplan.core.problem import Problem, Solver
 from counterplan.core.result import Explanation
 from counterplan.core.reward import Reward
 from counterplan.core.validation import LARGEST_BUDGET, whole_number
+from counterplan.counterfactual.allocation_explanation import AllocationExplanation
 from counterplan.counterfactual.policy_explanation import PolicyExplanation
 from counterplan.counterfactual.sequence_explanation import SequenceExplanation
 from counterplan.errors import InputError, NotApplicableError
+from counterplan.exogenous.model import ExogenousModel
 from counterplan.scm.point import PointSCM
+from counterplan.scm.tabular import TabularMDP
 
+Kind: TypeAlias = Literal["discrete", "continuous", "planning"]
 Found = TypeVar("Found", bound=Explanation, covariant=True)
 
 
@@ -66,7 +70,7 @@ class Frontier(Sequence[Found], Generic[Found]):
 
     @property
     def values(self) -> tuple[float, ...]:
-        """The value for each k, never falling."""
+        """The value for each k; of an exact solver none is worse than the one before."""
         return tuple(explanation.value for explanation in self)
 
     def smallest_k(self, outcome: float) -> int | None:
@@ -78,8 +82,9 @@ class Frontier(Sequence[Found], Generic[Found]):
             known = False
         if not known:
             raise InputError(f"smallest_k: the wanted outcome must be a number, got {outcome!r}")
-        for k, value in enumerate(self.values):
-            if value >= outcome or math.isclose(value, outcome, rel_tol=1e-12, abs_tol=1e-12):
+        for k, found in enumerate(self):
+            reached = found.value >= outcome if found.sense == "max" else found.value <= outcome
+            if reached or math.isclose(found.value, outcome, rel_tol=1e-12, abs_tol=1e-12):
                 return k
         return None
 
@@ -90,6 +95,10 @@ def frontier(
 ) -> Frontier[SequenceExplanation]: ...
 @overload
 def frontier(
+    scm: ExogenousModel, episode: Episode, k_max: int | None = None, **options: Unpack[Options]
+) -> Frontier[AllocationExplanation]: ...
+@overload
+def frontier(
     scm: Any, episode: Episode, k_max: int | None = None, **options: Unpack[Options]
 ) -> Frontier[PolicyExplanation]: ...
 def frontier(
@@ -97,27 +106,34 @@ def frontier(
 ) -> Frontier[Any]:
     """Explanations for all budgets 0..k_max (default: the episode's length); see `Options`."""
     _check_episode(episode)
-    k = len(episode) if k_max is None else whole_number(k_max, "k", maximum=LARGEST_BUDGET)
-    solver, problem = _pose(scm, episode, k, options)
+    solver, problem = _pose(scm, episode, k_max, options)
     return Frontier(solver.frontier(problem))
 
 
 @overload
 def explain(
-    scm: PointSCM, episode: Episode, k: int, **options: Unpack[Options]
+    scm: PointSCM, episode: Episode, k: int | None, **options: Unpack[Options]
 ) -> SequenceExplanation: ...
 @overload
 def explain(
-    scm: Any, episode: Episode, k: int, **options: Unpack[Options]
+    scm: ExogenousModel, episode: Episode, k: int | None, **options: Unpack[Options]
+) -> AllocationExplanation: ...
+@overload
+def explain(
+    scm: Any, episode: Episode, k: int | None, **options: Unpack[Options]
 ) -> PolicyExplanation: ...
-def explain(scm: Any, episode: Episode, k: int, **options: Unpack[Options]) -> Any:
+def explain(scm: Any, episode: Episode, k: int | None, **options: Unpack[Options]) -> Any:
     """The alternative with at most k changes that would have been best; see `Options`.
 
-    scm  a causal model: a `GumbelMaxSCM`, a plain `TabularMDP` (read as one), any model with
-         `mdp` and `counterfactual_row`, or a `PointSCM` for continuous states
+    scm      a causal model: a `GumbelMaxSCM`, a plain `TabularMDP` (read as one), any model with
+             `mdp` and `counterfactual_row`, a `PointSCM` for continuous states; or a planning
+             problem, such as those of `domains` or an `ExogenousMDP`, whose plan was executed
+    episode  what happened. Of a planning problem: what no action touched, states (T, X), or with
+             the resource's levels (T, X + D), and the amounts, actions (T, A)
+    k        None: as many as there are steps; then a planning problem is plain hindsight
     """
     _check_episode(episode)
-    solver, problem = _pose(scm, episode, whole_number(k, "k", maximum=LARGEST_BUDGET), options)
+    solver, problem = _pose(scm, episode, k, options)
     return solver.solve(problem)
 
 
@@ -128,41 +144,31 @@ def _check_episode(episode: Episode) -> None:
         )
 
 
-def _pose(scm: Any, episode: Episode, k: int, options: Options) -> tuple[Solver, Problem]:
+def _pose(scm: Any, episode: Episode, k: int | None, options: Options) -> tuple[Solver, Problem]:
     """The problem, and a solver that accepts it."""
     unknown = sorted(set(options) - set(Options.__annotations__))
     if unknown:
         known = ", ".join(Options.__annotations__)
         raise TypeError(f"unknown argument {unknown[0]!r}: besides k there are {known}")
-    continuous = isinstance(scm, PointSCM)
-    if not continuous and all(callable(getattr(scm, name, None)) for name in ("infer", "step")):
-        raise InputError(
-            f"{type(scm).__name__} has infer and step, but is no PointSCM: make it a subclass, "
-            f"class {type(scm).__name__}(counterplan.PointSCM)"
-        )
-    if continuous != (episode.states.ndim == 2):
-        kind = "continuous" if continuous else "discrete"
-        raise InputError(
-            f"a {type(scm).__name__} is {kind}, but {episode.name} has "
-            f"{'features' if episode.states.ndim == 2 else 'discrete states'}"
-        )
+    budget = len(episode) if k is None else whole_number(k, "k", maximum=LARGEST_BUDGET)
+    kind = _kind(scm, episode)
     for name in ("actions", "reward"):
-        if not continuous and options.get(name) is not None:
-            raise InputError(
-                f"{name}= is for continuous states: a discrete model has its {name} in its MDP"
-            )
+        if kind != "continuous" and options.get(name) is not None:
+            has = "a discrete model has" if kind == "discrete" else "a planning problem brings"
+            where = " in its MDP" if kind == "discrete" else ""
+            raise InputError(f"{name}= is for continuous states: {has} its {name}{where}")
     constraints, limits = options.get("constraints"), options.get("limits")
     problem = Problem(
         scm,
         episode,
-        k,
+        budget,
         Constraints() if constraints is None else constraints,
         Limits() if limits is None else limits,
         options.get("actions"),
         options.get("reward"),
     )
     given = options.get("solver")
-    solver = _default_solver(continuous) if given is None else given
+    solver = _default_solver(kind) if given is None else given
     if isinstance(solver, type) or not isinstance(solver, Solver):
         raise InputError(f"solver is {solver!r}: pass an object such as baselines.Greedy()")
     if refusal := solver.refuses(problem):
@@ -170,11 +176,41 @@ def _pose(scm: Any, episode: Episode, k: int, options: Options) -> tuple[Solver,
     return solver, problem
 
 
-def _default_solver(continuous: bool) -> Solver:
-    if continuous:
+def _kind(scm: Any, episode: Episode) -> Kind:
+    """What kind of problem it is; raises where model and episode do not go together."""
+    kind: Kind = "discrete"
+    if isinstance(scm, PointSCM):
+        kind = "continuous"
+    elif isinstance(scm, ExogenousModel):
+        kind = "planning"
+    elif all(callable(getattr(scm, name, None)) for name in ("infer", "step")):
+        raise InputError(
+            f"{type(scm).__name__} has infer and step, but is no PointSCM: make it a subclass, "
+            f"class {type(scm).__name__}(counterplan.PointSCM)"
+        )
+    elif episode.states.ndim == 2 and not isinstance(scm, TabularMDP) and not hasattr(scm, "mdp"):
+        raise InputError(
+            f"{type(scm).__name__} is no model that {episode.name}, which has features, goes with: "
+            "pass a PointSCM, or a planning problem with horizon, sense, start, draw, actions, step"
+        )
+    if (kind == "discrete") != (episode.states.ndim == 1):
+        name = "a planning problem" if kind == "planning" else kind
+        raise InputError(
+            f"a {type(scm).__name__} is {name}, but {episode.name} has "
+            f"{'features' if episode.states.ndim == 2 else 'discrete states'}"
+        )
+    return kind
+
+
+def _default_solver(kind: Kind) -> Solver:
+    if kind == "continuous":
         from counterplan.counterfactual.astar import AStar
 
         return AStar()
-    from counterplan.counterfactual.solver import BudgetDP
+    if kind == "planning":
+        from counterplan.counterfactual.budget_allocation import BudgetAllocation
+
+        return BudgetAllocation()
+    from counterplan.counterfactual.budget_dp import BudgetDP
 
     return cast(Solver, BudgetDP())

@@ -2,7 +2,8 @@
 
 Plain Python over whole histories, sharing no code with the solvers but the model itself.
 Costs grow exponentially with the length of the episode; nothing here is meant to be fast, but
-`Exhaustive`, the batched brute force of continuous problems (see also `sequence_oracle`).
+`Exhaustive`, the batched brute force of continuous problems (see also `sequence_oracle` and, for
+executed plans, `allocation_oracle`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from counterplan.core.constraints import Constraints, ResolvedConstraints
 from counterplan.core.episode import Episode
 from counterplan.core.result import Interval
 from counterplan.core.validation import FloatArray
+from counterplan.counterfactual.allocation_oracle import BestAllocation as BestAllocation
+from counterplan.counterfactual.allocation_oracle import best_allocation as best_allocation
 from counterplan.counterfactual.exhaustive import Exhaustive as Exhaustive
 from counterplan.counterfactual.laws import DiscreteSCM
 from counterplan.counterfactual.policy_explanation import PolicyExplanation

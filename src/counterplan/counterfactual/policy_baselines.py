@@ -23,11 +23,11 @@ import numpy as np
 from counterplan.core.problem import Problem
 from counterplan.core.result import Status
 from counterplan.core.validation import BoolArray, FloatArray
-from counterplan.counterfactual.budget_dp import Setting, evaluate, run_backward
+from counterplan.counterfactual.backward_pass import Setting, evaluate, run_backward
+from counterplan.counterfactual.budget_dp import PolicyExplanations, prepare
 from counterplan.counterfactual.distributions import PolicyProcess
 from counterplan.counterfactual.laws import CounterfactualLaw
 from counterplan.counterfactual.policy_table import PolicyTable, keep_observed
-from counterplan.counterfactual.solver import PolicyExplanations, prepare
 
 
 @dataclass(frozen=True, eq=False)

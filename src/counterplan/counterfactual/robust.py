@@ -24,11 +24,11 @@ from counterplan.core.episode import Episode
 from counterplan.core.problem import Problem
 from counterplan.core.result import Interval, Status
 from counterplan.core.validation import LARGEST_BUDGET, FloatArray, whole_number
-from counterplan.counterfactual.budget_dp import evaluate, outcome_bounds, solve
+from counterplan.counterfactual.backward_pass import evaluate, outcome_bounds, solve
+from counterplan.counterfactual.budget_dp import PolicyExplanations, check_feasible, prepare
 from counterplan.counterfactual.distributions import PolicyProcess
 from counterplan.counterfactual.laws import ExactLaw, RowIds
 from counterplan.counterfactual.policy_explanation import PolicyExplanation
-from counterplan.counterfactual.solver import PolicyExplanations, check_feasible, prepare
 from counterplan.errors import InputError
 from counterplan.scm.gumbel_max import GumbelMaxSCM
 from counterplan.scm.tabular import TabularMDP
@@ -117,7 +117,7 @@ def robust_explain(
     ended, table = solve(setting, ExtremeLaw(model, episode, stability))
     values, bounds = outcome_bounds(setting, ended)
     check_feasible(setting, bounds)
-    stats = {"seconds": time.perf_counter() - started, "rows": float(ended.rows)}
+    stats = {"seconds": time.perf_counter() - started, "nodes_expanded": float(ended.rows)}
     process = PolicyProcess(setting, ExactLaw(model, episode), table)
     made = PolicyExplanations(process, values, bounds, Status.OPTIMAL, stats, problem.k)
     explanation: PolicyExplanation = made[-1]

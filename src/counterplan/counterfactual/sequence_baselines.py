@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from counterplan.core.validation import IntArray
-from counterplan.counterfactual.sequence import SequenceSetting
+from counterplan.counterfactual.sequence_setting import SequenceSetting
 from counterplan.counterfactual.single_changes import affordable, single_change_values
 
 

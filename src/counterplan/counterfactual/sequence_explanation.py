@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 
-from counterplan.core.result import Change, Explanation
+from counterplan.core.result import Change, Explanation, Status
 from counterplan.core.validation import FloatArray, IntArray
+from counterplan.counterfactual.sequence_setting import SequenceSetting
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -34,3 +37,24 @@ class SequenceExplanation(Explanation):
             Change(int(t), int(self.observed[t]), int(self.actions[t]))
             for t in np.flatnonzero(self.actions != self.observed)
         )
+
+
+def unproved(
+    setting: SequenceSetting, k: int, actions: IntArray, method: str, **stats: float
+) -> SequenceExplanation:
+    """Actions that were not searched for, and where they lead: nothing is known of better ones."""
+    states = setting.trajectories(actions[np.newaxis])[0]
+    return SequenceExplanation(
+        episode=setting.episode,
+        k=k,
+        value=float(setting.reward(states).sum()),
+        factual_value=float(setting.reward(setting.states).sum()),
+        bound=math.inf,
+        status=Status.HEURISTIC,
+        stats=MappingProxyType(stats),
+        method=method,
+        actions=actions,
+        observed=setting.observed,
+        states=setting.in_episode_units(states),
+        history=np.empty((0, 3)),
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
-from counterplan.counterfactual.sequence import SequenceSetting
+from counterplan.counterfactual.sequence_setting import SequenceSetting
 
 
 def single_change_values(setting: SequenceSetting, base: IntArray) -> FloatArray:

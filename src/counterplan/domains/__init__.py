@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from counterplan.domains import icu_episodes as icu_episodes
     from counterplan.domains import icu_sepsis as icu_sepsis
+    from counterplan.domains import infection as infection
     from counterplan.domains import interacting as interacting
     from counterplan.domains import sepsis as sepsis
     from counterplan.domains import synthetic as synthetic
@@ -17,7 +18,15 @@ if TYPE_CHECKING:
     from counterplan.domains.hybrid import HybridVehicle as HybridVehicle
     from counterplan.domains.options import AmericanOption as AmericanOption
 
-_MODULES = ["icu_episodes", "icu_sepsis", "interacting", "sepsis", "synthetic", "therapy"]
+_MODULES = [
+    "icu_episodes",
+    "icu_sepsis",
+    "infection",
+    "interacting",
+    "sepsis",
+    "synthetic",
+    "therapy",
+]
 # Where each problem lives.
 _HOME = {
     "AmericanOption": "options",

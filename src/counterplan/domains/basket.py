@@ -33,12 +33,13 @@ from counterplan.domains.option_contract import (
 from counterplan.domains.options import AmericanOption
 from counterplan.domains.options_exact import Bermudan, european_with_slope
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
+from counterplan.exogenous.futures import HasFutures
 from counterplan.exogenous.gbm import GBM
 from counterplan.exogenous.model import Allocation, Sense, State
 from counterplan.exogenous.states import require_held, require_prices
 
 if TYPE_CHECKING:
-    from counterplan.planning.dual import Penalised
+    from counterplan.planning.information_relaxation import Penalised
     from counterplan.planning.kernel import Kernel
     from counterplan.planning.policy import Policy
 
@@ -51,7 +52,7 @@ NODES = 129
 
 
 @dataclass(frozen=True, eq=False)
-class OptionBasket:
+class OptionBasket(HasFutures):
     """Options to exercise, each at its best date, not too many on one.
 
     config       'A' .. 'F' of Table 13, or a BasketContract
@@ -169,20 +170,6 @@ class OptionBasket:
         return np.where((wanted > 0.5) & (resource > 0.5), 1.0, 0.0)
 
     # --- Whole futures ------------------------------------------------------------------------
-
-    def sample_paths(self, n: int, seed: Seed = 0, state: State | None = None) -> FloatArray:
-        """(n, T - t, B) prices from the state's on."""
-        state = state or self.start
-        return self.process.sample_paths(n, self.horizon - state.t, seed, state.t, state.exogenous)
-
-    def sample_path(self, seed: Seed = 0) -> FloatArray:
-        """(T, B) prices of one future."""
-        return np.asarray(self.sample_paths(1, seed)[0])
-
-    def mean_path(self, state: State | None = None) -> FloatArray:
-        """(T - t, B) expected prices."""
-        state = state or self.start
-        return self.process.mean_path(self.horizon - state.t, state.t, state.exogenous)
 
     def allocate(self, paths: FloatArray, state: State | None = None) -> Allocation:
         """The best dates of each path, at most `cap` options on one."""

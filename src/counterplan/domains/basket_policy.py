@@ -27,7 +27,7 @@ from counterplan.domains.longstaff_schwartz import LongstaffSchwartz, longstaff_
 from counterplan.domains.option_dual import OptionMartingale
 from counterplan.errors import NotApplicableError
 from counterplan.exogenous.model import ExogenousModel
-from counterplan.planning.dual import Penalised
+from counterplan.planning.information_relaxation import Penalised
 from counterplan.planning.policy import Rule
 
 FIT_PATHS = 50_000

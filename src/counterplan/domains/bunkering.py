@@ -36,6 +36,7 @@ from counterplan.domains.bunkering_prices import (
 )
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.exogenous.checks import number, vector
+from counterplan.exogenous.futures import HasFutures
 from counterplan.exogenous.gbm import GBM
 from counterplan.exogenous.model import Allocation, Sense, State
 from counterplan.exogenous.process import CompiledProcess, Process
@@ -60,7 +61,7 @@ LEGS = (12.0, 25.0, 30.0, 19.0, 9.0, 21.0, 17.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Bunkering:
+class Bunkering(HasFutures):
     """A voyage; costs are to be minimised.
 
     config      row of Table 3, 'A' to 'F'; without effect where `prices` is a process
@@ -180,20 +181,6 @@ class Bunkering:
         return np.asarray(np.clip(wanted, least, self.capacity - resource))
 
     # --- Whole futures ------------------------------------------------------------------------
-
-    def sample_path(self, seed: Seed = 0) -> FloatArray:
-        """(T, 1) one future."""
-        return np.asarray(self.sample_paths(1, seed)[0])
-
-    def sample_paths(self, n: int, seed: Seed = 0, state: State | None = None) -> FloatArray:
-        """(n, T - t, 1) futures that begin with the state's price."""
-        at = self.start if state is None else state
-        return self.process.sample_paths(n, self.horizon - at.t, seed, at.t, at.exogenous)
-
-    def mean_path(self, state: State | None = None) -> FloatArray:
-        """(T - t, 1) expected prices."""
-        at = self.start if state is None else state
-        return self.process.mean_path(self.horizon - at.t, at.t, at.exogenous)
 
     def allocate(self, paths: FloatArray, state: State | None = None) -> Allocation:
         """What should have been bought along (n, T - t, 1) prices."""

@@ -22,9 +22,9 @@ import numpy as np
 
 from counterplan.core.validation import FloatArray, Seed
 from counterplan.errors import NotApplicableError
-from counterplan.exogenous.empirical import BootstrapPrices
+from counterplan.exogenous.binomial_lattice import BinomialLattice
+from counterplan.exogenous.bootstrap_prices import BootstrapPrices
 from counterplan.exogenous.gbm import GBM
-from counterplan.exogenous.lattice import BinomialLattice
 from counterplan.exogenous.process import Process, draw_paths
 
 Dependence: TypeAlias = Literal["independent", "multiplies", "other"]

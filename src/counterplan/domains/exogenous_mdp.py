@@ -28,11 +28,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from counterplan.allocation.hindsight import allocate
-from counterplan.core.validation import FloatArray, Seed
+from counterplan.core.validation import FloatArray
 from counterplan.domains.action_sets import ActionSet, action_rows, check_action_set
 from counterplan.errors import InfeasibleError, InputError
+from counterplan.exogenous.futures import HasFutures
+from counterplan.exogenous.markov_modes import MarkovModes
 from counterplan.exogenous.model import Allocation, Sense, State
-from counterplan.exogenous.modes import MarkovModes
 from counterplan.exogenous.process import CompiledProcess, FiniteProcess, Process
 from counterplan.exogenous.resource import Resource, ResourceProgram
 from counterplan.exogenous.states import require_levels
@@ -47,7 +48,7 @@ RewardRate: TypeAlias = Callable[[int, FloatArray], ArrayLike]
 
 
 @dataclass(frozen=True, eq=False)
-class ExogenousMDP:
+class ExogenousMDP(HasFutures):
     """A structurally decomposed MDP from a process, a linear reward and resources.
 
     process      x_{t+1} from x_t: one of `cp.processes`, or your own
@@ -175,20 +176,6 @@ class ExogenousMDP:
         self._check_done(t, resource, actions)
         rewards = (self.rates(t, exogenous) * actions).sum(axis=1)
         return rewards, self.program.levels_after(t, resource, actions)
-
-    def sample_paths(self, n: int, seed: Seed = 0, state: State | None = None) -> FloatArray:
-        """(n, T - t, X): futures that begin with the state's x_t."""
-        now = self.start if state is None else state
-        return self.process.sample_paths(n, self.horizon - now.t, seed, now.t, now.exogenous)
-
-    def sample_path(self, seed: Seed = 0) -> FloatArray:
-        """(T, X): one future from the start."""
-        return np.asarray(self.sample_paths(1, seed)[0])
-
-    def mean_path(self, state: State | None = None) -> FloatArray:
-        """(T - t, X): E[x_s | x_t]."""
-        now = self.start if state is None else state
-        return self.process.mean_path(self.horizon - now.t, now.t, now.exogenous)
 
     def allocate(self, paths: FloatArray, state: State | None = None) -> Allocation:
         """The best actions along (n, T - t, X) paths, by the fastest solver that applies."""

@@ -35,14 +35,15 @@ from counterplan.domains.hybrid_tables import (
 )
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.exogenous.checks import number
+from counterplan.exogenous.futures import HasFutures
 from counterplan.exogenous.hidden_modes import HiddenModes
+from counterplan.exogenous.markov_modes import MarkovModes
 from counterplan.exogenous.model import Allocation, Sense, State
-from counterplan.exogenous.modes import MarkovModes
 from counterplan.exogenous.states import require_levels
 from counterplan.exogenous.traces import ResampledTraces
 
 if TYPE_CHECKING:
-    from counterplan.planning.exact import Solution
+    from counterplan.planning.exact_value import Solution
     from counterplan.planning.kernel import Kernel
     from counterplan.planning.policy import Policy
 
@@ -54,7 +55,7 @@ WHOLE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class HybridVehicle:
+class HybridVehicle(HasFutures):
     """A journey; mileage is to be maximised.
 
     config    row of Table 7 (3 modes) or 9 (7 modes), 'A' to 'F', or your own HybridConfig
@@ -259,20 +260,6 @@ class HybridVehicle:
 
     # --- Whole futures ------------------------------------------------------------------------
 
-    def sample_path(self, seed: Seed = 0) -> FloatArray:
-        """(T, X) one future."""
-        return np.asarray(self.sample_paths(1, seed)[0])
-
-    def sample_paths(self, n: int, seed: Seed = 0, state: State | None = None) -> FloatArray:
-        """(n, T - t, X) futures that begin with the state's mode."""
-        at = self.start if state is None else state
-        return self.law.sample_paths(n, self.horizon - at.t, seed, at.t, at.exogenous)
-
-    def mean_path(self, state: State | None = None) -> FloatArray:
-        """(T - t, X) the distribution of each later mode."""
-        at = self.start if state is None else state
-        return self.law.mean_path(self.horizon - at.t, at.t, at.exogenous)
-
     def allocate(self, paths: FloatArray, state: State | None = None) -> Allocation:
         """What should have been used along (n, T - t, X).
 
@@ -295,7 +282,7 @@ class HybridVehicle:
         """The best expected mileage without foresight; hidden modes only where few beliefs can be
         reached."""
         if self.hidden:
-            from counterplan.planning.exact import solve
+            from counterplan.planning.exact_value import solve
 
             return solve(self, state).value if state is not None else self._listed.value
         return self.value_of("optimal", state)
@@ -368,7 +355,7 @@ class HybridVehicle:
 
     @cached_property
     def _listed(self) -> Solution:
-        from counterplan.planning.exact import solve
+        from counterplan.planning.exact_value import solve
 
         return solve(self)
 

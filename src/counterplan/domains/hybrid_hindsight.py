@@ -46,7 +46,7 @@ def allocate(road: Road, beliefs: FloatArray, tanks: FloatArray) -> Allocation:
 def _without_braking(
     road: Road, rates: FloatArray, tanks: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    from counterplan.allocation.advantage import allocate_advantage
+    from counterplan.allocation.comparative_advantage import allocate_advantage
 
     total = float(tanks.sum())
     before = road.quota * np.arange(rates.shape[1])
@@ -69,7 +69,7 @@ def _expected(
     road: Road, rates: FloatArray, braking: FloatArray, tanks: FloatArray
 ) -> tuple[float, FloatArray]:
     """Value and actions (T, 2) of one expected path; rates are those of driving modes alone."""
-    from counterplan.allocation.transportation import allocate_transport
+    from counterplan.allocation.linear_program import allocate_transport
     from counterplan.exogenous.resource import Resource, ResourceProgram
 
     if road.capacity == 0:

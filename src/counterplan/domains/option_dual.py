@@ -28,8 +28,8 @@ import numpy as np
 from counterplan.core.validation import BoolArray, FloatArray, Seed, generator
 from counterplan.domains.longstaff_schwartz import longstaff_schwartz
 from counterplan.domains.options import AmericanOption
-from counterplan.exogenous.lattice import BinomialLattice
-from counterplan.planning.dual import Penalised
+from counterplan.exogenous.binomial_lattice import BinomialLattice
+from counterplan.planning.information_relaxation import Penalised
 
 # Nodes per standard deviation of one step, and how many deviations of the whole term they reach.
 DENSITY = 6

@@ -24,13 +24,14 @@ from counterplan.domains.option_contract import (
 )
 from counterplan.domains.options_exact import Bermudan, european_with_slope, lattice_values
 from counterplan.errors import InputError
+from counterplan.exogenous.binomial_lattice import BinomialLattice
+from counterplan.exogenous.futures import HasFutures
 from counterplan.exogenous.gbm import GBM
-from counterplan.exogenous.lattice import BinomialLattice
 from counterplan.exogenous.model import Allocation, Sense, State
 from counterplan.exogenous.states import require_held, require_prices
 
 if TYPE_CHECKING:
-    from counterplan.planning.dual import Penalised
+    from counterplan.planning.information_relaxation import Penalised
     from counterplan.planning.kernel import Kernel
 
 Prices: TypeAlias = Literal["gbm", "binomial"]
@@ -46,7 +47,7 @@ FEW = 100
 
 
 @dataclass(frozen=True)
-class AmericanOption:
+class AmericanOption(HasFutures):
     """One option to exercise at the best of its dates.
 
     config  'A' .. 'F' of Table 11, or an OptionContract
@@ -108,20 +109,6 @@ class AmericanOption:
         check_exercise(t, resource, actions)
         payoff = self.contract.discount(t) * self.contract.payoff(exogenous[:, 0])
         return np.asarray(actions[:, 0] * payoff), resource - actions
-
-    def sample_paths(self, n: int, seed: Seed = 0, state: State | None = None) -> FloatArray:
-        """(n, T - t, 1) prices from the state's on."""
-        state = state or self.start
-        return self.process.sample_paths(n, self.horizon - state.t, seed, state.t, state.exogenous)
-
-    def sample_path(self, seed: Seed = 0) -> FloatArray:
-        """(T, 1) prices of one future."""
-        return np.asarray(self.sample_paths(1, seed)[0])
-
-    def mean_path(self, state: State | None = None) -> FloatArray:
-        """(T - t, 1): S_t e^{(r - q)(s - t) dt}."""
-        state = state or self.start
-        return self.process.mean_path(self.horizon - state.t, state.t, state.exogenous)
 
     def allocate(self, paths: FloatArray, state: State | None = None) -> Allocation:
         """The best date of each path, the first of several; none where no payoff is positive."""

@@ -12,16 +12,15 @@ states at once. A capability is a type: a model that has the method has it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from counterplan.core.result import Sense as Sense
 from counterplan.core.validation import FloatArray, Seed
 
 if TYPE_CHECKING:
     from counterplan.planning.kernel import Kernel
-
-Sense: TypeAlias = Literal["max", "min"]
 
 
 class State(NamedTuple):

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 from counterplan.core.validation import FloatArray, IntArray, index_vector, whole_number
 from counterplan.errors import FileError, InputError
 from counterplan.exogenous.checks import number
-from counterplan.exogenous.modes import MarkovModes
+from counterplan.exogenous.markov_modes import MarkovModes
 from counterplan.files.number_table import read_number_table
 
 GAS_EFFICIENT, ELECTRIC_EFFICIENT, BRAKING = range(3)

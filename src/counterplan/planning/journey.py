@@ -82,7 +82,7 @@ def carried_out(
 
     def rule(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
         action = wanted[t - state.t]
-        _refuse(problem, State(t, exogenous[0], resource[0]), action)
+        refuse_action(problem, State(t, exogenous[0], resource[0]), action)
         return np.asarray(action[np.newaxis])
 
     return played(problem, rule, path, state)
@@ -102,7 +102,7 @@ def played(problem: ExogenousModel, rule: Rule, path: FloatArray, state: State) 
     return Journey(total, np.array(actions), np.array(levels))
 
 
-def _refuse(problem: ExogenousModel, state: State, action: FloatArray) -> None:
+def refuse_action(problem: ExogenousModel, state: State, action: FloatArray) -> None:
     """Raise where an action is not possible."""
     if not np.isfinite(action).all():
         raise InputError(f"the action at t={state.t} is {action.tolist()}: must be finite")

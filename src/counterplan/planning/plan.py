@@ -41,11 +41,12 @@ class Plan:
     value            of the state: what the action, then the search's choices, then fresh rollouts
                      bring, so below the optimum but for chance; within `bounds` where the planner
                      clips. MENTS: its soft value, above the optimum
-    standard_error   of the value, from the rollouts; the successors in the tree are taken as given
+    se               standard error of the value, from the rollouts; the successors in the tree are
+                     taken as given
     actions          (m, A) all that could be done
     values           (m,) of each action, by which it is chosen; nan where it was never tried. Means
                      over all that was tried further down, so they lag behind the optimum
-    standard_errors  (m,) of each; inf where it was tried less than twice
+    values_se        (m,) standard error of each; inf where it was tried less than twice
     visits           (m,) simulations that began with it
     bounds           what the model knows of the value beforehand, if anything
     status           'searched', 'forced' or 'over'
@@ -56,10 +57,10 @@ class Plan:
     action: FloatArray
     index: int
     value: float
-    standard_error: float
+    se: float
     actions: FloatArray
     values: FloatArray
-    standard_errors: FloatArray
+    values_se: FloatArray
     visits: IntArray
     bounds: Interval | None
     status: PlanStatus

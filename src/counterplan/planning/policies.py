@@ -4,7 +4,8 @@
     Resolve       that plan made anew in every state; its first action
     Greedy        the best reward now
     Optimal       by dynamic programming, where `exact_value` applies
-    LeastSquares  by regression Monte Carlo (least_squares)
+
+Those by regression are in `least_squares`; `cp.policies` has all of them.
 
 A plan for expected values may not be possible as it stands once the future shows (a hybrid vehicle
 that brakes cannot burn fuel): each of its actions is replaced by the closest one that is.
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -28,22 +29,8 @@ from counterplan.exogenous.model import (
     MakesFeasible,
     State,
 )
-from counterplan.planning.exact import solve
+from counterplan.planning.exact_value import solve
 from counterplan.planning.policy import Rule
-
-if TYPE_CHECKING:
-    from counterplan.planning.least_squares import LeastSquares as LeastSquares
-
-__all__ = ["Greedy", "LeastSquares", "OpenLoop", "Optimal", "Resolve"]
-
-
-def __getattr__(name: str) -> Any:
-    """LeastSquares needs a compiler: it loads on first use."""
-    if name != "LeastSquares":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from counterplan.planning.least_squares import LeastSquares
-
-    return LeastSquares
 
 
 @runtime_checkable

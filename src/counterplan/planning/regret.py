@@ -3,14 +3,15 @@
 For one realised path, with regret counted so that more is worse (s = 1 for rewards, -1 for costs):
 
     regret_hindsight = s (hindsight - executed) >= 0     what perfect foresight would have brought
-    regret_policy    = s (policy - executed)             what the best policy without foresight
+    regret_policy    = s (without_foresight - executed)  what the best policy without foresight
                                                          would have brought on this path; negative
                                                          where the decisions were luckier
-    expected_loss    = sum_t V*_t - Q*_t >= 0            what the decisions lost in expectation when
+    expected_regret  = sum_t V*_t - Q*_t >= 0            what the decisions lost in expectation when
                                                          they were made: no luck in it (benchmark)
 
-Hindsight is an exact allocation; nobody could have had it. The expected loss is what to judge
-decisions by. It holds decisions to have been made without foresight and the model's law to be true.
+Hindsight is an exact allocation; nobody could have had it. The expected regret is what to
+judge decisions by. It holds decisions to have been made without foresight and the model's law to
+be true.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from counterplan.allocation.hindsight import Certificate, Hindsight, hindsight
 from counterplan.core.validation import FloatArray, Seed
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.exogenous.model import ExogenousModel, Sense, State
-from counterplan.planning.benchmark import Benchmark, benchmark
 from counterplan.planning.checked import checked_problem
 from counterplan.planning.journey import Journey, carried_out, checked_path, played
 from counterplan.planning.policy import Policy
+from counterplan.planning.without_foresight import Benchmark, benchmark
 
 # Values that differ by this much of their size are the same but for rounding.
 ROUNDING = 1e-9
@@ -41,11 +42,11 @@ class Regret:
     sense: costs where it minimises; regrets are always counted so that more is worse.
 
     sense              'max': rewards, 'min': costs
-    value              of the executed decisions
+    executed           what the executed decisions earn (or pay)
     hindsight          the best possible on this path
-    policy             what the policy without foresight earns (or pays) on this path
-    policy_name        whose that is: 'optimal' where the optimum can be computed
-    losses             (steps,) what each decision lost in expectation; None where the optimum
+    without_foresight  what the policy without foresight earns (or pays) on this path
+    policy             whose that is: 'optimal' where the optimum can be computed
+    expected_losses    (steps,) what each decision lost in expectation; None where the optimum
                        cannot be computed
     actions            (steps, A) as executed
     levels             (steps + 1, D) the resource before each of them, and at the end
@@ -57,11 +58,11 @@ class Regret:
     """
 
     sense: Sense
-    value: float
+    executed: float
     hindsight: float
-    policy: float
-    policy_name: str
-    losses: FloatArray | None
+    without_foresight: float
+    policy: str
+    expected_losses: FloatArray | None
     actions: FloatArray
     levels: FloatArray
     hindsight_actions: FloatArray
@@ -78,16 +79,16 @@ class Regret:
     @property
     def regret_policy(self) -> float:
         """What was lost against the policy on this path; negative where luck outdid it."""
-        return self._worse(self.policy)
+        return self._worse(self.without_foresight)
 
     @property
-    def expected_loss(self) -> float | None:
+    def expected_regret(self) -> float | None:
         """What the decisions lost in expectation, all together; None where that is not known."""
-        return None if self.losses is None else float(self.losses.sum())
+        return None if self.expected_losses is None else float(self.expected_losses.sum())
 
     def _worse(self, reference: float) -> float:
         sign = 1.0 if self.sense == "max" else -1.0
-        return sign * (reference - self.value) + 0.0  # no minus in front of a zero
+        return sign * (reference - self.executed) + 0.0  # no minus in front of a zero
 
 
 def regret(
@@ -122,11 +123,11 @@ def compared(
     follows = played(problem, against.rule, path, state)
     found = Regret(
         sense=problem.sense,
-        value=done.value,
+        executed=done.value,
         hindsight=known.value,
-        policy=follows.value,
-        policy_name=against.name,
-        losses=expected_losses(path, done, against, state),
+        without_foresight=follows.value,
+        policy=against.name,
+        expected_losses=expected_losses(path, done, against, state),
         actions=done.actions,
         levels=done.levels,
         hindsight_actions=known.actions,
@@ -135,7 +136,7 @@ def compared(
         method=known.method,
         certificate=known.certificate,
     )
-    check_regret(problem, found.value, found.hindsight)
+    check_regret(problem, found.executed, found.hindsight)
     return found
 
 

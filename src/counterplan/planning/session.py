@@ -94,10 +94,10 @@ class Session:
             action=actions[index],
             index=index,
             value=self._sign * float(value),
-            standard_error=float(errors[index]),
+            se=float(errors[index]),
             actions=actions,
             values=self._sign * np.where(visits > 0, values, np.nan),
-            standard_errors=errors,
+            values_se=errors,
             visits=visits,
             bounds=self._bounds(state),
             status=PlanStatus.SEARCHED if m > 1 else PlanStatus.FORCED,
@@ -117,7 +117,7 @@ class Session:
         value, bounds = self._sign * float(found[0]), decision.bounds
         if bounds is not None and self._settings[compiled.CLIP] > 0.0:
             value = min(max(value, bounds.low), bounds.high)
-        return replace(decision, value=value, standard_error=float(found[1]))
+        return replace(decision, value=value, se=float(found[1]))
 
     def _bounds(self, state: State) -> Interval | None:
         limits = np.empty(2)
@@ -150,10 +150,10 @@ class Session:
             action=nothing,
             index=-1,
             value=0.0,
-            standard_error=0.0,
+            se=0.0,
             actions=np.empty((0, self._kernel.action_size)),
             values=nothing,
-            standard_errors=nothing,
+            values_se=nothing,
             visits=np.empty(0, dtype=np.int64),
             bounds=Interval(0.0, 0.0),
             status=PlanStatus.OVER,

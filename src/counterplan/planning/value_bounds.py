@@ -95,6 +95,6 @@ def _plain(
 def _tight(
     problem: ExogenousModel, samples: int, seed: Seed
 ) -> tuple[FloatArray, FloatArray, str, str]:
-    from counterplan.planning.dual import penalised
+    from counterplan.planning.information_relaxation import penalised
 
     return penalised(problem, samples, seed)

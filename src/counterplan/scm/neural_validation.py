@@ -53,11 +53,6 @@ class GridPoint:
         return float(self.train.mean())
 
     @property
-    def train_error(self) -> float:
-        """Standard error of the mean over folds."""
-        return _standard_error(self.train)
-
-    @property
     def validation_mean(self) -> float:
         return float(self.validation.mean())
 

@@ -1,6 +1,6 @@
 """Results without luck: a control variate that knows the problem.
 
-What a policy earns on a path is its value plus luck. With the penalties z of `dual`,
+What a policy earns on a path is its value plus luck. With penalties z (`information_relaxation`),
 
     sum_t r_t - z_t        has the same mean as   sum_t r_t        and hardly any variance
 
@@ -19,7 +19,7 @@ import numpy as np
 from counterplan.core.validation import FloatArray, IntArray, Seed, generator
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.exogenous.model import ExogenousModel
-from counterplan.planning.dual import DRAWS, FIT_PATHS, penalty
+from counterplan.planning.information_relaxation import DRAWS, FIT_PATHS, penalty
 from counterplan.planning.least_squares import LeastSquares
 
 # A level this far from the grid is not on it.

@@ -11,8 +11,8 @@ from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid import HybridVehicle
 from counterplan.errors import NotApplicableError
 from counterplan.exogenous.model import Sense, State
-from counterplan.planning import exact
-from counterplan.planning.exact import exact_value, solve
+from counterplan.planning import exact_value as exact_module
+from counterplan.planning.exact_value import exact_value, solve
 from counterplan.planning.oracle import expectimax
 from counterplan.planning.playing import follow
 from counterplan.planning.policies import Optimal
@@ -93,6 +93,6 @@ def test_says_why_it_does_not_apply(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(NotApplicableError, match="value_bounds brackets the value"):
         exact_value(Continuous())  # type: ignore[arg-type]
-    monkeypatch.setattr(exact, "MOST_STATES", 5)
+    monkeypatch.setattr(exact_module, "MOST_STATES", 5)
     with pytest.raises(NotApplicableError, match="more than 5 states can be reached by t=2"):
         exact_value(Coin())  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterplan.allocation.advantage import allocate_advantage
+from counterplan.allocation.comparative_advantage import allocate_advantage
 from counterplan.errors import InfeasibleError, InputError
 
 from .support import EXACT, REWARDS, TIGHT, Floats, close

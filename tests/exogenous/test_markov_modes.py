@@ -9,7 +9,7 @@ import pytest
 
 from counterplan.errors import InputError
 from counterplan.exogenous.hidden_modes import GaussianHiddenModes, HiddenModes
-from counterplan.exogenous.modes import MarkovModes
+from counterplan.exogenous.markov_modes import MarkovModes
 
 from .support import EMISSIONS, MATRIX, MILEAGES, assert_same_mean
 

@@ -25,8 +25,8 @@ import numpy as np
 from counterplan.core.limits import Limits
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.history import History
-from counterplan.counterfactual.pool import Nodes, Pool
-from counterplan.counterfactual.sequence import SequenceSetting
+from counterplan.counterfactual.open_nodes import Nodes, Pool
+from counterplan.counterfactual.sequence_setting import SequenceSetting
 
 
 class UpperBound(Protocol):

@@ -39,7 +39,7 @@ from typing import NamedTuple
 import numpy as np
 
 from counterplan.core.validation import FloatArray, IntArray
-from counterplan.counterfactual.sequence import SequenceSetting
+from counterplan.counterfactual.sequence_setting import SequenceSetting
 from counterplan.errors import NotApplicableError
 from counterplan.scm.point import Region, Slopes
 

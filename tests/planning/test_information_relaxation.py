@@ -15,9 +15,9 @@ from counterplan.domains.hybrid import HybridVehicle
 from counterplan.domains.options import AmericanOption
 from counterplan.errors import NotApplicableError
 from counterplan.exogenous.model import State
-from counterplan.planning import dual
-from counterplan.planning.dual import penalised, penalised_by
+from counterplan.planning import information_relaxation
 from counterplan.planning.estimate import estimate
+from counterplan.planning.information_relaxation import penalised, penalised_by
 from counterplan.planning.least_squares import LeastSquares, Regression
 from counterplan.planning.oracle import expectimax
 from counterplan.testing.selling import Selling, random_selling
@@ -38,7 +38,7 @@ def enumerated(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Executed and hindsight on all paths, and the paths' probabilities."""
     paths, odds = every_path(fit.model)  # type: ignore[arg-type]
-    monkeypatch.setattr(dual, "futures", lambda *arguments: paths)
+    monkeypatch.setattr(information_relaxation, "futures", lambda *arguments: paths)
     found = penalised_by(fit, len(paths))
     return found.executed, found.hindsight, odds
 

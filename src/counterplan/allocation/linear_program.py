@@ -51,7 +51,7 @@ def allocate_transport(
     refusal = refuses_transport(program)
     if refusal is not None:
         raise NotApplicableError(f"method 'lp' does not apply: {refusal}")
-    matrix, lows, highs = _constraints(program, t, levels)
+    matrix, lows, highs = level_constraints(program, t, levels)
     parts = [
         _solve_block(rewards[i : i + PATHS_AT_ONCE], matrix, lows, highs)
         for i in range(0, len(rewards), PATHS_AT_ONCE)
@@ -103,7 +103,7 @@ def _solve_block(
     return Transport((rewards * actions).sum(axis=(1, 2)), actions, duals)
 
 
-def _constraints(
+def level_constraints(
     program: ResourceProgram, t: int, resource: FloatArray
 ) -> tuple[csr_matrix, FloatArray, FloatArray]:
     """Rows over the actions (steps, A), then the spills of each resource that spills, and their

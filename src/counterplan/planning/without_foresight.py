@@ -22,7 +22,7 @@ import numpy as np
 from counterplan.core.validation import FloatArray, Seed
 from counterplan.errors import NotApplicableError
 from counterplan.exogenous.model import ExogenousModel, FiniteSupport, HasExactValue, State
-from counterplan.planning.exact import Solution, solve
+from counterplan.planning.exact_value import Solution, solve
 from counterplan.planning.policy import Policy, Rule
 
 # (t, x (X,), d (D,), a (A,)) -> what the action loses in expectation
