@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from counterplan.core.validation import FloatArray, Seed, generator
+from counterplan.errors import InfeasibleError
 from counterplan.exogenous.model import ExogenousModel, State
 from counterplan.planning.planners import BTS, DENTS, MENTS, UCT, Clip, Planner
 from counterplan.testing.planners import check_planner
@@ -52,6 +53,33 @@ class Simple:
 def test_a_planner_of_ones_own() -> None:
     check_planner(Simple(lambda state, actions, rng: actions[len(actions) // 2]))
     check_planner(Simple(lambda state, actions, rng: rng.choice(actions)))
+
+
+class Always:
+    """A policy of one's own: the same number in every state."""
+
+    name = "always"
+
+    def __init__(self, units: float, spoil: bool = False) -> None:
+        self.units, self.spoil = units, spoil
+
+    def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Any:
+        def rule(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
+            actions = np.minimum(self.units, resource)
+            if self.spoil:
+                resource[:] = 0.0
+            return actions
+
+        return rule
+
+
+def test_a_policy_of_ones_own() -> None:
+    model = Selling(np.array([1.0, 2.0]), np.full((2, 2), 0.5), horizon=3, least=0)
+    check_planner(Always(2.0), model)
+    with pytest.raises(AssertionError, match="always at t=0 changed the resource"):
+        check_planner(Always(2.0, spoil=True), model)
+    with pytest.raises(InfeasibleError, match="units at t=0"):
+        check_planner(Always(3.0), model)
 
 
 def test_on_a_model_of_ones_own() -> None:

@@ -1,4 +1,5 @@
-"""Conformance checks for causal models and solvers: the project's own and yours.
+"""Conformance checks for causal models, solvers, planners and planning problems: the project's own
+and yours.
 
 Each raises an AssertionError that says what is wrong, and returns None if nothing is.
 """
@@ -14,7 +15,9 @@ from counterplan.core.problem import Problem, Solver
 from counterplan.core.validation import Seed
 from counterplan.counterfactual.laws import DiscreteSCM
 from counterplan.errors import InputError
+from counterplan.exogenous.model import ExogenousModel
 from counterplan.scm.point import PointSCM
+from counterplan.testing.allocations import check_allocation_solver, random_allocation_problems
 from counterplan.testing.discrete import (
     check_discrete_scm,
     check_discrete_solver,
@@ -33,6 +36,7 @@ __all__ = [
     "check_planner",
     "check_scm",
     "check_solver",
+    "random_allocation_problems",
     "random_episode",
     "random_problems",
     "random_sequence_problems",
@@ -67,14 +71,20 @@ def check_solver(
     solver: Solver, problems: Iterable[Problem] | None = None, *, seed: Seed = 0
 ) -> None:
     """Check a solver, by default on small random problems of the kinds that it accepts: see
-    `testing.discrete` and `testing.sequences` for what is asked of it."""
+    `testing.discrete`, `testing.sequences` and `testing.allocations` for what is asked of it."""
     if problems is None:
-        offered = [*random_problems(8, seed), *random_sequence_problems(12, seed)]
+        offered = [
+            *random_problems(8, seed),
+            *random_sequence_problems(12, seed),
+            *random_allocation_problems(9, seed),
+        ]
         problems = [problem for problem in offered if solver.refuses(problem) is None]
         assert problems, f"refused: {solver.refuses(offered[0])}"
     for problem in problems:
         assert solver.refuses(problem) is None, f"refused: {solver.refuses(problem)}"
         if isinstance(problem.scm, PointSCM):
             check_sequence_solver(solver, problem)
+        elif isinstance(problem.scm, ExogenousModel):
+            check_allocation_solver(solver, problem)
         else:
             check_discrete_solver(solver, problem)

@@ -97,12 +97,15 @@ def check_first(found: Sequence[Explanation]) -> None:
 
 
 def check_certificate(found: Sequence[Explanation], k: int) -> None:
-    """No value exceeds its bound, and an optimal one is no less than that of a smaller budget."""
+    """No value is better than its bound, and an optimal one no worse than that of a smaller
+    budget."""
     value = found[k].value
-    assert value <= found[k].bound + TOLERANCE, f"k={k}: value above its bound"
+    sign = 1.0 if found[k].sense == "max" else -1.0
+    above, falls = ("above", "falls") if sign > 0 else ("below", "rises")
+    assert sign * value <= sign * found[k].bound + TOLERANCE, f"k={k}: value {above} its bound"
     if k > 0 and found[k].status == Status.OPTIMAL:
-        assert value >= found[k - 1].value - TOLERANCE, (
-            f"value falls from {found[k - 1].value} to {value} at k={k}"
+        assert sign * value >= sign * found[k - 1].value - TOLERANCE, (
+            f"value {falls} from {found[k - 1].value} to {value} at k={k}"
         )
 
 

@@ -20,7 +20,7 @@ TRIES = 4
 TOLERANCE = 1e-9
 
 
-def check_model(model: ExogenousModel, seed: Seed = 0) -> None:
+def check_model(model: ExogenousModel, *, seed: Seed = 0) -> None:
     """Check a model along random episodes.
 
     * shapes are as the protocol says, and many states at once give what each gives alone;

@@ -10,7 +10,7 @@ from counterplan.planning.evaluate import evaluate
 from counterplan.planning.oracle import expectimax
 from counterplan.planning.plan import Plan
 from counterplan.planning.planners import Planner
-from counterplan.planning.policy import Rule
+from counterplan.planning.policy import Policy, Rule
 from counterplan.testing.selling import random_selling
 
 EPISODES = 60
@@ -18,18 +18,22 @@ EPISODES = 60
 ERRORS = 4.0
 
 
-def check_planner(planner: Planner, model: ExogenousModel | None = None, seed: Seed = 0) -> None:
-    """Check a planner on a model, by default on small random ones in both senses.
+def check_planner(
+    planner: Planner | Policy, model: ExogenousModel | None = None, *, seed: Seed = 0
+) -> None:
+    """Check a planner or a policy on a model, by default on small random ones in both senses.
 
-    * at every state of random episodes it takes one of the actions offered, and leaves the state
-      as it was;
+    * at every state of random episodes it takes one of the actions offered (a policy: one that the
+      model's step accepts), and leaves the state as it was;
     * the same seed gives the same decisions;
     * a `Plan` is consistent: its action is the row it names, there is a value and a standard error
       for every action, the state's own value is finite;
     * played on sampled futures it does not beat the optimum (where that is known) by more than
       chance: it has not seen what will happen; and it does no worse than random actions.
     """
-    assert isinstance(planner, Planner), f"{type(planner).__name__} needs a name and begin(...)"
+    assert isinstance(planner, Planner | Policy), (
+        f"{type(planner).__name__} needs a name and begin(...), or for a policy prepare(...)"
+    )
     assert planner.name, "a planner must have a name"
     rng = generator(seed)
     models = (
@@ -43,7 +47,10 @@ def check_planner(planner: Planner, model: ExogenousModel | None = None, seed: S
     )
     for one in models:
         for state in _states(one, rng):
-            _check_decision(planner, one, state)
+            if isinstance(planner, Planner):
+                _check_decision(planner, one, state)
+            else:
+                _check_rule(planner, one, state)
         _check_honesty(planner, one, rng)
 
 
@@ -79,8 +86,21 @@ def _check_decision(planner: Planner, model: ExogenousModel, state: State) -> No
         _check_plan(first, len(offered), where)
 
 
+def _check_rule(policy: Policy, model: ExogenousModel, state: State) -> None:
+    where = f"{policy.name} at t={state.t}"
+    given = state.exogenous[None].copy(), state.resource[None].copy()
+    actions = np.asarray(policy.prepare(model, 7)(state.t, *given), dtype=np.float64)
+    assert np.array_equal(given[0][0], state.exogenous), f"{where} changed the exogenous part"
+    assert np.array_equal(given[1][0], state.resource), f"{where} changed the resource"
+    shape = (1, *np.shape(model.actions(state))[1:])
+    assert actions.shape == shape, f"{where} gives actions of shape {actions.shape}, not {shape}"
+    model.step(state.t, *given, actions)
+    again = policy.prepare(model, 7)(state.t, *given)
+    assert np.array_equal(actions, again), f"{where} decides otherwise with the same seed"
+
+
 def _check_plan(plan: Plan, m: int, where: str) -> None:
-    shapes = [len(one) for one in (plan.actions, plan.values, plan.standard_errors, plan.visits)]
+    shapes = [len(one) for one in (plan.actions, plan.values, plan.values_se, plan.visits)]
     assert shapes == [m] * 4, (
         f"{where}: {shapes} actions, values, errors and visits for {m} actions"
     )
@@ -88,7 +108,7 @@ def _check_plan(plan: Plan, m: int, where: str) -> None:
         f"{where}: index is another action"
     )
     assert np.isfinite(plan.value), f"{where}: its value is {plan.value}"
-    assert np.all(plan.standard_errors >= 0.0), f"{where}: a standard error is negative"
+    assert np.all(plan.values_se >= 0.0), f"{where}: a standard error is negative"
     assert np.isfinite(plan.values[plan.index]), f"{where}: the chosen action has no value"
 
 
@@ -110,7 +130,9 @@ class _Random:
         return rule
 
 
-def _check_honesty(planner: Planner, model: ExogenousModel, rng: np.random.Generator) -> None:
+def _check_honesty(
+    planner: Planner | Policy, model: ExogenousModel, rng: np.random.Generator
+) -> None:
     sign = -1.0 if model.sense == "min" else 1.0
     seed = int(rng.integers(2**31))
     played = evaluate(model, planner, EPISODES, seed=seed)

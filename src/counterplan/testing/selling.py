@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from counterplan.core.validation import FloatArray, Seed, generator
+from counterplan.errors import InfeasibleError
 from counterplan.exogenous.model import Sense, State
 
 if TYPE_CHECKING:
@@ -50,14 +51,26 @@ class Selling:
         return numbers[:, None], self.matrix[int(exogenous[0])]
 
     def actions(self, state: State) -> FloatArray:
-        left = int(state.resource[0])
-        later = self.daily * (self.horizon - 1 - state.t)
-        fewest = max(0, left - (self.stock - self.least) - later)
-        return np.arange(fewest, min(self.daily, left) + 1, dtype=np.float64)[:, None]
+        fewest, most = self._room(state.t, state.resource)
+        whole = np.arange(np.ceil(fewest[0]), np.floor(most[0]) + 1.0)
+        # A stock that is no whole number may leave none.
+        return (whole if len(whole) else fewest)[:, None]
+
+    def _room(self, t: int, left: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The fewest and the most units, for stocks (n,)."""
+        later = self.daily * (self.horizon - 1 - t)
+        fewest = np.maximum(0.0, left - (self.stock - self.least) - later)
+        return fewest, np.minimum(float(self.daily), left)
 
     def step(
         self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
+        fewest, most = self._room(t, resource[:, 0])
+        if ((actions[:, 0] < fewest - 1e-9) | (actions[:, 0] > most + 1e-9)).any():
+            raise InfeasibleError(
+                f"{actions[:, 0].tolist()} units at t={t} of {resource[:, 0].tolist()} left: from "
+                f"{fewest.tolist()} to {most.tolist()} may be taken"
+            )
         price = self.prices[exogenous[:, 0].astype(np.int64)]
         return price * actions[:, 0], resource - actions
 
