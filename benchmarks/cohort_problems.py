@@ -21,9 +21,9 @@ from counterplan.cohort.question import Question
 from counterplan.cohort.run import PART_SIZE
 from counterplan.cohort.task import TaskSpec
 from counterplan.domains import icu_sepsis, sepsis
-from counterplan.io.cohorts import CohortSettings, fit_cohort
 from counterplan.io.episode_parts import Recorded, episodes_to_bytes
 from counterplan.io.models import save_model
+from counterplan.io.stay_models import CohortSettings, fit_cohort
 from counterplan.scm.seen import collect_seen
 
 BUDGET = 3

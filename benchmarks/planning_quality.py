@@ -2,9 +2,9 @@
 
 Each planner plays the same futures with 1,000 simulations per decision. The futures' luck is taken
 out: where the problem knows what each action loses in expectation (`loss`), these are added up;
-elsewhere outcomes are penalised (`planning.luck`: the same mean, a fraction of the variance). A
-last table compares clipping with no clipping in every configuration that has an exact value. About
-fifteen minutes.
+elsewhere outcomes are penalised (`planning.control_variate`: the same mean, a fraction of the
+variance). A last table compares clipping with no clipping in every configuration that has an exact
+value. About fifteen minutes.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _losses(problem: Any, player: Any, episodes: int, clip: Any, optimum: float)
     """(n,) by how much each episode falls short of V*, luck apart."""
     import counterplan as cp
     from counterplan.core.validation import generator
-    from counterplan.planning.luck import without_luck
+    from counterplan.planning.control_variate import without_luck
     from counterplan.planning.playing import futures
 
     played = cp.evaluate(problem, player, episodes=episodes, clip=clip, seed=SEED)

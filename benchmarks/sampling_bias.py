@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 import counterplan as cp
-from counterplan.counterfactual.budget_dp import evaluate
+from counterplan.counterfactual.backward_pass import evaluate
 from counterplan.counterfactual.laws import law_of
 from counterplan.counterfactual.policy_explanation import PolicyExplanation
 from counterplan.domains import therapy

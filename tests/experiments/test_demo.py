@@ -77,7 +77,7 @@ def test_numbers_are_those_of_the_library(
         episode = deaths[row["patient"]]
         explanation = cp.explain(model.mdp, episode, k=K)
         assert row["value"] == pytest.approx(explanation.value, abs=1e-12)
-        assert row["observed"] == 0.0
+        assert row["factual"] == 0.0
         assert (row["gap"], row["status"]) == (0.0, "optimal")
         low, high = cp.value_interval(model.mdp, episode, explanation)
         assert (row["interval_low"], row["interval_high"]) == pytest.approx((low, high))

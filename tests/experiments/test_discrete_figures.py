@@ -14,6 +14,7 @@ import counterplan as cp
 from counterplan.domains import therapy
 from counterplan.errors import FileError, InputError
 from counterplan.experiments.discrete_synthetic import draw_realizations
+from counterplan.experiments.expected import broken
 from counterplan.experiments.registry import Options, reproduce
 
 EXACT = Options(quick=True)
@@ -41,6 +42,12 @@ def curve(table: pl.DataFrame, **which: object) -> np.ndarray:
 
 def never_falls(values: np.ndarray) -> bool:
     return bool((np.diff(values) >= -1e-9).all())
+
+
+@pytest.mark.parametrize("number", range(1, 7))
+def test_numbers_are_in_their_expected_ranges(number: int) -> None:
+    name = f"discrete-fig{number}"
+    assert broken(name, numbers(name)) == []
 
 
 def test_figure1() -> None:

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from counterplan.experiments import registry, sdmdp_study
+from counterplan.experiments.expected import broken
 from counterplan.experiments.sdmdp_domains import DOMAINS, Case
 from counterplan.experiments.sdmdp_study import Sizes, Study
 from counterplan.experiments.sdmdp_table import HINDSIGHT, OPEN_LOOP, OPTIMAL
@@ -45,6 +46,11 @@ def table(folder: Path, number: int) -> pl.DataFrame:
 
 def places(numbers: pl.DataFrame) -> set[tuple[str, ...]]:
     return set(numbers.select("domain", "variant", "config").unique().iter_rows())
+
+
+@pytest.mark.parametrize("number", sorted(COMPARISONS | CONVERGENCES))
+def test_numbers_are_in_their_expected_ranges(folder: Path, number: int) -> None:
+    assert broken(f"sdmdp-fig{number}", table(folder, number)) == []
 
 
 @pytest.mark.parametrize("number", COMPARISONS)

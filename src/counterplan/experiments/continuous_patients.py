@@ -86,8 +86,8 @@ def _explained(study: Study, patient: int, plan: Plan) -> dict[str, Any]:
     found = frontier(model, episode, plan.largest, actions=actions, reward=reward)
     shown = found[plan.shown]
     return {
-        "episode": episode.id,
-        "observed": shown.factual_value,
+        "episode_id": episode.id,
+        "factual": shown.factual_value,
         "values": list(found.values),
         "status": [explanation.status.value for explanation in found],
         "sofa": episode.states[:, SOFA].tolist(),
@@ -106,13 +106,13 @@ def _moves(explanation: SequenceExplanation) -> list[Move]:
 def improvements(results: Sequence[Mapping[str, Any]]) -> FloatArray:
     """(n, K + 1) per cent by which each budget lowers the summed SOFA score."""
     values = np.array([result["values"] for result in results])
-    observed = np.array([result["observed"] for result in results])[:, None]
+    observed = np.array([result["factual"] for result in results])[:, None]
     return np.asarray(100.0 * (values - observed) / np.abs(observed))
 
 
 def _paper_improvements(papers: Mapping[Cell, Mapping[str, Any]], k: int) -> FloatArray:
     found = [result for cell, result in papers.items() if cell.k == k]
-    pairs = np.array([(result["value"], result["observed"]) for result in found])
+    pairs = np.array([(result["value"], result["factual"]) for result in found])
     return np.asarray(100.0 * (pairs[:, 0] - pairs[:, 1]) / np.abs(pairs[:, 1]))
 
 
@@ -124,11 +124,11 @@ def _numbers(
     rows = [
         {
             "bound": OURS,
-            "episode": result["episode"],
+            "episode_id": result["episode_id"],
             "k": k,
-            "observed_sofa": -result["observed"],
+            "observed_sofa": -result["factual"],
             "counterfactual_sofa": -value,
-            "improvement_percent": 100.0 * (value - result["observed"]) / abs(result["observed"]),
+            "improvement_percent": 100.0 * (value - result["factual"]) / abs(result["factual"]),
             "status": result["status"][k],
             "changes": _in_words(result["moves"]) if k == plan.shown else None,
         }
@@ -138,13 +138,13 @@ def _numbers(
     rows += [
         {
             "bound": PAPERS,
-            "episode": result["episode"],
+            "episode_id": result["episode_id"],
             "k": cell.k,
-            "observed_sofa": -result["observed"],
+            "observed_sofa": -result["factual"],
             "counterfactual_sofa": -result["value"],
             "improvement_percent": 100.0
-            * (result["value"] - result["observed"])
-            / abs(result["observed"]),
+            * (result["value"] - result["factual"])
+            / abs(result["factual"]),
             "status": result["status"],
             "changes": None,
         }
@@ -175,7 +175,7 @@ def _draw(
     _draw_budgets(first, percent, papers, plan)
     _draw_distribution(second, percent[:, plan.shown], plan)
     # The one who gains most points: per cents single out those who were hardly ill.
-    gains = [result["values"][plan.shown] - result["observed"] for result in ours.values()]
+    gains = [result["values"][plan.shown] - result["factual"] for result in ours.values()]
     chosen = int(np.argmax(gains))
     best = list(ours.values())[chosen]
     course = Trajectory(
@@ -190,7 +190,7 @@ def _draw(
     third.set_xlabel("time (h); levels of vasopressor (V), fluids (F)")
     style.add_legend(third, loc="best")
     gain = percent[chosen, plan.shown]
-    set_title(third, f"(c)  stay {best['episode']}, k = {plan.shown}: {gain:.1f} % better")
+    set_title(third, f"(c)  stay {best['episode_id']}, k = {plan.shown}: {gain:.1f} % better")
     return drawing
 
 

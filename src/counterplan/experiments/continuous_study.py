@@ -101,6 +101,7 @@ class Study:
             "seed": self.options.seed,
             "nodes": [PAPERS_NODES, OUR_NODES],
             "seconds": "process",
+            "outcome": "factual",
             **asdict(self.sizes),
             **more,
         }
@@ -151,8 +152,8 @@ class Study:
             found = explain_patient(model, episode, cell.k, solver, Limits(nodes=nodes))
             seconds = time.process_time() - started
         return {
-            "episode": episode.id,
-            "observed": found.factual_value,
+            "episode_id": episode.id,
+            "factual": found.factual_value,
             "value": found.value,
             "status": found.status.value,
             "effective_branching_factor": found.stats["effective_branching_factor"],

@@ -11,7 +11,7 @@ from counterplan.cohort.reading import open_run
 from counterplan.cohort.tables import RESULTS
 from counterplan.domains.sepsis_simulator import write_cohort
 from counterplan.experiments.demo_runs import explain_table
-from counterplan.io.cohorts import CohortSettings, fit_cohort
+from counterplan.io.stay_models import CohortSettings, fit_cohort
 from counterplan.viz.report.source import NOTES
 
 TRAINING, TABLE, MODEL = "training.csv", "stays.csv", "model.safetensors"

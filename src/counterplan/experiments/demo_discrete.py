@@ -109,14 +109,14 @@ def _found(
     table = [
         {
             "patient": row["episode_id"],
-            **{name: row[name] for name in ("steps", "observed", "value", "improvement")},
+            **{name: row[name] for name in ("steps", "factual", "value", "improvement")},
             **{name: row[name] for name in ("bound", "gap", "status")},
             **{name: row[name] for name in ("interval_low", "interval_high")},
             "changes": [change["text"] for change in row["changes"]],
         }
         for row in ranked
     ]
-    holds = sum(row["interval_low"] > row["observed"] + ROUNDING for row in ranked)
+    holds = sum(row["interval_low"] > row["factual"] + ROUNDING for row in ranked)
     summary = {
         **counts,
         "improvable": len(table),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
-from counterplan.counterfactual.solver import BudgetDP
+from counterplan.counterfactual.budget_dp import BudgetDP
 
 if TYPE_CHECKING:
     import polars as pl

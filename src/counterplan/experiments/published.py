@@ -56,11 +56,13 @@ def published_episode(process: SyntheticProcess, realization: int) -> Episode:
 
 
 class PublishedSampling:
-    """The paper's estimate of a process's counterfactual law (Eq. 5), with the authors' noise."""
+    """The paper's estimate of a process's counterfactual law (Eq. 5), with the authors' noise: the
+    same vectors for all steps, seeded with 1..d, or with d numbers from another `first` on."""
 
-    def __init__(self, mdp: TabularMDP, samples: int) -> None:
+    def __init__(self, mdp: TabularMDP, samples: int, first: int = 1) -> None:
         self.mdp = mdp
         self._samples = samples
+        self._first = first
         self._known: dict[tuple[int, int, int], FloatArray] = {}
 
     def counterfactual_row(
@@ -75,7 +77,7 @@ class PublishedSampling:
 
     def _noise(self, s_obs: int, a_obs: int, s_next_obs: int) -> FloatArray:
         """(samples, S) posterior noise: the winner's Gumbel is drawn first, the others in order."""
-        gumbels = _gumbels(self._samples, self.mdp.n_states)
+        gumbels = _gumbels(self._samples, self.mdp.n_states, self._first)
         log_p = np.log(self.mdp.row(s_obs, a_obs))
         noise = np.insert(gumbels[:, 1:], s_next_obs, gumbels[:, 0], axis=1)
         lost = np.arange(self.mdp.n_states) != s_next_obs
@@ -100,7 +102,7 @@ class PublishedSampling:
 
 
 @cache
-def _gumbels(samples: int, n_states: int) -> FloatArray:
+def _gumbels(samples: int, n_states: int, first: int) -> FloatArray:
     """(samples, S) standard Gumbels, each vector from a generator of its own."""
-    seeds = range(1, samples + 1)
+    seeds = range(first, first + samples)
     return np.array([np.random.default_rng(seed).gumbel(size=n_states) for seed in seeds])

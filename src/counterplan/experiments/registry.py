@@ -19,6 +19,7 @@ from counterplan.experiments import (
     discrete_therapy,
     sdmdp_figures,
 )
+from counterplan.experiments.expected import broken
 from counterplan.experiments.figure import Drawn, Figure, Options, Track
 from counterplan.files.atomic import atomic_file, check_target
 from counterplan.viz.style import png_bytes
@@ -26,7 +27,7 @@ from counterplan.viz.style import png_bytes
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["FIGURES", "Figure", "Options", "reproduce"]
+__all__ = ["FIGURES", "Figure", "Options", "reproduce", "unexpected"]
 
 Item = TypeVar("Item")
 
@@ -125,6 +126,15 @@ def reproduce(names: Sequence[str], out: Path, options: Options) -> list[Path]:
             if parts is not None:
                 parts.unlink(missing_ok=True)
     return [path for pair in targets for path in pair]
+
+
+def unexpected(written: Sequence[Path]) -> list[str]:
+    """What in the tables among the files is outside of its expected range, a line each."""
+    import polars as pl
+
+    tables = [path for path in written if path.suffix == ".csv"]
+    read = ((path.stem, pl.read_csv(path, infer_schema_length=None)) for path in tables)
+    return [message for name, table in read for message in broken(name, table)]
 
 
 def _chosen(names: Sequence[str]) -> list[Figure]:

@@ -64,8 +64,9 @@ def _basket(config: str, variant: str) -> ExogenousModel:
 
 
 def _least_squares() -> Policy:
-    policy: Policy = policies.LeastSquares()
-    return policy
+    from counterplan.planning.least_squares import LeastSquares
+
+    return LeastSquares()
 
 
 DOMAINS = {

@@ -27,8 +27,8 @@ from counterplan.experiments.sdmdp_table import (
     OPTIMAL,
 )
 from counterplan.planning import policies
+from counterplan.planning.control_variate import KnowsLuck, without_luck
 from counterplan.planning.evaluate import Evaluation, evaluate
-from counterplan.planning.luck import KnowsLuck, without_luck
 
 BASELINE = "baseline"
 POLICIES = (HINDSIGHT, OPTIMAL, OPEN_LOOP, BASELINE)

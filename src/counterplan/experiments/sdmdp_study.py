@@ -23,7 +23,7 @@ from counterplan.experiments.sdmdp_prepared import Prepared
 from counterplan.experiments.sdmdp_table import PAPER, REDUCED
 from counterplan.planning import policies
 from counterplan.planning.evaluate import evaluate
-from counterplan.planning.exact import exact_value
+from counterplan.planning.exact_value import exact_value
 from counterplan.planning.planners import MENTS, UCT, TreePlanner
 from counterplan.planning.policy import Rule
 from counterplan.planning.value_bounds import value_bounds
@@ -192,8 +192,8 @@ class Study:
         return max(10, round(self.sizes.episodes * part * domain.episodes))
 
     def _referred(self, case: Case) -> Reference:
+        from counterplan.planning.control_variate import without_luck
         from counterplan.planning.estimate import estimate
-        from counterplan.planning.luck import without_luck
 
         problem, samples = self.problem(case), self.sizes.samples
         fit, play, bound = self.options.generator(self.seed(case)).spawn(3)

@@ -1,8 +1,9 @@
 """The numbers of a comparison: means, losses to the optimum, and what clipping changed.
 
-All rest on the same n futures, and on results without luck (`planning.luck`: penalties with mean
-zero take it out). Hindsight pays no penalties, so it is compared by plain outcomes. With l_i the
-loss of a method to the optimal policy on future i and g_i that of open loop, more being worse:
+All rest on the same n futures, and on results without luck (`planning.control_variate`: penalties
+with mean zero take it out). Hindsight pays no penalties, so it is compared by plain outcomes. With
+l_i the loss of a method to the optimal policy on future i and g_i that of open loop, more being
+worse:
 
     loss        mean l, with a paired t test against 0
     controlled  the optimal policy's expectation (V*, where that is known) and the mean difference
