@@ -25,11 +25,16 @@ if TYPE_CHECKING:
     from counterplan.core.reward import LipschitzReward as LipschitzReward
     from counterplan.counterfactual import baselines as baselines
     from counterplan.counterfactual import oracle as oracle
+    from counterplan.counterfactual.allocation_explanation import (
+        AllocationExplanation as AllocationExplanation,
+    )
     from counterplan.counterfactual.anchors import AnchorHeuristic as AnchorHeuristic
     from counterplan.counterfactual.astar import AStar as AStar
     from counterplan.counterfactual.astar import FirstOrderBound as FirstOrderBound
     from counterplan.counterfactual.astar import NoBound as NoBound
     from counterplan.counterfactual.astar import Tightest as Tightest
+    from counterplan.counterfactual.budget_allocation import BudgetAllocation as BudgetAllocation
+    from counterplan.counterfactual.budget_dp import BudgetDP as BudgetDP
     from counterplan.counterfactual.explain import Frontier as Frontier
     from counterplan.counterfactual.explain import explain as explain
     from counterplan.counterfactual.explain import frontier as frontier
@@ -41,7 +46,6 @@ if TYPE_CHECKING:
     from counterplan.counterfactual.sequence_explanation import (
         SequenceExplanation as SequenceExplanation,
     )
-    from counterplan.counterfactual.solver import BudgetDP as BudgetDP
     from counterplan.domains.exogenous_mdp import ExogenousMDP as ExogenousMDP
     from counterplan.exogenous import processes as processes
     from counterplan.exogenous.model import State as State
@@ -59,7 +63,7 @@ if TYPE_CHECKING:
     from counterplan.io.schema_layout import SchemaLayout as SchemaLayout
     from counterplan.io.schema_table import read_table as read_table
     from counterplan.planning.evaluate import evaluate as evaluate
-    from counterplan.planning.exact import exact_value as exact_value
+    from counterplan.planning.exact_value import exact_value as exact_value
     from counterplan.planning.plan import plan as plan
     from counterplan.planning.planners import BTS as BTS
     from counterplan.planning.planners import DENTS as DENTS
@@ -89,9 +93,11 @@ __version__ = "0.1.0"
 _HOME = {
     "AStar": "counterfactual.astar",
     "AdditiveNoiseSCM": "scm.location_scale",
+    "AllocationExplanation": "counterfactual.allocation_explanation",
     "AnchorHeuristic": "counterfactual.anchors",
     "BTS": "planning.planners",
-    "BudgetDP": "counterfactual.solver",
+    "BudgetAllocation": "counterfactual.budget_allocation",
+    "BudgetDP": "counterfactual.budget_dp",
     "Column": "io.schema",
     "Constraints": "core.constraints",
     "DENTS": "planning.planners",
@@ -129,7 +135,7 @@ _HOME = {
     "draft_schema": "io.schema_draft",
     "estimate_mdp": "scm.estimate",
     "evaluate": "planning.evaluate",
-    "exact_value": "planning.exact",
+    "exact_value": "planning.exact_value",
     "explain": "counterfactual.explain",
     "from_frame": "io.frames",
     "frontier": "counterfactual.explain",

@@ -36,9 +36,9 @@ class Watched:
         assert self.problems == []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
-    """Chromium, once for all tests."""
+    """Chromium, once for all tests here; others would find its event loop running."""
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed (pip install counterplan[test])"
     )

@@ -12,7 +12,7 @@ import counterplan as cp
 from counterplan.cohort.question import Question
 from counterplan.cohort.subject import Subject
 from counterplan.core.problem import Problem
-from counterplan.counterfactual.sequence import SequenceSetting, prepare_sequence
+from counterplan.counterfactual.sequence_setting import SequenceSetting, prepare_sequence
 
 from ..cohort.subjects import small_scm
 from ..explorer.long_episodes import long_episodes

@@ -66,13 +66,13 @@ def test_filters_and_order(page: Any, served: Served) -> None:
     page.select_option("#outcome-cured", "cured=1")
     expect(support="yes", min_improvement=0.2, outcome="cured=1")
     page.get_by_role("button", name="Observed").click()
-    expect(support="yes", min_improvement=0.2, outcome="cured=1", sort="observed", descending=False)
+    expect(support="yes", min_improvement=0.2, outcome="cured=1", sort="factual", descending=False)
     # Another window shows the same list.
     url = page.url
     page.goto("about:blank")
     page.goto(url)
     page.wait_for_selector("table.cases tbody tr")
-    expect(support="yes", min_improvement=0.2, outcome="cured=1", sort="observed", descending=False)
+    expect(support="yes", min_improvement=0.2, outcome="cured=1", sort="factual", descending=False)
     assert page.locator("#min").input_value() == "0.2"
     page.get_by_role("button", name="Clear").click()
     expect()

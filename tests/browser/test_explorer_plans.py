@@ -25,15 +25,15 @@ def test_step_through_a_voyage(page: Any, served: Served, tmp_path: Path) -> Non
     desk = explorer.service.plans
     scenario = desk.scenario("plain")
     told = regret(desk.problem, scenario.seen, scenario.decided)  # type: ignore[arg-type]
-    assert float(page.locator("#executed").get_attribute("data-value")) == told.value
-    assert told.losses is not None
+    assert float(page.locator("#executed").get_attribute("data-value")) == told.executed
+    assert told.expected_losses is not None
     for t in range(4):
         page.wait_for_function(
             "words => document.getElementById('step-words').textContent === words",
             arg=f"decision {t + 1} of 7",
         )
         lost = page.locator("#lost-now").get_attribute("data-value")
-        assert float(lost) == told.losses[t]
+        assert float(lost) == told.expected_losses[t]
         advice = explorer.finished({"kind": "advise", "id": "plain", "t": t})["advice"]
         page.wait_for_function(
             "exact => Number(document.getElementById('exact')?.dataset.value) === exact",

@@ -78,11 +78,11 @@ def test_sorting(page: Any, run: Run) -> None:
     rows = ranked(run)
     heading = page.get_by_role("columnheader", name="Observed")
     heading.get_by_role("button").click()
-    by_observed = sorted(rows, key=lambda row: -row["observed"])
+    by_observed = sorted(rows, key=lambda row: -row["factual"])
     assert ids(page) == [row["episode_id"] for row in by_observed][:50]
     assert heading.get_attribute("aria-sort") == "descending"
     heading.get_by_role("button").press("Enter")
-    by_observed = sorted(rows, key=lambda row: row["observed"])
+    by_observed = sorted(rows, key=lambda row: row["factual"])
     assert ids(page) == [row["episode_id"] for row in by_observed][:50]
     assert heading.get_attribute("aria-sort") == "ascending"
     page.get_by_role("columnheader", name="#").get_by_role("button").click()

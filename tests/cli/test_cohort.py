@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import counterplan as cp
 from counterplan.cli import app
 from counterplan.domains import sepsis
-from counterplan.io.cohorts import poor_fit
+from counterplan.io.stay_models import poor_fit
 
 from .conftest import Run
 
@@ -88,17 +88,17 @@ def test_explain_agrees_with_the_library(ward: Path, run: Run) -> None:
     assert edges != sepsis.read_cohort("new.csv").edges
     episodes = {episode.id: episode for episode in sepsis.read_cohort("new.csv", edges).episodes}
     records = document["explanations"]
-    assert {record["episode"] for record in records} == set(episodes)
+    assert {record["episode_id"] for record in records} == set(episodes)
     assert len(records) == EXPLAINED
     improvements = [record["improvement"] for record in records]
     assert improvements == sorted(improvements, reverse=True)
     assert improvements[0] > 0
     for record in records:
-        episode = episodes[record["episode"]]
+        episode = episodes[record["episode_id"]]
         actions, reward = sepsis.action_set(episode), sepsis.reward()
         found = cp.explain(model, episode, 1, actions=actions, reward=reward)
         assert record["value"] == pytest.approx(found.value, abs=1e-9)
-        assert record["observed"] == pytest.approx(-episode.states[:, -1].sum())
+        assert record["factual"] == pytest.approx(-episode.states[:, -1].sum())
         assert record["status"] == "optimal"
         assert record["gap"] == 0.0
         assert [change["t"] for change in record["changes"]] == [t for t, _, _ in found.changes]
@@ -127,7 +127,7 @@ def test_explain_prints_and_writes(ward: Path, run: Run) -> None:
     assert len(rows) == EXPLAINED
     assert all(row["method"] == "first-order bound from slopes" for row in rows)
     assert rows[0]["changes"].startswith("at ")
-    one = run(*arguments, "--episode", rows[1]["episode"], "-o", "found.json", "--json")
+    one = run(*arguments, "--episode", rows[1]["episode_id"], "-o", "found.json", "--json")
     assert json.loads(one.stdout) == json.loads((ward / "found.json").read_text())
     assert len(json.loads(one.stdout)["explanations"]) == 1
 
@@ -149,6 +149,9 @@ def test_baselines_have_no_proof(ward: Path, run: Run) -> None:
         assert record["status"] == "heuristic"
         assert record["bound"] == "inf"
     assert "greedy (no bound)" in run(*arguments, "--solver", "greedy").stdout
+    searched = run(*arguments, "--solver", "uct", "--json", "--seed", "1").stdout
+    assert searched == run(*arguments, "--solver", "uct", "--json", "--seed", "1").stdout
+    assert {one["status"] for one in json.loads(searched)["explanations"]} == {"heuristic"}
 
 
 def test_other_baselines_and_limits(ward: Path, run: Run) -> None:
@@ -157,13 +160,13 @@ def test_other_baselines_and_limits(ward: Path, run: Run) -> None:
         result = run(*arguments, *more)
         assert result.exit_code == 0, result.stderr
         found = json.loads(result.stdout)["explanations"]
-        return sorted(found, key=lambda record: str(record["episode"]))
+        return sorted(found, key=lambda record: str(record["episode_id"]))
 
     exact = records()
     model, edges = cp.load_model("model.safetensors"), sepsis.read_cohort("cohort.csv").edges
     episodes = {episode.id: episode for episode in sepsis.read_cohort("new.csv", edges).episodes}
     for record, best in zip(records("--solver", "top-k"), exact, strict=True):
-        episode = episodes[record["episode"]]
+        episode = episodes[record["episode_id"]]
         found = cp.explain(
             model,
             episode,
@@ -338,7 +341,9 @@ def test_states_far_from_what_was_learned_are_named(ward: Path, run: Run) -> Non
     )
     assert more == []
     for record in json.loads(result.stdout)["explanations"]:
-        assert record["far_outside_training"] == ("paO2" if record["episode"] == f"{stay}" else "")
+        assert record["far_outside_training"] == (
+            "paO2" if record["episode_id"] == f"{stay}" else ""
+        )
     assert run(*arguments, "new.csv").stderr == ""
 
 
@@ -368,14 +373,14 @@ def test_into_a_folder(ward: Path, run: Run) -> None:
             limits=cp.Limits(nodes=20_000),
         )
         assert row["episode_id"] == episode.id
-        assert (row["value"], row["observed"]) == (found.value, found.factual_value)
+        assert (row["value"], row["factual"]) == (found.value, found.factual_value)
         assert row["supported"] is not None
     printed = json.loads(run(*asked, "--json").stdout)["explanations"]
     stored = json.loads(run("cases", "out", "--json").stdout)["cases"]
     assert stored == printed
     chosen = json.loads(run("cases", "out", "--changed-action", "fluids", "--json").stdout)
-    assert [case["episode"] for case in chosen["cases"]] == [
-        case["episode"]
+    assert [case["episode_id"] for case in chosen["cases"]] == [
+        case["episode_id"]
         for case in printed
         if any("fluids" in change["observed"] for change in case["changes"])
     ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,10 +16,11 @@ import pytest
 import counterplan as cp
 from counterplan.experiments import demo as demo_module
 from counterplan.experiments import registry
+from counterplan.experiments.expected import EXPECTED
 
 from .conftest import EPISODES, Run
 
-COMMANDS = ("demo", "schema", "fit", "explain", "cases", "report", "plan", "reproduce")
+COMMANDS = ("demo", "schema", "fit", "explain", "cases", "serve", "report", "plan", "reproduce")
 
 
 def test_help_without_arguments(run: Run) -> None:
@@ -26,6 +29,20 @@ def test_help_without_arguments(run: Run) -> None:
     assert result.stdout == run("--help").stdout
     for command in COMMANDS:
         assert f"\n  {command} " in result.stdout
+
+
+def test_list_of_commands_is_not_cut_off(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    listed = run().stdout.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
+    assert len(listed) == len(COMMANDS)
+    assert all(line.endswith(".") and not line.endswith("..") for line in listed)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_names_arguments_plainly(run: Run, command: str) -> None:
+    """As EPISODES, not {EPISODES} or EPISODES <path>."""
+    text = run(command, "--help").stdout
+    assert not re.search(r"\{[A-Z]+\}|<(path|str|list\S*)>", text)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -50,16 +67,16 @@ def test_explain_agrees_with_the_library(ward: Path, run: Run) -> None:
     mdp = cp.load_model("model.json")
     episodes = {episode.id: episode for episode in cp.read_episodes("ward.csv")}
     records = document["explanations"]
-    assert {record["episode"] for record in records} == set(episodes)
+    assert {record["episode_id"] for record in records} == set(episodes)
     improvements = [record["improvement"] for record in records]
     assert improvements == sorted(improvements, reverse=True)
     assert improvements[0] > 0
     for record in records:
-        episode = episodes[record["episode"]]
+        episode = episodes[record["episode_id"]]
         explanation = cp.explain(mdp, episode, k=2)
         low, high = cp.value_interval(mdp, episode, explanation)
         assert record["value"] == explanation.value
-        assert record["observed"] == explanation.factual_value
+        assert record["factual"] == explanation.factual_value
         assert record["bound"] == explanation.bound
         assert record["status"] == "optimal"
         assert (record["interval_low"], record["interval_high"]) == (low, high)
@@ -93,7 +110,7 @@ def test_explain_prints_a_ranked_table(ward: Path, run: Run) -> None:
 
 def test_explain_one_episode(ward: Path, run: Run) -> None:
     result = run("explain", "ward.csv", "-m", "model.json", "--episode", "eve", "--json")
-    assert [record["episode"] for record in json.loads(result.stdout)["explanations"]] == ["eve"]
+    assert [record["episode_id"] for record in json.loads(result.stdout)["explanations"]] == ["eve"]
 
 
 def test_explain_reads_labels_of_the_model(ward: Path, run: Run) -> None:
@@ -116,11 +133,11 @@ def test_explain_with_a_baseline(ward: Path, run: Run, solver: str) -> None:
     assert first.stdout == again.stdout
     document = json.loads(first.stdout)
     assert document["solver"] == solver
-    value = {record["episode"]: record["value"] for record in best["explanations"]}
+    value = {record["episode_id"]: record["value"] for record in best["explanations"]}
     for record in document["explanations"]:
         assert record["status"] == "heuristic"
         assert record["bound"] == "inf"  # no proof; JSON has no infinity
-        assert record["value"] <= value[record["episode"]] + 1e-12
+        assert record["value"] <= value[record["episode_id"]] + 1e-12
 
 
 def test_explain_writes_what_it_prints(ward: Path, run: Run) -> None:
@@ -131,7 +148,7 @@ def test_explain_writes_what_it_prints(ward: Path, run: Run) -> None:
     assert shown.stderr == "Wrote out.csv.\n"
     rows = list(csv.DictReader(Path("out.csv").read_text().splitlines()))
     for row, record in zip(rows, json.loads(printed.stdout)["explanations"], strict=True):
-        assert row["episode"] == record["episode"]
+        assert row["episode_id"] == record["episode_id"]
         for name in ("value", "improvement", "interval_low", "interval_high"):
             assert float(row[name]) == record[name]
     assert rows[0]["changes"].startswith("step 1: rest -> walk (100%)")
@@ -150,7 +167,7 @@ def test_barred_outcomes_are_texts_in_json(ward: Path, run: Run) -> None:
         "explain", "ward.csv", "-m", "model.json", "--k", "4", "--episode", "bob", "--json"
     )
     (record,) = json.loads(result.stdout)["explanations"]
-    assert (record["observed"], record["improvement"]) == ("-inf", "inf")
+    assert (record["factual"], record["improvement"]) == ("-inf", "inf")
     assert np.isfinite(record["value"])
 
 
@@ -238,6 +255,24 @@ def test_reproduce_passes_its_options_on(
     assert run("reproduce").stdout == str(Path("figures") / "figure.png") + "\n"
     assert run("reproduce", "--all").exit_code == 0
     assert asked[1] == asked[2] == (list(registry.FIGURES), Path("figures"), registry.Options())
+
+
+def test_reproduce_checks_what_it_wrote(
+    ward: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = run("reproduce", "discrete-fig1", "--quick", "--check", "-o", "here")
+    assert written.exit_code == 0
+    assert "all numbers are within their expected ranges" in written.stderr
+    (moved,) = [one for one in EXPECTED["discrete-fig1"] if one.what == "mean observed outcome"]
+    monkeypatch.setitem(EXPECTED, "discrete-fig1", (replace(moved, low=0.0, high=1.0),))
+    result = run("reproduce", "discrete-fig1", "--quick", "--check", "-o", "here", "--json")
+    assert result.exit_code == 1
+    (message,) = json.loads(result.stdout)["unexpected"]
+    assert message == "discrete-fig1: mean observed outcome is 245.6, expected 0 to 1"
+    assert message in result.stderr
+    refused = run("reproduce", "discrete-fig1", "--quick", "--check", "--seed", "1")
+    assert refused.exit_code != 0
+    assert "--check is for seed 0" in refused.stderr
 
 
 def test_reproduce_lists_the_figures(run: Run) -> None:

@@ -71,7 +71,7 @@ def test_from_file_to_explanations(icu: Path, run: Run) -> None:
     for record in records:
         found = cp.explain(
             model,
-            episodes[record["episode"]],
+            episodes[record["episode_id"]],
             1,
             actions=icu_episodes.action_set(),
             reward=icu_episodes.reward(),

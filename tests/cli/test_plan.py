@@ -12,9 +12,10 @@ import pytest
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid import HybridVehicle
 from counterplan.domains.options import AmericanOption
+from counterplan.exogenous.bootstrap_prices import BootstrapPrices
 from counterplan.exogenous.model import State
 from counterplan.io.plan_question import mode_names
-from counterplan.planning.exact import exact_value
+from counterplan.planning.exact_value import exact_value
 from counterplan.planning.plan import plan
 from counterplan.planning.planners import MENTS, UCT
 
@@ -43,7 +44,7 @@ def test_it_says_what_the_library_says(run: Run) -> None:
     found = plan(problem, planner=UCT(simulations=60), clip=True, seed=4)
     assert record["action"] == found.action.tolist()
     assert record["value"] == found.value
-    assert record["standard_error"] == found.standard_error
+    assert record["se"] == found.se
     assert [choice["value"] for choice in record["choices"]] == found.values.tolist()
     assert sum(choice["simulations"] for choice in record["choices"]) == 60
     assert record["exact"] == exact_value(problem)
@@ -139,6 +140,9 @@ def test_recorded_prices_and_speeds(run: Run) -> None:
     assert record["config"] is None
     assert record["state"]["exogenous"] == [pytest.approx(prices[-1], abs=1e-4)]
     assert record["bounds"]["lower"] <= record["exact"] <= record["bounds"]["upper"]
+    one_price = asked(run, "bunkering", "--prices-csv", "prices.csv", "--prices", "global")
+    ship = Bunkering(prices=BootstrapPrices.from_csv("prices.csv", kind="global"))
+    assert one_price["exact"] == pytest.approx(exact_value(ship), rel=1e-12)
     speeds = np.clip(10 + 12 * np.sin(np.arange(400) / 20), 0, None)
     Path("cycle.csv").write_text(
         "cycSecs,cycMps\n" + "".join(f"{t},{v:.3f}\n" for t, v in enumerate(speeds))
@@ -171,7 +175,6 @@ MISTAKES = {
     ("hybrid", "--drive-cycle", "x.csv"): "x.csv: no such file",
     ("bunkering", "--prices-csv", "x.csv"): "x.csv: no such file",
     ("bunkering", "--prices-csv", "x.csv", "--config", "B"): "--prices-csv brings its own",
-    ("bunkering", "--prices-csv", "x.csv", "--prices", "global"): "--prices names prices, and",
     ("bunkering", "--step", "7", "--price", "9"): "decisions are made at steps 0 to 6",
     ("bunkering", "--step", "3"): "--step 3 needs --price",
     ("hybrid", "--step", "3"): "--step 3 needs --mode",

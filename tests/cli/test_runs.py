@@ -79,7 +79,7 @@ def test_every_row_is_what_the_library_says(here: Path) -> None:
         front = cp.frontier(mdp, episode, 2)
         rows = found.filter(pl.col("episode_id") == episode.id)
         assert rows["value"].to_list() == [front[1].value, front[2].value]
-        assert rows["observed"].to_list() == [front[0].value] * 2
+        assert rows["factual"].to_list() == [front[0].value] * 2
     manifest = json.loads(Path("whole/manifest.json").read_text())
     assert manifest["complete"]
     assert manifest["repeatable"]
@@ -223,7 +223,7 @@ def test_cases_as_table_json_and_files(here: Path, run: Run) -> None:
     listed = [line.split()[0] for line in lines if line.strip().startswith("e")]
     assert [name for name in listed if name != "episode"] == rows["episode_id"][:4].to_list()
     document = json.loads(run(*asked, "--json").stdout)
-    assert [case["episode"] for case in document["cases"]] == rows["episode_id"].to_list()
+    assert [case["episode_id"] for case in document["cases"]] == rows["episode_id"].to_list()
     assert [case["value"] for case in document["cases"]] == rows["value"].to_list()
     assert document["k"] == 2
     result = run(*asked, "-o", "list.csv")
@@ -244,10 +244,10 @@ def test_one_file_and_a_folder_say_the_same(here: Path, run: Run) -> None:
     printed = json.loads(run(*asked, *some, "--json").stdout)
     assert printed["k"] == [1, 2]
     stored = json.loads(run("cases", "whole", "--k", "1", "--json").stdout)["cases"]
-    by_name: dict[str, Any] = {case["episode"]: case for case in stored}
+    by_name: dict[str, Any] = {case["episode_id"]: case for case in stored}
     for record in printed["explanations"]:
         if record["k"] == 1:
-            assert record == by_name[record["episode"]]
+            assert record == by_name[record["episode_id"]]
     assert len(printed["explanations"]) == 6
 
 
@@ -312,11 +312,11 @@ def test_a_table_with_a_schema_and_outcomes(here: Path, run: Run) -> None:
     found = results("ward")
     assert found["k"].to_list() == [0, 1, 2] * 60
     nothing = found.filter(pl.col("k") == 0)
-    assert nothing["value"].to_list() == nothing["observed"].to_list()
+    assert nothing["value"].to_list() == nothing["factual"].to_list()
     assert "schema" in json.loads(Path("ward/manifest.json").read_text())["hashes"]
     listed = json.loads(run("cases", "ward", "--outcome", "cured=yes", "--json").stdout)["cases"]
     assert len(listed) == 30
-    assert {case["cured"] for case in listed} == {"yes"}
+    assert {case["outcome:cured"] for case in listed} == {"yes"}
     text = listed[0]["changes"][0]["text"]
     assert text.startswith("at ")
     assert " h: " in text

@@ -10,6 +10,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from counterplan.core.episode import Episode
+from counterplan.counterfactual.explain import explain
 from counterplan.domains.bunkering import Bunkering
 from counterplan.planning.regret import regret
 
@@ -48,20 +50,51 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
+def test_few_changes_are_those_of_the_library(run: Run) -> None:
+    """`--k` says what `explain` does, here, in a folder, in words; without it no such column."""
+    prices = Bunkering("A").sample_paths(2, 1)[:, :, 0].round(4)
+    failing = [f"bad,{t},1000,0" for t in range(7)]
+    write(*failing, *(row for i, some in enumerate(prices) for row in voyage(f"v{i}", some)))
+    arguments = ("bunkering", "--scenarios", "v.csv")
+    record = judged(run, *arguments, "--k", "2")
+    for row in record["worst"]:
+        path = prices[int(row["scenario_id"][1:])][:, None]
+        best = explain(Bunkering("A"), Episode(path, [[some] for some in BOUGHT]), 2)
+        assert row["value"] == pytest.approx(best.value)
+        assert row["improvement"] == pytest.approx(best.improvement)
+        told = [(one["t"], one["observed"], one["alternative"]) for one in row["changes"]]
+        assert told == [(one.t, list(one.observed), list(one.alternative)) for one in best.changes]
+        assert all("instead of" in one["text"] for one in row["changes"])
+        assert told
+    assert record["failures"][0]["k"] == 2
+    assert record["failures"][0]["changes"] == []
+    assert judged(run, *arguments, "--k", "2", "-o", "out")["worst"] == record["worst"]
+    assert "instead of" in run("plan", *arguments, "--k", "2").stdout
+    assert "improvement" not in judged(run, *arguments)["worst"][0]
+
+
+def test_k_is_for_tables(run: Run) -> None:
+    result = run("plan", "bunkering", "--k", "2")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: --k is for runs over a table")
+
+
 def test_it_says_what_the_library_says(run: Run) -> None:
     """Ranked by what decisions lost in expectation, with the totals of all."""
     prices = Bunkering("A").sample_paths(5, 1)[:, :, 0].round(4)
     write(*(row for i, some in enumerate(prices) for row in voyage(f"v{i}", some)))
     record = judged(run, "bunkering", "--scenarios", "v.csv")
     found = {f"v{i}": regret(Bunkering("A"), some, BOUGHT) for i, some in enumerate(prices)}
-    ranked = sorted(found, key=lambda name: -(found[name].expected_loss or 0.0))
+    ranked = sorted(found, key=lambda name: -(found[name].expected_regret or 0.0))
     assert [row["scenario_id"] for row in record["worst"]] == ranked
     assert (record["scenarios"], record["executed"], record["failed"]) == (5, 5, 0)
     totals = record["totals"]
-    assert totals["executed"] == pytest.approx(sum(one.value for one in found.values()))
+    assert totals["executed"] == pytest.approx(sum(one.executed for one in found.values()))
     assert totals["hindsight"] == pytest.approx(sum(one.hindsight for one in found.values()))
-    assert totals["without_foresight"] == pytest.approx(sum(one.policy for one in found.values()))
-    lost = sum(one.expected_loss or 0.0 for one in found.values())
+    assert totals["without_foresight"] == pytest.approx(
+        sum(one.without_foresight for one in found.values())
+    )
+    lost = sum(one.expected_regret or 0.0 for one in found.values())
     assert totals["expected_regret"] == pytest.approx(lost)
     assert "planned" not in totals
     other = judged(run, "bunkering", "--scenarios", "v.csv", "--prices", "global")

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from counterplan.cli_serve import ServeOptions, token_of
+from counterplan.cli.serve import ServeOptions, token_of
 
 from ..cohort.conftest import children, is_running
 from ..viz.report.runs import discrete_run

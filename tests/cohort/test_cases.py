@@ -83,7 +83,7 @@ def test_all_but_failures_by_improvement(discrete: Run) -> None:
     [
         ("relative", "relative_improvement", True),
         ("gap", "gap", True),
-        ("observed", "observed", False),
+        ("factual", "factual", False),
     ],
 )
 def test_orders(discrete: Run, by: str, column: str, falling: bool) -> None:
@@ -170,8 +170,8 @@ def test_a_run_of_something_else(tmp_path: Path) -> None:
 
 def test_records_have_texts_for_what_json_cannot_say() -> None:
     row = {
-        "episode_id": "a", "k": 1, "bound": np.inf, "observed": -np.inf, "value": 1.0,
-        "reason": None, "outcome:died": "1", "n_changes": 1,
+        "episode_id": "a", "k": 1, "bound": np.inf, "factual": -np.inf, "value": 1.0,
+        "reason": None, "outcome:status": "1", "n_changes": 1,
         "changes": [
             {
                 "t": 2, "time": 8.0, "observed": 0, "alternative": 3, "observed_label": "a",
@@ -182,7 +182,8 @@ def test_records_have_texts_for_what_json_cannot_say() -> None:
     }  # fmt: skip
     assert records([row], "h") == [
         {
-            "episode": "a", "k": 1, "bound": "inf", "observed": "-inf", "value": 1.0, "died": "1",
+            "episode_id": "a", "k": 1, "bound": "inf", "factual": "-inf", "value": 1.0,
+            "outcome:status": "1",
             "changes": [
                 {"t": 2, "time": 8, "hours": 8, "observed": {"dose": 0},
                  "alternative": {"dose": 1.5}, "text": "words"}

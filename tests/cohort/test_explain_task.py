@@ -30,14 +30,14 @@ from .subjects import (
 )
 
 LAYOUT = SchemaLayout(schema_from_dict(SCHEMA))
-NUMBERS = ("value", "observed", "improvement", "relative_improvement", "bound", "gap")
+NUMBERS = ("value", "factual", "improvement", "relative_improvement", "bound", "gap")
 
 
 def assert_row(row: dict[str, Any], found: cp.Explanation, recorded: Recorded) -> None:
     """Everything that the explanation says, with no difference at all."""
     expected = {
         "value": found.value,
-        "observed": found.factual_value,
+        "factual": found.factual_value,
         "improvement": found.improvement,
         "relative_improvement": found.relative_improvement,
         "bound": found.bound,
@@ -135,7 +135,7 @@ def test_several_budgets_are_a_frontier(tmp_path: Path, kind: str) -> None:
         for row in rows[4 * number : 4 * number + 4]:
             assert_row(row, front[row["k"]], recorded)
         nothing = rows[4 * number]
-        assert nothing["value"] == nothing["observed"]
+        assert nothing["value"] == nothing["factual"]
         assert nothing["changes"] == []
 
 
@@ -281,7 +281,7 @@ def test_infinities_are_stored_as_such(tmp_path: Path) -> None:
     cp.save_model(mdp, path)
     result = task_of(tmp_path, mdp, Question((1,))).solve(part_of([recorded]))
     (row,) = table(result).iter_rows(named=True)
-    assert (row["observed"], row["improvement"]) == (-np.inf, np.inf)
+    assert (row["factual"], row["improvement"]) == (-np.inf, np.inf)
     assert np.isfinite(row["value"])
     # Sums over parts are stored as JSON, which has no infinities.
     assert result.summary["improvement"] == 0.0

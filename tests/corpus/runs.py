@@ -80,7 +80,7 @@ CASES = {
     ),
     "run of planning": Case(
         LIST,
-        "^error: out: is a run of 'regret', which has no cases; give one of `counterplan explain",
+        "^error: out: is a run of `counterplan plan`, which has no cases; look .*`serve`; give one",
         document(f"out/{MANIFEST}", "task", kind="regret"),
     ),
     "onto a plain folder": onto(

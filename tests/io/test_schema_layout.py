@@ -50,8 +50,6 @@ def test_words(layout: SchemaLayout) -> None:
     assert layout.action_name(5) == "vaso 2 µg/kg/min, fluids high"
     assert layout.change_in_words(0, 4) == "vaso 0 -> 2 µg/kg/min"
     assert layout.change_in_words(0, 5) == "vaso 0 -> 2 µg/kg/min, fluids low -> high"
-    assert layout.time_in_words(8.0) == "8 h"
-    assert SchemaLayout(measured()).time_in_words(2.0) == "step 2"
 
 
 def test_words_of_one_column() -> None:

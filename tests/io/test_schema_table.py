@@ -18,7 +18,7 @@ from counterplan.io import csv_blocks, spill
 from counterplan.io.episode_parts import Recorded, episodes_from_bytes, episodes_to_bytes
 from counterplan.io.missing import Filled
 from counterplan.io.schema import Column, Schema, read_schema
-from counterplan.io.schema_table import check_and_split, open_table, read_table
+from counterplan.io.schema_table import open_table, read_table
 
 from .schema_support import (
     DISCRETE,
@@ -256,7 +256,8 @@ def test_parts_and_buckets_do_not_matter(
     monkeypatch.setattr(spill, "EPISODES", 7)
     monkeypatch.setattr(csv_blocks, "BLOCK", 200)
     monkeypatch.setattr(parquet, "ENTRIES", 40)
-    parts = list(check_and_split(path, measured(), 16))
+    with open_table(path, measured()) as table:
+        parts = list(table.parts(16))
     assert [len(part) for part in parts] == [16, 16, 16, 16, 6]
     assert alike([one for part in parts for one in part], whole)
     assert [one.episode.id for one in whole] == frame["episode_id"].unique(
@@ -277,9 +278,10 @@ def test_survives_the_form_in_which_cohorts_are_stored(tmp_path: Path, schema: S
 
 def test_nothing_is_given_before_all_is_checked(tmp_path: Path) -> None:
     text = "episode_id,t,x,a\n" + "".join(f"e{i},0,1,0\n" for i in range(200)) + "last,0,x,0\n"
-    parts = check_and_split(write(tmp_path / "t.csv", text), measured(), 10)
-    with pytest.raises(FileError, match="row 202, column 'x': 'x' is not a number"):
-        next(parts)
+    path = write(tmp_path / "t.csv", text)
+    wrong = pytest.raises(FileError, match="row 202, column 'x': 'x' is not a number")
+    with wrong, open_table(path, measured()) as table:
+        pytest.fail(f"{next(table.parts(10))} came before the mistake was told")
 
 
 def test_disk_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ from counterplan.cohort.words import PartChange
 from counterplan.core.result import Explanation, Interval
 from counterplan.counterfactual.policy_explanation import PolicyExplanation
 from counterplan.counterfactual.sequence_explanation import SequenceExplanation
-from counterplan.io.cohorts import Outlier, outliers
 from counterplan.io.episode_parts import Recorded
+from counterplan.io.stay_models import Outlier, outliers
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Answer:
             "episode_id": found.episode.id,
             "k": found.k,
             "steps": len(found.episode),
-            "observed": found.factual_value,
+            "factual": found.factual_value,
             "value": found.value,
             "improvement": found.improvement,
             "relative_improvement": found.relative_improvement,
@@ -120,7 +120,7 @@ def columns_of(far: tuple[Outlier, ...]) -> str:
 
 def nodes_of(stats: Mapping[str, float]) -> int | None:
     """What a solver counted: nodes of a search or rows of a dynamic program."""
-    counted = stats.get("nodes_expanded", stats.get("rows"))
+    counted = stats.get("nodes_expanded")
     return None if counted is None else int(counted)
 
 

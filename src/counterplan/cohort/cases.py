@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from counterplan.cohort.explain_task import KIND
 from counterplan.cohort.reading import Run
 from counterplan.cohort.subject import COHORT, DISCRETE, ICU, SCHEMA
 from counterplan.cohort.tables import RESULTS
+from counterplan.cohort.task import EXPLAIN, REGRET
 from counterplan.errors import FileError, InputError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ ORDERS = {
     "improvement": ("improvement", True),
     "relative": ("relative_improvement", True),
     "gap": ("gap", True),
-    "observed": ("observed", False),
+    "factual": ("factual", False),
 }
 STATUSES = ("optimal", "limit", "heuristic", "failed")
 OUTCOME = "outcome:"
@@ -41,7 +41,7 @@ class CaseQuery:
     max_changes      with at most so many changes
     outcomes         (name, text) pairs that the table must tell of the episode
     changed_action   with a change to this action, or of this component of actions
-    by               improvement, relative, gap (largest first) or observed (lowest first)
+    by               improvement, relative, gap (largest first) or factual (lowest first)
     limit            at most so many; None for all
     """
 
@@ -116,9 +116,13 @@ def terms_of(run: Run) -> Terms:
 def description_of(run: Run) -> Mapping[str, Any]:
     """What was asked, or an error if the run is about something else."""
     task = run.manifest.task
-    if task.get("kind") != KIND:
+    if task["kind"] != EXPLAIN:
+        plans = (
+            "; look at it with `counterplan report` or `serve`" if task["kind"] == REGRET else ""
+        )
+        what = "`counterplan plan`" if plans else repr(task["kind"])
         raise FileError(
-            f"{run.layout.out}: is a run of {task.get('kind')!r}, which has no cases; give one of "
+            f"{run.layout.out}: is a run of {what}, which has no cases{plans}; give one of "
             "`counterplan explain -o OUT`"
         )
     found: Mapping[str, Any] = task["description"]

@@ -20,11 +20,10 @@ from counterplan.cohort.tables import (
     results_to_bytes,
     trajectories_to_bytes,
 )
-from counterplan.cohort.task import PartResult, TaskSpec, reason_of
+from counterplan.cohort.task import EXPLAIN, PartResult, TaskSpec, reason_of
 from counterplan.io.episode_parts import Recorded, episodes_from_bytes
 from counterplan.io.models import model_from_bytes
 
-KIND = "explain"
 MODEL = "model"
 
 
@@ -98,7 +97,7 @@ def explain_spec(
         "question": question.as_dict(),
         "outcomes": list(outcomes),
     }
-    return TaskSpec(KIND, description, {MODEL + suffix: model})
+    return TaskSpec(EXPLAIN, description, {MODEL + suffix: model})
 
 
 def open_task(spec: TaskSpec) -> ExplainTask:

@@ -18,10 +18,10 @@ import numpy as np
 
 from counterplan.cohort.subject import COHORT, DISCRETE, ICU, SCHEMA
 from counterplan.errors import FileError, InputError, MistakesError
-from counterplan.io.cohorts import stays_for
 from counterplan.io.episode_parts import Recorded, episodes_to_bytes
 from counterplan.io.episode_table import EpisodeTable
 from counterplan.io.episodes import read_episode_table
+from counterplan.io.stay_models import stays_for
 from counterplan.io.stay_tables import CohortLayout, layout_of
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.tabular import TabularMDP

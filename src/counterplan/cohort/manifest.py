@@ -22,7 +22,7 @@ from counterplan.errors import FileError, InputError
 from counterplan.files.contents import read_json
 
 FORMAT = "counterplan run"
-VERSION = 1
+VERSION = 2
 # Other versions of these may give other digits or lay out files otherwise.
 PACKAGES = ("jax", "llvmlite", "numba", "numpy", "polars", "scipy")
 # A manifest holds a schema at most, which is not larger either.
@@ -152,6 +152,11 @@ def read_manifest(path: Path) -> Manifest:
         raise FileError(
             f"{path}: was written by a newer counterplan (version {found} of the format, this "
             f"program knows {VERSION}); update counterplan or choose another folder"
+        )
+    if type(found) is int and 0 < found < VERSION:
+        raise FileError(
+            f"{path}: was written by an older counterplan (version {found} of the format, this "
+            f"program knows {VERSION}); choose another folder for a new run"
         )
     entries = {name: document[name] for name in document.keys() - {"format", "version"}}
     wrong = sorted(entries.keys() ^ _CHECKS.keys())

@@ -26,7 +26,7 @@ class Question:
     """Budgets, method and limits.
 
     budgets   how many actions may change at most; several are answered from one frontier
-    solver    exact, greedy, noisy-greedy, top-k or random
+    solver    exact, greedy, noisy-greedy, top-k, random or uct
     nodes     limits of each search, as `Limits` has them; None for none
     max_move  by how much a dose may differ from the one given, in the units of action vectors
     robust    whether to add the lowest and highest value over all causal models that fit
@@ -77,6 +77,7 @@ class Question:
             "noisy-greedy": lambda: baselines.NoisyGreedy(self._seed_of(episode)),
             "top-k": baselines.TopK,
             "random": lambda: baselines.Random(self._seed_of(episode)),
+            "uct": lambda: baselines.TreeSearch(seed=self._seed_of(episode)),
         }
         if self.solver not in makers:
             raise InputError(f"unknown solver {self.solver!r}: there are {', '.join(makers)}")

@@ -38,10 +38,10 @@ def support_in_words(record: Mapping[str, Any]) -> str:
 
 
 def _record(row: Mapping[str, Any], unit: str, names: set[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {"episode": row["episode_id"]}
+    found: dict[str, Any] = {"episode_id": row["episode_id"]}
     for name, value in row.items():
         if name in names and name not in ("episode_id", "n_changes", "changes"):
-            found[name.removeprefix("outcome:")] = finite(value)
+            found[name] = finite(value)
     found["changes"] = [_change(change, unit) for change in row["changes"]]
     return found
 

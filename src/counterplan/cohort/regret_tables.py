@@ -16,6 +16,7 @@ import numpy as np
 
 from counterplan.allocation.hindsight import Hindsight
 from counterplan.core.validation import FloatArray
+from counterplan.counterfactual.allocation_explanation import AllocationExplanation
 from counterplan.exogenous.model import State
 from counterplan.io.plan_answer import action_in_words
 from counterplan.io.scenario_form import ScenarioForm
@@ -32,19 +33,22 @@ OPTIMAL, HEURISTIC, FAILED = "optimal", "heuristic", "failed"
 class Judged:
     """Executed decisions.
 
-    losses   (T,) what each lost in expectation; None where the optimum is not known
-    advised  (T, A) what the policy would have done in their place
+    losses     (T,) what each lost in expectation; None where the optimum is not known
+    advised    (T, A) what the policy would have done in their place
+    explained  the few that should have been others, knowing the path; None if not asked for
     """
 
     done: Journey
     losses: FloatArray | None
     advised: FloatArray
+    explained: AllocationExplanation | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
     """All about one scenario; what could not be found is None or empty.
 
+    k        how many decisions may change in an explanation, None where none is asked for
     players  by name: policy, open_loop, planned
     policy   whose the policy is, and whether it is the optimum
     reason   why it failed, empty if it did not
@@ -60,6 +64,7 @@ class Judgement:
     planner: str | None = None
     executed: Judged | None = None
     reason: str = ""
+    k: int | None = None
 
     @property
     def expected_regret(self) -> float | None:
@@ -85,6 +90,12 @@ def tables(form: ScenarioForm, judged: Sequence[Judgement]) -> dict[str, bytes]:
         **dict.fromkeys(NUMBERS, pl.Float64),
         **dict.fromkeys(TEXTS, pl.String),
     }
+    if any(one.k is not None for one in judged):
+        amounts = pl.List(pl.Float64)
+        sides = {"observed": amounts, "alternative": amounts}
+        change = pl.Struct({"t": pl.Int64(), **sides, "text": pl.String()})
+        kinds |= {"k": pl.Int64, "value": pl.Float64, "improvement": pl.Float64}
+        kinds["changes"] = pl.List(change)
     results = pl.DataFrame([result_row(form, one) for one in judged], schema_overrides=kinds)
     steps = [step for one in judged for step in _step_rows(form, one)]
     named = {one.column: pl.String for one in form.seen if one.names}
@@ -137,9 +148,37 @@ def result_row(form: ScenarioForm, judged: Judgement) -> dict[str, Any]:
         "regret_policy": worse(values.get("policy")),
         "expected_regret": judged.expected_regret,
         "costliest": _costliest(form, judged),
+        **_explained(form, judged),
         "status": judged.status,
         "reason": judged.reason or _remark(judged),
     }
+
+
+def _explained(form: ScenarioForm, judged: Judgement) -> dict[str, Any]:
+    """What at most k changed decisions would have brought; no columns where that was not asked."""
+    if judged.k is None:
+        return {}
+    row: dict[str, Any] = {"k": judged.k, "value": None, "improvement": None}
+    found = None if judged.executed is None else judged.executed.explained
+    if found is None or judged.path is None or judged.state is None:
+        return {**row, "changes": []}
+    changes = []
+    for t, observed, alternative in found.changes:
+        at = State(judged.state.t + t, judged.path[t], found.levels[t])
+        new, old = (
+            action_in_words(form.problem, at, np.array(amounts))
+            for amounts in (alternative, observed)
+        )
+        changes.append(
+            {
+                "t": t,
+                "observed": list(observed),
+                "alternative": list(alternative),
+                "text": f"t={at.t}: {new} instead of {old.removeprefix('buy ')}",
+            }
+        )
+    row |= {"value": found.value, "improvement": found.improvement}
+    return {**row, "changes": changes}
 
 
 def _remark(judged: Judgement) -> str | None:

@@ -20,14 +20,16 @@ import numpy as np
 
 from counterplan.allocation.hindsight import Hindsight
 from counterplan.cohort.regret_tables import Judged, Judgement, tables
-from counterplan.cohort.task import PartResult, TaskSpec, reason_of
+from counterplan.cohort.task import REGRET, PartResult, TaskSpec, reason_of
+from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray
+from counterplan.counterfactual.allocation_explanation import AllocationExplanation
+from counterplan.counterfactual.explain import explain
 from counterplan.exogenous.model import ExogenousModel, State
 from counterplan.io.plan_question import Question, problem_of
 from counterplan.io.scenario_form import form_of
 from counterplan.io.scenario_parts import scenarios_from_bytes
 from counterplan.io.scenario_table import Scenario
-from counterplan.planning.benchmark import Benchmark, benchmark
 from counterplan.planning.journey import Journey, carried_out, checked_path, played
 from counterplan.planning.planners import PLANNERS
 from counterplan.planning.policies import OpenLoop
@@ -38,6 +40,7 @@ from counterplan.planning.regret import (
     expected_losses,
     proved_hindsight,
 )
+from counterplan.planning.without_foresight import Benchmark, benchmark
 
 # What a problem may be read from: CSV, or Parquet if the name says so.
 FILES = ("prices_csv", "drive_cycle")
@@ -47,9 +50,15 @@ STARTS = 32
 
 
 def regret_spec(
-    question: Question, planner: str | None, simulations: int, clip: bool, seed: int
+    question: Question,
+    planner: str | None,
+    simulations: int,
+    clip: bool,
+    seed: int,
+    k: int | None = None,
 ) -> TaskSpec:
-    """The task for a problem; `planner` None: no planner decides along."""
+    """The task for a problem; `planner` None: no planner decides along; `k`: what at most so many
+    changed decisions would have brought is told, too."""
     if planner:
         PLANNERS[planner](simulations)  # a bad number is told of before anything is written
     said = {name: value for name, value in asdict(question).items() if value}
@@ -61,7 +70,8 @@ def regret_spec(
             ending = PARQUET if path.suffix.lower() == PARQUET else ""
             files[name + ending] = path.read_bytes()
     searched = {"planner": planner, "simulations": simulations, "clip": clip} if planner else {}
-    return TaskSpec("regret", {"problem": asked, "seed": seed, **searched}, files)
+    changed = {} if k is None else {"k": k}
+    return TaskSpec(REGRET, {"problem": asked, "seed": seed, **searched, **changed}, files)
 
 
 def open_task(spec: TaskSpec) -> RegretTask:
@@ -84,6 +94,7 @@ class RegretTask:
         self.problem, self.form = problem, form_of(problem)
         self._seed = int(description["seed"])
         self._clip = bool(description.get("clip"))
+        self._k: int | None = description.get("k")
         name = description.get("planner")
         self._planner = PLANNERS[name](int(description["simulations"])) if name else None
         self._benchmark = lru_cache(STARTS)(self._benchmark_from)
@@ -95,7 +106,9 @@ class RegretTask:
     def failed(self, part: bytes, reason: str) -> PartResult:
         """A part that could not be judged, every scenario with the reason."""
         scenarios = scenarios_from_bytes(part, self.form)
-        return self._result([Judgement(scenario, reason=reason) for scenario in scenarios])
+        return self._result(
+            [Judgement(scenario, reason=reason, k=self._k) for scenario in scenarios]
+        )
 
     def _result(self, found: list[Judgement]) -> PartResult:
         summary = {
@@ -113,9 +126,17 @@ class RegretTask:
             known, players, against = self._play(scenario, path, state)
         # Whatever goes wrong with one scenario must not cost the others their answers.
         except Exception as problem:
-            return Judgement(scenario, reason=reason_of(problem))
+            return Judgement(scenario, reason=reason_of(problem), k=self._k)
         judged = Judgement(
-            scenario, path, state, known, players, against.name, against.exact, self._name
+            scenario,
+            path,
+            state,
+            known,
+            players,
+            against.name,
+            against.exact,
+            self._name,
+            k=self._k,
         )
         if scenario.decided is None:
             return judged
@@ -125,9 +146,17 @@ class RegretTask:
             check_regret(self.problem, done.value, known.value)
             losses = expected_losses(path, done, against, state)
             advised = advice(path, done, against, state)
+            explained = self._explained(path, done)
         except Exception as problem:
             return replace(judged, reason=reason_of(problem))
-        return replace(judged, executed=Judged(done, losses, advised))
+        return replace(judged, executed=Judged(done, losses, advised, explained))
+
+    def _explained(self, path: FloatArray, done: Journey) -> AllocationExplanation | None:
+        """The few decisions that should have been others, if that is asked."""
+        if self._k is None:
+            return None
+        states = np.hstack([path, done.levels[:-1]])
+        return explain(self.problem, Episode(states, done.actions), self._k)
 
     @property
     def _name(self) -> str | None:

@@ -46,7 +46,7 @@ def result_schema(outcomes: Sequence[str]) -> dict[str, Any]:
             "taken": pl.Int64,
         }
     )
-    numbers = ("observed", "value", "improvement", "relative_improvement", "bound", "gap")
+    numbers = ("factual", "value", "improvement", "relative_improvement", "bound", "gap")
     return {
         "episode_id": pl.String,
         "k": pl.Int64,

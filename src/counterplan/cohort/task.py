@@ -14,10 +14,11 @@ from typing import Any, Protocol
 
 from counterplan.errors import CounterplanError, InputError
 
+EXPLAIN, REGRET = "explain", "regret"
 # The module of each kind of task; it has a function `open_task(spec) -> Task`.
 KINDS = {
-    "explain": "counterplan.cohort.explain_task",
-    "regret": "counterplan.cohort.regret_task",
+    EXPLAIN: "counterplan.cohort.explain_task",
+    REGRET: "counterplan.cohort.regret_task",
 }
 LONGEST_REASON = 300
 

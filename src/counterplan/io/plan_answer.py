@@ -21,7 +21,7 @@ from counterplan.errors import NotApplicableError
 from counterplan.exogenous.model import ExogenousModel, State
 from counterplan.io.plan_question import mode_names
 from counterplan.planning.estimate import estimate
-from counterplan.planning.exact import exact_value
+from counterplan.planning.exact_value import exact_value
 from counterplan.planning.plan import Plan
 from counterplan.planning.playing import follow, futures
 from counterplan.planning.policies import OpenLoop
@@ -48,7 +48,7 @@ def bounds_at(problem: ExogenousModel, state: State, seed: Seed) -> ValueBounds:
 
 def plan_record(problem: ExogenousModel, state: State, plan: Plan, bounds: ValueBounds) -> Any:
     """Everything about a decision, as plain numbers and texts; what is not known is None."""
-    choices = zip(plan.actions, plan.values, plan.standard_errors, plan.visits, strict=True)
+    choices = zip(plan.actions, plan.values, plan.values_se, plan.visits, strict=True)
     return {
         "state": {
             "step": state.t,
@@ -61,13 +61,13 @@ def plan_record(problem: ExogenousModel, state: State, plan: Plan, bounds: Value
         "words": action_in_words(problem, state, plan.action),
         "sense": problem.sense,
         "value": plan.value,
-        "standard_error": _finite(plan.standard_error),
+        "se": _finite(plan.se),
         "choices": [
             {
                 "action": action.tolist(),
                 "words": action_in_words(problem, state, action),
                 "value": _finite(value),
-                "standard_error": _finite(error),
+                "se": _finite(error),
                 "simulations": int(visits),
             }
             for action, value, error, visits in choices

@@ -16,7 +16,7 @@ from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid import HybridVehicle
 from counterplan.domains.options import AmericanOption
 from counterplan.errors import InputError
-from counterplan.exogenous.empirical import BootstrapPrices
+from counterplan.exogenous.bootstrap_prices import BootstrapPrices
 from counterplan.exogenous.model import ExogenousModel, State
 from counterplan.exogenous.traces import ResampledTraces, drive_cycle_modes
 
@@ -46,7 +46,7 @@ class Question:
     domain       'bunkering', 'hybrid', 'options' or 'basket'
     config       'A' to 'F' ('A')
     prices       bunkering: 'independent' or 'global'; options: 'gbm' or 'binomial'
-    prices_csv   bunkering: recorded prices, a row for each port, instead of `prices` and `config`
+    prices_csv   bunkering: recorded prices, a row for each port, instead of those of `config`
     drive_cycle  hybrid: recorded speeds, from which modes are resampled
     modes        hybrid: 3 or 7
     capacity     hybrid: 'tight', 'half' or a number; bunkering: a number
@@ -119,8 +119,6 @@ def _bunkering(question: Question) -> Bunkering:
     if question.prices_csv is not None:
         if question.config is not None:
             raise InputError("--config names prices, and --prices-csv brings its own: give one")
-        if question.prices is not None:
-            raise InputError("--prices names prices, and --prices-csv brings its own: give one")
         prices = BootstrapPrices.from_csv(question.prices_csv, kind=prices)
     config = question.config or "A"
     if question.capacity is None:

@@ -12,13 +12,13 @@ from counterplan.core.episode import Episode
 from counterplan.core.reward import LinearReward
 from counterplan.core.validation import FloatArray
 from counterplan.errors import FileError, InputError
-from counterplan.io.cohorts import CohortSettings
 from counterplan.io.fit import LARGEST_TABLE, FitSettings
 from counterplan.io.schema import Schema
 from counterplan.io.schema_grid import names
 from counterplan.io.schema_layout import MEANS, NO_ACTION, REWARD, SCHEMA, SchemaLayout
 from counterplan.io.schema_rewards import RewardTable, learned_reward
 from counterplan.io.schema_table import CheckedTable, open_table
+from counterplan.io.stay_models import CohortSettings, learn
 from counterplan.io.stay_tables import Stays
 from counterplan.scm.estimate import (
     TransitionCounts,
@@ -27,10 +27,7 @@ from counterplan.scm.estimate import (
     neighbour_prior,
 )
 from counterplan.scm.neural import NeuralSCM
-from counterplan.scm.seen import collect_seen
 from counterplan.scm.tabular import TabularMDP
-from counterplan.scm.training import Training
-from counterplan.scm.transitions import Transitions
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,20 +56,10 @@ def fit_continuous(
     try:
         if not layout.has_merit:
             about[REWARD] = _stored(learned_reward(layout, every))
-        transitions = Transitions.collect(stays.episodes, None, layout.features, layout.actions)
-        scm = NeuralSCM.fit(
-            transitions,
-            hidden=settings.hidden,
-            lipschitz=settings.lipschitz,
-            epochs=settings.epochs,
-            seed=settings.seed,
-            fixed=layout.fixed,
-            training=Training(scaling=layout.scaling(stays.episodes)),
-        )
+        scm = learn(stays.episodes, layout, settings)
     except InputError as problem:
         raise FileError(f"{path}: {problem}") from None
-    seen = collect_seen(transitions, scm.scaling, settings.seed) if settings.support else None
-    return replace(scm, about={**scm.about, **about}, seen=seen), stays
+    return replace(scm, about={**scm.about, **about}), stays
 
 
 def fit_discrete(path: str | Path, schema: Schema, settings: FitSettings) -> TabularFit:

@@ -145,10 +145,6 @@ class SchemaLayout(Layout):
             return f"{self.action_name(observed)} -> {self.action_name(alternative)}"
         return self.choices.change(observed, alternative)
 
-    def time_in_words(self, time: float) -> str:
-        """When a step begins: "8 h", or "step 2" where the schema has no unit."""
-        return f"{time:g} {self.schema.unit}" if self.schema.unit else f"step {time:g}"
-
     @cached_property
     def merits(self) -> FloatArray:
         """(S,) what each state of a discrete problem is worth by its columns."""

@@ -166,14 +166,6 @@ def read_table(
         return [one for part in table.parts() for one in part]
 
 
-def check_and_split(
-    path: str | Path, schema: Schema, size: int = PART, means: Mapping[str, float] | None = None
-) -> Iterator[list[Recorded]]:
-    """The episodes of a table, `size` at a time, once all of it has been checked."""
-    with open_table(path, schema, means) as table:
-        yield from table.parts(size)
-
-
 def check_blocks(
     file: TableFile, schema: Schema, means: Mapping[str, float] | None = None
 ) -> CheckedTable:

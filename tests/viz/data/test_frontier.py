@@ -51,7 +51,7 @@ def test_rows_of_a_run_give_the_same() -> None:
         {
             "episode_id": "a",
             "k": one.k,
-            "observed": one.factual_value,
+            "factual": one.factual_value,
             "value": one.value,
             "bound": one.bound,
             "status": one.status.value,

@@ -93,7 +93,7 @@ def test_convergence_is_the_mean_over_searches() -> None:
     errors = [np.std(by_count[n], ddof=1) / np.sqrt(3) for n in (20.0, 80.0)]
     np.testing.assert_allclose(curve.reach, QUANTILE * np.array(errors))
     single = data.curves[1]
-    expected = [QUANTILE * plan.standard_error for plan in plans()["<b>BTS</b>"]]
+    expected = [QUANTILE * plan.se for plan in plans()["<b>BTS</b>"]]
     np.testing.assert_allclose(single.reach, expected)
     assert data.lower is not None
     assert data.upper is not None

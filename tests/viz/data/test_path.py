@@ -28,15 +28,15 @@ def test_a_voyage() -> None:
     np.testing.assert_allclose(executed.levels, lost.levels)
     legs = np.asarray(ship().legs)
     np.testing.assert_allclose(np.diff(hindsight.levels[:, 0]), lost.hindsight_actions[:, 0] - legs)
-    np.testing.assert_array_equal(data.losses, lost.losses)
+    np.testing.assert_array_equal(data.losses, lost.expected_losses)
     assert [player.name for player in data.players] == [
-        f"executed: {lost.value:,.0f}",
-        f"planned (optimal): {lost.policy:,.0f}",
+        f"executed: {lost.executed:,.0f}",
+        f"planned (optimal): {lost.without_foresight:,.0f}",
         f"hindsight: {lost.hindsight:,.0f}",
     ]
     titles = [panel.title for panel in data.panels]
     assert titles == ["price", "units bought", "units in the tank", "expected loss"]
-    assert f"{lost.expected_loss:,.0f} in expectation" in data.heading
+    assert f"{lost.expected_regret:,.0f} in expectation" in data.heading
 
 
 def test_modes_of_a_car_have_names() -> None:
@@ -92,7 +92,7 @@ def test_rows_of_a_run() -> None:
             "planned_level": [None] * 7,
             "planned": [None] * 7,
             "hindsight": lost.hindsight_actions[:, 0],
-            "expected_loss": lost.losses,
+            "expected_loss": lost.expected_losses,
         }
     )
     data = path_data(frame.reverse(), ship())

@@ -98,9 +98,11 @@ def continuous_run(folder: Path, count: int = 12) -> Run:
     return explain_run(folder, scm, episodes, Question((0, 1, 2), nodes=500))
 
 
-def regret_run(folder: Path, domain: str = "bunkering", planner: str | None = "uct") -> Run:
+def regret_run(
+    folder: Path, domain: str = "bunkering", planner: str | None = "uct", k: int | None = None
+) -> Run:
     """Executed plans of a problem; one of them was not possible."""
-    spec = regret_spec(PlanQuestion(domain=domain), planner, 30, True, 0)
+    spec = regret_spec(PlanQuestion(domain=domain), planner, 30, True, 0, k)
     form = open_task(spec).form  # type: ignore[attr-defined]
     return solved(spec, [scenarios_to_bytes(scenarios(form), form)], folder / "out")
 

@@ -63,7 +63,7 @@ def test_the_table_holds_the_numbers_of_the_run(run: Run, made: Report) -> None:
         found = dict(zip(["place", *titles], cells, strict=True))
         assert cells[1] == row["episode_id"]
         for title, name in (
-            ("Observed", "observed"),
+            ("Observed", "factual"),
             ("With at most 2 changes", "value"),
             ("Improvement", "improvement"),
         ):
@@ -78,7 +78,7 @@ def test_cases_show_the_numbers_of_the_library(run: Run, made: Report) -> None:
         value, gap = WRITE(row["value"]), "0" if row["gap"] == 0 else f"+{WRITE(row['gap'])}"
         bound = WRITE(row["bound"])
         assert f"Value {value}, bound {bound}, gap {gap}, status {row['status']}." in text
-        assert f"{WRITE(row['observed'])} observed, {value}" in text
+        assert f"{WRITE(row['factual'])} observed, {value}" in text
 
 
 def test_names_and_labels_are_texts_not_markup(run: Run, made: Report) -> None:
@@ -133,7 +133,7 @@ def test_one_case_alone(run: Run) -> None:
     reader = read(made.html)
     assert reader.data == {}
     assert reader.scripts == []
-    assert f"{WRITE(row['observed'])} observed, {WRITE(row['value'])}" in reader.text
+    assert f"{WRITE(row['factual'])} observed, {WRITE(row['value'])}" in reader.text
     assert "The model and its assumptions" in reader.text
     with pytest.raises(InputError, match=r"has no .* 'nobody'; check it"):
         report(run, ReportOptions(case="nobody"))
@@ -205,7 +205,7 @@ def test_infinite_outcomes_are_written_not_drawn(tmp_path: Path) -> None:
     episodes = discrete_episodes(mdp, 20)
     run = explain_run(tmp_path, barred, episodes, Question((0, 4), robust=True))
     found = review_list(run, CaseQuery(k=4))
-    infinite = found.filter(pl.col("observed") == -float("inf"))["episode_id"].to_list()
+    infinite = found.filter(pl.col("factual") == -float("inf"))["episode_id"].to_list()
     assert 0 < len(infinite) < found.height
     made = report(run, ReportOptions(cases=2))
     assert "-inf observed" in read(report(run, ReportOptions(case=infinite[0])).html).text

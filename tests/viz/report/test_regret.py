@@ -63,6 +63,13 @@ def test_mistakes(voyages: Run) -> None:
         report(voyages, ReportOptions(k=3))
 
 
+def test_few_changes_are_shown_where_they_were_asked_for(voyages: Run, tmp_path: Path) -> None:
+    assert "changed decisions" not in read(report(voyages, ReportOptions()).html).text
+    text = read(report(regret_run(tmp_path, k=2), ReportOptions()).html).text
+    assert "In hindsight, with at most 2 changed decisions" in text
+    assert "instead of" in text
+
+
 @pytest.mark.parametrize("domain", ["hybrid", "options", "basket"])
 def test_every_problem_has_a_report(tmp_path: Path, domain: str) -> None:
     run = regret_run(tmp_path, domain, planner=None)

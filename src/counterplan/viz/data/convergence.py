@@ -115,7 +115,7 @@ def _reach(plans: Sequence[Plan], values: FloatArray) -> float:
     """From the spread over searches, or else from a single search's own standard error."""
     if len(values) > 1:
         return QUANTILE * float(values.std(ddof=1)) / float(np.sqrt(len(values)))
-    error = plans[0].standard_error
+    error = plans[0].se
     return QUANTILE * error if np.isfinite(error) else float("nan")
 
 

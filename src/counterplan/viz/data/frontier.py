@@ -21,7 +21,7 @@ class FrontierData:
 
     budgets     (n,) how many changes are allowed
     values      (n,) of the best explanation found
-    bounds      (n,) that nothing exceeds; nan where nothing is known
+    bounds      (n,) that nothing is better than; nan where nothing is known
     observed    the outcome that was
     intervals   (n, 2) of the values over all causal models that fit, None if not asked for
     guaranteed  (n,) what some policy reaches in every causal model, None if not asked for
@@ -39,8 +39,9 @@ class FrontierData:
 
     @property
     def has_gap(self) -> bool:
-        """Whether a bound lies above its value, so that there is something to draw."""
-        return bool((self.bounds > self.values).any())
+        """Whether a bound lies beyond its value (above, or for costs below), so that there is
+        something to draw."""
+        return bool((np.abs(self.bounds - self.values) > 0.0).any())
 
     @property
     def value_name(self) -> str:
@@ -72,7 +73,7 @@ def frontier_data(
         np.array([point["k"] for point in points]),
         _drawable([point["value"] for point in points]),
         _drawable([point["bound"] for point in points]),
-        float(points[0]["observed"]),
+        float(points[0]["factual"]),
         np.array(ranges, dtype=np.float64).reshape(-1, 2) if known else None,
         None if guaranteed is None else np.array(guaranteed, dtype=np.float64),
         all(point["status"] == "optimal" for point in points),
@@ -86,7 +87,7 @@ def _points(frontier: Any) -> list[dict[str, Any]]:
             "k": one.k,
             "value": one.value,
             "bound": one.bound,
-            "observed": one.factual_value,
+            "factual": one.factual_value,
             "status": one.status.value,
             "interval": None,
         }
@@ -95,7 +96,7 @@ def _points(frontier: Any) -> list[dict[str, Any]]:
 
 
 def _points_of_rows(table: Any) -> list[dict[str, Any]]:
-    rows = as_rows(table, "frontier_figure", "episode_id", "k", "value", "bound", "observed")
+    rows = as_rows(table, "frontier_figure", "episode_id", "k", "value", "bound", "factual")
     if len({row["episode_id"] for row in rows}) > 1:
         raise InputError("frontier_figure: the table holds several episodes; choose one")
     return [

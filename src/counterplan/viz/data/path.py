@@ -159,15 +159,15 @@ def _of_regret(
         return Player(f"{name}{whose}: {written.write(value)}", mark, actions, levels)
 
     players = (
-        player("executed", found.value, found.actions),
-        player("policy", found.policy, found.policy_actions, f" ({found.policy_name})"),
+        player("executed", found.executed, found.actions),
+        player("policy", found.without_foresight, found.policy_actions, f" ({found.policy})"),
         player("hindsight", found.hindsight, found.hindsight_actions),
     )
     heading = f"lost {written.write(found.regret_hindsight)} against hindsight"
-    if found.expected_loss is not None:
-        heading += f", {written.write(found.expected_loss)} in expectation"
+    if found.expected_regret is not None:
+        heading += f", {written.write(found.expected_regret)} in expectation"
     seen = seen_numbers(problem, exogenous)
-    return PathData(seen, players, found.losses, names, heading)
+    return PathData(seen, players, found.expected_losses, names, heading)
 
 
 def _levels(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from counterplan.cohort.explain_task import KIND as EXPLAIN
 from counterplan.cohort.reading import Run
+from counterplan.cohort.task import EXPLAIN, REGRET
 from counterplan.errors import FileError
 from counterplan.viz.report.options import Report, ReportOptions
 
@@ -15,7 +15,6 @@ def report(run: Run, options: ReportOptions) -> Report:
         from counterplan.viz.report.explain import explain_report
 
         return explain_report(run, options)
-    from counterplan.viz.report.regret_source import KIND as REGRET
 
     if kind == REGRET:
         from counterplan.viz.report.regret import regret_report

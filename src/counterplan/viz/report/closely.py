@@ -85,7 +85,7 @@ def _headline(source: Source, look: CloseLook) -> str:
     expected = " expected" if source.terms.is_discrete else ""
     decisions = row["steps"] if source.terms.is_discrete else row["steps"] - 1
     return (
-        f"{quantity.label} {quantity.write(row['observed'])} observed, "
+        f"{quantity.label} {quantity.write(row['factual'])} observed, "
         f"{quantity.write(row['value'])}{expected} with at most {min(source.k, decisions)} of "
         f"{decisions} decisions changed. {told}"
     )
@@ -216,7 +216,7 @@ def _robustness(source: Source, look: CloseLook) -> list[Html]:
 def _facts(source: Source, look: CloseLook) -> Html:
     row, write = look.row, source.quantity.write
     pairs = [
-        ("Observed outcome", write(row["observed"])),
+        ("Observed outcome", write(row["factual"])),
         ("Outcome of the explanation", write(row["value"])),
         ("Improvement", source.quantity.write_gain(row["improvement"])),
     ]

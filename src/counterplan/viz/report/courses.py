@@ -60,7 +60,7 @@ def cohort_panels(source: Source, totals: Totals, ranked: Rows) -> list[Panel]:
     ]
     rows = _interval_rows(source, ranked)
     if rows:
-        same = {row["observed"] for row in ranked[: len(rows)]}
+        same = {row["factual"] for row in ranked[: len(rows)]}
         panels.append(
             Panel(
                 "robustness",

@@ -165,7 +165,7 @@ def _ranking(
             source.names.shown(row["episode_id"]),
             *(row[f"outcome:{name}"] or "" for name in source.outcomes),
             number(row["steps"], f"{row['steps']:,}"),
-            *(number(row[name], quantity.write(row[name])) for name in ("observed", "value")),
+            *(number(row[name], quantity.write(row[name])) for name in ("factual", "value")),
             number(
                 row["improvement"],
                 quantity.write_gain(row["improvement"]).removesuffix(" points"),

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from counterplan.cohort.subject import DiscreteSubject
-from counterplan.io.cohorts import poor_fit
 from counterplan.io.schema import Column
 from counterplan.io.schema_layout import SchemaLayout
+from counterplan.io.stay_models import poor_fit
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.tabular import TabularMDP
 from counterplan.viz.html import Html, element, facts, items, join

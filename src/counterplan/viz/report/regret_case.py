@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from counterplan.cohort.records import changes_in_words
 from counterplan.core.validation import FloatArray
 from counterplan.exogenous.model import State
 from counterplan.io.plan_answer import action_in_words, state_in_words
@@ -67,6 +68,7 @@ def scenario_section(source: RegretSource, scenario: Scenario) -> Html:
         "div",
         element("h4", "Which decisions lost, and what would have been better"),
         _decisions(source, scenario),
+        *_changes(source, row),
     )
     right = element(
         "div",
@@ -96,6 +98,19 @@ def _headline(source: RegretSource, row: Row) -> str:
     if row["expected_regret"] is not None:
         text += f" The decisions lost {write(row['expected_regret'])} in expectation."
     return text
+
+
+def _changes(source: RegretSource, row: Row) -> list[Html]:
+    """The few decisions that should have been others, knowing the path, where that was asked."""
+    if row.get("value") is None:
+        return []
+    title = element("h4", f"In hindsight, with at most {row['k']} changed decisions")
+    if not row["changes"]:
+        return [title, element("p", "No such change would have been better.")]
+    items = [element("li", text) for text in changes_in_words(row)]
+    write = source.quantity.write
+    words = f"{write(row['value'])} instead of {write(row['executed'])}."
+    return [title, element("ul", *items), element("p", words)]
 
 
 def _decisions(source: RegretSource, scenario: Scenario) -> Html:

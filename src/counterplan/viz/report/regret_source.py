@@ -18,8 +18,6 @@ from counterplan.viz.report.names import Names
 if TYPE_CHECKING:
     import polars as pl
 
-KIND = "regret"
-
 
 @dataclass(frozen=True, eq=False)
 class RegretSource:

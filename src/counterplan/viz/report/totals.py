@@ -89,7 +89,7 @@ def totals_of(source: Source) -> Totals:
 
     results = source.results()
     known = pl.col("status") != "failed"
-    holds = known & (pl.col("interval_low") > pl.col("observed") + ROUNDING)
+    holds = known & (pl.col("interval_low") > pl.col("factual") + ROUNDING)
     numbers = results.select(
         cases=pl.len(),
         **{name: (pl.col("status") == name).sum() for name in STATUSES},
@@ -123,13 +123,13 @@ def _by_budget(source: Source) -> tuple[float, tuple[tuple[int, float], ...]]:
     import polars as pl
 
     table = source.run.scan(RESULTS).filter(pl.col("status") != "failed")
-    infinite = table.filter(~(pl.col("value").is_finite() & pl.col("observed").is_finite()))
+    infinite = table.filter(~(pl.col("value").is_finite() & pl.col("factual").is_finite()))
     finite = table.join(infinite.select("episode_id").unique(), on="episode_id", how="anti")
-    means = finite.group_by("k").agg(pl.col("value", "observed").mean()).sort("k").collect()
+    means = finite.group_by("k").agg(pl.col("value", "factual").mean()).sort("k").collect()
     if means.is_empty():
         return math.nan, ()
     pairs = zip(means["k"].to_list(), means["value"].to_list(), strict=True)
-    return float(means["observed"][0]), tuple((int(k), float(value)) for k, value in pairs)
+    return float(means["factual"][0]), tuple((int(k), float(value)) for k, value in pairs)
 
 
 def _failures(results: pl.LazyFrame) -> tuple[Failure, ...]:

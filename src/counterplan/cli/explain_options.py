@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from counterplan.cli_options import (
+from counterplan.cli.options import (
     LARGEST,
     SharedOptions,
     number_from_zero,
@@ -64,6 +64,7 @@ class SolverName(StrEnum):
     NOISY_GREEDY = "noisy-greedy"
     TOP_K = "top-k"
     RANDOM = "random"
+    UCT = "uct"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,8 +116,8 @@ class ExplainOptions(SharedOptions):
             parser=_parse_seconds,
             metavar="S",
             help="Stop after so many seconds for each episode, with a bound on the optimum "
-            f"(cohort tables: {COHORT_SECONDS:g} if not given). With a folder for the results the "
-            "same command may then give other answers.",
+            f"(continuous states: {COHORT_SECONDS:g} if not given). With a folder for the results "
+            "the same command may then give other answers.",
         ),
     ] = None
     nodes: Annotated[
@@ -146,7 +147,7 @@ class ExplainOptions(SharedOptions):
         ),
     ] = None
     solver: Annotated[
-        SolverName, typer.Option(help="The exact optimum, or a simple policy to compare with.")
+        SolverName, typer.Option(help="The exact optimum, or a simple method to compare with.")
     ] = SolverName.EXACT
     output: Annotated[
         Path | None,
@@ -183,7 +184,7 @@ class OrderName(StrEnum):
     IMPROVEMENT = "improvement"
     RELATIVE = "relative"
     GAP = "gap"
-    OBSERVED = "observed"
+    FACTUAL = "factual"
 
 
 class StatusName(StrEnum):
@@ -212,7 +213,10 @@ class CasesOptions(SharedOptions):
     ] = None
     status: Annotated[
         list[StatusName] | None,
-        typer.Option(help="Only with this status; repeat for more (all but failed)."),
+        typer.Option(
+            help="Only optimal, limit, heuristic or failed; repeat for more (all but failed).",
+            metavar="STATUS",
+        ),
     ] = None
     supported: Annotated[
         bool, typer.Option("--supported", help="Only where there is data under the explanation.")

@@ -1,6 +1,6 @@
 """`plan`: one decision of a planning problem, with what its value lies between.
 
-With a table of scenarios (cli_scenarios): what executed plans lost.
+With a table of scenarios (`plan_scenarios`): what executed plans lost.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from counterplan.cli_options import PlannerName, PlanOptions
-from counterplan.cli_support import print_json, print_table
+from counterplan.cli.options import PlannerName, PlanOptions
+from counterplan.cli.support import print_json, print_table
 from counterplan.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ SIMULATIONS = 1000
 def answer(options: PlanOptions) -> None:
     """Plan in the state asked about, and print what was found."""
     if options.scenarios is not None or options.scenarios_template is not None:
-        from counterplan.cli_scenarios import judge
+        from counterplan.cli.plan_scenarios import judge
 
         judge(options, question_of(options))
         return
@@ -32,7 +32,12 @@ def answer(options: PlanOptions) -> None:
     from counterplan.io.plan_question import problem_of, state_of
     from counterplan.planning.plan import plan
 
-    given = {"-o": options.output, "--workers": options.workers, "--cluster": options.cluster}
+    given = {
+        "-o": options.output,
+        "--workers": options.workers,
+        "--cluster": options.cluster,
+        "--k": options.k,
+    }
     for name, value in given.items():
         if value is not None:
             raise InputError(f"{name} is for runs over a table: give --scenarios, or leave it out")
@@ -93,7 +98,7 @@ def _print(record: dict[str, Any]) -> None:
         [
             choice["words"],
             number(choice["value"]),
-            _error(choice["standard_error"]),
+            _error(choice["se"]),
             str(choice["simulations"]),
         ]
         for choice in record["choices"]
@@ -102,7 +107,7 @@ def _print(record: dict[str, Any]) -> None:
     better = "lower" if record["sense"] == "min" else "higher"
     print_table(f"{record['planner']}, {clipped}; {better} is better", columns, rows)
     lines = [
-        ("planned", record["value"], record["standard_error"], record["planner"]),
+        ("planned", record["value"], record["se"], record["planner"]),
         ("at least", bounds["lower"], bounds["lower_se"], bounds["lower_method"]),
         ("at most", bounds["upper"], bounds["upper_se"], bounds["upper_method"]),
     ]

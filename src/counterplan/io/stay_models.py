@@ -6,7 +6,7 @@ in every table it is used on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -70,24 +70,30 @@ def fit_cohort(path: str | Path, settings: CohortSettings) -> tuple[NeuralSCM, S
     layout = _layout(path)
     stays = layout.read(path, None)
     try:
-        transitions = Transitions.collect(stays.episodes, None, layout.features, layout.actions)
-        scm = NeuralSCM.fit(
-            transitions,
-            hidden=settings.hidden,
-            lipschitz=settings.lipschitz,
-            epochs=settings.epochs,
-            seed=settings.seed,
-            fixed=layout.fixed,
-            training=Training(scaling=layout.scaling(stays.episodes)),
-        )
+        scm = learn(stays.episodes, layout, settings)
     except InputError as problem:
         raise FileError(f"{path}: {problem}") from None
-    if settings.support:
-        scm = replace(scm, seen=collect_seen(transitions, scm.scaling, settings.seed))
     if stays.edges is None:
         return scm, stays
     edges = {drug: list(getattr(stays.edges, drug)) for drug in ("vasopressor", "fluids")}
     return replace(scm, about={**scm.about, EDGES: edges}), stays
+
+
+def learn(episodes: Sequence[Episode], layout: Layout, settings: CohortSettings) -> NeuralSCM:
+    """A model of the episodes of a table."""
+    transitions = Transitions.collect(episodes, None, layout.features, layout.actions)
+    scm = NeuralSCM.fit(
+        transitions,
+        hidden=settings.hidden,
+        lipschitz=settings.lipschitz,
+        epochs=settings.epochs,
+        seed=settings.seed,
+        fixed=layout.fixed,
+        training=Training(scaling=layout.scaling(episodes)),
+    )
+    if not settings.support:
+        return scm
+    return replace(scm, seen=collect_seen(transitions, scm.scaling, settings.seed))
 
 
 def poor_fit(scm: NeuralSCM) -> str | None:

@@ -7,13 +7,12 @@ import os
 import secrets
 import socket
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from counterplan.cli_options import SharedOptions, number_from_zero, whole_number_option
-from counterplan.cli_support import note, print_json
+from counterplan.cli.options import RunFolder, SharedOptions, number_from_zero, whole_number_option
+from counterplan.cli.support import note, print_json
 from counterplan.errors import InputError, NotApplicableError
 
 if TYPE_CHECKING:
@@ -28,17 +27,12 @@ LARGEST_PORT = 65_535
 class ServeOptions(SharedOptions):
     """Options of `counterplan serve`."""
 
-    run: Annotated[
-        Path,
-        typer.Argument(
-            help="Folder that `counterplan explain -o` or `counterplan plan --scenarios -o` wrote.",
-            metavar="OUT",
-        ),
-    ]
+    run: RunFolder
     host: Annotated[
         str,
         typer.Option(
-            help="Address to listen at. Any but this machine's own (127.0.0.1) needs a token."
+            help="Address to listen at. Any but this machine's own (127.0.0.1) needs a token.",
+            metavar="ADDRESS",
         ),
     ] = "127.0.0.1"
     port: Annotated[int, whole_number_option("--port", "Port; 0 for any that is free.")] = PORT
@@ -48,6 +42,7 @@ class ServeOptions(SharedOptions):
             help="What everyone must show who asks, at least 16 characters; one is made up where "
             "it is needed and not given.",
             envvar="COUNTERPLAN_TOKEN",
+            metavar="TEXT",
         ),
     ] = None
     allow_host: Annotated[

@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from counterplan.cli_explain_options import (
+from counterplan.cli.explain_options import (
     COHORT_SECONDS,
     ExplainOptions,
     SolverName,
 )
-from counterplan.cli_support import keep_inputs, note, print_json, print_table, tracked
+from counterplan.cli.support import keep_inputs, note, print_json, print_table, tracked
 from counterplan.errors import CounterplanError, FileError, InputError
 
 if TYPE_CHECKING:
     from counterplan.cohort.inputs import Input, Model
     from counterplan.cohort.question import Question
     from counterplan.cohort.subject import Subject
-    from counterplan.io.cohorts import Outlier
     from counterplan.io.schema import Schema
+    from counterplan.io.stay_models import Outlier
 
 FILES = (".json", ".csv")
 # Names that end so are meant to be files, not folders.
@@ -36,7 +36,7 @@ class Column(NamedTuple):
 def answer(options: ExplainOptions) -> None:
     """Explain episodes, and put the answers where they are wanted."""
     if options.output is not None and not is_file(options.output):
-        from counterplan.cli_run import run_into_folder
+        from counterplan.cli.explain_run import run_into_folder
 
         run_into_folder(options)
         return
@@ -145,7 +145,7 @@ def _explain_here(options: ExplainOptions) -> None:
     if options.as_json:
         print_json(document)
         return
-    many = counted(len({record["episode"] for record in found}), given.noun)
+    many = counted(len({record["episode_id"] for record in found}), given.noun)
     heading = f"{many}, {detail(given.noun, question, found)}"
     print_explanations(found, heading, given.noun, subject.is_discrete)
     if options.output is not None:
@@ -235,9 +235,9 @@ def print_explanations(
     columns["changes"] = "left"
     rows = [
         [
-            str(record["episode"]),
+            str(record["episode_id"]),
             *([str(record["k"])] if several else []),
-            *(number(record.get(name)) for name in ("observed", "value", "improvement")),
+            *(number(record.get(name)) for name in ("factual", "value", "improvement")),
             *(column.text(record) for column in extra.values()),
             record.get("reason") or "\n".join(changes_in_words(record)) or "none",
         ]

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from counterplan.cli_explain import print_explanations
-from counterplan.cli_explain_options import CasesOptions
-from counterplan.cli_support import note, print_json
+from counterplan.cli.explain import print_explanations
+from counterplan.cli.explain_options import CasesOptions
+from counterplan.cli.support import note, print_json
 from counterplan.errors import InputError
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The command line: parse, call, print."""
+"""All commands, their help, and the program: parse, call, print."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Annotated
 import typer
 
 import counterplan
-from counterplan.cli_explain_options import CasesOptions, ExplainOptions
-from counterplan.cli_options import (
+from counterplan.cli.explain_options import CasesOptions, ExplainOptions
+from counterplan.cli.options import (
     DemoOptions,
     FitOptions,
     PlanOptions,
     ReproduceOptions,
 )
-from counterplan.cli_report import ReportCommandOptions, write_report
-from counterplan.cli_schema import SchemaOptions, write_draft
-from counterplan.cli_serve import ServeOptions, serve_run
-from counterplan.cli_support import OneLineErrors, command, print_json, print_table
+from counterplan.cli.report import ReportCommandOptions, write_report
+from counterplan.cli.schema import SchemaOptions, write_draft
+from counterplan.cli.serve import ServeOptions, serve_run
+from counterplan.cli.support import OneLineErrors, PlainHelp, command, print_json, print_table
 from counterplan.errors import InputError
 
 app = typer.Typer(
@@ -28,9 +28,11 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Given what happened, what should have been done? Exact counterfactual explanations "
-    "of sequential decisions.",
-    epilog="Start with: counterplan demo",
+    help="Given what happened, what should have been done? Given what may happen, what to do now?"
+    "\n\nFinds the few actions of an episode which, had they been others and all chance the same, "
+    "would have led to the best outcome, with a proof; plans for an uncertain future, with bounds.",
+    epilog="Start with: counterplan demo\n\nWith a table of your own: schema, fit, explain -o OUT; "
+    "then cases OUT, report OUT or serve OUT. Each command has --help, --json and --seed.",
 )
 
 
@@ -58,15 +60,15 @@ def _program(
     pass
 
 
-@app.command()
+@app.command(cls=PlainHelp)
 @command
 def demo(options: DemoOptions) -> None:
-    """Show all three systems on built-in data: runs, reports to open, figures.
+    """Show all three systems on built-in data.
 
     Samples sepsis patients under usual care from the ICU-Sepsis model that comes with the package
     and finds what should have been done differently for those who died; learns a neural model from
     simulated stays and finds better doses for others; samples voyages and judges the fuel that was
-    bought. Each is a run of a cohort with its report.
+    bought. Each is a run of a cohort, with a report to open in a browser and figures.
     """
     from counterplan.experiments.demo import run_demo
     from counterplan.viz.terminal import print_demo
@@ -83,7 +85,7 @@ def demo(options: DemoOptions) -> None:
         print_demo(result)
 
 
-@app.command()
+@app.command(cls=PlainHelp)
 @command
 def schema(options: SchemaOptions) -> None:
     """Draft what the columns of a table of episodes mean.
@@ -95,77 +97,78 @@ def schema(options: SchemaOptions) -> None:
     write_draft(options)
 
 
-@app.command()
+@app.command(cls=PlainHelp)
 @command
 def fit(options: FitOptions) -> None:
-    """Estimate a model from a table of episodes.
+    """Learn a model from a table of episodes.
 
-    The table has one row per step with the columns episode_id, t (0, 1, 2, ...), state, action and
-    reward, what the step earned. States and actions are numbers from 0 up, or names given with
-    --state-labels and --action-labels; a name that holds a comma goes into double quotes.
+    A table of your own needs a --schema that says what its columns mean (`counterplan schema`
+    drafts one): where all states are levels or labels a tabular model is estimated, where they are
+    measurements a neural one is learned.
 
-    Transition probabilities are posterior means under a Dirichlet prior; the reward of a state and
-    action is the one observed for it. The same table always gives the same model.
+    Without a schema the table has one row per step with the columns episode_id, t (0, 1, 2, ...),
+    state, action and reward, what the step earned. States and actions are numbers from 0 up, or
+    names given with --state-labels and --action-labels; a name that holds a comma goes into double
+    quotes. Transition probabilities are posterior means under a Dirichlet prior; the reward of a
+    state and action is the one observed for it. The same table always gives the same model.
 
-    A sepsis cohort table (one row for each four hours of a stay: icustayid, bloc, ...) gives a
-    neural model of its features instead, and so do stays whose doses are levels already
-    (episode_id, t, a_vaso, a_iv, ...); both .csv or .parquet.
-
-    Any other table needs a --schema that says what its columns mean: a tabular model is estimated
-    where all states are levels or labels, a neural one is learned where they are measurements.
+    Known without a schema are also sepsis cohort tables (one row for each four hours of a stay:
+    icustayid, bloc, ...) and stays whose doses are levels already (episode_id, t, a_vaso, a_iv,
+    ...), which give neural models.
     """
-    from counterplan.cli_fit import learn
+    from counterplan.cli.fit import learn
 
     learn(options)
 
 
-@app.command()
+@app.command(cls=PlainHelp)
 @command
 def explain(options: ExplainOptions) -> None:
     """Say what should have been done differently in each episode.
 
-    For every episode of the table: the policy that changes at most k actions and would have led to
-    the best expected outcome, all that was left to chance being the same. The table is ranked by
-    improvement; the changes shown are those of the likeliest counterfactual course, each with the
-    probability that the policy makes it.
+    For every episode of the table: which actions, at most k, should have been others, all that was
+    left to chance being the same; ranked by improvement, with the proof that nothing is better, or
+    how much better anything could be where a search was stopped.
 
-    For the stays of a sepsis cohort table and a neural model: the doses that would have led to the
-    lowest SOFA scores according to the model, with the proof that none are better.
+    Where states are discrete the answer is a policy; the changes shown are those of the likeliest
+    course, each with the probability that the policy makes it. Where they are measurements it is a
+    sequence, such as doses.
 
     With a folder for the results (-o OUT) all cores work at once, everything is kept as Parquet
     with the trajectories, and the same command continues a run that was stopped.
     """
-    from counterplan.cli_explain import answer
+    from counterplan.cli.explain import answer
 
     answer(options)
 
 
-@app.command()
+@app.command(cls=PlainHelp)
 @command
 def cases(options: CasesOptions) -> None:
-    """List the cases of a run that are worth a review, the most improvable first.
+    """List the cases of a run, the most improvable first.
 
     Filters and order apply to what `counterplan explain EPISODES --model MODEL -o OUT` has found so
     far; the list goes to the terminal, or into a file with -o.
     """
-    from counterplan.cli_cases import show
+    from counterplan.cli.cases import show
 
     show(options)
 
 
-@app.command()
+@app.command(cls=PlainHelp)
 @command
 def serve(options: ServeOptions) -> None:
-    """Open a run in the browser: pick cases, edit actions by hand, ask again under rules.
+    """Open a run in the browser, edit it and ask again.
 
-    For runs of `counterplan explain EPISODES --model MODEL -o OUT` and of `counterplan plan DOMAIN
-    --scenarios FILE -o OUT`. The page is for this machine only, unless --host says otherwise; then
-    everyone who asks needs a token, which is part of the address that is printed.
+    Pick cases, change actions by hand, forbid some and solve anew. For runs of `counterplan explain
+    EPISODES --model MODEL -o OUT` and of `counterplan plan DOMAIN --scenarios FILE -o OUT`. The
+    page is for this machine only, unless --host says otherwise; then everyone who asks needs a
+    token, which is part of the address that is printed.
     """
     serve_run(options)
 
 
-@app.command()
+@app.command(cls=PlainHelp)
 @command
 def report(options: ReportCommandOptions) -> None:
     """Write a run as one page to open, search, print and send.
@@ -178,10 +181,10 @@ def report(options: ReportCommandOptions) -> None:
     write_report(options)
 
 
-@app.command()
+@app.command(cls=PlainHelp)
 @command
 def plan(options: PlanOptions) -> None:
-    """Say what to do next in a planning problem, and what that is worth.
+    """Say what to do next, or what executed plans lost.
 
     The problems are those of the 2025 paper: fuel for a ship (bunkering), gas or electricity for a
     hybrid vehicle, when to exercise an option, or a basket of them. A tree search simulates futures
@@ -194,15 +197,18 @@ def plan(options: PlanOptions) -> None:
     decides along if --planner or --simulations is given. With -o the results go to a folder; a run
     that was stopped continues when the same command is given again.
     """
-    from counterplan.cli_plan import answer
+    from counterplan.cli.plan import answer
 
     answer(options)
 
 
-@app.command()
+@app.command(cls=PlainHelp)
 @command
 def reproduce(options: ReproduceOptions) -> None:
-    """Draw the papers' figures anew, as PNG with their numbers as CSV."""
+    """Draw the figures of the three papers anew.
+
+    Each as PNG with its numbers as CSV. --list says what there is, --quick makes small versions.
+    """
     # Read when numpy is loaded, below: run times should not count threads that wait for others.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from counterplan.experiments import registry
@@ -216,12 +222,26 @@ def reproduce(options: ReproduceOptions) -> None:
         return
     if options.figures and options.every:
         raise InputError("name figures or give --all, not both")
+    if options.check and (options.sampled or options.seed or options.data is not None):
+        raise InputError("--check is for seed 0 without --sampled and --data: leave them out")
     settings = registry.Options(
         quick=options.quick, sampled=options.sampled, seed=options.seed, data=options.data
     )
     written = registry.reproduce(options.figures or list(titles), options.output, settings)
+    unexpected = registry.unexpected(written) if options.check else None
     if options.as_json:
-        print_json({"files": [str(path) for path in written]})
+        files = {"files": [str(path) for path in written]}
+        print_json(files if unexpected is None else {**files, "unexpected": unexpected})
     else:
         for path in written:
             typer.echo(path)
+    if unexpected is not None:
+        _say_what_is_unexpected(unexpected)
+
+
+def _say_what_is_unexpected(messages: list[str]) -> None:
+    for message in messages:
+        typer.echo(message, err=True)
+    if messages:
+        raise typer.Exit(1)
+    typer.echo("all numbers are within their expected ranges", err=True)

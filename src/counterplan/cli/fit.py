@@ -6,8 +6,9 @@ import csv
 
 import typer
 
-from counterplan.cli_options import FitOptions
-from counterplan.cli_support import keep_inputs, print_json
+from counterplan.cli.fit_kinds import first_given, neural_options
+from counterplan.cli.options import FitOptions
+from counterplan.cli.support import keep_inputs, print_json
 from counterplan.errors import InputError
 
 
@@ -15,20 +16,20 @@ def learn(options: FitOptions) -> None:
     """Learn the model that the table asks for, and say what came of it."""
     from counterplan.files.atomic import check_target
     from counterplan.files.contents import suffix_of
-    from counterplan.io.cohorts import is_cohort_table
+    from counterplan.io.stay_models import is_cohort_table
 
     suffix_of(options.output, (".safetensors",), "model files")
     check_target(options.output)
     keep_inputs(options.output, (options.episodes, options.schema))
     if options.schema is not None:
-        from counterplan.cli_schema import fit_by_schema
+        from counterplan.cli.schema import fit_by_schema
 
         fit_by_schema(options)
         return
     if is_cohort_table(options.episodes):
-        from counterplan.cli_cohort import fit_table
+        from counterplan.cli.fit_neural import fit_cohort_table
 
-        fit_table(options)
+        fit_cohort_table(options)
         return
     _fit_discrete(options)
 
@@ -74,14 +75,7 @@ def _fit_discrete(options: FitOptions) -> None:
 def _refuse_neural(options: FitOptions) -> None:
     from counterplan.files.contents import check_readable
 
-    given = {
-        "--hidden": options.hidden is not None,
-        "--epochs": options.epochs is not None,
-        "--lipschitz": options.lipschitz is not None,
-        "--unconstrained": options.unconstrained,
-    }
-    wrong = next((name for name, is_given in given.items() if is_given), None)
-    if wrong:
+    if wrong := first_given(neural_options(options)):
         check_readable(options.episodes, "a table of episodes")
         raise InputError(
             f"{wrong} is for cohort tables, but {options.episodes} has no column icustayid or bloc"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -12,9 +13,9 @@ from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-from counterplan.cli_options import SharedOptions
+from counterplan.cli.options import SharedOptions
 from counterplan.errors import CounterplanError, FileError, MistakesError
 
 Options = TypeVar("Options", bound=SharedOptions)
@@ -65,6 +66,14 @@ class OneLineErrors(TyperGroup):
             print("\n".join(f"error: {text}" for text in lines), file=sys.stderr)
             sys.exit(BAD_INPUT)
         sys.exit(code or 0)
+
+
+class PlainHelp(TyperCommand):
+    """Help that calls an argument EPISODES, not {EPISODES} or EPISODES <path>."""
+
+    def get_help(self, ctx: Any) -> str:
+        text = re.sub(r"^(  [A-Z]+) <\S+>", r"\1", super().get_help(ctx), flags=re.MULTILINE)
+        return re.sub(r"\{([A-Z]+)\}", r"\1", text)
 
 
 def _discard_output() -> None:

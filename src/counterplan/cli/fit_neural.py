@@ -1,38 +1,48 @@
-"""`fit` and `explain` on sepsis cohort tables."""
+"""`fit` on tables of continuous states: learning a neural model, and how well it fits."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import typer
 
-from counterplan.cli_options import FitOptions
-from counterplan.cli_support import note, print_json
+from counterplan.cli.fit_kinds import label_options, refuse, tabular_options
+from counterplan.cli.options import FitOptions
+from counterplan.cli.support import note, print_json
 from counterplan.errors import InputError, TrainingError
 
 if TYPE_CHECKING:
-    from counterplan.io.cohorts import CohortSettings
+    from counterplan.io.stay_models import CohortSettings
     from counterplan.io.stay_tables import Stays
     from counterplan.scm.neural import NeuralSCM
 
 
-def fit_table(options: FitOptions) -> None:
-    """Learn a neural model and say how well it fits."""
-    from counterplan.io.cohorts import fit_cohort
+Learn = Callable[["CohortSettings"], "tuple[NeuralSCM, Stays]"]
 
-    _refuse_tabular(options)
+
+def fit_cohort_table(options: FitOptions) -> None:
+    """Learn from a table of ICU stays."""
+    from counterplan.io.stay_models import fit_cohort
+
+    given = {**tabular_options(options), **label_options(options)}
+    refuse(given, f"is for tables of discrete episodes, but {options.episodes} is a cohort table")
+    fit_neural(options, lambda settings: fit_cohort(options.episodes, settings))
+
+
+def fit_neural(options: FitOptions, learn: Learn) -> None:
+    """Learn a neural model and say how well it fits."""
     try:
-        scm, stays = fit_cohort(options.episodes, settings_of(options))
+        scm, stays = learn(_settings(options))
     except TrainingError as problem:
         hint = "options --lipschitz and --epochs"
         raise TrainingError(f"{options.episodes}: {problem} ({hint})") from None
     scm.save(options.output)
-    print_fit(options, scm, stays)
+    _print_fit(options, scm, stays)
 
 
-def settings_of(options: FitOptions) -> CohortSettings:
-    """How to learn a neural model."""
-    from counterplan.io.cohorts import CohortSettings
+def _settings(options: FitOptions) -> CohortSettings:
+    from counterplan.io.stay_models import CohortSettings
 
     if options.unconstrained and options.lipschitz is not None:
         raise InputError("--lipschitz and --unconstrained exclude each other: give one of them")
@@ -47,25 +57,8 @@ def settings_of(options: FitOptions) -> CohortSettings:
     )
 
 
-def _refuse_tabular(options: FitOptions) -> None:
-    given = {
-        "--prior": options.prior is not None,
-        "--neighbour-prior": options.neighbour_prior,
-        "--value-unobserved": not options.bar_unobserved,
-        "--mean-rewards": options.mean_rewards,
-        "--state-labels": options.state_labels is not None,
-        "--action-labels": options.action_labels is not None,
-    }
-    wrong = next((name for name, is_given in given.items() if is_given), None)
-    if wrong:
-        raise InputError(
-            f"{wrong} is for tables of discrete episodes, but {options.episodes} is a cohort table"
-        )
-
-
-def print_fit(options: FitOptions, scm: NeuralSCM, stays: Stays) -> None:
-    """Say what was learned from how much, and how well it fits."""
-    from counterplan.io.cohorts import EDGES, poor_fit
+def _print_fit(options: FitOptions, scm: NeuralSCM, stays: Stays) -> None:
+    from counterplan.io.stay_models import EDGES, poor_fit
 
     record = scm.about["training"]
     best = record["best_epoch"]

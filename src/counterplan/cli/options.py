@@ -93,6 +93,11 @@ class SharedOptions:
     ] = 0
 
 
+RunFolder = Annotated[
+    Path, typer.Argument(help="Folder of a run of `explain` or `plan`.", metavar="OUT")
+]
+
+
 @dataclass(frozen=True, kw_only=True)
 class DemoOptions(SharedOptions):
     """Options of `counterplan demo`."""
@@ -132,15 +137,15 @@ class FitOptions(SharedOptions):
         typer.Option(
             parser=number_from_zero("--prior"),
             metavar="NUMBER",
-            help="Pseudo-count of every transition (1 if not given).",
+            help="Tabular models: pseudo-count of every transition (1 if not given).",
         ),
     ] = None
     neighbour_prior: Annotated[
         bool,
         typer.Option(
             "--neighbour-prior",
-            help="For states in a natural order: pseudo-count 1 for staying or moving to a "
-            "neighbour, 0.01 for all other transitions.",
+            help="Tabular models with states in a natural order: pseudo-count 1 for staying or "
+            "moving to a neighbour, 0.01 for all other transitions.",
         ),
     ] = False
     bar_unobserved: Annotated[
@@ -180,7 +185,8 @@ class FitOptions(SharedOptions):
         typer.Option(
             parser=_parse_lipschitz,
             metavar="L_H,L_PHI",
-            help="Neural models: Lipschitz constants of the location and scale networks (1.0,0.1).",
+            help="Neural models: Lipschitz constants of the location and scale networks (1.0,0.1); "
+            "tighter ones make `explain` faster, looser ones fit better.",
         ),
     ] = None
     unconstrained: Annotated[
@@ -241,8 +247,8 @@ class PlanOptions(SharedOptions):
     prices_csv: Annotated[
         Path | None,
         typer.Option(
-            help="Bunkering: recorded prices (.csv with Date and Price) to draw from instead; from "
-            "one port to the next prices move as from one row to the next.",
+            help="Bunkering: recorded prices (.csv with Date and Price) instead of a "
+            "configuration's; between two ports they move as between two rows.",
             metavar="PATH",
         ),
     ] = None
@@ -300,6 +306,12 @@ class PlanOptions(SharedOptions):
             metavar="NUMBERS",
         ),
     ] = None
+    k: Annotated[
+        int | None,
+        whole_number_option(
+            "--k", "With a table: also what at most so many changed decisions would have brought."
+        ),
+    ] = None
     scenarios: Annotated[
         Path | None,
         typer.Option(
@@ -348,6 +360,12 @@ class ReproduceOptions(SharedOptions):
     quick: Annotated[bool, typer.Option("--quick", help="A small version that takes seconds.")] = (
         False
     )
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Compare the numbers with expected ranges; exit code 1 if one is out."
+        ),
+    ] = False
     sampled: Annotated[
         bool,
         typer.Option("--sampled", help="The paper's sampled kernel instead of the exact one."),

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from counterplan.cli_options import FitOptions, SharedOptions
-from counterplan.cli_support import note, print_json
-from counterplan.errors import FileError, InputError, TrainingError
+from counterplan.cli.fit_kinds import label_options, neural_options, refuse, tabular_options
+from counterplan.cli.options import FitOptions, SharedOptions
+from counterplan.cli.support import note, print_json
+from counterplan.errors import FileError, InputError
 
 if TYPE_CHECKING:
     from counterplan.io.schema import Schema
@@ -86,13 +87,8 @@ def _fit_discrete(options: FitOptions, schema: Schema) -> None:
     from counterplan.io.schema_fit import fit_discrete
     from counterplan.io.schema_grid import Grid
 
-    neural = {
-        "--hidden": options.hidden is not None,
-        "--epochs": options.epochs is not None,
-        "--lipschitz": options.lipschitz is not None,
-        "--unconstrained": options.unconstrained,
-    }
-    _refuse(neural, f"is for continuous states, but those of {options.schema} are discrete")
+    why = f"is for continuous states, but those of {options.schema} are discrete"
+    refuse(neural_options(options), why)
     _refuse_labels(options)
     if options.prior is not None and options.neighbour_prior:
         raise InputError("--prior and --neighbour-prior exclude each other: give one of them")
@@ -128,35 +124,15 @@ def _fit_discrete(options: FitOptions, schema: Schema) -> None:
 
 
 def _fit_continuous(options: FitOptions, schema: Schema) -> None:
-    from counterplan.cli_cohort import print_fit, settings_of
+    from counterplan.cli.fit_neural import fit_neural
     from counterplan.io.schema_fit import fit_continuous
 
-    tabular = {
-        "--prior": options.prior is not None,
-        "--neighbour-prior": options.neighbour_prior,
-        "--value-unobserved": not options.bar_unobserved,
-        "--mean-rewards": options.mean_rewards,
-    }
-    _refuse(tabular, f"is for discrete states, but those of {options.schema} are continuous")
+    why = f"is for discrete states, but those of {options.schema} are continuous"
+    refuse(tabular_options(options), why)
     _refuse_labels(options)
-    try:
-        scm, stays = fit_continuous(options.episodes, schema, settings_of(options))
-    except TrainingError as problem:
-        hint = "options --lipschitz and --epochs"
-        raise TrainingError(f"{options.episodes}: {problem} ({hint})") from None
-    scm.save(options.output)
-    print_fit(options, scm, stays)
+    fit_neural(options, lambda settings: fit_continuous(options.episodes, schema, settings))
 
 
 def _refuse_labels(options: FitOptions) -> None:
-    labels = {
-        "--state-labels": options.state_labels is not None,
-        "--action-labels": options.action_labels is not None,
-    }
-    _refuse(labels, f"and --schema exclude each other: write the labels into {options.schema}")
-
-
-def _refuse(given: dict[str, bool], why: str) -> None:
-    wrong = next((name for name, is_given in given.items() if is_given), None)
-    if wrong:
-        raise InputError(f"{wrong} {why}")
+    why = f"and --schema exclude each other: write the labels into {options.schema}"
+    refuse(label_options(options), why)

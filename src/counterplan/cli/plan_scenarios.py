@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from counterplan.cli_options import PlannerName, PlanOptions
-from counterplan.cli_plan import SIMULATIONS, number
-from counterplan.cli_support import note, print_json, print_table, tracked
+from counterplan.cli.options import PlannerName, PlanOptions
+from counterplan.cli.plan import SIMULATIONS, number
+from counterplan.cli.support import note, print_json, print_table, tracked
 from counterplan.errors import InputError
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _spec(options: PlanOptions, question: Question) -> TaskSpec:
     is_planned = options.planner is not None or options.simulations is not None
     planner = (options.planner or PlannerName.UCT).value if is_planned else None
     simulations = options.simulations or SIMULATIONS
-    return regret_spec(question, planner, simulations, options.clip, options.seed)
+    return regret_spec(question, planner, simulations, options.clip, options.seed, options.k)
 
 
 def _rows(options: PlanOptions, table: ScenarioFile, spec: TaskSpec) -> Iterator[dict[str, Any]]:
@@ -129,6 +129,8 @@ def _judged_in_folder(
     assert options.scenarios is not None
     assert options.output is not None
     searched = {name: spec.description.get(name) for name in ("planner", "simulations", "clip")}
+    if options.k is not None:
+        searched["k"] = options.k
     settings = RunSettings(
         arguments={**spec.description["problem"], **searched},
         hashes={
@@ -171,17 +173,22 @@ def _print(summary: Summary, options: PlanOptions) -> None:
         "lost": ("right", "expected_regret"),
         "costliest decision": ("left", "costliest"),
     }
+    if options.k is not None:
+        # There is no room for both: what should have been done takes the place of what was lost.
+        columns = {name: columns[name] for name in ("scenario", paid, "hindsight")}
+        columns[f"k = {options.k}"] = ("right", "value")
+        columns["changes"] = ("left", "changes")
     worst = summary.worst
     # Where the expected loss is known, luck need not be shown.
     unknown = any(row["executed"] is not None and row["expected_regret"] is None for row in worst)
     shown = {
         heading: (alignment, name)
         for heading, (alignment, name) in columns.items()
-        if any(row[name] is not None for row in worst) and (unknown or name != "regret_policy")
+        if any(row.get(name) is not None for row in worst) and (unknown or name != "regret_policy")
     }
     if worst:
         heads = {heading: alignment for heading, (alignment, _) in shown.items()}
-        rows = [[_shown(row[name]) for _, name in shown.values()] for row in worst]
+        rows = [[_shown(row, name) for _, name in shown.values()] for row in worst]
         print_table(_title(summary), heads, rows)
     for row in summary.failures:
         typer.echo(f"failed: {' '.join(row['scenario_id'].split())}: {row['reason']}")
@@ -217,5 +224,10 @@ def _print_totals(summary: Summary, paid: str, worst: list[dict[str, Any]]) -> N
             typer.echo(f"{what:10}{number(totals[name])}: {words}")
 
 
-def _shown(value: float | str | None) -> str:
+def _shown(row: dict[str, Any], name: str) -> str:
+    from counterplan.cohort.records import changes_in_words
+
+    if name == "changes" and row["value"] is not None:
+        return "\n".join(changes_in_words(row)) or "none"
+    value = None if name == "changes" else row[name]
     return value if isinstance(value, str) else number(value)

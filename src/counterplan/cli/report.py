@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from counterplan.cli_options import SharedOptions, whole_number_option
-from counterplan.cli_support import note, print_json
+from counterplan.cli.options import RunFolder, SharedOptions, whole_number_option
+from counterplan.cli.support import note, print_json
 from counterplan.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,13 +26,7 @@ LARGE = 10_000_000
 class ReportCommandOptions(SharedOptions):
     """Options of `counterplan report`."""
 
-    run: Annotated[
-        Path,
-        typer.Argument(
-            help="Folder that `counterplan explain -o` or `plan --scenarios -o` wrote.",
-            metavar="OUT",
-        ),
-    ]
+    run: RunFolder
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="PATH", help="File for the page: .html.")
     ] = Path("report.html")

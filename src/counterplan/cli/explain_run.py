@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from counterplan.cli_explain import (
+from counterplan.cli.explain import (
     counted,
     detail,
     inputs_of,
@@ -17,8 +17,8 @@ from counterplan.cli_explain import (
     schema_of,
     subject_of,
 )
-from counterplan.cli_explain_options import COHORT_NODES, ExplainOptions
-from counterplan.cli_support import keep_inputs, note, print_json
+from counterplan.cli.explain_options import COHORT_NODES, ExplainOptions
+from counterplan.cli.support import keep_inputs, note, print_json
 from counterplan.errors import InputError
 
 if TYPE_CHECKING:
