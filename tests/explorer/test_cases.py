@@ -36,7 +36,7 @@ def test_all_lines_are_those_of_the_run(discrete: Explorer) -> None:
         row = by_id.pop(line["id"])
         assert line["status"] == row["status"]
         assert line["changes"] == [change["text"] for change in row["changes"]]
-        for name, column in (("observed", "observed"), ("value", "value"), ("gap", "gap")):
+        for name, column in (("factual", "factual"), ("value", "value"), ("gap", "gap")):
             assert line[name] == row[column]
         assert (line["supported"], line["reason"]) == (row["supported"], row["reason"])
         assert line["outcomes"] == {"cured": row["outcome:cured"]}
@@ -127,7 +127,7 @@ def test_a_continuous_case_is_what_explain_says(continuous: Explorer, k: int) ->
         found = found[min(k, len(episode))]
         answer = case["answer"]
         assert answer["value"] == found.value
-        assert answer["observed"] == found.factual_value
+        assert answer["factual"] == found.factual_value
         assert answer["bound"] == found.bound
         assert np.array_equal(answer["course"]["states"], found.states)
         assert answer["course"]["actions"] == [*found.actions.tolist(), None]

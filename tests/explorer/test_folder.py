@@ -13,7 +13,7 @@ from counterplan.cohort.manifest import Manifest, task_record
 from counterplan.cohort.question import Question
 from counterplan.cohort.store import Store, open_store
 from counterplan.cohort.task import open_task
-from counterplan.explorer.folder import AbsentError, Folder, Recent
+from counterplan.explorer.folder import AbsentError, Folder
 from counterplan.io.models import save_model
 
 from ..cohort.subjects import DISCRETE, discrete_episodes, part_of, small_mdp
@@ -71,16 +71,3 @@ def test_items_are_found_where_they_are(discrete_out: Path) -> None:
         folder.part_of("nobody")
     rows = folder.rows("trajectories", "e29").collect()
     assert set(rows["episode_id"]) == {"e29"}
-
-
-def test_the_last_few_are_kept() -> None:
-    kept: Recent[int] = Recent(2)
-    made = []
-
-    def make(number: int) -> int:
-        return kept.get(number, lambda: made.append(number) or number)
-
-    for number in (1, 2, 1, 3, 1, 2):
-        assert make(number) == number
-    assert made == [1, 2, 3, 2]
-    assert kept.find(3) is None

@@ -111,7 +111,7 @@ def test_solved_again(explorer: Explorer) -> None:
     assert (answer["value"], answer["bound"]) == (found.value, found.bound)
     edits = [{"t": 1, "action": (int(episode.actions[1]) + 1) % 4}]
     plan = explorer.post("what-if", {"id": "n3", "edits": edits})["answer"]
-    assert plan["observed"] == answer["observed"]
+    assert plan["factual"] == answer["factual"]
     assert plan["value"] <= explorer.finished(
         {"kind": "solve", "id": "n3", "k": 1}
     )["solved"]["answer"]["value"] + 1e-12  # fmt: skip

@@ -63,7 +63,7 @@ def test_a_discrete_answer_is_the_same() -> None:
             plain.bound,
             plain.status,
         )
-        assert watched.stats["rows"] == plain.stats["rows"]
+        assert watched.stats["nodes_expanded"] == plain.stats["nodes_expanded"]
         # Before every step but the last, from behind; each time the answer is no worse.
         assert len(told.all) == len(episode) - 1
         values = [value for _, value, _ in told.all]

@@ -10,10 +10,10 @@ import pytest
 
 import counterplan as cp
 from counterplan.core.problem import Problem
-from counterplan.counterfactual.budget_dp import evaluate
+from counterplan.counterfactual.backward_pass import evaluate
+from counterplan.counterfactual.budget_dp import prepare
 from counterplan.counterfactual.policy_table import keep_observed
-from counterplan.counterfactual.sequence import prepare_sequence
-from counterplan.counterfactual.solver import prepare
+from counterplan.counterfactual.sequence_setting import prepare_sequence
 
 from .serving import Explorer
 
@@ -40,7 +40,7 @@ def test_a_sequence_is_replayed(continuous: Explorer) -> None:
             actions[steps] = rng.integers(0, 3, 2)
             found = ask(continuous, name, {int(t): int(actions[t]) for t in steps})["answer"]
             assert found["value"] == float(setting.outcomes(actions[None])[0])
-            assert found["observed"] == float(setting.outcomes(setting.observed[None])[0])
+            assert found["factual"] == float(setting.outcomes(setting.observed[None])[0])
             states = setting.in_episode_units(setting.trajectories(actions[None])[0])
             assert np.array_equal(found["course"]["states"], states)
             assert found["course"]["actions"] == [*actions.tolist(), None]
@@ -89,7 +89,7 @@ def test_a_plan_in_a_discrete_model(discrete: Explorer) -> None:
                 table.actions[t] = action
             found = ask(discrete, name, edits)["answer"]
             assert found["value"] == evaluate(setting, law, table)[0]
-            assert found["observed"] == desk.subject.mdp.outcome(episode)
+            assert found["factual"] == desk.subject.mdp.outcome(episode)
 
 
 def test_a_discrete_plan_is_an_expectation(discrete: Explorer) -> None:
@@ -113,7 +113,7 @@ def test_nothing_edited_is_what_happened(continuous: Explorer, discrete: Explore
         for name in long_ids(explorer):
             case = explorer.get("case", id=name, k=0)
             found = ask(explorer, name, {})["answer"]
-            assert found["value"] == case["answer"]["observed"]
+            assert found["value"] == case["answer"]["factual"]
             assert found["changes"] == []
     assert ask(discrete, long_ids(discrete)[0], {})["milliseconds"] > 0
 

@@ -30,11 +30,11 @@ def advise(desk: PlanDesk, question: dict[str, Any]) -> bytes:
         "state": record["state"]["words"],
         "action": record["action"],
         "value": record["value"],
-        "standard_error": record["standard_error"],
+        "se": record["se"],
         **{name: between[name] for name in ("lower", "lower_se", "upper", "upper_se")},
         "exact": record["exact"],
         "choices": [
-            {name: one[name] for name in ("words", "value", "standard_error", "simulations")}
+            {name: one[name] for name in ("words", "value", "se", "simulations")}
             for one in record["choices"]
         ],
         "planner": planner.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from counterplan.cohort.cases import OUTCOME, budgets_of
@@ -26,7 +26,7 @@ SORTS = {
     "improvement": "improvement",
     "relative": "relative_improvement",
     "gap": "gap",
-    "observed": "observed",
+    "factual": "factual",
     "value": "value",
     "changes": "n_changes",
     "steps": "steps",
@@ -61,7 +61,8 @@ def list_cases(desk: Desk, wanted: CaseFilter, window: Window) -> models.CasePag
     """A page of the list."""
     k = budget_of(desk, wanted.k)
     at = Window(SORTS[window.sort], window.descending, window.offset, window.limit)
-    found = page_of(desk.folder, _conditions(desk, wanted, k), at)
+    chosen = replace(wanted, k=k)
+    found = page_of(desk.rankings, chosen, _conditions(desk, chosen), at)
     lines = [_line(desk, row) for row in found.rows]
     return models.CasePage(total=found.total, offset=window.offset, k=k, lines=lines)
 
@@ -76,10 +77,10 @@ def budget_of(desk: Desk, k: int | None) -> int:
     return k
 
 
-def _conditions(desk: Desk, wanted: CaseFilter, k: int) -> list[pl.Expr]:
+def _conditions(desk: Desk, wanted: CaseFilter) -> list[pl.Expr]:
     import polars as pl
 
-    found = [pl.col("k") == k]
+    found = [pl.col("k") == wanted.k]
     if wanted.statuses:
         found.append(pl.col("status").is_in(list(wanted.statuses)))
     if wanted.min_improvement is not None:
@@ -114,7 +115,7 @@ def _line(desk: Desk, row: dict[str, Any]) -> models.CaseLine:
     return models.CaseLine(
         id=row["episode_id"],
         steps=row["steps"],
-        observed=number(row["observed"]),
+        factual=number(row["factual"]),
         value=number(row["value"]),
         improvement=number(row["improvement"]),
         relative=number(row["relative_improvement"]),

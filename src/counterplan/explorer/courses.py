@@ -100,7 +100,7 @@ def answer_of_row(
     status = row["status"]
     return models.Answer(
         k=row["k"],
-        observed=number(row["observed"]),
+        factual=number(row["factual"]),
         value=number(row["value"]),
         improvement=number(row["improvement"]),
         relative=number(row["relative_improvement"]),

@@ -11,8 +11,9 @@ from counterplan.cohort.cases import Terms, description_of, terms_of
 from counterplan.cohort.explain_task import MODEL
 from counterplan.cohort.question import Question, question_from_dict
 from counterplan.cohort.subject import ContinuousSubject, DiscreteSubject, Subject, open_subject
-from counterplan.explorer.folder import Folder, Recent
-from counterplan.explorer.memo import Memo
+from counterplan.explorer.folder import Folder
+from counterplan.explorer.kept import Memo, Recent
+from counterplan.explorer.ranking import Rankings
 from counterplan.io.episode_parts import ID, Recorded, episodes_from_bytes
 from counterplan.io.models import model_from_bytes
 from counterplan.viz.data.label_sources import labels_of
@@ -27,6 +28,7 @@ class Desk:
 
     def __init__(self, out: Path) -> None:
         self.folder = Folder(out, ID)
+        self.rankings = Rankings(self.folder)
         self.description: Mapping[str, Any] = description_of(self.folder.run)
         self.memo = Memo()
         self._recorded: Recent[Recorded] = Recent(EPISODES)

@@ -3,59 +3,27 @@
 from __future__ import annotations
 
 import io
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from counterplan.cohort.integrity import input_sums, read_input
 from counterplan.cohort.reading import Run, open_run
 from counterplan.errors import FileError
+from counterplan.explorer.kept import Recent
 
 if TYPE_CHECKING:
     import polars as pl
 
 RESULTS = "results"
-# Where a row of results was read from.
-PATH = "(path)"
+# Which part a row of results is of.
+PART = "(part)"
 # Items whose place is remembered; a place is two short texts.
 PLACES = 10_000
-
-Kept = TypeVar("Kept")
 
 
 class AbsentError(FileError):
     """What was asked for is not in the run."""
-
-
-class Recent(Generic[Kept]):
-    """The last few things that were made; threads may share it."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._kept: OrderedDict[Hashable, Kept] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def find(self, key: Hashable) -> Kept | None:
-        """What is kept under a key, None if nothing is."""
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-            return self._kept.get(key)
-
-    def keep(self, key: Hashable, made: Kept) -> Kept:
-        """Keep something, and forget what was not asked for longest."""
-        with self._lock:
-            self._kept[key] = made
-            while len(self._kept) > self._size:
-                self._kept.popitem(last=False)
-        return made
-
-    def get(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
-        """What is kept under a key, made if there is nothing."""
-        found = self.find(key)
-        return self.keep(key, make()) if found is None else found
 
 
 class Folder:
@@ -70,21 +38,24 @@ class Folder:
         self._places: Recent[int] = Recent(PLACES)
 
     def results(self) -> pl.LazyFrame:
-        """The results of all parts that are done by now, with the file of each row as PATH."""
+        """The results of all parts that are done by now, with the part of each row as PART."""
         import polars as pl
 
-        paths = [self.run.layout.table(RESULTS, part) for part in self.run.done]
-        if not paths:
+        parts = {str(self.run.layout.table(RESULTS, part)): part for part in self.run.done}
+        if not parts:
             raise FileError("no part of this run is done yet: try again later")
-        return pl.scan_parquet(paths, glob=False, hive_partitioning=False, include_file_paths=PATH)
+        rows = pl.scan_parquet(
+            [*parts], glob=False, hive_partitioning=False, include_file_paths=PART
+        )
+        return rows.with_columns(pl.col(PART).replace_strict(parts, return_dtype=pl.UInt32))
 
     def part_of(self, name: str) -> int:
         """Which part an item is in."""
         return self._places.get(name, lambda: self._find(name))
 
-    def remember(self, name: str, path: str) -> None:
-        """Note the file that holds an item's results."""
-        self._places.keep(name, int(Path(path).stem.rpartition("-")[2]))
+    def remember(self, name: str, part: int) -> None:
+        """Note which part an item is in."""
+        self._places.keep(name, part)
 
     def rows(self, table: str, name: str) -> pl.LazyFrame:
         """The rows of an item in a table; only the file of its part is read."""
@@ -109,10 +80,10 @@ class Folder:
         import polars as pl
 
         wanted = self.results().filter(pl.col(self.id_column) == name)
-        found = collected(wanted.select(PATH).head(1))
+        found = collected(wanted.select(PART).head(1))
         if not found.height:
             raise AbsentError(f"the run has no {self.id_column.removesuffix('_id')} {name!r}")
-        return int(Path(found[PATH][0]).stem.rpartition("-")[2])
+        return int(found.item())
 
 
 def collected(frame: pl.LazyFrame) -> pl.DataFrame:

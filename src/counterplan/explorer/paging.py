@@ -1,16 +1,17 @@
-"""Lists of a run's items, filtered, sorted and cut into pages by the files themselves.
+"""Lists of a run's items, filtered, sorted and cut into pages.
 
-First the items of the page are found by what they are filtered and sorted by, then all columns are
-read of these alone: no list loads the run.
+First the items of the page are found by what they are filtered and sorted by (`ranking`), then all
+columns are read of these alone: no list loads the run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from counterplan.explorer.folder import PATH, Folder, all_collected, collected
+from counterplan.explorer.folder import RESULTS, collected
+from counterplan.explorer.ranking import Order, Rankings
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,30 +40,26 @@ class Found:
     rows: list[dict[str, Any]]
 
 
-def page_of(folder: Folder, conditions: Sequence[pl.Expr], window: Window) -> Found:
-    """The rows of results that meet all conditions, cut to the window."""
+def page_of(
+    rankings: Rankings, wanted: Hashable, conditions: Sequence[pl.Expr], window: Window
+) -> Found:
+    """The rows of results that meet all conditions, cut to the window; `wanted` stands for the
+    conditions."""
     import polars as pl
 
-    name, sort = folder.id_column, window.sort
-    chosen = folder.results().filter(*conditions)
-    # Ties stand in the order of names, so that pages fit together.
-    order = [sort] if sort == name else [sort, name]
-    ranked = chosen.select(*dict.fromkeys((name, sort)), PATH).sort(
-        order, descending=[window.descending, False][: len(order)], nulls_last=True
-    )
-    total, page = all_collected(
-        [chosen.select(pl.len()), ranked.slice(window.offset, window.limit).select(name, PATH)]
-    )
-    places = dict(page.iter_rows())
-    for one, path in places.items():
-        folder.remember(one, path)
+    folder = rankings.folder
+    ranking = rankings.get(wanted, conditions, Order(window.sort, window.descending))
+    places = ranking.places(window.offset, window.limit)
+    for name, part in places.items():
+        folder.remember(name, part)
     rows = []
     if places:
-        files = pl.scan_parquet(sorted(set(places.values())), glob=False, hive_partitioning=False)
-        found = files.filter(*conditions, pl.col(name).is_in(list(places)))
-        rank = {one: number for number, one in enumerate(places)}
-        rows = sorted(collected(found).to_dicts(), key=lambda row: rank[row[name]])
-    return Found(int(total.item()), rows)
+        paths = [folder.run.layout.table(RESULTS, part) for part in sorted({*places.values()})]
+        files = pl.scan_parquet(paths, glob=False, hive_partitioning=False)
+        found = files.filter(*conditions, pl.col(folder.id_column).is_in([*places]))
+        rank = {name: number for number, name in enumerate(places)}
+        rows = sorted(collected(found).to_dicts(), key=lambda row: rank[row[folder.id_column]])
+    return Found(len(ranking.items), rows)
 
 
 def contains(column: str, text: str) -> pl.Expr:

@@ -8,19 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from counterplan.cohort.regret_task import RegretTask, open_task
+from counterplan.cohort.task import REGRET
 from counterplan.errors import FileError
 from counterplan.exogenous.model import ExogenousModel
 from counterplan.explorer import models
 from counterplan.explorer.folder import Folder
 from counterplan.explorer.paging import Window, contains, page_of
 from counterplan.explorer.plain import number
+from counterplan.explorer.ranking import Rankings
 from counterplan.io.scenario_form import ScenarioForm
 from counterplan.io.scenario_parts import scenarios_from_bytes
 from counterplan.io.scenario_table import ID, Scenario
 
-KIND = "regret"
 SORTS = {
-    "lost": "expected_regret",
+    "expected_regret": "expected_regret",
     "executed": "executed",
     "regret_policy": "regret_policy",
     "regret_hindsight": "regret_hindsight",
@@ -34,8 +35,9 @@ class PlanDesk:
 
     def __init__(self, out: Path) -> None:
         self.folder = Folder(out, ID)
+        self.rankings = Rankings(self.folder)
         kind = self.folder.run.manifest.task["kind"]
-        if kind != KIND:
+        if kind != REGRET:
             raise FileError(f"is a run of {kind!r}, which has no scenarios")
 
     @cached_property
@@ -67,12 +69,12 @@ class PlanDesk:
 class PlanFilter:
     """Which scenarios.
 
-    min_lost  that lost at least so much in expectation
-    statuses  none given means any
-    search    part of the id
+    min_expected_regret  that lost at least so much in expectation
+    statuses             none given means any
+    search               part of the id
     """
 
-    min_lost: float | None = None
+    min_expected_regret: float | None = None
     statuses: tuple[str, ...] = ()
     search: str = ""
 
@@ -82,15 +84,15 @@ def list_plans(desk: PlanDesk, wanted: PlanFilter, window: Window) -> models.Pla
     import polars as pl
 
     conditions = []
-    if wanted.min_lost is not None:
-        conditions.append(pl.col("expected_regret") >= wanted.min_lost)
+    if wanted.min_expected_regret is not None:
+        conditions.append(pl.col("expected_regret") >= wanted.min_expected_regret)
     if wanted.statuses:
         conditions.append(pl.col("status").is_in(list(wanted.statuses)))
     if wanted.search:
         conditions.append(contains(ID, wanted.search))
     column = SORTS[window.sort]
     at = Window(column, window.descending, window.offset, window.limit)
-    found = page_of(desk.folder, conditions, at)
+    found = page_of(desk.rankings, wanted, conditions, at)
     lines = [line_of(row) for row in found.rows]
     return models.PlanPage(total=found.total, offset=window.offset, lines=lines)
 
@@ -101,11 +103,11 @@ def line_of(row: dict[str, Any]) -> models.PlanLine:
         id=row[ID],
         executed=number(row["executed"]),
         hindsight=number(row["hindsight"]),
-        policy=number(row["without_foresight"]),
+        without_foresight=number(row["without_foresight"]),
         planned=number(row["planned"]),
         regret_hindsight=number(row["regret_hindsight"]),
         regret_policy=number(row["regret_policy"]),
-        lost=number(row["expected_regret"]),
+        expected_regret=number(row["expected_regret"]),
         costliest=row["costliest"],
         status=row["status"],
         reason=row["reason"],

@@ -14,8 +14,10 @@ from counterplan.explorer.plans import PlanFilter
 Amount = Annotated[float, Field(allow_inf_nan=False)]
 Place = Annotated[int, Field(ge=0, le=LARGEST)]
 Status = Literal["optimal", "limit", "heuristic", "failed"]
-CaseSort = Literal["improvement", "relative", "gap", "observed", "value", "changes", "steps", "id"]
-PlanSort = Literal["lost", "executed", "regret_policy", "regret_hindsight", "hindsight", "id"]
+CaseSort = Literal["improvement", "relative", "gap", "factual", "value", "changes", "steps", "id"]
+PlanSort = Literal[
+    "expected_regret", "executed", "regret_policy", "regret_hindsight", "hindsight", "id"
+]
 
 
 class ListQuery(BaseModel):
@@ -62,12 +64,12 @@ class CaseQuery(ListQuery):
 class PlanQuery(ListQuery):
     """Which scenarios; see `plans.PlanFilter`."""
 
-    sort: PlanSort = "lost"
-    min_lost: Amount | None = None
+    sort: PlanSort = "expected_regret"
+    min_expected_regret: Amount | None = None
 
     def wanted(self) -> PlanFilter:
         """The conditions."""
-        return PlanFilter(self.min_lost, tuple(self.status), self.search)
+        return PlanFilter(self.min_expected_regret, tuple(self.status), self.search)
 
     def window(self) -> Window:
         """Which lines, in which order."""

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from counterplan.cohort.answers import answers
-from counterplan.cohort.explain_task import KIND as EXPLAIN
 from counterplan.cohort.reading import open_run
 from counterplan.cohort.tables import RESULTS, TRAJECTORIES
-from counterplan.cohort.task import PartResult
+from counterplan.cohort.task import EXPLAIN, REGRET, PartResult
 from counterplan.errors import CounterplanError, FileError
 from counterplan.explorer import models
 from counterplan.explorer.about import about_cases, about_plans
@@ -28,12 +27,12 @@ from counterplan.explorer.courses import (
     order_in,
 )
 from counterplan.explorer.desk import Desk
-from counterplan.explorer.folder import AbsentError, Folder, Recent, collected
+from counterplan.explorer.folder import AbsentError, Folder, collected
 from counterplan.explorer.jobs import Job, Jobs
+from counterplan.explorer.kept import Recent
 from counterplan.explorer.overview import overview_of
 from counterplan.explorer.paging import Window
 from counterplan.explorer.plain import number
-from counterplan.explorer.plans import KIND as REGRET
 from counterplan.explorer.plans import PlanDesk, PlanFilter, list_plans
 from counterplan.explorer.settings import Settings
 from counterplan.explorer.solve import Wish, check_wish

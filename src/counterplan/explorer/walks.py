@@ -65,7 +65,7 @@ def scenario_of(desk: PlanDesk, name: str) -> models.Scenario:
     row = collected(desk.folder.rows(RESULTS, name)).row(0, named=True)
     walks = _walks(desk, scenario, steps)
     main = walks.get(EXECUTED) or walks.get("policy")
-    lost = [step["expected_loss"] for step in steps]
+    losses = [step["expected_loss"] for step in steps]
     return models.Scenario(
         id=name,
         sense=desk.problem.sense,
@@ -79,7 +79,7 @@ def scenario_of(desk: PlanDesk, name: str) -> models.Scenario:
         tracks=[_track(desk, player, walk, row) for player, walk in walks.items()],
         states=[] if main is None else _states(desk.problem, main),
         advised=_advised(desk, steps, walks.get(EXECUTED)),
-        lost=None if None in lost else numbers(lost),
+        expected_losses=None if None in losses else numbers(losses),
     )
 
 

@@ -14,14 +14,14 @@ from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation
 from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.astar import AStar, branching_factor, explained
-from counterplan.counterfactual.budget_dp import BackwardPass, Setting, outcome_bounds, solve
+from counterplan.counterfactual.backward_pass import BackwardPass, Setting, outcome_bounds, solve
+from counterplan.counterfactual.best_first import Outcome, Search, UpperBound
+from counterplan.counterfactual.budget_dp import BudgetDP
 from counterplan.counterfactual.laws import CounterfactualLaw, RowIds
+from counterplan.counterfactual.open_nodes import Nodes
 from counterplan.counterfactual.policy_table import PolicyTable
-from counterplan.counterfactual.pool import Nodes
-from counterplan.counterfactual.search import Outcome, Search, UpperBound
-from counterplan.counterfactual.sequence import SequenceSetting
 from counterplan.counterfactual.sequence_baselines import greedy_sequence
-from counterplan.counterfactual.solver import BudgetDP
+from counterplan.counterfactual.sequence_setting import SequenceSetting
 
 # Told after every batch: nodes expanded (or rows computed), the best value, and what nothing can
 # exceed.

@@ -22,18 +22,21 @@ from counterplan.cohort.subject import DiscreteSubject, Subject
 from counterplan.core.episode import Episode
 from counterplan.core.problem import Problem, Solver
 from counterplan.core.result import Explanation, Status
-from counterplan.counterfactual.budget_dp import Setting, evaluate
+from counterplan.counterfactual.backward_pass import Setting, evaluate
+from counterplan.counterfactual.budget_dp import prepare
 from counterplan.counterfactual.distributions import PolicyProcess
 from counterplan.counterfactual.policy_explanation import PolicyExplanation
 from counterplan.counterfactual.policy_table import PolicyTable, keep_observed
-from counterplan.counterfactual.sequence import prepare_sequence
-from counterplan.counterfactual.sequence_explanation import SequenceExplanation
-from counterplan.counterfactual.solver import prepare
+from counterplan.counterfactual.sequence_explanation import SequenceExplanation, unproved
+from counterplan.counterfactual.sequence_setting import prepare_sequence
 from counterplan.errors import InputError, NotApplicableError
-from counterplan.explorer.memo import Memo, RememberedLaw
+from counterplan.explorer.kept import Memo
+from counterplan.explorer.remembered_law import RememberedLaw
 from counterplan.scm.point import PointSCM
 
 Edits = Mapping[int, int]
+# The method of an answer.
+BY_HAND = "by hand"
 
 
 @dataclass(frozen=True)
@@ -59,20 +62,7 @@ class ByHand:
         actions = setting.observed.copy()
         for t, action in self.edits.items():
             actions[t] = action
-        states = setting.trajectories(actions[np.newaxis])[0]
-        return SequenceExplanation(
-            episode=setting.episode,
-            k=problem.k,
-            value=float(setting.reward(states).sum()),
-            factual_value=float(setting.reward(setting.states).sum()),
-            bound=math.inf,
-            status=Status.HEURISTIC,
-            method="by hand",
-            actions=actions,
-            observed=setting.observed,
-            states=setting.in_episode_units(states),
-            history=np.empty((0, 3)),
-        )
+        return unproved(setting, problem.k, actions, BY_HAND)
 
     def _expected(self, problem: Problem) -> PolicyExplanation:
         setting, law = prepare(problem)
@@ -91,7 +81,7 @@ class ByHand:
             factual_value=setting.mdp.outcome(setting.episode),
             bound=math.inf,
             status=Status.HEURISTIC,
-            method="by hand",
+            method=BY_HAND,
             process=PolicyProcess(setting, remembered, table),
         )
 

@@ -20,11 +20,10 @@ from counterplan.cohort.tables import (
     results_to_bytes,
     trajectories_to_bytes,
 )
-from counterplan.cohort.task import PartResult, TaskSpec
+from counterplan.cohort.task import REGRET, PartResult, TaskSpec
 from counterplan.errors import CounterplanError
 from counterplan.explorer.advice import ADVICE, advise
 from counterplan.explorer.desk import Desk
-from counterplan.explorer.plans import KIND as REGRET
 from counterplan.explorer.plans import PlanDesk
 from counterplan.explorer.solve import Wish, rules_of
 

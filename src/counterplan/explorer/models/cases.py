@@ -15,7 +15,7 @@ class CaseLine(BaseModel):
 
     id: str
     steps: int
-    observed: Number
+    factual: Number
     value: Number
     improvement: Number
     relative: Number
@@ -81,7 +81,7 @@ class Answer(BaseModel):
     """An explanation, or a plan made by hand, with the course it leads to."""
 
     k: int
-    observed: Number
+    factual: Number
     value: Number
     improvement: Number
     relative: Number

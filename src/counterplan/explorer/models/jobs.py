@@ -55,7 +55,7 @@ class Choice(BaseModel):
 
     words: str
     value: Number
-    standard_error: Number
+    se: Number
     simulations: int
 
 
@@ -67,7 +67,7 @@ class Advice(BaseModel):
     state: str
     action: list[Number]
     value: Number
-    standard_error: Number
+    se: Number
     lower: Number
     lower_se: Number
     upper: Number

@@ -13,11 +13,11 @@ class PlanLine(BaseModel):
     id: str
     executed: Number
     hindsight: Number
-    policy: Number
+    without_foresight: Number
     planned: Number
     regret_hindsight: Number
     regret_policy: Number
-    lost: Number
+    expected_regret: Number
     costliest: str | None
     status: str
     reason: str | None
@@ -57,9 +57,9 @@ class Series(BaseModel):
 class Scenario(BaseModel):
     """A realised path with what everyone did along it.
 
-    states   where the executed decisions (or the policy's) were made, in words
-    advised  what the policy would have done there
-    lost     what each executed decision lost in expectation
+    states           where the executed decisions (or the policy's) were made, in words
+    advised          what the policy would have done there
+    expected_losses  what each executed decision lost in expectation
     """
 
     id: str
@@ -74,4 +74,4 @@ class Scenario(BaseModel):
     tracks: list[Track]
     states: list[str]
     advised: list[str] | None
-    lost: list[Number] | None
+    expected_losses: list[Number] | None

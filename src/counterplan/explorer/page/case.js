@@ -182,7 +182,7 @@ class CaseView {
       learnNames(view, found);
       view.problem = null;
       this.draw();
-      say(`What if: ${show(view.hand.value)}, observed ${show(view.hand.observed)}`);
+      say(`What if: ${show(view.hand.value)}, observed ${show(view.hand.factual)}`);
     } catch (problem) {
       this.fail(problem);
     }

@@ -20,7 +20,7 @@ export function heading({ run, case: one, back, best }) {
 export function cards(view) {
   const { run, case: one, best, hand, k, search } = view;
   if (best?.status === "failed" || !one.observed.states.length) return null;
-  const observed = best ? best.observed : hand?.observed ?? total(one.observed.rewards);
+  const observed = best ? best.factual : hand?.factual ?? total(one.observed.rewards);
   const under = view.ruled ? " under your rules" : "";
   const card = (kind, title, value, more, id) => h(`article.card.${kind}`, { "aria-label": title },
     h("h2", {}, sample(kind), title),

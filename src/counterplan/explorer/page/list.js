@@ -1,10 +1,10 @@
 // The list of cases: filters, order, pages.
 
 import { get } from "./api.js";
-import { histogram } from "./chart.js";
-import { calmly, fill, h, say, watchWidth } from "./dom.js";
+import { calmly, fill, h, say } from "./dom.js";
 import { arrows, capital, count, decimals, fixed, gain, num, percent, show } from "./format.js";
 import { pager, walkRows } from "./paging.js";
+import { spread } from "./spread.js";
 import { address, note } from "./state.js";
 
 const PAGE = 25;
@@ -62,7 +62,7 @@ export async function showCases({ run, settings, place, ending }) {
   }
 
   function drawSummary() {
-    fill(summary, tiles(run, overview), bars(run, overview, wanted, change, ending));
+    fill(summary, tiles(run, overview), spread(words(run, overview), overview.bars, wanted, change, ending));
   }
 
   fill(place,
@@ -105,22 +105,12 @@ function tiles(run, overview) {
     overview.supported === null ? null : tile(percent(overview.supported / total), "with data under the explanation"));
 }
 
-function bars(run, overview, wanted, change, ending) {
-  const box = h("figure.panel.spread");
-  const stop = watchWidth(box, (width) => fill(box,
-    h("figcaption", {}, `How much better each ${run.noun} could have been; click to keep the tail`),
-    histogram(width - 4, {
-      label: `Improvements of ${count(overview.total, run.noun)}, median ${show(overview.median)}, largest ${show(overview.largest)}`,
-      bars: overview.bars, axis: run.quantity === "outcome" ? "improvement of the outcome" : `improvement (${run.quantity})`,
-      from: wanted.min === "" ? null : Number(wanted.min),
-      pick: (low) => {
-        const least = Number(low.toPrecision(3));
-        document.getElementById("min").value = least > 0 ? least : "";
-        change({ min: least > 0 ? String(least) : "" });
-      },
-    })));
-  ending.signal.addEventListener("abort", stop);
-  return box;
+function words(run, overview) {
+  return {
+    caption: `How much better each ${run.noun} could have been; click to keep the tail`,
+    label: `Improvements of ${count(overview.total, run.noun)}, median ${show(overview.median)}, largest ${show(overview.largest)}`,
+    axis: run.quantity === "outcome" ? "improvement of the outcome" : `improvement (${run.quantity})`,
+  };
 }
 
 function filters(run, overview, wanted, change) {
@@ -160,7 +150,7 @@ const COLUMNS = [
   ["id", null],
   ["outcomes", null],
   ["steps", "Steps"],
-  ["observed", "Observed"],
+  ["factual", "Observed"],
   ["value", "Best"],
   ["improvement", "Better by"],
   ["gap", "Proof"],
@@ -179,7 +169,7 @@ function drawTable(run, overview, wanted, found, change) {
   }));
   const largest = Math.max(num(overview.largest), 0) || 1;
   const digits = {
-    values: decimals(found.lines.flatMap((line) => [line.observed, line.value])),
+    values: decimals(found.lines.flatMap((line) => [line.factual, line.value])),
     gains: decimals([overview.largest]),
   };
   const body = h("tbody", {}, found.lines.map((line) => row(overview, wanted, line, outcomes, largest, digits)));
@@ -192,12 +182,12 @@ function drawTable(run, overview, wanted, found, change) {
 }
 
 function heading(key, title, wanted, change) {
-  const isNumber = ["steps", "observed", "value", "improvement"].includes(key);
+  const isNumber = ["steps", "factual", "value", "improvement"].includes(key);
   const active = wanted.sort === key;
   const up = active && wanted.up;
   const arrow = active ? (up ? " ↑" : " ↓") : "";
   return h(`th${isNumber ? ".number" : ""}`, { scope: "col", "aria-sort": active ? (up ? "ascending" : "descending") : "none" },
-    h("button.sort", { type: "button", onclick: () => change({ sort: key, up: active && !wanted.up ? "1" : active ? "" : key === "id" || key === "observed" ? "1" : "" }) }, title, arrow));
+    h("button.sort", { type: "button", onclick: () => change({ sort: key, up: active && !wanted.up ? "1" : active ? "" : key === "id" || key === "factual" ? "1" : "" }) }, title, arrow));
 }
 
 function row(overview, wanted, line, outcomes, largest, digits) {
@@ -209,7 +199,7 @@ function row(overview, wanted, line, outcomes, largest, digits) {
     h("td.name", {}, h("a.row-link", { href: to }, line.id)),
     outcomes.map((name) => h("td", {}, outcomeWord(line.outcomes[name] ?? "–"))),
     h("td.number", {}, line.steps),
-    h("td.number", {}, fixed(line.observed, digits.values)),
+    h("td.number", {}, fixed(line.factual, digits.values)),
     h("td.number", {}, fixed(line.value, digits.values)),
     h("td.number.gain", { "data-value": line.improvement }, h("span", {}, better > 0 ? "+" : "", fixed(line.improvement, digits.gains)), shareBar(share)),
     h("td", {}, h(`span.tag.${kind}`, { title: why }, words), line.status === "limit" ? h("small", {}, `at most ${fixed(line.gap, digits.gains)} more`) : null),

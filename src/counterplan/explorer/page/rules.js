@@ -31,7 +31,7 @@ export function budget(view, act) {
 }
 
 function observedValue({ best, case: one }) {
-  return best ? best.observed : one.observed.rewards.reduce((sum, reward) => sum + num(reward), 0);
+  return best ? best.factual : one.observed.rewards.reduce((sum, reward) => sum + num(reward), 0);
 }
 
 /** What the search may not do, and the button that starts it. */

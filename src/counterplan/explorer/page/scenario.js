@@ -138,8 +138,8 @@ function heading({ run, one, back }) {
     line.status === "failed" ? h("p.wrong", { role: "alert" }, line.reason) :
       h("p.lead", {},
         line.executed === null ? "" : [`${verb[0]} `, h("strong", { "data-value": line.executed, id: "executed" }, show(line.executed)), "; "],
-        `${policy} would have ${verb[1]} `, h("strong", {}, show(line.policy)), " on this path, and ", h("strong", {}, show(line.hindsight)), " had the future been known.",
-        line.lost === null ? "" : [" In expectation the decisions lost ", h("strong.down", { "data-value": line.lost }, show(line.lost)), ". "],
+        `${policy} would have ${verb[1]} `, h("strong", {}, show(line.without_foresight)), " on this path, and ", h("strong", {}, show(line.hindsight)), " had the future been known.",
+        line.expected_regret === null ? "" : [" In expectation the decisions lost ", h("strong.down", { "data-value": line.expected_regret }, show(line.expected_regret)), ". "],
         line.costliest ? ["Costliest: ", words_of(line.costliest), "."] : ""),
   ];
 }
@@ -233,12 +233,12 @@ function levelTitle(run, tank) {
 
 function now(view) {
   const { one, t } = view;
-  const lost = one.lost ? num(one.lost[t]) : NaN;
+  const lost = one.expected_losses ? num(one.expected_losses[t]) : NaN;
   const soFar = (track) => track.rewards.slice(0, t + 1).reduce((sum, reward) => sum + num(reward), 0);
   return h("div.panel", {},
     h("h2", {}, `Decision ${t + 1}`),
     h("p.state-words", {}, one.states[t]),
-    one.advised ? h("p", {}, "Best without foresight in this state: ", h("strong", { id: "advised" }, one.advised[t]), Number.isFinite(lost) ? (lost > 0 ? [". The decision made lost ", h("strong.down", { id: "lost-now", "data-value": one.lost[t] }, show(lost)), " in expectation."] : h("span", { id: "lost-now", "data-value": 0 }, ". Nothing was lost here.")) : null) : null,
+    one.advised ? h("p", {}, "Best without foresight in this state: ", h("strong", { id: "advised" }, one.advised[t]), Number.isFinite(lost) ? (lost > 0 ? [". The decision made lost ", h("strong.down", { id: "lost-now", "data-value": one.expected_losses[t] }, show(lost)), " in expectation."] : h("span", { id: "lost-now", "data-value": 0 }, ". Nothing was lost here.")) : null) : null,
     h("table.players", {},
       h("caption.unseen", {}, "What everyone did"),
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Who"), h("th", { scope: "col" }, "did"), h("th.number", { scope: "col" }, one.sense === "min" ? "paid so far" : "earned so far"))),
@@ -261,7 +261,7 @@ function advice(view, act) {
       h("table.choices", {},
         h("caption.unseen", {}, "Choices with their estimated values"),
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Choice"), h("th.number", { scope: "col" }, view.one.sense === "min" ? "cost to come" : "reward to come"), h("th.number", { scope: "col" }, "tried"))),
-        h("tbody", {}, found.choices.slice(0, 12).map((one) => h(`tr${one.words === found.words ? ".chosen" : ""}`, {}, h("th", { scope: "row" }, one.words), h("td.number", {}, one.value === null ? "–" : estimate(one.value, one.standard_error)), h("td.number", {}, one.simulations.toLocaleString("en-US")))))),
+        h("tbody", {}, found.choices.slice(0, 12).map((one) => h(`tr${one.words === found.words ? ".chosen" : ""}`, {}, h("th", { scope: "row" }, one.words), h("td.number", {}, one.value === null ? "–" : estimate(one.value, one.se)), h("td.number", {}, one.simulations.toLocaleString("en-US")))))),
       h("p.hint", {}, "Choices have means over all that was tried after them, good or poor; the estimate above follows the best of it. ± is one standard error."),
     ]);
 }

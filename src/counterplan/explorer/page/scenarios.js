@@ -1,10 +1,10 @@
 // The list of scenarios: voyages, drives, options, and what their decisions lost.
 
 import { get } from "./api.js";
-import { histogram } from "./chart.js";
-import { calmly, fill, h, say, watchWidth } from "./dom.js";
+import { calmly, fill, h, say } from "./dom.js";
 import { capital, count, num, show } from "./format.js";
 import { pager, walkRows } from "./paging.js";
+import { spread } from "./spread.js";
 import { address, note } from "./state.js";
 
 const PAGE = 25;
@@ -18,7 +18,7 @@ export async function showScenarios({ run, settings, place, ending }) {
   const wanted = {
     search: settings.get("search") || "",
     min: settings.get("min") || "",
-    sort: settings.get("sort") || "lost",
+    sort: settings.get("sort") || "expected_regret",
     up: settings.get("up") || "",
     page: Number(settings.get("page")) || 1,
   };
@@ -31,11 +31,11 @@ export async function showScenarios({ run, settings, place, ending }) {
     if (ending.signal.aborted) return;
     Object.assign(wanted, more, keepPage ? {} : { page: 1 });
     drawSummary();
-    note("scenarios", { ...wanted, sort: wanted.sort === "lost" ? "" : wanted.sort, page: wanted.page > 1 ? wanted.page : "" });
+    note("scenarios", { ...wanted, sort: wanted.sort === "expected_regret" ? "" : wanted.sort, page: wanted.page > 1 ? wanted.page : "" });
     asked?.abort();
     asked = new AbortController();
     try {
-      const found = await get("scenarios", { search: wanted.search, min_lost: wanted.min, sort: wanted.sort, descending: wanted.up ? "false" : "true", offset: (wanted.page - 1) * PAGE, limit: PAGE }, asked.signal);
+      const found = await get("scenarios", { search: wanted.search, min_expected_regret: wanted.min, sort: wanted.sort, descending: wanted.up ? "false" : "true", offset: (wanted.page - 1) * PAGE, limit: PAGE }, asked.signal);
       if (ending.signal.aborted) return;
       fill(table, drawTable(run, wanted, found, change));
       say(`${count(found.total, run.noun)} found`);
@@ -45,7 +45,7 @@ export async function showScenarios({ run, settings, place, ending }) {
   }
 
   function drawSummary() {
-    fill(summary, tiles(run, overview), spread(run, overview, wanted, change, ending));
+    fill(summary, tiles(run, overview), losses(run, overview, wanted, change, ending));
   }
 
   const later = calmly(250, change);
@@ -73,29 +73,21 @@ function tiles(run, overview) {
     tile(show(overview.largest), "largest loss"));
 }
 
-function spread(run, overview, wanted, change, ending) {
+function losses(run, overview, wanted, change, ending) {
   if (!overview.bars.length) return null;
-  const box = h("figure.panel.spread");
-  const stop = watchWidth(box, (width) => fill(box,
-    h("figcaption", {}, "What decisions lost in expectation when they were made: luck is not in it"),
-    histogram(width - 4, {
-      label: `Losses of ${count(overview.total, run.noun)}, median ${show(overview.median)}`,
-      bars: overview.bars, axis: `expected loss (${run.quantity})`, from: wanted.min === "" ? null : Number(wanted.min),
-      pick: (low) => {
-        const least = Number(low.toPrecision(3));
-        document.getElementById("min").value = least > 0 ? least : "";
-        change({ min: least > 0 ? String(least) : "" });
-      },
-    })));
-  ending.signal.addEventListener("abort", stop);
-  return box;
+  const texts = {
+    caption: "What decisions lost in expectation when they were made: luck is not in it",
+    label: `Losses of ${count(overview.total, run.noun)}, median ${show(overview.median)}`,
+    axis: `expected loss (${run.quantity})`,
+  };
+  return spread(texts, overview.bars, wanted, change, ending);
 }
 
 function drawTable(run, wanted, found, change) {
   if (!found.total) return h("p.empty", {}, `No ${run.noun} meets all of these conditions.`);
   const pages = Math.max(1, Math.ceil(found.total / PAGE));
   const planned = found.lines.some((line) => line.planned !== null);
-  const columns = [["id", capital(run.noun)], ["executed", capital(paid(run))], ["policy", "Best without foresight"], planned ? ["planned", "Planner"] : null, ["hindsight", "Hindsight"], ["lost", "Lost"], ["against", "Judged by"], ["costliest", "Costliest decision"]].filter(Boolean);
+  const columns = [["id", capital(run.noun)], ["executed", capital(paid(run))], ["without_foresight", "Best without foresight"], planned ? ["planned", "Planner"] : null, ["hindsight", "Hindsight"], ["expected_regret", "Lost"], ["against", "Judged by"], ["costliest", "Costliest decision"]].filter(Boolean);
   const body = h("tbody", {}, found.lines.map((line) => row(line, planned)));
   walkRows(body);
   return [
@@ -106,10 +98,10 @@ function drawTable(run, wanted, found, change) {
   ];
 }
 
-const SORTED = ["id", "executed", "hindsight", "lost"];
+const SORTED = ["id", "executed", "hindsight", "expected_regret"];
 
 function heading(key, title, wanted, change) {
-  const isNumber = ["executed", "policy", "planned", "hindsight", "lost"].includes(key);
+  const isNumber = ["executed", "without_foresight", "planned", "hindsight", "expected_regret"].includes(key);
   const cell = `th${isNumber ? ".number" : ""}`;
   if (!SORTED.includes(key)) return h(cell, { scope: "col" }, title);
   const active = wanted.sort === key;
@@ -122,10 +114,10 @@ function row(line, planned) {
   return h("tr", { "data-id": line.id },
     h("td.name", {}, h("a.row-link", { href: address("scenario", { id: line.id }) }, line.id)),
     h("td.number", {}, show(line.executed)),
-    h("td.number", {}, show(line.policy)),
+    h("td.number", {}, show(line.without_foresight)),
     planned ? h("td.number", {}, show(line.planned)) : null,
     h("td.number", {}, show(line.hindsight)),
-    h("td.number.gain", { "data-value": line.lost }, num(line.lost) > 0 ? h("strong.down", {}, show(line.lost)) : show(line.lost)),
+    h("td.number.gain", { "data-value": line.expected_regret }, num(line.expected_regret) > 0 ? h("strong.down", {}, show(line.expected_regret)) : show(line.expected_regret)),
     h("td", {}, h(`span.tag.${kind}`, {}, words)),
     h("td.words", {}, line.costliest ? words_of(line.costliest) : line.reason || h("span.soft", {}, "none lost anything")));
 }

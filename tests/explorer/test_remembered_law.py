@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterplan.counterfactual.laws import ExactLaw
-from counterplan.explorer.memo import Block, Memo, RememberedLaw
+from counterplan.explorer.kept import Memo
+from counterplan.explorer.remembered_law import Block, RememberedLaw
 from counterplan.scm.rows import Rows
 
 from ..cohort.subjects import discrete_episodes, small_mdp

@@ -7,20 +7,16 @@ and the expectations behind the last edit. Both are kept while there is room, th
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.laws import CounterfactualLaw, RowIds
+from counterplan.explorer.kept import Memo
 from counterplan.scm.rows import Rows
-
-ROOM = 128 * 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,39 +43,6 @@ class Block:
         indptr = np.concatenate([[0], np.cumsum(ends - starts)]).astype(np.int64)
         entries = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], ends - starts)
         return Rows(indptr, self.rows.indices[entries], self.rows.probabilities[entries])
-
-
-class Memo:
-    """Blocks and arrays in lists by where they belong, up to `room` bytes; threads may share it."""
-
-    def __init__(self, room: int = ROOM) -> None:
-        self._room, self._used = room, 0
-        self._kept: OrderedDict[Hashable, list[Any]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    @property
-    def used(self) -> int:
-        """Bytes that are kept."""
-        return self._used
-
-    def find(self, place: Hashable) -> list[Any]:
-        """What is kept at a place."""
-        with self._lock:
-            if place in self._kept:
-                self._kept.move_to_end(place)
-            return list(self._kept.get(place, ()))
-
-    def keep(self, place: Hashable, made: Any) -> None:
-        """Keep one more thing at a place, and forget places that were not asked for longest."""
-        if made.nbytes > self._room:
-            return
-        with self._lock:
-            self._kept.setdefault(place, []).append(made)
-            self._kept.move_to_end(place)
-            self._used += made.nbytes
-            while self._used > self._room:
-                _, gone = self._kept.popitem(last=False)
-                self._used -= sum(one.nbytes for one in gone)
 
 
 @dataclass(frozen=True, eq=False)
