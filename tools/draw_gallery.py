@@ -1,9 +1,10 @@
-"""Run the code of docs/figures.md and keep the pictures that it makes, small, beside the page.
+"""Run the code of pages and keep the pictures that it makes, small, beside them.
 
-PYTHONPATH=src python tools/draw_gallery.py
+PYTHONPATH=src python tools/draw_gallery.py [figures.md tutorials/icu-death.md ...]
 """
 
 import contextlib
+import doctest
 import io
 import re
 import subprocess
@@ -14,28 +15,45 @@ from pathlib import Path
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "figures.md"
-PICTURES = ROOT / "docs" / "images" / "figures"
+DOCS = ROOT / "docs"
+# Where each page's pictures go.
+PAGES = {
+    "figures.md": "figures",
+    "tutorials/bunkering-season.md": "tutorials",
+    "tutorials/icu-death.md": "tutorials",
+    "tutorials/patients-from-csv.md": "tutorials",
+}
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 WIDTH = 760
 MOST_BYTES = 80_000
 
 
 def main() -> None:
+    for page in sys.argv[1:] or PAGES:
+        draw(DOCS / page, DOCS / "images" / PAGES[page])
+
+
+def draw(page: Path, pictures: Path) -> None:
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         namespace: dict[str, object] = {"__name__": "__main__"}
-        for kind, code in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
+        for kind, code in BLOCK.findall(page.read_text(encoding="utf-8")):
             if kind == "python":
-                exec(compile(code, str(PAGE), "exec"), namespace)
+                exec(compile(source(code), str(page), "exec"), namespace)
             else:
                 run_commands(code)
-        PICTURES.mkdir(parents=True, exist_ok=True)
+        pictures.mkdir(parents=True, exist_ok=True)
         for drawn in sorted(Path(folder).glob("*.png")):
             content = small(drawn)
             if len(content) > MOST_BYTES:
                 raise SystemExit(f"{drawn.name}: {len(content):,} bytes, more than {MOST_BYTES:,}")
-            (PICTURES / drawn.name).write_bytes(content)
+            (pictures / drawn.name).write_bytes(content)
             print(f"{drawn.name}: {len(content):,} bytes")
+
+
+def source(block: str) -> str:
+    """A block's code, without prompts and what they print."""
+    examples = doctest.DocTestParser().get_examples(block)
+    return "".join(example.source for example in examples) or block
 
 
 def run_commands(block: str) -> None:
