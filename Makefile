@@ -16,7 +16,7 @@ endef
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint typecheck format docs bench setup lock clean
+.PHONY: help demo reproduce test coverage lint typecheck format docs wheel bench setup lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1|\2/' | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -24,8 +24,17 @@ help: ## show this list
 demo: $(VENV)/.installed-run ## run all three systems on built-in data and write reports to open
 	$(BIN)/counterplan demo -o demo
 
+reproduce: $(VENV)/.installed-run ## draw every figure of the papers, small, and check its numbers
+	$(BIN)/counterplan reproduce --all --quick --check -o figures
+
 test: lint typecheck docs ## lint, type-check, build the docs, run the tests and every docs snippet
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
+
+coverage: $(VENV)/.installed-test ## which lines of src the tests run; fails below 90 %
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n auto --dist worksteal
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --skip-covered --skip-empty
 
 lint: $(VENV)/.installed-test ## check style and formatting
 	$(BIN)/ruff check .
@@ -40,6 +49,9 @@ format: $(VENV)/.installed-test ## fix style and formatting
 
 docs: $(VENV)/.installed-test ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+wheel: $(VENV)/.installed-test ## build the wheel into dist/
+	$(BIN)/python -m hatchling build -t wheel
 
 bench: $(VENV)/.installed-bench ## run the comparisons and the benchmarks, one process
 	$(BIN)/python -m benchmarks.discrete

@@ -3,17 +3,21 @@
 The blocks of one document share a namespace and a working directory, in the order a reader meets
 them. A ``>>>`` block is compared with what it prints; in a console block each ``$ counterplan``
 line must succeed and, where output follows it, print that output (``...`` matches anything).
+``counterplan serve`` is started on a free port, asked for its page, and ended.
 """
 
 from __future__ import annotations
 
 import doctest
+import json
 import os
 import re
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Timer
 
 import pytest
 from sybil import Document, Example
@@ -45,10 +49,41 @@ def console_steps(source: str) -> Iterator[tuple[str, str]]:
         yield command, expected
 
 
+def serve_once(command: str) -> str | None:
+    """Open the page that a server shows, and end it; return what went wrong, if anything."""
+    program = subprocess.Popen(
+        [*command.split(), "--port", "0", "--json"],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    too_late = Timer(TIMEOUT_SECONDS, program.kill)
+    too_late.start()
+    try:
+        lines = []
+        for line in program.stdout or ():
+            lines.append(line)
+            if line == "}\n":
+                break
+        else:
+            return f"$ {command}\n{program.communicate()[1]}"
+        with urllib.request.urlopen(json.loads("".join(lines))["url"]) as page:
+            return None if b"<html" in page.read() else f"$ {command}\nshows no page"
+    finally:
+        too_late.cancel()
+        program.terminate()
+        program.communicate()
+
+
 def run_console(example: Example) -> str | None:
     """Run a console block's counterplan commands; return what went wrong, if anything."""
     for command, expected in console_steps(example.parsed):
         if command.split()[0] != "counterplan":
+            continue
+        if command.split()[1:2] == ["serve"]:
+            if problem := serve_once(command):
+                return problem
             continue
         finished = subprocess.run(
             command,
@@ -139,6 +174,10 @@ class TestTheCheckItself:
     def test_failing_command_fails(self) -> None:
         with pytest.raises(AssertionError, match="exit code"):
             self.evaluate("```console\n$ counterplan no-such-command\n```\n")
+
+    def test_server_that_cannot_start_fails(self) -> None:
+        with pytest.raises(AssertionError, match="no-such-run"):
+            self.evaluate("```console\n$ counterplan serve no-such-run\n```\n")
 
     def test_wrong_console_output_fails(self) -> None:
         with pytest.raises(AssertionError, match="printed"):

@@ -1,0 +1,48 @@
+"""What pages point to or name is there, and every picture is shown by one of them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "benchmarks").glob("*.md"), *ROOT.glob("docs/**/*.md")]
+)
+# Inline links and pictures, in Markdown or as HTML; fragments and other hosts are left out.
+TARGET = re.compile(r'(?:\]\(|src=")([^)"#\s]+)')
+README_LINES = 100
+
+
+def targets(page: Path) -> set[Path]:
+    prose = re.sub(
+        r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
+    found = re.sub(r"`[^`]*`", "", prose)
+    local = (name for name in TARGET.findall(found) if "://" not in name)
+    return {(page.parent / name).resolve() for name in local}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    assert {path for path in targets(page) if not path.exists()} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_tests_that_are_named_exist(page: Path) -> None:
+    """`tests/scm/test_rows.py`, or with `::test_name` behind it."""
+    text = page.read_text(encoding="utf-8")
+    for name, test in re.findall(r"\b(tests/[\w/]+\.py)(?:::(?:\w+::)*(\w+))?", text):
+        assert (ROOT / name).is_file(), name
+        assert f"def {test}(" in (ROOT / name).read_text(encoding="utf-8") or not test, test
+
+
+def test_every_picture_is_shown() -> None:
+    pictures = {path for path in (ROOT / "docs" / "images").rglob("*") if path.is_file()}
+    assert pictures - set().union(*map(targets, PAGES)) == set()
+
+
+def test_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= README_LINES
