@@ -33,7 +33,7 @@ test: lint typecheck docs ## lint, type-check, build the docs, run the tests and
 coverage: $(VENV)/.installed-test ## which lines of src the tests run; fails below 90 %
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -n auto --dist worksteal
-	$(BIN)/coverage combine --quiet
+	-$(BIN)/coverage combine --quiet  # processes that were killed on purpose leave broken files
 	$(BIN)/coverage report --skip-covered --skip-empty
 
 lint: $(VENV)/.installed-test ## check style and formatting
