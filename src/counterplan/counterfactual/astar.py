@@ -158,8 +158,7 @@ class AStar:
         prepared = time.perf_counter()
         if self.incumbent:
             start = greedy_sequence(setting, start)
-        search = Search(setting, bound, self.batch, self.memory, self.rollout)
-        outcome = search.run(start, problem.limits, started)
+        outcome = self._search(setting, bound).run(start, problem.limits, started)
         ended = time.perf_counter()
         stats = {
             "seconds": ended - started,
@@ -169,6 +168,10 @@ class AStar:
             "effective_branching_factor": branching_factor(outcome.added, setting.horizon),
         }
         return explained(problem, setting, outcome, bound.name, stats)
+
+    def _search(self, setting: SequenceSetting, bound: UpperBound) -> Search:
+        """The search itself; solvers that add to it go through here."""
+        return Search(setting, bound, self.batch, self.memory, self.rollout)
 
 
 @dataclass(frozen=True)

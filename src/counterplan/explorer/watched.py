@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,17 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterplan.core.limits import Limits
-from counterplan.core.problem import Problem
-from counterplan.core.result import Explanation
 from counterplan.core.validation import FloatArray
-from counterplan.counterfactual.astar import AStar, branching_factor, explained
+from counterplan.counterfactual.astar import AStar
 from counterplan.counterfactual.backward_pass import BackwardPass, Setting, outcome_bounds, solve
 from counterplan.counterfactual.best_first import Outcome, Search, UpperBound
 from counterplan.counterfactual.budget_dp import BudgetDP
 from counterplan.counterfactual.laws import CounterfactualLaw, RowIds
 from counterplan.counterfactual.open_nodes import Nodes
 from counterplan.counterfactual.policy_table import PolicyTable
-from counterplan.counterfactual.sequence_baselines import greedy_sequence
 from counterplan.counterfactual.sequence_setting import SequenceSetting
 
 # Told after every batch: nodes expanded (or rows computed), the best value, and what nothing can
@@ -38,9 +34,9 @@ def unwatched(nodes: int, value: float, bound: float) -> None:
 class WatchedSearch(Search):
     """A search that tells how far it is; whoever watches may raise to end it."""
 
-    def __init__(self, setting: SequenceSetting, bound: UpperBound, watch: Watch) -> None:
-        super().__init__(setting, bound)
-        self._watch = watch
+    def __init__(self, solver: WatchedAStar, setting: SequenceSetting, bound: UpperBound) -> None:
+        super().__init__(setting, bound, solver.batch, solver.memory, solver.rollout)
+        self._watch = solver.watch
 
     def _expand(self, t: int, nodes: Nodes, found: Outcome, limits: Limits) -> None:
         super()._expand(t, nodes, found, limits)
@@ -49,25 +45,12 @@ class WatchedSearch(Search):
 
 @dataclass(frozen=True)
 class WatchedAStar(AStar):
-    """`AStar` as it is used by default, watched: the answer is the same."""
+    """`AStar`, watched: the answer is the same."""
 
     watch: Watch = unwatched
 
-    def solve(self, problem: Problem) -> Explanation:
-        started = time.perf_counter()
-        setting = self._accepted(problem)
-        bound = self.heuristic.prepare(setting, started + problem.limits.seconds)
-        prepared = time.perf_counter()
-        start = greedy_sequence(setting, setting.observed)
-        outcome = WatchedSearch(setting, bound, self.watch).run(start, problem.limits, started)
-        stats = {
-            "seconds": time.perf_counter() - started,
-            "bound_seconds": prepared - started,
-            "nodes_expanded": float(outcome.expanded),
-            "nodes_added": float(outcome.added),
-            "effective_branching_factor": branching_factor(outcome.added, setting.horizon),
-        }
-        return explained(problem, setting, outcome, bound.name, stats)
+    def _search(self, setting: SequenceSetting, bound: UpperBound) -> Search:
+        return WatchedSearch(self, setting, bound)
 
 
 # --- Discrete problems ----------------------------------------------------------------------------
