@@ -98,6 +98,29 @@ def test_the_value_is_never_below_the_bound(seed: int) -> None:
         state = State(state.t + 1, model.draw(state.t, x, rng)[0], after)
 
 
+@settings(max_examples=60)
+@given(SEEDS)
+def test_the_last_digit_of_a_level_does_not_matter(seed: int) -> None:
+    """Sums end in other digits on other machines: what play leads to remains playable, and the
+    compiled actions remain the model's own."""
+    model = random_problem(seed)
+    kernel = model.compiled()
+    rng = np.random.default_rng(seed)
+    state = model.start
+    while state.t < model.horizon:
+        d = state.resource
+        for near in (d, d + 1e-12 * d, d - 1e-12 * d):
+            offered = model.actions(State(state.t, state.exogenous, near))
+            out = np.empty((kernel.most_actions, kernel.action_size))
+            m = kernel.actions(kernel.parameters, state.t, state.exogenous, near, out)
+            assert out[:m] == pytest.approx(offered, rel=1e-9, abs=1e-9)
+            assert (offered >= 0.0).all()
+        action = offered[rng.integers(len(offered))][None]
+        x = state.exogenous[None]
+        after = model.step(state.t, x, near[None], action)[1][0]
+        state = State(state.t + 1, model.draw(state.t, x, rng)[0], after)
+
+
 def executed(model: Any, wanted: Any, carries: bool) -> float:
     """What a plan earns at the expected rewards, by the model's own methods; of equally close
     actions the first, or the last where what is left undone is carried on."""

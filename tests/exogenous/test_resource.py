@@ -194,3 +194,11 @@ def test_bounds_that_meet_but_for_rounding() -> None:
         assert room.low[0] <= room.high[0]
         resource = plan.levels_after(t, resource, room.high[:, None])
     assert resource[0, 0] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_what_exceeds_a_budget_by_rounding_leaves_nothing_to_spend() -> None:
+    plan = program(Resource(5), bounds=[(0, 2)] * 3, budget=(0, 0.3))
+    spent = 0.1 + 0.2  # above 0.3
+    room = plan.room(2, np.array([[5 - spent, spent], [4.0, 1.0]]))
+    assert (room.low[0], room.high[0]) == (0.0, 0.0)
+    assert room.low[1] > room.high[1]  # this is more than rounding

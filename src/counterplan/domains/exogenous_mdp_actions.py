@@ -48,7 +48,7 @@ def _room(parameters, t, d):  # type: ignore[no-untyped-def]
         low = max(low, parameters[LEAST] - d[A] - cell(parameters, t, LATER_HIGH))
         high = min(high, parameters[MOST] - d[A] - cell(parameters, t, LATER_LOW))
     if high < low <= high + TOLERANCE * (1.0 + abs(high)):
-        low = max(high, 0.0)
+        low = high = max(high, 0.0)
     return low, high
 
 

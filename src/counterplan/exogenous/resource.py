@@ -157,9 +157,10 @@ class ResourceProgram:
             high = np.minimum(high, self.budget[1] - spent - self.later[t, 0])
         crossed = low > high
         if crossed.any():
-            # Bounds that meet but for rounding.
+            # Bounds that meet but for rounding; none leaves less than nothing to spend.
             touching = crossed & (low <= high + TOLERANCE * (1 + np.abs(high)))
-            low = np.where(touching, np.maximum(high, 0.0), low)
+            meet = np.maximum(high, 0.0)
+            low, high = np.where(touching, meet, low), np.where(touching, meet, high)
         return Room(low, high)
 
     def levels_after(self, t: int, resource: FloatArray, actions: FloatArray) -> FloatArray:
