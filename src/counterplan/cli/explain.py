@@ -11,7 +11,7 @@ from counterplan.cli.explain_options import (
     ExplainOptions,
     SolverName,
 )
-from counterplan.cli.support import keep_inputs, note, print_json, print_table, tracked
+from counterplan.cli.support import check_where, keep_inputs, note, print_json, print_table, tracked
 from counterplan.errors import CounterplanError, FileError, InputError
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ def answer(options: ExplainOptions) -> None:
 
         run_into_folder(options)
         return
-    _refuse_folder_options(options)
+    why = "is for runs into a folder: give one with -o OUT"
+    check_where(options.workers, options.cluster, why)
     _explain_here(options)
 
 
@@ -48,12 +49,6 @@ def is_file(output: Path) -> bool:
     """Whether results go into a single file."""
     suffix = output.suffix.lower()
     return suffix in FILES or (suffix in OTHER_FILES and not output.is_dir())
-
-
-def _refuse_folder_options(options: ExplainOptions) -> None:
-    for name, given in (("--workers", options.workers), ("--cluster", options.cluster)):
-        if given is not None:
-            raise InputError(f"{name} is for runs into a folder: give one with -o OUT")
 
 
 def inputs_of(options: ExplainOptions) -> tuple[Path | None, ...]:

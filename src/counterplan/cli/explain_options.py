@@ -12,7 +12,10 @@ import typer
 
 from counterplan.cli.options import (
     LARGEST,
+    Cluster,
     SharedOptions,
+    WhichBudget,
+    Workers,
     number_from_zero,
     whole_number_option,
 )
@@ -160,22 +163,8 @@ class ExplainOptions(SharedOptions):
             "stopped.",
         ),
     ] = None
-    workers: Annotated[
-        int | None,
-        whole_number_option(
-            "--workers",
-            "With a folder: how many processes (one for each core if not given).",
-            minimum=1,
-        ),
-    ] = None
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="With a folder: address of a Dask scheduler to run on, such as "
-            "tcp://127.0.0.1:8786.",
-        ),
-    ] = None
+    workers: Workers = None
+    cluster: Cluster = None
 
 
 class OrderName(StrEnum):
@@ -203,10 +192,7 @@ class CasesOptions(SharedOptions):
     run: Annotated[
         Path, typer.Argument(help="Folder that `counterplan explain -o` wrote.", metavar="OUT")
     ]
-    k: Annotated[
-        int | None,
-        whole_number_option("--k", "Which number of changes (the largest of the run)."),
-    ] = None
+    k: WhichBudget = None
     min_improvement: Annotated[
         float | None,
         typer.Option(parser=_parse_number, metavar="NUMBER", help="At least so much better."),

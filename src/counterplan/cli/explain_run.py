@@ -18,8 +18,7 @@ from counterplan.cli.explain import (
     subject_of,
 )
 from counterplan.cli.explain_options import COHORT_NODES, ExplainOptions
-from counterplan.cli.support import keep_inputs, note, print_json
-from counterplan.errors import InputError
+from counterplan.cli.support import check_where, keep_inputs, note, print_json
 
 if TYPE_CHECKING:
     from counterplan.cohort.inputs import Input
@@ -45,8 +44,7 @@ def run_into_folder(options: ExplainOptions) -> None:
     from counterplan.io.models import model_bytes, model_from_bytes
 
     assert options.output is not None
-    if options.workers is not None and options.cluster is not None:
-        raise InputError("--workers is for this machine, --cluster for others: give one of them")
+    check_where(options.workers, options.cluster)
     keep_inputs(options.output, inputs_of(options))
     content = model_bytes(options.model)
     model = model_from_bytes(options.model, content)

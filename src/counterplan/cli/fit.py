@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 
-import typer
-
-from counterplan.cli.fit_kinds import first_given, neural_options
+from counterplan.cli.fit_kinds import neural_options
+from counterplan.cli.fit_tabular import settings_of, tell
 from counterplan.cli.options import FitOptions
-from counterplan.cli.support import keep_inputs, print_json
+from counterplan.cli.support import first_given, keep_inputs
 from counterplan.errors import InputError
 
 
@@ -35,20 +35,14 @@ def learn(options: FitOptions) -> None:
 
 
 def _fit_discrete(options: FitOptions) -> None:
-    from counterplan.io.fit import FitSettings, fit_model
+    from counterplan.io.fit import fit_model
     from counterplan.io.models import save_model
 
     _refuse_neural(options)
-    if options.prior is not None and options.neighbour_prior:
-        raise InputError("--prior and --neighbour-prior exclude each other: give one of them")
-    usual = 1.0 if options.prior is None else options.prior
-    settings = FitSettings(
-        prior=None if options.neighbour_prior else usual,
-        bar_unobserved=options.bar_unobserved,
-        mean_rewards=options.mean_rewards,
+    settings = replace(
+        settings_of(options),
         state_labels=_names(options.state_labels, "--state-labels"),
         action_labels=_names(options.action_labels, "--action-labels"),
-        support=options.support,
     )
     mdp, counts = fit_model(options.episodes, settings)
     save_model(mdp, options.output)
@@ -61,15 +55,7 @@ def _fit_discrete(options: FitOptions) -> None:
         "pairs": mdp.rewards.size,
         "observed_pairs": int(counts.observed.sum()),
     }
-    if options.as_json:
-        print_json(summary)
-        return
-    rest = "barred" if options.bar_unobserved else "given their state's mean reward"
-    text = (
-        "{model}: {states} states and {actions} actions from {steps} steps of {episodes} episodes; "
-        "{observed_pairs} of {pairs} pairs of state and action were seen, "
-    )
-    typer.echo(text.format(**summary) + f"others are {rest}")
+    tell(options, summary, " from {steps} steps of {episodes} episodes")
 
 
 def _refuse_neural(options: FitOptions) -> None:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from counterplan.cli.options import FitOptions
-from counterplan.errors import InputError
-
-Given = dict[str, bool]
 
 
-def neural_options(options: FitOptions) -> Given:
+def neural_options(options: FitOptions) -> dict[str, bool]:
     """Those for continuous states."""
     return {
         "--hidden": options.hidden is not None,
@@ -18,7 +15,7 @@ def neural_options(options: FitOptions) -> Given:
     }
 
 
-def tabular_options(options: FitOptions) -> Given:
+def tabular_options(options: FitOptions) -> dict[str, bool]:
     """Those for discrete states."""
     return {
         "--prior": options.prior is not None,
@@ -28,20 +25,9 @@ def tabular_options(options: FitOptions) -> Given:
     }
 
 
-def label_options(options: FitOptions) -> Given:
+def label_options(options: FitOptions) -> dict[str, bool]:
     """Those for discrete states that have no names in the table."""
     return {
         "--state-labels": options.state_labels is not None,
         "--action-labels": options.action_labels is not None,
     }
-
-
-def first_given(given: Given) -> str | None:
-    """The first option that was given."""
-    return next((name for name, is_given in given.items() if is_given), None)
-
-
-def refuse(given: Given, why: str) -> None:
-    """Raise if one was given."""
-    if wrong := first_given(given):
-        raise InputError(f"{wrong} {why}")

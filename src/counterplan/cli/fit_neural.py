@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from counterplan.cli.fit_kinds import label_options, refuse, tabular_options
+from counterplan.cli.fit_kinds import label_options, tabular_options
 from counterplan.cli.options import FitOptions
-from counterplan.cli.support import note, print_json
+from counterplan.cli.support import note, print_json, refuse
 from counterplan.errors import InputError, TrainingError
 
 if TYPE_CHECKING:

@@ -96,6 +96,24 @@ class SharedOptions:
 RunFolder = Annotated[
     Path, typer.Argument(help="Folder of a run of `explain` or `plan`.", metavar="OUT")
 ]
+WhichBudget = Annotated[
+    int | None, whole_number_option("--k", "Which number of changes (the largest of the run).")
+]
+Workers = Annotated[
+    int | None,
+    whole_number_option(
+        "--workers",
+        "With a folder: how many processes (one for each core if not given).",
+        minimum=1,
+    ),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="With a folder: address of a Dask scheduler to run on, such as tcp://127.0.0.1:8786.",
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,19 +342,8 @@ class PlanOptions(SharedOptions):
         Path | None,
         typer.Option("--output", "-o", metavar="PATH", help="With --scenarios: folder of the run."),
     ] = None
-    workers: Annotated[
-        int | None,
-        whole_number_option(
-            "--workers", "With -o: how many processes (one for each core if not given).", minimum=1
-        ),
-    ] = None
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            help="With -o: address of a Dask scheduler to run on, such as tcp://127.0.0.1:8786.",
-            metavar="ADDRESS",
-        ),
-    ] = None
+    workers: Workers = None
+    cluster: Cluster = None
     scenarios_template: Annotated[
         Path | None,
         typer.Option(

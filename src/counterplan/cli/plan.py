@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from counterplan.cli.options import PlannerName, PlanOptions
-from counterplan.cli.support import print_json, print_table
-from counterplan.errors import InputError
+from counterplan.cli.support import check_where, print_json, print_table, refuse
 
 if TYPE_CHECKING:
     from counterplan.io.plan_question import Question
@@ -32,15 +31,10 @@ def answer(options: PlanOptions) -> None:
     from counterplan.io.plan_question import problem_of, state_of
     from counterplan.planning.plan import plan
 
-    given = {
-        "-o": options.output,
-        "--workers": options.workers,
-        "--cluster": options.cluster,
-        "--k": options.k,
-    }
-    for name, value in given.items():
-        if value is not None:
-            raise InputError(f"{name} is for runs over a table: give --scenarios, or leave it out")
+    given = {"-o": options.output is not None, "--k": options.k is not None}
+    why = "is for runs over a table: give --scenarios, or leave it out"
+    refuse(given, why)
+    check_where(options.workers, options.cluster, why)
     question = question_of(options)
     problem = problem_of(question)
     state = state_of(question, problem)

@@ -13,7 +13,7 @@ import typer
 
 from counterplan.cli.options import PlannerName, PlanOptions
 from counterplan.cli.plan import SIMULATIONS, number
-from counterplan.cli.support import note, print_json, print_table, tracked
+from counterplan.cli.support import check_where, note, print_json, print_table, refuse, tracked
 from counterplan.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,31 +57,25 @@ def judge(options: PlanOptions, question: Question) -> None:
 
 def _refuse_states(options: PlanOptions) -> None:
     given = {
-        "--step": options.step or None,
-        "--price": options.price,
-        "--mode": options.mode,
-        "--level": options.level,
+        "--step": bool(options.step),
+        "--price": options.price is not None,
+        "--mode": options.mode is not None,
+        "--level": options.level is not None,
     }
-    for name, value in given.items():
-        if value is not None:
-            raise InputError(f"{name} is for a single decision: leave it out with a table")
-    if options.output is None and options.scenarios_template is None:
-        for name, value in {"--workers": options.workers, "--cluster": options.cluster}.items():
-            if value is not None:
-                raise InputError(f"{name} is for runs in a folder: give -o, or leave it out")
+    refuse(given, "is for a single decision: leave it out with a table")
+    in_folder = options.output is not None or options.scenarios_template is not None
+    why = None if in_folder else "is for runs in a folder: give -o, or leave it out"
+    check_where(options.workers, options.cluster, why)
     if options.output is not None and options.output.suffix.lower() in FILES:
         raise InputError(f"-o {options.output}: names a file; give the folder of a run")
-    if options.workers is not None and options.cluster is not None:
-        raise InputError("--workers is for this machine, --cluster for others: give one of them")
 
 
 def _write_template(options: PlanOptions, form: ScenarioForm) -> None:
     from counterplan.io.scenario_template import SCENARIOS, write_template
 
     assert options.scenarios_template is not None
-    for name, value in {"--scenarios": options.scenarios, "-o": options.output}.items():
-        if value is not None:
-            raise InputError(f"{name} does not go with --scenarios-template: leave one out")
+    given = {"--scenarios": options.scenarios is not None, "-o": options.output is not None}
+    refuse(given, "does not go with --scenarios-template: leave one out")
     write_template(options.scenarios_template, form, options.seed)
     if options.as_json:
         print_json({"template": str(options.scenarios_template), "scenarios": SCENARIOS})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from counterplan.cli.options import RunFolder, SharedOptions, whole_number_option
+from counterplan.cli.options import RunFolder, SharedOptions, WhichBudget, whole_number_option
 from counterplan.cli.support import note, print_json
 from counterplan.errors import InputError
 
@@ -36,10 +36,7 @@ class ReportCommandOptions(SharedOptions):
     case: Annotated[
         str | None, typer.Option("--case", metavar="ID", help="A report of this case alone.")
     ] = None
-    k: Annotated[
-        int | None,
-        whole_number_option("--k", "Which number of changes (the largest of the run)."),
-    ] = None
+    k: WhichBudget = None
     pseudonyms: Annotated[
         bool,
         typer.Option(

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from counterplan.cli.fit_kinds import label_options, neural_options, refuse, tabular_options
+from counterplan.cli.fit_kinds import label_options, neural_options, tabular_options
+from counterplan.cli.fit_tabular import settings_of, tell
 from counterplan.cli.options import FitOptions, SharedOptions
-from counterplan.cli.support import note, print_json
+from counterplan.cli.support import note, print_json, refuse
 from counterplan.errors import FileError, InputError
 
 if TYPE_CHECKING:
@@ -82,7 +83,6 @@ def fit_by_schema(options: FitOptions) -> None:
 
 
 def _fit_discrete(options: FitOptions, schema: Schema) -> None:
-    from counterplan.io.fit import FitSettings
     from counterplan.io.models import save_model
     from counterplan.io.schema_fit import fit_discrete
     from counterplan.io.schema_grid import Grid
@@ -90,15 +90,7 @@ def _fit_discrete(options: FitOptions, schema: Schema) -> None:
     why = f"is for continuous states, but those of {options.schema} are discrete"
     refuse(neural_options(options), why)
     _refuse_labels(options)
-    if options.prior is not None and options.neighbour_prior:
-        raise InputError("--prior and --neighbour-prior exclude each other: give one of them")
-    settings = FitSettings(
-        prior=None if options.neighbour_prior else 1.0 if options.prior is None else options.prior,
-        bar_unobserved=options.bar_unobserved,
-        mean_rewards=options.mean_rewards,
-        support=options.support,
-    )
-    found = fit_discrete(options.episodes, schema, settings)
+    found = fit_discrete(options.episodes, schema, settings_of(options))
     save_model(found.model, options.output)
     # A last row without an action is no pair.
     observed = found.counts.observed[:, : len(Grid(schema.of("action")))]
@@ -112,15 +104,7 @@ def _fit_discrete(options: FitOptions, schema: Schema) -> None:
         "pairs": observed.size,
         "observed_pairs": int(observed.sum()),
     }
-    if options.as_json:
-        print_json(summary)
-        return
-    rest = "barred" if options.bar_unobserved else "given their state's mean reward"
-    text = (
-        "{model}: {states} states and {actions} actions; {table}; {observed_pairs} of {pairs} "
-        "pairs of state and action were seen, "
-    )
-    typer.echo(text.format(**summary) + f"others are {rest}")
+    tell(options, summary, "; {table}")
 
 
 def _fit_continuous(options: FitOptions, schema: Schema) -> None:

@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from counterplan.cli.options import SharedOptions
-from counterplan.errors import CounterplanError, FileError, MistakesError
+from counterplan.errors import CounterplanError, FileError, InputError, MistakesError
 
 Options = TypeVar("Options", bound=SharedOptions)
 Item = TypeVar("Item")
@@ -42,6 +42,25 @@ def command(run: Callable[[Options], None]) -> Callable[..., None]:
     ordered = sorted(parameters, key=lambda parameter: parameter.name in shared)
     call.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
     return call
+
+
+def first_given(given: Mapping[str, bool]) -> str | None:
+    """The first option that was given."""
+    return next((name for name, is_given in given.items() if is_given), None)
+
+
+def refuse(given: Mapping[str, bool], why: str) -> None:
+    """Raise if one was given, saying why it does not fit."""
+    if wrong := first_given(given):
+        raise InputError(f"{wrong} {why}")
+
+
+def check_where(workers: int | None, cluster: str | None, elsewhere: str | None = None) -> None:
+    """Raise if both or, where `elsewhere` says why nothing runs there, either was given."""
+    if elsewhere is not None:
+        refuse({"--workers": workers is not None, "--cluster": cluster is not None}, elsewhere)
+    if workers is not None and cluster is not None:
+        raise InputError("--workers is for this machine, --cluster for others: give one of them")
 
 
 class OneLineErrors(TyperGroup):
