@@ -12,11 +12,9 @@ from counterplan.core.validation import FloatArray, Seed, generator
 from counterplan.counterfactual.allocation_explanation import AllocationExplanation
 from counterplan.counterfactual.allocation_oracle import best_allocation
 from counterplan.counterfactual.allocation_setting import prepare_allocation
-from counterplan.counterfactual.explain import Options, explain, frontier
 from counterplan.exogenous.model import ExogenousModel, State
-from counterplan.testing.discrete import check_certificate, check_first
+from counterplan.testing.answers import check_answers, close
 from counterplan.testing.selling import random_selling
-from counterplan.testing.sequences import close
 from counterplan.testing.spending import random_spending
 
 
@@ -26,20 +24,10 @@ def check_allocation_solver(solver: Solver, problem: Problem) -> None:
     * a budget of 0 gives back the executed total, and no larger budget is worse;
     * no value is better than its bound, and what is called optimal equals brute force;
     * replaying the decisions with the model's own step gives the stated levels and value;
-    * budget and constraints are respected.
+    * budget and constraints are respected;
+    * a single answer is worth what the frontier says.
     """
-    question: Options = {
-        "constraints": problem.constraints,
-        "limits": problem.limits,
-        "solver": solver,
-    }
-    found = frontier(problem.scm, problem.episode, problem.k, **question)
-    check_first(found)
-    for k, explanation in enumerate(found):
-        check_certificate(found, k)
-        _check_allocation(problem, k, explanation)
-    alone = explain(problem.scm, problem.episode, problem.k, **question)
-    _check_allocation(problem, problem.k, alone)
+    check_answers(solver, problem, _check_allocation)
 
 
 def _check_allocation(problem: Problem, k: int, explanation: Explanation) -> None:

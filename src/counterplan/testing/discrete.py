@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from counterplan.core.constraints import Constraints
@@ -11,13 +9,12 @@ from counterplan.core.episode import Episode
 from counterplan.core.problem import Problem, Solver
 from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import FloatArray, Seed, generator
-from counterplan.counterfactual.explain import frontier
 from counterplan.counterfactual.laws import DiscreteSCM
 from counterplan.counterfactual.oracle import brute_force, policy_value
+from counterplan.counterfactual.policy_explanation import PolicyExplanation
 from counterplan.scm.gumbel_max import GumbelMaxSCM
 from counterplan.scm.tabular import TabularMDP
-
-TOLERANCE = 1e-9
+from counterplan.testing.answers import TOLERANCE, check_answers, close
 
 
 def check_discrete_scm(scm: DiscreteSCM, trials: int = 50, seed: Seed = 0) -> None:
@@ -60,53 +57,23 @@ def check_discrete_solver(solver: Solver, problem: Problem) -> None:
     * a budget of 0 gives back the observed outcome, and value never falls as k grows;
     * no value exceeds its bound, and what is called optimal equals brute force;
     * following the policy through every history earns its value;
-    * realizations respect the budget and the constraints.
+    * realizations respect the budget and the constraints;
+    * a single answer is worth what the frontier says.
     """
-    found = frontier(
-        problem.scm,
-        problem.episode,
-        problem.k,
-        constraints=problem.constraints,
-        solver=solver,
-    )
-    check_first(found)
-    for k, explanation in enumerate(found):
-        value = explanation.value
-        check_certificate(found, k)
-        replayed = policy_value(problem.scm, explanation)
-        assert same(replayed, value), f"k={k}: the policy earns {replayed}, not the stated {value}"
-        if explanation.status == Status.OPTIMAL:
-            best = brute_force(problem.scm, problem.episode, k, problem.constraints)
-            assert same(best, value), (
-                f"k={k}: called optimal with {value}, but brute force finds {best}"
-            )
-        _check_realizations(explanation, problem)
+    check_answers(solver, problem, _check_policy)
 
 
-def same(first: float, second: float) -> bool:
-    """Equal within the tolerance, or the same infinity."""
-    return first == second or abs(first - second) <= TOLERANCE
-
-
-def check_first(found: Sequence[Explanation]) -> None:
-    """A budget of 0 changes nothing."""
-    first = found[0]
-    assert same(first.value, first.factual_value), (
-        f"k=0 gives {first.value}, but the observed outcome is {first.factual_value}"
-    )
-
-
-def check_certificate(found: Sequence[Explanation], k: int) -> None:
-    """No value is better than its bound, and an optimal one no worse than that of a smaller
-    budget."""
-    value = found[k].value
-    sign = 1.0 if found[k].sense == "max" else -1.0
-    above, falls = ("above", "falls") if sign > 0 else ("below", "rises")
-    assert sign * value <= sign * found[k].bound + TOLERANCE, f"k={k}: value {above} its bound"
-    if k > 0 and found[k].status == Status.OPTIMAL:
-        assert sign * value >= sign * found[k - 1].value - TOLERANCE, (
-            f"value {falls} from {found[k - 1].value} to {value} at k={k}"
+def _check_policy(problem: Problem, k: int, explanation: Explanation) -> None:
+    assert isinstance(explanation, PolicyExplanation), "a discrete solver must return a policy"
+    value = explanation.value
+    earned = policy_value(problem.scm, explanation)
+    assert close(earned, value), f"k={k}: the policy earns {earned}, not the stated {value}"
+    if explanation.status == Status.OPTIMAL:
+        best = brute_force(problem.scm, problem.episode, k, problem.constraints)
+        assert close(best, value), (
+            f"k={k}: called optimal with {value}, but brute force finds {best}"
         )
+    _check_realizations(explanation, problem)
 
 
 def random_problems(count: int, seed: Seed = 0) -> list[Problem]:
@@ -156,10 +123,7 @@ def _check_distribution(row: FloatArray, n_states: int, where: str) -> None:
     assert abs(row.sum() - 1.0) <= TOLERANCE, f"{where}: row sums to {row.sum()}"
 
 
-def _check_realizations(explanation: object, problem: Problem) -> None:
-    from counterplan.counterfactual.policy_explanation import PolicyExplanation
-
-    assert isinstance(explanation, PolicyExplanation), "a discrete solver must return a policy"
+def _check_realizations(explanation: PolicyExplanation, problem: Problem) -> None:
     episode, setting = problem.episode, explanation.process.setting
     drawn = explanation.sample(50, seed=0)
     changed = drawn.actions != episode.actions

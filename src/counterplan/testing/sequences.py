@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from counterplan.core.problem import Problem, Solver
 from counterplan.core.result import Explanation, Status
-from counterplan.counterfactual.explain import Options, explain, frontier
 from counterplan.counterfactual.sequence_explanation import SequenceExplanation
 from counterplan.counterfactual.sequence_oracle import SequenceWorld
-from counterplan.testing.discrete import check_certificate, check_first
-
-# Relative to the outcome where that is large.
-TOLERANCE = 1e-9
+from counterplan.testing.answers import check_answers, close
 
 
 def check_sequence_solver(solver: Solver, problem: Problem) -> None:
@@ -26,24 +20,7 @@ def check_sequence_solver(solver: Solver, problem: Problem) -> None:
     * budget and constraints are respected;
     * a single answer is worth what the frontier says.
     """
-    question: Options = {
-        "actions": problem.actions,
-        "reward": problem.reward,
-        "constraints": problem.constraints,
-        "limits": problem.limits,
-        "solver": solver,
-    }
-    found = frontier(problem.scm, problem.episode, problem.k, **question)
-    check_first(found)
-    for k, explanation in enumerate(found):
-        check_certificate(found, k)
-        check_sequence(problem, k, explanation)
-    alone = explain(problem.scm, problem.episode, problem.k, **question)
-    check_sequence(problem, problem.k, alone)
-    if alone.status == found[-1].status == Status.OPTIMAL:
-        assert close(alone.value, found[-1].value), (
-            f"k={problem.k}: {alone.value} alone, but {found[-1].value} on the frontier"
-        )
+    check_answers(solver, problem, check_sequence)
 
 
 def check_sequence(problem: Problem, k: int, explanation: Explanation) -> None:
@@ -79,8 +56,3 @@ def _check_rules(world: SequenceWorld, k: int, explanation: SequenceExplanation)
     assert changed.tolist() == [change.t for change in explanation.changes], (
         "the changes are not where the actions differ from the observed ones"
     )
-
-
-def close(one: float, other: float) -> bool:
-    """Equal but for rounding."""
-    return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
