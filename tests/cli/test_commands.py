@@ -94,7 +94,9 @@ def test_explain_prints_a_ranked_table(ward: Path, run: Run) -> None:
     result = run("explain", "ward.csv", "--model", "model.json", "--k", "1", "--robust")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    assert lines[0].strip() == "3 episodes, k = 1, exact, according to the model"
+    assert (
+        lines[0].strip() == "3 episodes, k = 1, exact (dynamic programming), according to the model"
+    )
     assert [
         line.split()[0] for line in lines if line.split()[:1] in (["ann"], ["bob"], ["eve"])
     ] == [

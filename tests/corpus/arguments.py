@@ -141,6 +141,16 @@ EXPLAINING = {
     "top-k of a policy": asked(
         f"{EXPLAIN} --solver top-k", "--solver top-k changes .*: use --solver"
     ),
+    "seconds of no search": asked(
+        f"{EXPLAIN} --solver greedy --seconds 3",
+        "--seconds limits the exact search; --solver .*: leave",
+    ),
+    "nodes of no search": asked(
+        f"{EXPLAIN} --solver uct --nodes 10", "--nodes limits the exact search; .*ends by itself"
+    ),
+    "gap of no search": asked(
+        f"{EXPLAIN} --solver random --gap 0.1", "--gap limits the exact search; .*ends by itself"
+    ),
     "robust neural model": asked(
         "explain cohort.csv -m sepsis.safetensors --robust", "--robust is for discrete models"
     ),

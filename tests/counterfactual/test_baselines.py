@@ -44,6 +44,7 @@ def test_values_are_exact_and_never_above_the_optimum(seed: int, solver: Any) ->
     assert found.value <= best + 1e-9
     assert found.status == "heuristic"
     assert found.bound == math.inf
+    assert found.method == type(solver).__name__
 
 
 @given(SEEDS, st.sampled_from(BASELINES))

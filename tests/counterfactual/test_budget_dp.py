@@ -138,7 +138,8 @@ def test_budgets_beyond_the_episode_cost_nothing(k: int) -> None:
 
 def test_stats_count_the_rows_evaluated() -> None:
     mdp = cp.TabularMDP(np.full((2, 2, 2), 0.5), np.zeros((2, 2)))
-    stats = cp.explain(mdp, cp.Episode([0, 1, 0, 1], [0, 0, 1, 1]), 1).stats
+    found = cp.explain(mdp, cp.Episode([0, 1, 0, 1], [0, 0, 1, 1]), 1)
     # One distinct row, three transitions.
-    assert stats["nodes_expanded"] == 3
-    assert stats["seconds"] >= 0.0
+    assert found.stats["nodes_expanded"] == 3
+    assert found.stats["seconds"] >= 0.0
+    assert found.method == "dynamic programming"

@@ -92,6 +92,7 @@ def test_robust_explanation_has_the_best_worst_case(seed: int, stability: bool) 
     assert found.value <= cp.explain(mdp, episode, k).value + 1e-9
     assert found.outcome_mean >= found.value - 1e-9
     assert found.status == "optimal"
+    assert found.method == "dynamic programming over every causal model"
 
 
 def best_worst_case(mdp: cp.TabularMDP, episode: cp.Episode, k: int, stability: bool) -> float:

@@ -48,6 +48,7 @@ def test_the_optimiser_exploits_the_noise() -> None:
 def test_what_is_promised_is_kept_under_the_same_noise() -> None:
     mdp, episode = problem(3)
     found = cp.explain(mdp, episode, 3, solver=cp.BudgetDP(samples=30, seed=1))
+    assert found.method == "dynamic programming, 30 samples a kernel"
     # The pass forward sees the noise that the pass backward saw.
     assert found.outcome_mean == pytest.approx(found.value, abs=1e-9)
     drawn = found.sample(20_000, seed=0)

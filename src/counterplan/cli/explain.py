@@ -11,7 +11,15 @@ from counterplan.cli.explain_options import (
     ExplainOptions,
     SolverName,
 )
-from counterplan.cli.support import check_where, keep_inputs, note, print_json, print_table, tracked
+from counterplan.cli.support import (
+    check_where,
+    keep_inputs,
+    note,
+    print_json,
+    print_table,
+    refuse,
+    tracked,
+)
 from counterplan.errors import CounterplanError, FileError, InputError
 
 if TYPE_CHECKING:
@@ -89,7 +97,7 @@ def question_of(
         if budgets[0] > MOST_BUDGETS:
             raise InputError(f"--all-k goes up to --k {MOST_BUDGETS:,} at most, got {budgets[0]}")
         budgets = tuple(range(budgets[0] + 1))
-    if isinstance(model, TabularMDP):
+    if isinstance(model, TabularMDP) or options.solver is not SolverName.EXACT:
         seconds, nodes = None, None
     return Question(
         budgets=budgets,
@@ -111,6 +119,14 @@ def _refuse_options(options: ExplainOptions, is_discrete: bool) -> None:
             "--solver top-k changes a fixed sequence, but a discrete model asks for a policy: use "
             "--solver greedy"
         )
+    if options.solver is not SolverName.EXACT:
+        limits = {
+            "--seconds": options.seconds is not None,
+            "--nodes": options.nodes is not None,
+            "--gap": options.gap > 0.0,
+        }
+        why = f"limits the exact search; --solver {options.solver} ends by itself: leave it out"
+        refuse(limits, why)
     if not is_discrete and options.robust:
         raise InputError(
             "--robust is for discrete models: a neural model has one counterfactual, no range"

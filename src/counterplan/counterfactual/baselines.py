@@ -64,7 +64,7 @@ class _Baseline(ABC):
         if isinstance(problem.scm, PointSCM):
             budgets = range(problem.k + 1)
             return [self._sequence_explanation(replace(problem, k=k)) for k in budgets]
-        return evaluated(problem, self._table)
+        return evaluated(problem, self._table, type(self).__name__)
 
     @abstractmethod
     def _table(self, setting: Setting, law: CounterfactualLaw) -> PolicyTable:

@@ -22,6 +22,8 @@ from counterplan.errors import InfeasibleError, InputError
 from counterplan.scm.gumbel_max import GumbelMaxSCM
 from counterplan.scm.tabular import TabularMDP
 
+# As explanations name it.
+METHOD = "dynamic programming"
 # Entries of a policy's table, (T, S, C): 2 GB.
 LARGEST_POLICY = 500_000_000
 
@@ -60,7 +62,12 @@ class BudgetDP:
         stats = {"seconds": time.perf_counter() - started, "nodes_expanded": float(ended.rows)}
         check_feasible(setting, bounds)
         process = PolicyProcess(setting, law, table)
-        return PolicyExplanations(process, values, bounds, status, stats, problem.k)
+        return PolicyExplanations(process, values, bounds, status, stats, problem.k, self._method)
+
+    @property
+    def _method(self) -> str:
+        sampled = "" if self.samples is None else f", {self.samples:,} samples a kernel"
+        return METHOD + sampled
 
     def _solved(
         self, setting: Setting, law: CounterfactualLaw, limits: Limits
@@ -126,6 +133,7 @@ class PolicyExplanations(Sequence[PolicyExplanation]):
     status: Status
     stats: Mapping[str, float]
     largest_k: int
+    method: str
 
     def __len__(self) -> int:
         return self.largest_k + 1
@@ -144,5 +152,6 @@ class PolicyExplanations(Sequence[PolicyExplanation]):
             bound=float(self.bounds[spendable]),
             status=self.status,
             stats=MappingProxyType(dict(self.stats)),
+            method=self.method,
             process=replace(self.process, setting=replace(setting, k=spendable)),
         )

@@ -82,7 +82,7 @@ def uniform_table(setting: Setting, law: CounterfactualLaw) -> PolicyTable:
 
 
 def evaluated(
-    problem: Problem, make_table: Callable[[Setting, CounterfactualLaw], PolicyTable]
+    problem: Problem, make_table: Callable[[Setting, CounterfactualLaw], PolicyTable], method: str
 ) -> PolicyExplanations:
     """The exact value of a policy for every budget; no proof of optimality, so no bound."""
     started = time.perf_counter()
@@ -92,4 +92,4 @@ def evaluated(
     stats = {"seconds": time.perf_counter() - started}
     bounds = np.full(len(values), math.inf)
     process = PolicyProcess(setting, law, table)
-    return PolicyExplanations(process, values, bounds, Status.HEURISTIC, stats, problem.k)
+    return PolicyExplanations(process, values, bounds, Status.HEURISTIC, stats, problem.k, method)

@@ -25,7 +25,12 @@ from counterplan.core.problem import Problem
 from counterplan.core.result import Interval, Status
 from counterplan.core.validation import LARGEST_BUDGET, FloatArray, whole_number
 from counterplan.counterfactual.backward_pass import evaluate, outcome_bounds, solve
-from counterplan.counterfactual.budget_dp import PolicyExplanations, check_feasible, prepare
+from counterplan.counterfactual.budget_dp import (
+    METHOD,
+    PolicyExplanations,
+    check_feasible,
+    prepare,
+)
 from counterplan.counterfactual.distributions import PolicyProcess
 from counterplan.counterfactual.laws import ExactLaw, RowIds
 from counterplan.counterfactual.policy_explanation import PolicyExplanation
@@ -119,7 +124,8 @@ def robust_explain(
     check_feasible(setting, bounds)
     stats = {"seconds": time.perf_counter() - started, "nodes_expanded": float(ended.rows)}
     process = PolicyProcess(setting, ExactLaw(model, episode), table)
-    made = PolicyExplanations(process, values, bounds, Status.OPTIMAL, stats, problem.k)
+    method = f"{METHOD} over every causal model"
+    made = PolicyExplanations(process, values, bounds, Status.OPTIMAL, stats, problem.k, method)
     explanation: PolicyExplanation = made[-1]
     return explanation
 
