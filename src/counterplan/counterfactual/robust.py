@@ -135,4 +135,8 @@ def _tabular(mdp: TabularMDP | GumbelMaxSCM) -> TabularMDP:
         return mdp.mdp
     if isinstance(mdp, TabularMDP):
         return mdp
-    raise InputError(f"expected a TabularMDP, got {type(mdp).__name__}")
+    # A bijective model and an executed plan have the noise itself, so there is no range.
+    raise InputError(
+        f"expected a TabularMDP, got {type(mdp).__name__}: only tables of probabilities leave open "
+        "what would have happened; elsewhere explain gives the one value"
+    )

@@ -85,7 +85,7 @@ def _numbers(points: Points) -> pl.DataFrame:
             "L_phi": None if pair is None else pair[1],
             "train_log_likelihood": -point.train_mean,
             "validation_log_likelihood": -point.validation_mean,
-            "standard_error": point.validation_error,
+            "validation_se": point.validation_error,
             "decrease_percent": point.decrease(points[None]),
         }
         for pair, point in points.items()
