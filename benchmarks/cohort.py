@@ -117,14 +117,14 @@ def _median(values: list[float]) -> float:
 
 
 def _markdown(document: dict[str, Any]) -> str:
-    facts = ", ".join(f"{name} {value}" for name, value in document["machine"].items())
-    load = " to ".join(f"{value:.1f}" for value in (min(document["load"]), max(document["load"])))
+    from benchmarks.measure import conditions
+
     lines = [
         "# Cohort runs: throughput",
         "",
         "Written by `python -m benchmarks.cohort`.",
         "",
-        f"{facts}. Load average {load}: above the number of cores, times by the wall clock include "
+        f"{conditions(document)}: above the number of cores, times by the wall clock include "
         "waiting for others, and two workers cannot be twice as fast as one.",
         "",
         f"k = 3, exact; medians of {document['rounds']} rounds. A run computes more than the loop: "

@@ -158,14 +158,16 @@ def _write_continuous(place: Path, size: int) -> None:
 
 
 def _markdown(document: dict[str, Any]) -> str:
-    facts = ", ".join(f"{name} {value}" for name, value in document["machine"].items())
+    from benchmarks.measure import conditions
+
     lines = [
         "# Cohort runs: memory",
         "",
         "Written by `python -m benchmarks.cohort_memory`.",
         "",
-        f"{facts}. Peaks of resident memory of `counterplan explain TABLE --model M --k {BUDGET} "
-        f"-o OUT --workers 2`, libraries included; episodes of {STEPS} steps.",
+        f"{conditions(document)}. Peaks of resident memory of `counterplan explain TABLE "
+        f"--model M --k {BUDGET} -o OUT --workers 2`, libraries included; episodes of {STEPS} "
+        "steps.",
         "",
         "| states | episodes | table MB | program MB | largest worker MB | seconds |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",

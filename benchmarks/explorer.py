@@ -167,15 +167,14 @@ def _spread(values: list[float]) -> dict[str, float]:
 
 
 def _markdown(document: dict[str, Any]) -> str:
-    facts = ", ".join(f"{name} {value}" for name, value in document["machine"].items())
-    load = " to ".join(f"{value:.1f}" for value in (min(document["load"]), max(document["load"])))
+    from benchmarks.measure import conditions
+
     lines = [
         "# The explorer",
         "",
         "Written by `python -m benchmarks.explorer`.",
         "",
-        f"{facts}. Load average {load}: above the number of cores, times include waiting for "
-        "others.",
+        f"{conditions(document)}: above the number of cores, times include waiting for others.",
         "",
         "Milliseconds are median / 95 % / largest. What-if is what the server took for one edited "
         "action, asked by one client; *first* is the first question about an episode. *Processor* "

@@ -95,6 +95,14 @@ def machine() -> dict[str, Any]:
     }
 
 
+def conditions(document: dict[str, Any]) -> str:
+    """The `machine` of a document of results and, where it was noted, its `load`, in words."""
+    facts = ", ".join(f"{name} {value}" for name, value in document["machine"].items())
+    if "load" not in document:
+        return facts
+    return f"{facts}. Load average {min(document['load']):.1f} to {max(document['load']):.1f}"
+
+
 def _processor() -> str:
     information = Path("/proc/cpuinfo")
     if information.exists():

@@ -16,6 +16,8 @@ from counterplan.cohort.question import Question
 from counterplan.cohort.task import PartResult
 from counterplan.io.episode_parts import Recorded, episodes_to_bytes
 from counterplan.io.models import save_model
+from counterplan.io.schema import schema_from_dict
+from counterplan.io.schema_layout import SchemaLayout
 from counterplan.scm.seen import collect_seen
 
 FEATURES, ACTIONS = ("age", "level", "pressure"), ("dose", "machine")
@@ -32,6 +34,7 @@ SCHEMA: dict[str, Any] = {
 }
 DISCRETE: dict[str, Any] = {"kind": "discrete"}
 CONTINUOUS: dict[str, Any] = {"kind": "schema", "schema": SCHEMA}
+LAYOUT = SchemaLayout(schema_from_dict(SCHEMA))
 
 
 def small_mdp(seed: int = 0, S: int = 4, A: int = 3) -> cp.TabularMDP:
@@ -110,3 +113,17 @@ def task_of(folder: Path, model: cp.TabularMDP | cp.NeuralSCM, question: Questio
 
 def table(result: PartResult, name: str = "results") -> pl.DataFrame:
     return pl.read_parquet(io.BytesIO(result.tables[name]))
+
+
+def explained(
+    scm: cp.NeuralSCM, episode: cp.Episode, k: int = 2, nodes: int | None = None
+) -> cp.SequenceExplanation:
+    """As the library answers."""
+    return cp.explain(
+        scm,
+        episode,
+        k,
+        actions=LAYOUT.action_set(episode),
+        reward=LAYOUT.reward(),
+        limits=cp.Limits(nodes=nodes),
+    )

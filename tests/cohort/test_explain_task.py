@@ -19,9 +19,10 @@ from counterplan.io.schema_layout import SchemaLayout
 from .subjects import (
     ACTIONS,
     FEATURES,
-    SCHEMA,
+    LAYOUT,
     continuous_episodes,
     discrete_episodes,
+    explained,
     part_of,
     small_mdp,
     small_scm,
@@ -29,7 +30,6 @@ from .subjects import (
     task_of,
 )
 
-LAYOUT = SchemaLayout(schema_from_dict(SCHEMA))
 NUMBERS = ("value", "factual", "improvement", "relative_improvement", "bound", "gap")
 
 
@@ -79,14 +79,7 @@ def test_continuous_results_are_those_of_the_library(tmp_path: Path) -> None:
     episodes = continuous_episodes(scm, 12)
     result = task_of(tmp_path, scm, Question((2,), nodes=500)).solve(part_of(episodes))
     for row, recorded in zip(table(result).iter_rows(named=True), episodes, strict=True):
-        found = cp.explain(
-            scm,
-            recorded.episode,
-            2,
-            actions=LAYOUT.action_set(recorded.episode),
-            reward=LAYOUT.reward(),
-            limits=cp.Limits(nodes=500),
-        )
+        found = explained(scm, recorded.episode, 2, nodes=500)
         assert_row(row, found, recorded)
         assert row["nodes"] == found.stats["nodes_expanded"]
         assert row["interval_low"] is None
@@ -104,14 +97,7 @@ def test_limits_hold_for_every_episode(tmp_path: Path) -> None:
     episodes = continuous_episodes(scm, 12)
     result = task_of(tmp_path, scm, Question((3,), nodes=1)).solve(part_of(episodes))
     for row, recorded in zip(table(result).iter_rows(named=True), episodes, strict=True):
-        found = cp.explain(
-            scm,
-            recorded.episode,
-            3,
-            actions=LAYOUT.action_set(recorded.episode),
-            reward=LAYOUT.reward(),
-            limits=cp.Limits(nodes=1),
-        )
+        found = explained(scm, recorded.episode, 3, nodes=1)
         assert_row(row, found, recorded)
         assert row["nodes"] <= 1
     assert "limit" in table(result)["status"].to_list()

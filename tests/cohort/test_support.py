@@ -18,26 +18,19 @@ from counterplan.io.fit import FitSettings
 from counterplan.io.models import save_model
 from counterplan.io.schema import schema_from_dict
 from counterplan.io.schema_fit import fit_discrete
-from counterplan.io.schema_layout import SchemaLayout
 from counterplan.scm.seen import Seen
 
 from .subjects import (
-    SCHEMA,
+    LAYOUT,
     continuous_episodes,
     discrete_episodes,
+    explained,
     part_of,
     small_mdp,
     small_scm,
     table,
     task_of,
 )
-
-LAYOUT = SchemaLayout(schema_from_dict(SCHEMA))
-
-
-def explained(scm: cp.NeuralSCM, episode: cp.Episode, k: int = 2) -> cp.SequenceExplanation:
-    actions = LAYOUT.action_set(episode)
-    return cp.explain(scm, episode, k, actions=actions, reward=LAYOUT.reward())
 
 
 def test_sequences_against_every_row_of_the_data() -> None:
