@@ -56,4 +56,5 @@ def test_a_search_is_recorded_from_its_start_to_its_proof() -> None:
     assert nodes[-1] == found.stats["nodes_expanded"]
     assert values[-1] == bounds[-1]
     assert (np.diff(bounds) <= 0.0).all()
-    assert (bounds >= found.value).all()
+    # The value is that of the sequence replayed, in another order of sums.
+    assert (bounds >= found.value - 1e-12).all()
