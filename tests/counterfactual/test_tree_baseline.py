@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import counterplan as cp
 from counterplan.core.problem import Problem
 from counterplan.counterfactual.budget_dp import prepare
-from counterplan.counterfactual.tree_worlds import PolicyWorld
+from counterplan.counterfactual.policy_world import PolicyWorld
 from counterplan.domains.interacting import interacting_episode
-from counterplan.errors import InputError
+from counterplan.errors import InputError, NotApplicableError
 from counterplan.exogenous.model import State
 from counterplan.testing import check_model, check_solver, random_problems
 
@@ -72,6 +75,35 @@ def test_the_discrete_world_is_honest() -> None:
             landed = [world._settled(place.t + 1, float(u), pending[0]) for u in luck]
             # Four standard errors of a share of 2,000 draws.
             assert abs(np.mean(landed) - dense[1]) < 4 * 0.5 / np.sqrt(2000)
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 2**32 - 1))
+def test_the_compiled_world_is_the_same_world(seed: int) -> None:
+    """The same actions, rewards and levels in every state that play leads to, and so the same
+    policies; where the world is too large to be compiled, it is searched as it is."""
+    problem = random_problems(1, seed)[0]
+    world = PolicyWorld(*prepare(problem))
+    kernel, rng = world.compiled(), np.random.default_rng(seed)
+    offered, after = np.empty((kernel.most_actions, 1)), np.empty(3)
+    state = world.start
+    for t in range(world.horizon):
+        expected = world.actions(state)
+        m = kernel.actions(kernel.parameters, *state, offered)
+        assert offered[:m].tolist() == expected.tolist()
+        action = expected[rng.integers(m)]
+        reward = kernel.step(kernel.parameters, *state, action, after)
+        one = state.exogenous[None], state.resource[None], action[None]
+        rewards, levels = world.step(t, *one)
+        assert reward == rewards[0]
+        assert after.tolist() == levels[0].tolist()
+        luck = np.array([rng.choice([0.0, 0.5, np.nextafter(1.0, 0.0), rng.random()])])
+        state = State(t + 1, luck, after.copy())
+    small = replace(world, largest=0)
+    with pytest.raises(NotApplicableError, match="the world takes more than 0 numbers"):
+        small.compiled()
+    decide, slowly = (cp.UCT(20).begin(one, False, seed) for one in (world, small))
+    assert decide(world.start).action == slowly(small.start).action
 
 
 def test_executed_plans_keep_to_the_budget() -> None:

@@ -16,8 +16,9 @@ from counterplan.counterfactual.allocation_setting import AllocationSetting
 from counterplan.counterfactual.backward_pass import Setting
 from counterplan.counterfactual.laws import CounterfactualLaw
 from counterplan.counterfactual.policy_table import PolicyTable, keep_observed
+from counterplan.counterfactual.policy_world import PolicyWorld
 from counterplan.counterfactual.sequence_setting import SequenceSetting
-from counterplan.counterfactual.tree_worlds import AllocationWorld, PolicyWorld, SequenceWorld
+from counterplan.counterfactual.tree_worlds import AllocationWorld, SequenceWorld
 from counterplan.exogenous.model import ExogenousModel, State
 from counterplan.planning.planners import Planner
 

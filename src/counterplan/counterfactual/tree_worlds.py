@@ -1,4 +1,5 @@
-"""Counterfactual worlds as models that a tree search can plan in.
+"""Counterfactual worlds as models that a tree search can plan in; `policy_world` has the discrete
+one.
 
 In each the future is what abduction made of it: known where the noise is known, else drawn from the
 counterfactual law. What has been spent of the budget is part of the resource, so the search sees
@@ -7,25 +8,18 @@ only changes that it can afford. The observed action comes first, and rollouts k
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
 from counterplan.core.result import Sense
-from counterplan.core.validation import FloatArray, IntArray
+from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.allocation_setting import ROUNDING, AllocationSetting
-from counterplan.counterfactual.backward_pass import Setting
-from counterplan.counterfactual.laws import CounterfactualLaw
 from counterplan.counterfactual.sequence_setting import SequenceSetting
 from counterplan.exogenous.model import State
 
-# The place of a state's action where none is pending: the state itself is known.
-SETTLED = -1.0
 
-
-class _Keeps:
+class KeepsObserved:
     """What all of them do in rollouts."""
 
     def rollout(self, state: State) -> int:
@@ -34,7 +28,7 @@ class _Keeps:
 
 
 @dataclass(frozen=True, eq=False)
-class SequenceWorld(_Keeps):
+class SequenceWorld(KeepsObserved):
     """A continuous episode: nothing is left to chance. Resource: the state (D,) and the budget
     left; actions are numbers of action vectors."""
 
@@ -77,7 +71,7 @@ class SequenceWorld(_Keeps):
 
 
 @dataclass(frozen=True, eq=False)
-class AllocationWorld(_Keeps):
+class AllocationWorld(KeepsObserved):
     """An executed plan: the path is known. Resource: the levels and the budget left; actions are
     those on offer, and the executed one."""
 
@@ -130,93 +124,3 @@ class AllocationWorld(_Keeps):
         fine = self.setting.sign * 10.0 * (1.0 + abs(self.setting.done.value))
         barred = (left < 0) | self.setting.bars(t, actions)
         return rewards - fine * barred, np.column_stack([after, left])
-
-
-class Row(NamedTuple):
-    """States that may follow, and the probabilities of all up to each."""
-
-    states: IntArray
-    below: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class PolicyWorld(_Keeps):
-    """A discrete episode: states follow the counterfactual law. Chance is one number u_t a step, of
-    which an action pending from the step before makes the state: the u-quantile of its row. So u_t
-    is known when step t is decided, and what follows is not.
-
-    Resource: a state, the action pending there (or SETTLED), and the budget left.
-    """
-
-    setting: Setting
-    law: CounterfactualLaw
-    sense: Sense = "max"
-    _rows: dict[tuple[int, int], Row] = field(default_factory=dict, repr=False)
-
-    @property
-    def horizon(self) -> int:
-        """T decisions."""
-        return len(self.setting.episode)
-
-    @property
-    def start(self) -> State:
-        """The first state, the whole budget."""
-        return self.place(0, int(self.setting.episode.states[0]), self.setting.k)
-
-    def place(self, t: int, state: int, left: int) -> State:
-        """Where a decision is to be made."""
-        return State(t, np.zeros(1), np.array([float(state), SETTLED, float(left)]))
-
-    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
-        """Fresh luck."""
-        return generator.random(exogenous.shape)
-
-    def actions(self, state: State) -> FloatArray:
-        """(m, 1) those that may be taken and paid for, and do not lead to minus infinity."""
-        setting, t = self.setting, state.t
-        s = self._settled(t, float(state.exogenous[0]), state.resource)
-        may = self._takeable[t][s] & (setting.costs_at(t) <= state.resource[2])
-        may &= np.isfinite(self._rewards[t][s])
-        observed = int(setting.episode.actions[t])
-        may[observed] = False
-        return np.append(observed, np.flatnonzero(may)).astype(np.float64)[:, None]
-
-    def step(
-        self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Rewards, and the actions pending in the states they were taken in."""
-        pairs = zip(exogenous[:, 0].tolist(), resource, strict=True)
-        states = np.array([self._settled(t, luck, one) for luck, one in pairs])
-        chosen = actions[:, 0].astype(np.int64)
-        rewards = np.maximum(self._rewards[t][states, chosen], self._worst)
-        left = resource[:, 2] - self.setting.costs_at(t)[chosen]
-        return rewards, np.column_stack([states, chosen, left]).astype(np.float64)
-
-    def row(self, t: int, state: int, action: int) -> Row:
-        """What follows a pair at step t."""
-        number = int(self.law.row_of[state, action])
-        if (t, number) not in self._rows:
-            found = self.law.rows_at(t, np.array([number], dtype=np.int32))
-            likely = found.probabilities > 0.0
-            below = np.cumsum(found.probabilities[likely])
-            self._rows[t, number] = Row(found.indices[likely].astype(np.int64), below)
-        return self._rows[t, number]
-
-    def _settled(self, t: int, luck: float, resource: FloatArray) -> int:
-        if resource[1] == SETTLED:
-            return int(resource[0])
-        row = self.row(t - 1, int(resource[0]), int(resource[1]))
-        return int(row.states[np.searchsorted(row.below[:-1], luck, side="right")])
-
-    @cached_property
-    def _takeable(self) -> list[FloatArray]:
-        return [np.asarray(self.setting.takeable_at(t)) for t in range(self.horizon)]
-
-    @cached_property
-    def _rewards(self) -> list[FloatArray]:
-        return [self.setting.rewards_at(t) for t in range(self.horizon)]
-
-    @property
-    def _worst(self) -> float:
-        """What stands for minus infinity: a search adds and averages."""
-        return -10.0 * self.horizon * (1.0 + self.setting.scale)
