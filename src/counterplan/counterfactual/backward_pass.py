@@ -110,7 +110,7 @@ class TakeBest:
         return self.setting.takeable_at(t)
 
     def combine(self, t: int, worths: FloatArray) -> FloatArray:
-        from counterplan.counterfactual.step import best_actions
+        from counterplan.counterfactual.backward_kernel import best_actions
 
         values = np.empty((worths.shape[0], worths.shape[2]))
         observed = self.setting.episode.actions[t]
@@ -133,7 +133,7 @@ class FollowPolicy:
         return takeable
 
     def combine(self, t: int, worths: FloatArray) -> FloatArray:
-        from counterplan.counterfactual.step import follow_policy
+        from counterplan.counterfactual.backward_kernel import follow_policy
 
         values = np.empty((worths.shape[0], worths.shape[2]))
         follow_policy(worths, *self.table.at(t, self.setting.k), values)
@@ -144,7 +144,7 @@ def run_backward(
     setting: Setting, law: Expectation, rule: Rule, limits: Limits | None = None
 ) -> BackwardPass:
     """Work from the last step to the first, or until a limit."""
-    from counterplan.counterfactual.step import action_worths
+    from counterplan.counterfactual.backward_kernel import action_worths
 
     limits = limits or Limits()
     started = time.perf_counter()

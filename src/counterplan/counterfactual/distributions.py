@@ -65,7 +65,7 @@ class PolicyProcess:
     table: PolicyTable
 
     def moments(self) -> Moments:
-        from counterplan.counterfactual.forward import push_moments
+        from counterplan.counterfactual.forward_kernel import push_moments
 
         setting, T = self.setting, len(self.setting.episode)
         mass = self._start()
@@ -105,7 +105,7 @@ class PolicyProcess:
         self, increments: list[NDArray[np.int64]], windows: list[tuple[int, int]]
     ) -> tuple[FloatArray, float]:
         """Distribution of the sum over its last window, and the mass lost to minus infinity."""
-        from counterplan.counterfactual.forward import push_sums
+        from counterplan.counterfactual.forward_kernel import push_sums
 
         T, lost = len(self.setting.episode), 0.0
         mass = self._start()[:, :, None]
@@ -121,7 +121,7 @@ class PolicyProcess:
 
     def most_likely(self) -> Path:
         """The single likeliest path (Viterbi)."""
-        from counterplan.counterfactual.forward import push_most_likely
+        from counterplan.counterfactual.forward_kernel import push_most_likely
 
         T, columns = len(self.setting.episode), self.setting.k + 1
         with np.errstate(divide="ignore"):
@@ -144,7 +144,7 @@ class PolicyProcess:
 
     def sample(self, n: int, rng: np.random.Generator) -> Realizations:
         """Algorithm 1, all realizations side by side."""
-        from counterplan.counterfactual.forward import draw_actions, draw_states
+        from counterplan.counterfactual.forward_kernel import draw_actions, draw_states
 
         setting, T = self.setting, len(self.setting.episode)
         states, actions = np.empty((n, T), dtype=np.int64), np.empty((n, T), dtype=np.int64)

@@ -41,7 +41,7 @@ class LookOneStepAhead:
         return self.setting.takeable_at(t)
 
     def combine(self, t: int, worths: FloatArray) -> FloatArray:
-        from counterplan.counterfactual.step import best_actions
+        from counterplan.counterfactual.backward_kernel import best_actions
 
         observed = self.setting.episode.actions[t]
         unused = np.empty(worths[:, 0].shape)
