@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ from hypothesis import strategies as st
 
 import counterplan as cp
 from counterplan.core.problem import Problem
+from counterplan.counterfactual.backward_pass import evaluate
 from counterplan.counterfactual.budget_dp import prepare
 from counterplan.counterfactual.policy_world import PolicyWorld
+from counterplan.counterfactual.tree_baseline import planned_table
 from counterplan.domains.interacting import interacting_episode
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.exogenous.model import State
@@ -77,20 +80,100 @@ def test_the_discrete_world_is_honest() -> None:
             assert abs(np.mean(landed) - dense[1]) < 4 * 0.5 / np.sqrt(2000)
 
 
+def _barred(problem: Problem, rng: np.random.Generator) -> Problem:
+    """The problem with some pairs of reward minus infinity."""
+    mdp = problem.scm.mdp
+    rewards = np.where(rng.random(mdp.rewards.shape) < 0.2, -np.inf, mdp.rewards)
+    parts = {"admissible": mdp.admissible, "final_rewards": mdp.final_rewards}
+    barred = cp.TabularMDP.from_rows(mdp.rows, mdp.row_of, rewards, **parts)
+    return replace(problem, scm=cp.GumbelMaxSCM(barred))
+
+
+class _Careless:
+    """A planner that takes what is offered last."""
+
+    name = "careless"
+
+    def begin(self, problem: Any, clip: Any = None, seed: Any = 0) -> Any:
+        return lambda state: SimpleNamespace(action=problem.actions(state)[-1])
+
+
+CARELESS = cp.baselines.TreeSearch(_Careless())
+
+
+def test_nothing_worse_than_what_was_done_is_proposed() -> None:
+    worse = 0
+    for problem in random_problems(20, seed=3):
+        asked: Any = {"constraints": problem.constraints, "solver": CARELESS}
+        setting, law = prepare(problem)
+        table = planned_table(setting, law, _Careless(), 0, 50)
+        worse += int((evaluate(setting, law, table) < setting.mdp.outcome(problem.episode)).sum())
+        for found in cp.frontier(problem.scm, problem.episode, problem.k, **asked):
+            assert found.improvement >= 0.0
+            replayed = cp.oracle.policy_value(problem.scm, found)
+            assert replayed == pytest.approx(found.value, abs=1e-9)
+    assert worse > 10
+    case = interacting_episode(seed=0, horizon=12)
+    asked = {"actions": case.actions, "reward": case.reward, "solver": CARELESS}
+    sequences = cp.frontier(case.scm, case.episode, 4, **asked)
+    ship = cp.domains.Bunkering(config="A", legs=(12.0, 25.0, 30.0))
+    voyage = cp.Episode(ship.sample_path(0), [[12.0], [25.0], [30.0]])
+    for found in (*sequences, *cp.frontier(ship, voyage, 3, solver=CARELESS)):
+        assert found.improvement >= 0.0
+
+
+def test_fines_do_not_drown_what_decisions_differ_by() -> None:
+    """Where pairs are forbidden, a search that explored in proportion to a huge fine ended in one
+    of them, whatever its simulations."""
+    rows = [
+        [[1 / 3, 2 / 3, 0, 0], [0.4, 0, 0.4, 0.2]],
+        [[2 / 3, 0, 0, 1 / 3], [0.25, 0.5, 0.25, 0]],
+        [[0.25, 0.25, 0.5, 0], [0.2, 0.4, 0, 0.4]],
+        [[0, 0, 1, 0], [1 / 6, 1 / 6, 1 / 3, 1 / 3]],
+    ]
+    mdp = cp.TabularMDP(rows, [[0, 2], [2, 1], [2, -2], [-2, 1]])
+    episode = cp.Episode([2, 2, 1, 0, 2], [0, 0, 1, 1, 0])
+    allowed = [[True, True], [False, True], [True, True], [True, False], [True, True]]
+    rules = cp.Constraints(forbidden=[(1, 0), (3, 0)], change_costs=[3, 3], allowed=allowed)
+    setting, law = prepare(Problem(cp.GumbelMaxSCM(mdp), episode, 4, rules))
+    world = PolicyWorld(setting, law)
+    best = cp.explain(mdp, episode, 4, constraints=rules)
+    for t in range(2):
+        decided = cp.UCT(3000).begin(world, False, 0)(world.place(t, 2, 4))
+        assert decided.action == best.policy(t, 2, 0)
+
+
+def test_the_likeliest_places_are_searched_first() -> None:
+    """A change leads to one of three states, where another would pay: with two places a step, it
+    is made in the likelier two."""
+    stay = np.eye(4)
+    rows = [[stay[0], [0, 0.1, 0.3, 0.6]], *([stay[s], stay[s]] for s in (1, 2, 3))]
+    mdp = cp.TabularMDP(rows, [[0.0, 1.0], [0.5, 5.0], [0.5, 5.0], [0.5, 5.0]])
+    values = [
+        cp.explain(mdp, cp.Episode([0, 0], [0, 0]), 2, solver=solver).value
+        for solver in (cp.baselines.TreeSearch(places=2), SEARCH)
+    ]
+    assert values == pytest.approx([1.0 + 0.9 * 5.0 + 0.1 * 0.5, 6.0])
+
+
 @settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1))
 def test_the_compiled_world_is_the_same_world(seed: int) -> None:
     """The same actions, rewards and levels in every state that play leads to, and so the same
     policies; where the world is too large to be compiled, it is searched as it is."""
-    problem = random_problems(1, seed)[0]
+    rng = np.random.default_rng(seed)
+    problem = _barred(random_problems(1, seed)[0], rng)
     world = PolicyWorld(*prepare(problem))
-    kernel, rng = world.compiled(), np.random.default_rng(seed)
+    kernel = world.compiled()
     offered, after = np.empty((kernel.most_actions, 1)), np.empty(3)
     state = world.start
     for t in range(world.horizon):
         expected = world.actions(state)
         m = kernel.actions(kernel.parameters, *state, offered)
         assert offered[:m].tolist() == expected.tolist()
+        at = world._settled(t, float(state.exogenous[0]), state.resource)
+        barred = np.isneginf(world.rewards[t][at])
+        assert not barred[expected[1:, 0].astype(int)].any()
         action = expected[rng.integers(m)]
         reward = kernel.step(kernel.parameters, *state, action, after)
         one = state.exogenous[None], state.resource[None], action[None]

@@ -27,6 +27,7 @@ from counterplan.counterfactual.laws import CounterfactualLaw
 from counterplan.counterfactual.policy_baselines import (
     evaluated,
     greedy_table,
+    kept_table,
     noisy_greedy_table,
     uniform_table,
 )
@@ -182,9 +183,17 @@ class TreeSearch(_Baseline):
         return self._allocation_explanation(problem)
 
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
-        if isinstance(problem.scm, PointSCM) or not isinstance(problem.scm, ExogenousModel):
+        if isinstance(problem.scm, PointSCM):
             return super().frontier(problem)
-        return [self.solve(replace(problem, k=k)) for k in range(problem.k + 1)]
+        if isinstance(problem.scm, ExogenousModel):
+            return [self.solve(replace(problem, k=k)) for k in range(problem.k + 1)]
+        searched = super().frontier(problem)
+        if all(found.improvement >= 0.0 for found in searched):
+            return searched
+        # As in the other problems, what is worse than what was done is not proposed.
+        kept = evaluated(problem, kept_table, type(self).__name__)
+        pairs = zip(searched, kept, strict=True)
+        return [found if found.improvement >= 0.0 else same for found, same in pairs]
 
     def _table(self, setting: Setting, law: CounterfactualLaw) -> PolicyTable:
         return planned_table(setting, law, self.planner, self.seed, self.places)

@@ -51,6 +51,11 @@ class LookOneStepAhead:
         return np.repeat(next_reward[:, None], worths.shape[2], axis=1)
 
 
+def kept_table(setting: Setting, law: CounterfactualLaw) -> PolicyTable:
+    """What was observed."""
+    return keep_observed(setting.episode, setting.mdp.n_states, setting.k)
+
+
 def greedy_table(setting: Setting, law: CounterfactualLaw) -> PolicyTable:
     """The greedy action for every step, state and budget left."""
     table = keep_observed(setting.episode, setting.mdp.n_states, setting.k)

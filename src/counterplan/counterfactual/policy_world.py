@@ -16,17 +16,15 @@ from counterplan.core.result import Sense
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.counterfactual.backward_pass import Setting
 from counterplan.counterfactual.laws import CounterfactualLaw
-from counterplan.counterfactual.tree_worlds import KeepsObserved
+from counterplan.counterfactual.tree_worlds import SETTLED, KeepsObserved
 from counterplan.errors import NotApplicableError
 from counterplan.exogenous.model import State
 
 if TYPE_CHECKING:
     from counterplan.planning.kernel import Kernel
 
-# The place of a state's action where none is pending: the state itself is known.
-SETTLED = -1.0
-# Numbers of a compiled world: 800 MB.
-LARGEST_WORLD = 100_000_000
+# Numbers of a compiled world: 200 MB, and three times as much while it is laid out.
+LARGEST_WORLD = 25_000_000
 
 
 class Row(NamedTuple):
@@ -136,8 +134,9 @@ class PolicyWorld(KeepsObserved):
 
     @property
     def worst(self) -> float:
-        """What stands for minus infinity: a search adds and averages."""
-        return -10.0 * self.horizon * (1.0 + self.setting.scale)
+        """What stands for minus infinity, since a search adds and averages: more than all steps
+        can make up for, and no more, since searches explore in proportion to what returns span."""
+        return -(1.0 + 2.0 * self.horizon * self.setting.scale)
 
 
 def _parameters(world: PolicyWorld) -> FloatArray:

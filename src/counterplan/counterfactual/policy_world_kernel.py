@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from counterplan.core.validation import FloatArray
-from counterplan.counterfactual.policy_world import SETTLED
+from counterplan.counterfactual.tree_worlds import SETTLED
 from counterplan.planning.kernel import ACTIONS, DRAW, POLICY, STEP
 
 S_, A_, R_, WORST, ROW_OF, MAY, REWARDS, COSTS, OBSERVED, ENDS, ENTRIES = range(11)

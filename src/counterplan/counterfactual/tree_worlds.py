@@ -18,6 +18,9 @@ from counterplan.counterfactual.allocation_setting import ROUNDING, AllocationSe
 from counterplan.counterfactual.sequence_setting import SequenceSetting
 from counterplan.exogenous.model import State
 
+# In place of the action that is pending in a state, where none is: the state itself is known.
+SETTLED = -1.0
+
 
 class KeepsObserved:
     """What all of them do in rollouts."""
