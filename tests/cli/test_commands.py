@@ -107,6 +107,8 @@ def test_explain_prints_a_ranked_table(ward: Path, run: Run) -> None:
     (bob,) = (line for line in lines if line.strip().startswith("bob"))
     assert "step 1: rest -> walk (100%)" in bob
     assert " to " in bob
+    assert "proof" in lines[2].split()
+    assert "optimal" in bob
     assert lines[-2].split()[-1] == "none"  # a single step cannot be improved
 
 

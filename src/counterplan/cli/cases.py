@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from counterplan.cli.explain import print_explanations
 from counterplan.cli.explain_options import CasesOptions
+from counterplan.cli.explain_table import counted, print_explanations
 from counterplan.cli.support import note, print_json
 from counterplan.errors import InputError
 
@@ -80,9 +80,9 @@ def _print(options: CasesOptions, run: Run, cases: list[dict[str, object]]) -> N
 
     terms = terms_of(run)
     k = budgets_of(run)[-1] if options.k is None else options.k
-    many = f"1 {terms.noun}" if len(cases) == 1 else f"{len(cases)} {terms.noun}s"
+    many = counted(len(cases), terms.noun)
     heading = f"{many} of {options.run}, k = {k}, by {options.by.value}, according to the model"
-    print_explanations(cases, heading, terms.noun, terms.is_discrete)
+    print_explanations(cases, heading, terms.noun)
 
 
 def _write(path: Path, found: pl.DataFrame) -> None:

@@ -8,16 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from counterplan.cli.explain import (
-    counted,
-    detail,
-    inputs_of,
-    print_explanations,
-    question_of,
-    schema_of,
-    subject_of,
-)
 from counterplan.cli.explain_options import COHORT_NODES, ExplainOptions
+from counterplan.cli.explain_question import inputs_of, question_of, schema_of, subject_of
+from counterplan.cli.explain_table import counted, detail, print_explanations
 from counterplan.cli.support import check_where, keep_inputs, note, print_json
 
 if TYPE_CHECKING:
@@ -120,7 +113,7 @@ def _tell(options: ExplainOptions, given: Input, question: Question, summary: Ru
         return
     many = counted(totals["episodes"], given.noun)
     heading = f"The most improvable of {many}, {detail(given.noun, question, top)}"
-    print_explanations(top, heading, given.noun, not given.features)
+    print_explanations(top, heading, given.noun)
     for line in given.notes:
         note(line)
     words = [f"{totals[name]:,} {text}" for name, text in STATUSES.items() if totals[name]]

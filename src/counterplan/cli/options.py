@@ -13,6 +13,8 @@ import typer
 
 # More than any array can hold; larger numbers are slips of the keyboard.
 LARGEST = 2**31 - 1
+# Of a planner for a decision, unless --simulations says otherwise.
+SIMULATIONS = 1000
 
 
 def whole_number_option(name: str, help: str, minimum: int = 0) -> Any:
@@ -248,7 +250,9 @@ class PlanOptions(SharedOptions):
     simulations: Annotated[
         int | None,
         whole_number_option(
-            "--simulations", "How many futures to simulate (1000 if not given).", minimum=1
+            "--simulations",
+            f"How many futures to simulate ({SIMULATIONS} if not given).",
+            minimum=1,
         ),
     ] = None
     clip: Annotated[

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from counterplan.cli.options import PlannerName, PlanOptions
+from counterplan.cli.options import SIMULATIONS, PlannerName, PlanOptions
+from counterplan.cli.plan_words import error, number
 from counterplan.cli.support import check_where, print_json, print_table, refuse
 
 if TYPE_CHECKING:
     from counterplan.io.plan_question import Question
     from counterplan.planning.planners import Planner
-
-# For a decision, unless --simulations says otherwise.
-SIMULATIONS = 1000
 
 
 def answer(options: PlanOptions) -> None:
@@ -92,7 +90,7 @@ def _print(record: dict[str, Any]) -> None:
         [
             choice["words"],
             number(choice["value"]),
-            _error(choice["se"]),
+            error(choice["se"]),
             str(choice["simulations"]),
         ]
         for choice in record["choices"]
@@ -105,25 +103,11 @@ def _print(record: dict[str, Any]) -> None:
         ("at least", bounds["lower"], bounds["lower_se"], bounds["lower_method"]),
         ("at most", bounds["upper"], bounds["upper_se"], bounds["upper_method"]),
     ]
-    for what, value, error, method in lines:
-        typer.echo(f"{what:9}{number(value)} (se {_error(error)}): {method}")
+    for what, value, se, method in lines:
+        typer.echo(f"{what:9}{number(value)} (se {error(se)}): {method}")
     if record["exact"] is not None:
         typer.echo(f"{'exactly':9}{number(record['exact'])}: dynamic programming")
     typer.echo(
         f"{stats['simulations']:,.0f} simulations in {1000 * stats['seconds']:.3g} ms; bounds from "
         f"{bounds['samples']:,} sampled futures; seed {record['seed']}"
     )
-
-
-def number(value: float | None) -> str:
-    """Six significant digits, no exponents for sizes that people read."""
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if abs(value) >= 1e5 else f"{value:,.6g}"
-
-
-def _error(value: float | None) -> str:
-    """Three significant digits; rounding errors are no errors."""
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if value >= 1e3 else f"{value if value > 1e-9 else 0:.3g}"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from counterplan.cli.options import PlannerName, PlanOptions
-from counterplan.cli.plan import SIMULATIONS, number
+from counterplan.cli.options import SIMULATIONS, PlannerName, PlanOptions
+from counterplan.cli.plan_words import number
 from counterplan.cli.support import check_where, note, print_json, print_table, refuse, tracked
 from counterplan.errors import InputError
 
