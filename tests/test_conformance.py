@@ -18,7 +18,9 @@ import pytest
 
 import counterplan as cp
 from counterplan.core.problem import Solver
+from counterplan.domains import sepsis, therapy
 from counterplan.planning.planners import PLANNERS
+from counterplan.scm.point import ElementwiseSCM
 from counterplan.testing import check_model, check_planner, check_scm, check_solver
 from counterplan.testing.random_sequences import MODELS, random_sequence_problem
 
@@ -52,10 +54,31 @@ def test_interacting_drugs() -> None:
     check_scm(case.scm, episodes=[case.episode], actions=case.actions)
 
 
-def test_every_public_causal_model_is_among_them() -> None:
+def test_the_mechanism_of_the_simulated_patients(tmp_path: Path) -> None:
+    """Its process stays within bounds, beyond which it refuses states."""
+    sepsis.write_cohort(tmp_path / "cohort.csv", patients=5, seed=0)
+    for episode in sepsis.read_cohort(tmp_path / "cohort.csv").episodes:
+        actions = sepsis.action_set(episode)
+        check_scm(sepsis.SimulatedSepsis(), episodes=[episode], actions=actions)
+
+
+def test_the_simulated_therapy(tmp_path: Path) -> None:
+    therapy.write_sessions(tmp_path / "sessions.csv", patients=20, seed=0)
+    mdp = therapy.estimate(therapy.read_sessions(tmp_path / "sessions.csv"))
+    check_scm(cp.GumbelMaxSCM(mdp), trials=5)
+
+
+def kinds_of(model: type) -> set[type]:
+    """It, and all that is shipped of its kind."""
+    shipped = {one for one in model.__subclasses__() if one.__module__.startswith("counterplan.")}
+    return {model}.union(*map(kinds_of, shipped))
+
+
+def test_every_shipped_causal_model_is_among_them() -> None:
     checked = {type(MODELS[kind](np.random.default_rng(0))) for kind in MODELS}
     public = {getattr(cp, name) for name in cp.__all__ if name.endswith("SCM")}
     assert public - checked == {cp.GumbelMaxSCM, cp.PointSCM}
+    assert kinds_of(cp.PointSCM) - checked == {cp.PointSCM, ElementwiseSCM, sepsis.SimulatedSepsis}
 
 
 def test_models_of_the_examples() -> None:

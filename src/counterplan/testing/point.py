@@ -38,12 +38,25 @@ class _Transitions:
         self, row: int, count: int, rng: np.random.Generator, alike: bool = False
     ) -> FloatArray:
         """(count, D) states around an observed one, close to it or as far as the data reach; if
-        `alike`, all of them about as far."""
+        `alike`, all of them about as far. Where the model refuses such states, because its process
+        never reaches them, they lie between observed ones."""
+        here = self.states[row]
         spread = np.maximum(np.ptp(self.states, axis=0), 1e-3)
-        away = rng.normal(size=(count, self.states.shape[1])) * spread
+        away = rng.normal(size=(count, len(here))) * spread
         away *= 10.0 ** rng.uniform(-4.0, 0.0, size=(1 if alike else count, 1))
         away[:, : self.scm.fixed] = 0.0
-        return np.asarray(self.states[row] + away)
+        if self._are_refused(row, here + away):
+            away = self.states[rng.integers(len(self.states), size=count)] - here
+            away *= 10.0 ** rng.uniform(-4.0, 0.0, size=(1 if alike else count, 1))
+            away[:, : self.scm.fixed] = 0.0
+        return np.asarray(here + away)
+
+    def _are_refused(self, row: int, states: FloatArray) -> bool:
+        try:
+            self.steps(row, states, np.repeat(self.actions[row][None], len(states), axis=0))
+        except InputError:
+            return True
+        return False
 
     def any_actions(self, count: int, rng: np.random.Generator) -> FloatArray:
         """(count, d) action vectors that were taken somewhere."""
