@@ -177,11 +177,20 @@ def assert_acyclic(graph: dict[str, set[str]]) -> None:
         pytest.fail("import cycle: " + " <- ".join(error.args[1]))
 
 
+# A model that names one of its own policies as the best known, and a policy that is for that model
+# alone: each asks for the other when it is used.
+OWN_POLICIES = {
+    "counterplan.domains.basket": "counterplan.domains.basket_policy",
+    "counterplan.domains.hybrid": "counterplan.domains.hybrid_belief",
+}
+
+
 def test_no_module_imports_itself_in_a_circle() -> None:
+    """Counting imports inside functions, too."""
     graph = {}
     for path in MODULES:
-        runs_on_import = statements(tree_of(path).body, nested=False)
-        graph[module_name(path)] = imported(runs_on_import, path) - {module_name(path)}
+        name, runs = module_name(path), statements(tree_of(path).body, nested=True)
+        graph[name] = imported(runs, path) - {name, OWN_POLICIES.get(name)}
     assert_acyclic(graph)
 
 

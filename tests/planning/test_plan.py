@@ -11,9 +11,10 @@ from numba import njit
 
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.exogenous.model import State
+from counterplan.planning.decision import PlanStatus
 from counterplan.planning.kernel import ACTIONS, Kernel, no_successors
 from counterplan.planning.oracle import expectimax
-from counterplan.planning.plan import PlanStatus, plan
+from counterplan.planning.plan import plan
 from counterplan.planning.planners import BTS, DENTS, MENTS, UCT, TreePlanner
 from counterplan.testing.selling import Selling
 

@@ -9,12 +9,15 @@ three-by-three equations solved as they are.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from counterplan.core.validation import BoolArray, FloatArray, Seed, whole_number
-from counterplan.domains.options import AmericanOption
 from counterplan.planning.estimate import Estimate, estimate
+
+if TYPE_CHECKING:
+    from counterplan.domains.options import AmericanOption
 
 
 @dataclass(frozen=True)

@@ -21,15 +21,17 @@ simulation is nested in it. What grid and rule leave undone only makes it wider.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from counterplan.core.validation import BoolArray, FloatArray, Seed, generator
 from counterplan.domains.longstaff_schwartz import longstaff_schwartz
-from counterplan.domains.options import AmericanOption
 from counterplan.exogenous.binomial_lattice import BinomialLattice
 from counterplan.planning.information_relaxation import Penalised
+
+if TYPE_CHECKING:
+    from counterplan.domains.options import AmericanOption
 
 # Nodes per standard deviation of one step, and how many deviations of the whole term they reach.
 DENSITY = 6

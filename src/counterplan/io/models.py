@@ -76,7 +76,7 @@ def model_from_bytes(path: str | Path, content: bytes) -> TabularMDP | NeuralSCM
         return model_from_json(path, content)
     tensors = tensors_from_bytes(path, content, (TABULAR, NEURAL))
     if tensors.format is NEURAL:
-        return neural_from_tensors(path, tensors)
+        return neural_from_tensors(path, tensors, NeuralSCM)
     return _tabular(path, tensors)
 
 

@@ -20,9 +20,9 @@ from counterplan.domains.options import AmericanOption
 from counterplan.errors import NotApplicableError
 from counterplan.exogenous.model import ExogenousModel, State
 from counterplan.io.plan_question import mode_names
+from counterplan.planning.decision import Plan
 from counterplan.planning.estimate import estimate
 from counterplan.planning.exact_value import exact_value
-from counterplan.planning.plan import Plan
 from counterplan.planning.playing import follow, futures
 from counterplan.planning.policies import OpenLoop
 from counterplan.planning.value_bounds import ValueBounds

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from counterplan.errors import InputError
 from counterplan.exogenous.model import ExogenousModel
 from counterplan.exogenous.states import checked_state
 
-__all__ = ["checked_problem", "checked_state"]
+__all__ = ["checked_problem", "checked_state", "is_number"]
 
 
 def checked_problem(problem: ExogenousModel) -> ExogenousModel:
@@ -17,3 +19,8 @@ def checked_problem(problem: ExogenousModel) -> ExogenousModel:
             "start, draw, actions and step (see ExogenousModel)"
         )
     return problem
+
+
+def is_number(value: object) -> bool:
+    """Whether it is one number, whatever its value."""
+    return isinstance(value, int | float | np.integer | np.floating | np.bool_)

@@ -21,11 +21,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-import numpy as np
-
 from counterplan.core.validation import FloatArray, Seed, whole_number
 from counterplan.errors import InputError
 from counterplan.exogenous.model import ExogenousModel, State
+from counterplan.planning.checked import is_number
 
 # More would not fit in memory: each may add a node to the tree.
 MOST_SIMULATIONS = 10**8
@@ -140,11 +139,6 @@ def not_negative(value: float, name: str) -> None:
     """Refuse anything but a finite number from 0 up."""
     if not (is_number(value) and 0.0 <= value < math.inf):
         raise InputError(f"{name} must be a number from 0 up, got {value!r}")
-
-
-def is_number(value: object) -> bool:
-    """Whether it is one number, whatever its value."""
-    return isinstance(value, int | float | np.integer | np.floating | np.bool_)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba.core.errors import NumbaError
@@ -12,10 +12,12 @@ from counterplan.core.validation import Seed
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.exogenous.model import Compiled, ExogenousModel, HasBoundTables
 from counterplan.planning import kernel as contract
-from counterplan.planning.checked import checked_problem
+from counterplan.planning.checked import checked_problem, is_number
 from counterplan.planning.interpreted import interpret
 from counterplan.planning.kernel import Kernel, no_bounds
-from counterplan.planning.planners import Clip, is_number
+
+if TYPE_CHECKING:
+    from counterplan.planning.planners import Clip
 
 # Futures that a model's bounds are prepared from.
 BOUND_SAMPLES = 4000

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from math import ceil
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,12 +14,14 @@ from counterplan.core.result import Interval
 from counterplan.core.validation import FloatArray, IntArray, Seed, generator
 from counterplan.exogenous.model import ExogenousModel, State
 from counterplan.planning import compiled, leaf, storage, tree
+from counterplan.planning.decision import Plan, PlanStatus
 from counterplan.planning.following import follow
 from counterplan.planning.kernel import uniform_policy
-from counterplan.planning.plan import Plan, PlanStatus
-from counterplan.planning.planners import Clip, Parts, TreePlanner
 from counterplan.planning.preparation import kernel_of, kernel_with_bounds
 from counterplan.planning.search import search
+
+if TYPE_CHECKING:
+    from counterplan.planning.planners import Clip, Parts, TreePlanner
 
 # The weight of a rollout against the lower bound, by random actions or by the model's own. More
 # would make waits for chance look too good where the lower bound is the value (options D and F).

@@ -135,7 +135,7 @@ class NeuralSCM(ElementwiseSCM):
 
         given = episodes if isinstance(episodes, Transitions) else Transitions.collect(episodes)
         request = Request(hidden, lipschitz, epochs, seed, fixed, training or Training())
-        return fit_neural(given, request)
+        return cls(*fit_neural(given, request))
 
     def save(self, path: str | Path) -> None:
         """Write the model to a .safetensors file; loaded again it is the same bit for bit."""
@@ -148,7 +148,7 @@ class NeuralSCM(ElementwiseSCM):
         """The model in a file that `save` wrote."""
         from counterplan.scm.neural_file import load_neural
 
-        return load_neural(path)
+        return load_neural(path, cls)
 
     def check_schema(self, features: Sequence[str], actions: Sequence[str]) -> None:
         """Raise unless data with these columns, in this order, is what the model was made for."""

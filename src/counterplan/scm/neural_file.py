@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -11,9 +12,13 @@ from counterplan.errors import FileError, InputError
 from counterplan.files.contents import suffix_of
 from counterplan.files.tensors import SUFFIX, TensorFormat, Tensors, read_tensors, write_tensors
 from counterplan.scm.network import KEYS, Network
-from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.scaling import Scaling
 from counterplan.scm.seen import Seen
+
+if TYPE_CHECKING:
+    from counterplan.scm.neural import NeuralSCM
+
+Model = TypeVar("Model")
 
 NETWORKS = ("location", "scale")
 SCALING = ("state_offset", "state_range", "action_offset", "action_range")
@@ -51,21 +56,22 @@ def save_neural(scm: NeuralSCM, path: str | Path) -> None:
     write_tensors(path, Tensors(NEURAL, stored, entries))
 
 
-def load_neural(path: str | Path) -> NeuralSCM:
-    """The model in a file that `save_neural` wrote."""
+def load_neural(path: str | Path, make: Callable[..., Model]) -> Model:
+    """The model in a file that `save_neural` wrote, made of its parts."""
     suffix_of(path, (SUFFIX,), "files of neural models")
-    return neural_from_tensors(path, read_tensors(path, (NEURAL,)))
+    return neural_from_tensors(path, read_tensors(path, (NEURAL,)), make)
 
 
-def neural_from_tensors(path: str | Path, tensors: Tensors) -> NeuralSCM:
+def neural_from_tensors(path: str | Path, tensors: Tensors, make: Callable[..., Model]) -> Model:
     """The model that arrays and entries stand for, every one of them checked."""
     try:
-        return _model(tensors.arrays, tensors.entries)
+        return make(*_parts(tensors.arrays, tensors.entries))
     except InputError as problem:
         raise FileError(f"{path}: {problem}; save the model anew") from None
 
 
-def _model(arrays: dict[str, Any], entries: dict[str, Any]) -> NeuralSCM:
+def _parts(arrays: dict[str, Any], entries: dict[str, Any]) -> tuple[Any, ...]:
+    """What a `NeuralSCM` is made of."""
     for name, array in arrays.items():
         dimensions = 2 if name.removeprefix("location_").removeprefix("scale_") in MATRICES else 1
         if array.ndim != dimensions or 0 in array.shape:
@@ -77,7 +83,7 @@ def _model(arrays: dict[str, Any], entries: dict[str, Any]) -> NeuralSCM:
         Network.from_weights({key: arrays[f"{name}_{key}"] for key in KEYS}, name)
         for name in NETWORKS
     )
-    return NeuralSCM(
+    return (
         location,
         scale,
         arrays["noise_cholesky"],

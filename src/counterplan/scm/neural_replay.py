@@ -11,7 +11,7 @@ signs the denominator vanishes; those few units are computed directly, as tanh(x
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import njit
@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 
 from counterplan.core.validation import FloatArray
 from counterplan.scm.network import Network
-from counterplan.scm.neural import NeuralSCM
+
+if TYPE_CHECKING:
+    from counterplan.scm.neural import NeuralSCM
 
 # Below this denominator the addition formula loses digits. With arguments of opposite signs, one of
 # them at most SAFE in size, it is at least 1 - tanh(SAFE), which is above.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,6 @@ from counterplan import __version__
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import TrainingError
 from counterplan.scm.network import Network
-from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.neural_loss import (
     Batch,
     Layers,
@@ -35,6 +34,7 @@ from counterplan.scm.neural_loss import (
 from counterplan.scm.neural_start import Sizes, constrained_layers, first_noise, free_layers
 from counterplan.scm.progress import progress_bar
 from counterplan.scm.reference_fit import ReferenceLosses, reference_losses
+from counterplan.scm.scaling import Scaling
 from counterplan.scm.training import MOST_UNITS, Training, constants
 from counterplan.scm.training_data import (
     Samples,
@@ -94,8 +94,19 @@ class History:
         return (self.validation or self.train)[self.best - 1]
 
 
-def fit_neural(transitions: Transitions, request: Request) -> NeuralSCM:
-    """The trained model."""
+class Learned(NamedTuple):
+    """What a `NeuralSCM` is made of."""
+
+    location: Network
+    scale: Network
+    noise_cholesky: FloatArray
+    fixed: int
+    scaling: Scaling
+    about: dict[str, Any]
+
+
+def fit_neural(transitions: Transitions, request: Request) -> Learned:
+    """Train."""
     rng, fixed, settings = generator(request.seed), request.fixed, request.training
     transitions.check_fixed(fixed)
     scaling = settings.scaling
@@ -119,7 +130,7 @@ def fit_neural(transitions: Transitions, request: Request) -> NeuralSCM:
             "reference_nll": asdict(references),
         },
     }
-    return NeuralSCM(location, scale, cholesky, fixed, scaling, about)
+    return Learned(location, scale, cholesky, fixed, scaling, about)
 
 
 def _start(data: Samples, D: int, request: Request, rng: np.random.Generator) -> Parameters:

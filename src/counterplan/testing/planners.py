@@ -6,9 +6,9 @@ import numpy as np
 
 from counterplan.core.validation import FloatArray, Seed, generator
 from counterplan.exogenous.model import ExogenousModel, FiniteSupport, HasExactValue, State
+from counterplan.planning.decision import Plan
 from counterplan.planning.evaluate import evaluate
 from counterplan.planning.oracle import expectimax
-from counterplan.planning.plan import Plan
 from counterplan.planning.planners import Planner
 from counterplan.planning.policy import Policy, Rule
 from counterplan.testing.selling import random_selling

@@ -11,7 +11,7 @@ import numpy as np
 
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
-from counterplan.planning.plan import Plan
+from counterplan.planning.decision import Plan
 from counterplan.planning.value_bounds import ValueBounds
 from counterplan.viz.quantity import Quantity
 
