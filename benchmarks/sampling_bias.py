@@ -1,5 +1,5 @@
 """How far the paper's sampled kernel is off, on the same realizations: `python -m
-benchmarks.sampling_bias` (about two minutes on one core).
+benchmarks.sampling_bias` (about three minutes on one core).
 
 Synthetic: the mean of (sampled - exact) relative improvement in percentage points, with the
 authors' noise vectors (the same at every step) and with fresh ones. Therapy: for how many
