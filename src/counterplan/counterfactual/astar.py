@@ -43,6 +43,7 @@ class FirstOrderBound:
     """The certified first-order bound, from the model's slopes or at least its constants."""
 
     def refuses(self, setting: SequenceSetting) -> str | None:
+        """Why there is no such bound: the model knows neither constants nor slopes. Or None."""
         if setting.step_constants is not None or knows_slopes(setting):
             return None
         return (
@@ -51,6 +52,7 @@ class FirstOrderBound:
         )
 
     def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
+        """The bound of one problem, unbounded where it is not known at the deadline."""
         return FirstOrder(setting, deadline=deadline)
 
 
@@ -59,9 +61,11 @@ class NoBound:
     """No bound at all: every sequence is tried (uniform-cost search, for comparison)."""
 
     def refuses(self, setting: SequenceSetting) -> str | None:
+        """None: it asks nothing of the model."""
         return None
 
     def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
+        """Infinity everywhere, at once."""
         return _Unbounded()
 
 
@@ -79,10 +83,12 @@ class Tightest:
             _check_heuristic(heuristic)
 
     def refuses(self, setting: SequenceSetting) -> str | None:
+        """What the first bound that cannot be had would need, or None."""
         refusals = (heuristic.refuses(setting) for heuristic in self.heuristics)
         return next((refusal for refusal in refusals if refusal), None)
 
     def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
+        """The least of the bounds of one problem, prepared one after the other."""
         return _Least([heuristic.prepare(setting, deadline) for heuristic in self.heuristics])
 
 
@@ -106,6 +112,7 @@ class AStar:
     rollout: bool = True
 
     def refuses(self, problem: Problem) -> str | None:
+        """One line on the violated assumption and what to use instead, or None."""
         _check_heuristic(self.heuristic)
         whole_number(self.batch, "batch", minimum=1)
         whole_number(self.memory, "memory", minimum=1)
@@ -117,6 +124,7 @@ class AStar:
         return None
 
     def solve(self, problem: Problem) -> Explanation:
+        """The explanation for the budget problem.k."""
         started = time.perf_counter()
         setting = self._accepted(problem)
         bound = self.heuristic.prepare(setting, started + problem.limits.seconds)

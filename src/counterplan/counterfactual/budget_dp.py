@@ -41,6 +41,7 @@ class BudgetDP:
     seed: int = 0
 
     def refuses(self, problem: Problem) -> str | None:
+        """One line on the violated assumption and what to use instead, or None."""
         if self.samples is not None:
             whole_number(self.samples, "samples", minimum=1)
             whole_number(self.seed, "seed")
@@ -49,9 +50,11 @@ class BudgetDP:
         return refuse_unless_discrete(problem)
 
     def solve(self, problem: Problem) -> Explanation:
+        """The explanation for the budget problem.k."""
         return self.frontier(problem)[-1]
 
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
+        """One explanation for each budget 0..problem.k, all from one backward pass."""
         started = time.perf_counter()
         setting, law = prepare(problem)
         if self.samples is not None:

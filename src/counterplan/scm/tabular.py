@@ -134,9 +134,11 @@ class TabularMDP:
         return total
 
     def state_name(self, state: int) -> str:
+        """Its label, or its number where states have none."""
         return self.state_labels[state] if self.state_labels else str(state)
 
     def action_name(self, action: int) -> str:
+        """Its label, or its number where actions have none."""
         return self.action_labels[action] if self.action_labels else str(action)
 
     def check_episode(self, episode: Episode) -> None:
