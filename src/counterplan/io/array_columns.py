@@ -75,13 +75,11 @@ class Trajectory(NamedTuple):
     observations  (T, D)
     actions       (T,) numbers of combinations; the last one is repeated where nothing was done
     rewards       (T,) 0 where the table does not say
-    acts_last     whether something was done in the last state
     """
 
     observations: FloatArray
     actions: IntArray
     rewards: FloatArray
-    acts_last: bool
 
 
 def trajectory(layout: SchemaLayout, one: Told) -> Trajectory:
@@ -91,16 +89,15 @@ def trajectory(layout: SchemaLayout, one: Told) -> Trajectory:
     T = len(episode)
     if layout.states is not None:
         states, actions = layout.states.vectors[episode.states], episode.actions
-        acts_last = bool(actions[-1] != layout.no_action)
-        given = actions if acts_last else actions[:-1]
+        given = actions if actions[-1] != layout.no_action else actions[:-1]
     else:
-        states, acts_last = episode.states, False
+        states = episode.states
         given = layout.choices.cells(episode.actions[:, :chosen])
         states = np.concatenate([states, _kept(episode.actions[:, chosen:], T)], axis=1)
     rewards = np.zeros(T) if one.rewards is None else np.nan_to_num(one.rewards, nan=0.0)
     if one.rewards is None and layout.has_merit:
         rewards = states[:, : len(layout.features)] @ layout.reward().weights
-    return Trajectory(states, _kept(given[:, np.newaxis], T)[:, 0], rewards, acts_last)
+    return Trajectory(states, _kept(given[:, np.newaxis], T)[:, 0], rewards)
 
 
 def _kept(table: NDArray[Any], T: int) -> NDArray[Any]:

@@ -78,7 +78,7 @@ def ranking(table: Ranking) -> Html:
         id=PLACE,
     )
     return join(
-        _controls(table),
+        _controls(),
         element("div", whole, class_="scroll"),
         element("noscript", element("p", _without_scripts(len(written), table), class_="note")),
         element("p", table.more, class_="certificate") if table.more else Html(""),
@@ -98,7 +98,7 @@ def _heads(table: Ranking) -> list[Html]:
     ]
 
 
-def _controls(table: Ranking) -> Html:
+def _controls() -> Html:
     """Shown by the script; it adds a list for each column whose texts can be chosen."""
     search = element(
         "label",

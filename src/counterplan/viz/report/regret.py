@@ -106,7 +106,7 @@ def _ending(source: RegretSource) -> list[Section]:
     model = join(
         facts(*problem_facts(source), class_="facts wide"),
         element("h3", "What it takes for granted"),
-        items(*taken_for_granted(source)),
+        items(*taken_for_granted()),
     )
     return [
         Section("model", "The problem and its assumptions", "The problem", model),

@@ -40,7 +40,7 @@ def problem_facts(source: RegretSource) -> list[tuple[str, str]]:
     return pairs
 
 
-def taken_for_granted(source: RegretSource) -> list[str]:
+def taken_for_granted() -> list[str]:
     """What no calculation can check."""
     return [
         "Decisions do not move what is seen: prices, roads and the like come as they come.",
