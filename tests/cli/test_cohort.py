@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -266,8 +267,11 @@ def test_bad_tables(ward: Path, run: Run, command: str) -> None:
     [
         (("cohort.csv", "--prior", "2"), "--prior is for tables of discrete episodes"),
         (("cohort.csv", "--state-labels", "a,b"), "--state-labels is for tables of discrete"),
-        (("ward.csv", "--hidden", "3"), "--hidden is for cohort tables, but ward.csv has no"),
-        (("ward.csv", "--unconstrained"), "--unconstrained is for cohort tables"),
+        (
+            ("ward.csv", "--hidden", "3"),
+            "--hidden is for neural models, but the states of ward.csv",
+        ),
+        (("ward.csv", "--unconstrained"), "--unconstrained is for neural models"),
         (("nothing.csv", "--epochs", "3"), "nothing.csv: no such file"),
         (("cohort.csv", "--unconstrained", "--lipschitz", "1,1"), "exclude each other"),
         (("cohort.csv", "--lipschitz", "1"), "'1' is not two positive numbers"),
@@ -402,9 +406,13 @@ def test_fits_that_are_worse_than_simple_models_are_told(ward: Path, run: Run) -
     tight = run("fit", "cohort.csv", "-o", "tight.safetensors", "--lipschitz", "1e-9,1e-9", *small)
     assert tight.exit_code == 0
     (line,) = tight.stderr.splitlines()
-    assert line.startswith("warning: a constant, which looks at neither states nor doses, fits")
+    assert line.startswith("warning: a constant, which looks at neither states nor actions, fits")
     assert "--epochs" in line
     assert "--lipschitz" in line
+    assert "stay" not in line
+    told = re.search(r"log-likelihood (\S+) \(linear regression: (\S+)\) nats", tight.stdout)
+    assert told is not None
+    assert float(told[1]) < float(told[2])
     summary = json.loads((ward / "fit.json").read_text())
     assert summary["linear_log_likelihood"] > summary["constant_log_likelihood"]
     model = cp.load_model("model.safetensors")
@@ -417,7 +425,9 @@ def test_fits_that_are_worse_than_simple_models_are_told(ward: Path, run: Run) -
 
     assert judged(-10.5) is None
     assert judged(-9.5) is None
-    assert str(judged(-8.0)).startswith("linear regression fits the held-out stays better (10.000")
+    assert str(judged(-8.0)).startswith(
+        "linear regression fits the held-out episodes better (10.000"
+    )
     assert str(judged(-1.0)).startswith("a constant")
 
 

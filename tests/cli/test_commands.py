@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import counterplan as cp
+from counterplan.cli import options as limits
 from counterplan.experiments import demo as demo_module
 from counterplan.experiments import registry
 from counterplan.experiments.expected import EXPECTED
@@ -207,6 +208,36 @@ def test_fit_options(ward: Path, run: Run) -> None:
     counts = cp.count_transitions(cp.read_episodes("ward.csv"), 2, 2)
     by_hand = cp.estimate_mdp(counts, mdp.rewards, prior=cp.neighbour_prior(2))
     assert cp.load_model("n.safetensors").row(0, 0).tolist() == by_hand.row(0, 0).tolist()
+
+
+def test_fit_counts_every_transition_once_more(ward: Path, run: Run) -> None:
+    """The prior is 1 unless another is given."""
+    rows = []
+    for given in ((), ("--prior", "1"), ("--prior", "2")):
+        assert run("fit", "ward.csv", "-o", "m.safetensors", *given).exit_code == 0
+        rows.append(cp.load_model("m.safetensors").row(0, 0).tolist())
+    assert rows[0] == rows[1] == [4 / 6, 2 / 6]
+    assert rows[2] == [5 / 8, 3 / 8]
+
+
+def test_one_of_each_is_told_as_one(ward: Path, run: Run) -> None:
+    Path("one.csv").write_text("episode_id,t,state,action,reward\nann,0,0,0,1\n")
+    result = run("fit", "one.csv", "-o", "m.safetensors")
+    assert result.stdout.startswith(
+        "m.safetensors: 1 state and 1 action from 1 step of 1 episode; 1 of 1 pair of state and"
+    )
+
+
+def test_options_know_the_limits_of_the_library() -> None:
+    """They are written down twice, as loading the library takes longer than parsing."""
+    from counterplan.cohort import run as cohort_run
+    from counterplan.planning import planners
+    from counterplan.scm import training
+
+    assert limits.MOST_UNITS == training.MOST_UNITS
+    assert limits.MOST_WORKERS == cohort_run.MOST_WORKERS
+    assert limits.MOST_SIMULATIONS == planners.MOST_SIMULATIONS
+    assert limits.MOST_PATIENTS == demo_module.MOST_PATIENTS
 
 
 def test_fit_averages_rewards_on_request(ward: Path, run: Run) -> None:

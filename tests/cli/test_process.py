@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from counterplan.domains import sepsis
 from counterplan.io import models
 
 from .conftest import Run
 
 PROGRAM = "from counterplan.cli import main; main()"
+CONTINUES = "the same command continues"
 EXPLAIN = ("explain", "ward.csv", "--model", "model.json")
 
 
@@ -131,7 +133,7 @@ def test_full_disk_under_a_file(ward: Path, run: Run, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("problem", "code", "says"),
     [
-        (KeyboardInterrupt(), 130, ""),
+        (KeyboardInterrupt(), 130, "stopped; nothing was written\n"),
         (
             PermissionError(errno.EACCES, "Permission denied", "f"),
             2,
@@ -159,7 +161,47 @@ def test_what_may_happen_anywhere(
     result = run(*EXPLAIN)
     assert result.exit_code == code
     assert result.stderr.startswith(says)
-    assert len(result.stderr.splitlines()) == (1 if says else 0)
+    assert len(result.stderr.splitlines()) == 1
+
+
+def stop(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("where", "command", "says"),
+    [
+        ("io.fit.fit_model", "fit ward.csv -o m.safetensors", "nothing was written"),
+        (
+            "cli.fit.tell",
+            "fit ward.csv -o m.safetensors",
+            "m.safetensors was written before",
+        ),
+        ("cohort.reading.open_run", "report out", "nothing was written"),
+        ("io.plan_question.problem_of", "plan bunkering", "nothing was written"),
+        ("io.models.model_bytes", "explain ward.csv -m model.json -o new", "nothing was written"),
+        ("io.models.model_bytes", "explain ward.csv -m model.json -o old", CONTINUES),
+        ("experiments.registry._write", "reproduce discrete-fig1 --quick -o figs", CONTINUES),
+    ],
+)
+def test_stopped(
+    ward: Path, run: Run, monkeypatch: pytest.MonkeyPatch, where: str, command: str, says: str
+) -> None:
+    Path("old").mkdir()
+    monkeypatch.setattr(f"counterplan.{where}", stop)
+    result = run(*command.split())
+    assert result.exit_code == 130
+    assert result.stderr == f"stopped; {says}\n"
+    assert result.stdout == ""
+
+
+def test_a_run_that_is_stopped_is_told_once(
+    ward: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("counterplan.cohort.store.Store.write_part", stop)
+    result = run(*EXPLAIN, "-o", "out", "--workers", "1")
+    assert result.exit_code == 130
+    assert result.stderr == "out: stopped; run the same command again to continue\n"
 
 
 def test_bugs_are_not_hidden(ward: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +227,31 @@ def test_interrupt_of_a_running_program(ward: Path) -> None:
     finished = subprocess.run(
         [sys.executable, "-c", code + PROGRAM, *EXPLAIN], capture_output=True, timeout=120
     )
-    assert (finished.returncode, finished.stdout, finished.stderr) == (130, b"", b"")
+    assert (finished.returncode, finished.stdout) == (130, b"")
+    assert finished.stderr.decode() == "stopped; nothing was written\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+def test_interrupt_of_training(tmp_path: Path) -> None:
+    """While jax computes: Python's own end crashed then."""
+    sepsis.write_cohort(tmp_path / "stays.csv", patients=60, seed=0)
+    code = (
+        "import os, signal\n"
+        "from counterplan.scm import neural_training\n"
+        "usual = neural_training.epoch\n"
+        "def interrupted(*arguments):\n"
+        "    following = usual(*arguments)\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return following\n"
+        "neural_training.epoch = interrupted\n"
+    )
+    command = (code + PROGRAM, "fit", "stays.csv", "-o", "model.safetensors", "--hidden", "200")
+    finished = subprocess.run(
+        [sys.executable, "-c", *command], capture_output=True, timeout=120, cwd=tmp_path
+    )
+    assert (finished.returncode, finished.stdout) == (130, b"")
+    assert finished.stderr.decode() == "stopped; nothing was written\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["stays.csv"]
 
 
 def test_as_a_module() -> None:

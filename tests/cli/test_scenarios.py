@@ -110,6 +110,9 @@ def test_text(run: Run) -> None:
     assert result.exit_code == 0
     assert result.stderr == "v.csv: not used: 'port'\n"
     lines = result.stdout.splitlines()
+    write(*voyage("dear"))
+    alone = run("plan", "bunkering", "--scenarios", "v.csv").stdout
+    assert alone.splitlines()[0].strip() == "1 scenario; lower is better"
     assert lines[0].strip() == "2 scenarios; lower is better"
     assert "paid" in lines[2]
     assert lines[4].split()[0] == "dear"
@@ -221,7 +224,7 @@ class TestFolders:
         out = ("--scenarios", "v.csv", "-o", "out[1]", "--workers", "1")
         result = run("plan", "bunkering", *out)
         assert result.exit_code == 0, result.output
-        assert "1 scenarios" in result.stdout
+        assert "1 scenario;" in result.stdout
 
     def test_a_bad_table_leaves_nothing(self, run: Run) -> None:
         write(*voyage("a"), *voyage("b")[:-1])

@@ -122,7 +122,7 @@ def test_mistakes(run: Run, out: Path, tmp_path: Path) -> None:
     assert "no such folder" in says(str(tmp_path / "absent"))
     assert "at least 16 plain characters" in says(str(out), "--token", "short")
     assert "letters, digits, - and _ only" in says(str(out), "--token", "a token with spaces")
-    assert "ports go up to 65,535" in says(str(out), "--port", "70000")
+    assert "whole number from 0 to 65535" in says(str(out), "--port", "70000")
     assert "cannot listen there" in says(str(out), "--host", "no.such.host.invalid")
     assert "seconds must be above 0" in says(str(out), "--port", "0", "--seconds", "0")
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -135,4 +135,4 @@ def test_without_the_extra(run: Run, out: Path, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setitem(sys.modules, name, None)
     result = run("serve", str(out))
     assert result.exit_code == 2
-    assert "pip install 'counterplan[web]'" in result.stderr
+    assert "in counterplan's folder, python -m pip install '.[web]'" in result.stderr

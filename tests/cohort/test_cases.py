@@ -148,7 +148,10 @@ def test_components_of_vectors(tmp_path: Path) -> None:
     moved = {row["episode_id"] for row in rows_of(run, 1) if row["changes"]}
     assert 0 < len(moved) < 20
     assert set(found(run, changed_action="dose")) == moved
-    assert found(run, changed_action="machine") == []
+    says = r"no action 'machine', .* there are 'dose', '0 mg'.*choose"
+    with pytest.raises(InputError, match=says):
+        found(run, changed_action="machine")
+    assert found(run, changed_action="dose", max_changes=0) == []
     one = found(run, changed_action="2 mg")
     assert set(one) == {
         row["episode_id"]

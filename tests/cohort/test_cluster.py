@@ -189,5 +189,5 @@ def test_nobody_works(tmp_path: Path, dask: Dask, monkeypatch: pytest.MonkeyPatc
 
 def test_dask_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(NotApplicableError, match=r"pip install 'counterplan\[cluster\]'"):
+    with pytest.raises(NotApplicableError, match=r"python -m pip install '\.\[cluster\]'"):
         run_parts(tmp_path / "out", [b"one"], RunSettings(cluster="tcp://127.0.0.1:8786"))

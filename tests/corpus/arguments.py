@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .case import Case
-from .changes import Change, folder, link, put
+from .changes import Change, folder, link, put, swap
 
 FIT = "fit ward.csv -o m.safetensors"
 LEARN = "fit cohort.csv -o m.safetensors"
@@ -13,6 +13,10 @@ JUDGE = "plan bunkering --scenarios voyages.csv"
 QUESTIONS = ",".join(f"phq{number}" for number in range(1, 10))
 SESSIONS = f"patient,topic,{QUESTIONS}\n" + "".join(
     f"ann,{topic}{',1' * 9}\n" for topic in ("STR", *["BIO"] * 9, "END")
+)
+OWN = (
+    r"stays\.csv: no column 'state' or 'action': found 'stay_id', .*; for a table of your own: "
+    r"counterplan schema stays\.csv -o schema\.toml, then give --schema schema\.toml"
 )
 NOWHERE = ": cannot be written: the folder does not exist; create it first"
 
@@ -28,9 +32,9 @@ def number(command: str, option: str, value: str, what: str) -> Case:
     return Case(f"{command} {option} {value}", says)
 
 
-def whole(command: str, option: str, value: str, least: int = 0) -> Case:
+def whole(command: str, option: str, value: str, least: int = 0, most: int = 2_147_483_647) -> Case:
     """An option that takes a whole number."""
-    return number(command, option, value, f"a whole number from {least} to 2147483647")
+    return number(command, option, value, f"a whole number from {least} to {most}")
 
 
 COMMANDS = {
@@ -93,8 +97,11 @@ FITTING = {
         r"--state-labels and --schema exclude .*: write .*stays\.toml",
     ),
     "units of a discrete table": asked(
-        f"{FIT} --hidden 4", r"--hidden is for cohort .*ward\.csv has"
+        f"{FIT} --hidden 4",
+        r"--hidden is for neural models, but the states of ward\.csv are discrete: leave .* --sch",
     ),
+    "no schema for a table of one's own": asked("fit stays.csv -o m.safetensors", OWN),
+    "units, but no schema": asked("fit stays.csv -o m.safetensors --hidden 4", OWN),
     "epochs of a discrete schema": asked(
         "fit ward.csv --schema grades.toml -o m.safetensors --epochs 4",
         r"--epochs is for continuous states, but those of grades\.toml are discrete",
@@ -105,11 +112,9 @@ FITTING = {
     "prior of measurements": asked(
         f"{MEASURED} --prior 1", r"--prior is for .*stays\.toml are contin"
     ),
-    "no units": whole(LEARN, "--hidden", "0", 1),
-    "units of eleven digits": whole(LEARN, "--hidden", "99999999999", 1),
-    "two billion units": asked(
-        f"{LEARN} --hidden 2147483647", "hidden must be at most 10000, got 21"
-    ),
+    "no units": whole(LEARN, "--hidden", "0", 1, 10_000),
+    "units of eleven digits": whole(LEARN, "--hidden", "99999999999", 1, 10_000),
+    "two billion units": whole(LEARN, "--hidden", "2147483647", 1, 10_000),
     "epochs and a half": whole(LEARN, "--epochs", "1.5", 1),
     "one constant": number(LEARN, "--lipschitz", "1", "two positive numbers"),
     "constants and none": asked(
@@ -186,10 +191,8 @@ EXPLAINING = {
         f"{EXPLAIN} -o new --workers 2 --cluster a",
         "--workers is for this .*, --cluster .*: give one",
     ),
-    "no workers": whole(f"{EXPLAIN} -o new", "--workers", "0", 1),
-    "a million workers": asked(
-        f"{EXPLAIN} -o new --workers 1000000", ".*workers must be at most 1024"
-    ),
+    "no workers": whole(f"{EXPLAIN} -o new", "--workers", "0", 1, 1024),
+    "a million workers": whole(f"{EXPLAIN} -o new", "--workers", "1000000", 1, 1024),
     "cluster without an address": asked(
         f"{EXPLAIN} -o new --cluster here", "cluster 'here': is no address .*; give one like tcp://"
     ),
@@ -213,6 +216,10 @@ LISTING = {
     "cases of outcomes unknown": asked(
         "cases out --outcome died=1", "out: has no outcome 'died': .*l"
     ),
+    "cases of actions unknown": asked(
+        "cases out --changed-action foo",
+        "out: has no action 'foo', .* part: there are '0', '1'; choose",
+    ),
     "cases as a spreadsheet": asked(
         "cases out -o c.xlsx", r"c\.xlsx: has the extension .*; rename"
     ),
@@ -229,17 +236,15 @@ PLANNING = {
     "domain unknown": asked("plan fishing", "unknown domain 'fishing': choose from bunkering"),
     "row unknown": asked("plan bunkering --config Z", "--config 'Z' is not one of A, B"),
     "planner unknown": number("plan bunkering", "--planner", "alpha", "one of 'uct'"),
-    "no simulations": whole("plan bunkering", "--simulations", "0", 1),
-    "two billion simulations": asked(
-        "plan bunkering --simulations 2147483647",
-        "simulations must be at most 100000000, got 2147483",
-    ),
+    "no simulations": whole("plan bunkering", "--simulations", "0", 1, 10**8),
+    "two billion simulations": whole("plan bunkering", "--simulations", "2147483647", 1, 10**8),
     "step too late": asked("plan bunkering --step 9 --price 5", "--step 9: .*0 to 6; choose one"),
     "step without a price": asked(
         "plan bunkering --step 2", "--step 2 needs --price: give what is"
     ),
     "price negative": asked("plan bunkering --price -5", "--price -5: prices must be positive"),
     "price a word": number("plan bunkering", "--price", "cheap", "a number"),
+    "price of 1e400": number("plan bunkering", "--price", "1e400", "a finite number; give a small"),
     "two prices for one": asked(
         "plan bunkering --price 5,6", "--price: 2 numbers .*; expected one"
     ),
@@ -248,7 +253,7 @@ PLANNING = {
     ),
     "capacity nan": asked("plan bunkering --capacity nan", "--capacity 'nan': give a number"),
     "capacity negative": asked(
-        "plan bunkering --capacity -4", "capacity must be greater than 0, got"
+        "plan bunkering --capacity -4", "--capacity '-4': give a number above 0"
     ),
     "modes of a ship": asked("plan bunkering --modes 7", "--modes is for hybrid, .*: leave it out"),
     "five modes": asked("plan hybrid --modes 5", "--modes 5: there are configurations with 3 and"),
@@ -256,7 +261,7 @@ PLANNING = {
         "plan hybrid --mode diesel", "--mode 'diesel' is not one of gas, electric"
     ),
     "correlation of seven": asked(
-        "plan basket --correlation 7", "correlation must have .* the rest"
+        "plan basket --correlation 7", "--correlation 7: .* the rest .*; give"
     ),
     "prices unknown": asked(
         "plan options --prices x", "--prices 'x': an option's are .*; choose one"
@@ -274,7 +279,12 @@ PLANNING = {
     ),
     "folder: two billion simulations": asked(
         f"{JUDGE} --simulations 2147483647 -o new --workers 1",
-        "simulations must be at most 100000000",
+        "Invalid value for --simulations: '2147483647' is not a whole .* to 100000000 .*--help",
+    ),
+    "changes of no decisions": asked(
+        f"{JUDGE} --k 2",
+        r"--k is about decisions that were made, but voyages\.csv has no column 'action': add it",
+        swap("voyages.csv", "action", "remark"),
     ),
     "scenarios and a template": asked(
         f"{JUDGE} --scenarios-template t.csv", "--scenarios does not go with .*: leave one out"
@@ -291,6 +301,17 @@ REPRODUCING = {
     "figure unknown": asked("reproduce fig99", "unknown figure 'fig99': choose from discrete-fig1"),
     "figures and all": asked(
         "reproduce discrete-fig1 --all", "name figures or give --all, not both"
+    ),
+    "figures and the list": asked(
+        "reproduce --list discrete-fig1", "--list shows all figures: leave discrete-fig1 out"
+    ),
+    "samples of no law": asked(
+        "reproduce continuous-fig3 --quick --sampled",
+        "sampled: no figure asked for .*; leave it out, or name discrete-fig1",
+    ),
+    "samples of plans": asked(
+        "reproduce sdmdp-fig13 --quick --sampled",
+        "sampled: no figure asked for .*; leave it out, or name discrete-fig1",
     ),
     "figures into a file": asked(
         "reproduce discrete-fig1 --quick -o ward.csv", r"ward\.csv: cannot be used as .*; choose"
@@ -319,10 +340,32 @@ REPRODUCING = {
     "sessions nobody reads": asked(
         "reproduce discrete-fig1 --data ward.csv", "data: no figure .*; name discrete-fig3"
     ),
-    "demo of no patients": whole("demo", "--patients", "0", 1),
-    "demo of two billion patients": asked(
-        "demo --patients 2147483647", "patients must be at most 100000, got 2147483647"
-    ),
+    "demo of no patients": whole("demo", "--patients", "0", 1, 100_000),
+    "demo of two billion patients": whole("demo", "--patients", "2147483647", 1, 100_000),
     "demo into a file": asked("demo -o ward.csv", r"ward\.csv: is not a folder, .*; give a folder"),
 }
-CASES = {**COMMANDS, **FITTING, **EXPLAINING, **LISTING, **PLANNING, **REPRODUCING}
+SHOWING = {
+    "one case and the top ones": asked(
+        "report out --case ann --cases 3", "--case is for one case, --cases for the .*: give one"
+    ),
+    "a page for 5,000 cases": whole("report out", "--cases", "5000", 0, 1000),
+    "two keys of pseudonyms": asked(
+        "report out --pseudonyms --pseudonym-key key.txt",
+        "--pseudonyms draws a key at random, --pseudonym-key reads one: give one of them",
+        put("key.txt", "a key of some length"),
+    ),
+    "report as PDF": asked(
+        "report out -o r.pdf", r"r\.pdf: .*: write \.html and print it to PDF in the browser"
+    ),
+    "port of 70,000": whole("serve out", "--port", "70000", 0, 65_535),
+    "a million workers to serve": whole("serve out", "--workers", "1000000", 1, 1024),
+}
+CASES = {
+    **COMMANDS,
+    **FITTING,
+    **EXPLAINING,
+    **LISTING,
+    **PLANNING,
+    **REPRODUCING,
+    **SHOWING,
+}

@@ -110,10 +110,18 @@ CASES = {
     "other versions": asked(
         AGAIN, "numpy 0.1 there, numpy .* now", document(f"out/{MANIFEST}", "versions", numpy="0.1")
     ),
-    "another task": asked(
-        AGAIN, "task regret there, .* now", document(f"out/{MANIFEST}", "task", kind="regret")
+    "another task": Case(
+        AGAIN,
+        "^error: out: holds a run of `counterplan plan`, not of `counterplan explain`; choose",
+        document(f"out/{MANIFEST}", "task", kind="regret"),
     ),
-    "a run of planning": asked("plan bunkering --scenarios voyages.csv -o out", "no --domain .*"),
+    "a run of planning": Case(
+        "plan bunkering --scenarios voyages.csv -o out",
+        "^error: out: holds a run of `counterplan explain`, not of `counterplan plan`; choose",
+    ),
+    "a task of somebody": asked(
+        AGAIN, "task fishing there, .* now", document(f"out/{MANIFEST}", "task", kind="fishing")
+    ),
     # --- the manifest -------------------------------------------------------------------------
     "manifest empty": other(MANIFEST, "", ": is empty; expected the manifest of a counterplan run"),
     "manifest of an app": other(

@@ -144,6 +144,9 @@ CASES = {
     ),
     "prices a pipe": prices(pipe("prices.csv"), ": is a pipe or a device; give a file"),
     "prices without dates": prices(("Date", "day"), ": no column 'Date'; expected a table"),
+    "prices of three days": prices(
+        lines("prices.csv", lambda all: all[:4]), ": has 3 prices, but 7 ports need 8 .*; add rows"
+    ),
     "prices of one day": prices(
         lines("prices.csv", lambda all: all[:2]), ": has one row; add more"
     ),

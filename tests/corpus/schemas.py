@@ -63,8 +63,11 @@ CASES = {
     ),
     # --- [table] ------------------------------------------------------------------------------
     "section unknown": toml(("[table]", "[tabel]"), r", tabel: is no key .*mean 'table'\?.*; use"),
-    "step of zero": toml(("step = 4.0", "step = 0"), r", table\.step: 0 is no number above 0; say"),
-    "step nan": toml(("step = 4.0", "step = nan"), r", table\.step: nan is no number above 0; say"),
+    "step of zero": toml(("step = 4.0", "step = 0"), r", table\.step: 0 is no number above 0; gi"),
+    "step nan": toml(("step = 4.0", "step = nan"), r", table\.step: nan is no number above 0; gi"),
+    "step of 1e308": toml(
+        ("step = 4.0", "step = 1e308"), r", table\.step: 1e\+308 is too large; give .* 1e\+100"
+    ),
     "kind unknown": toml(
         ("step = 4.0", 'kind = "fuzzy"'), r", table\.kind: 'fuzzy' is none of disc"
     ),
@@ -95,6 +98,21 @@ CASES = {
     ),
     "low of 400 digits": toml(
         ("low = 0", "low = " + "9" * 400), r", columns\.sofa\.low: 9+\.\.\. .*; c"
+    ),
+    "low of -1e308": toml(
+        ("low = 0", "low = -1e308"), r", columns\.sofa\.low: -1e\+308 is too far from 0.*; correct"
+    ),
+    "weight of 1e308": toml(
+        ('= "lower"', '= "lower"\nweight = 1e308'),
+        r", columns\.sofa\.weight: 1e\+308 is too large; give a number above 0 and at most 1e\+100",
+    ),
+    "weight of 1e400": toml(
+        ('= "lower"', '= "lower"\nweight = 1e400'),
+        r", columns\.sofa\.weight: inf is too large; give a number above 0 and at most 1e\+100",
+    ),
+    "weight of nothing": toml(
+        ('= "lower"', '= "lower"\nweight = 0'),
+        r", columns\.sofa\.weight: 0 is no number above 0; give",
     ),
     "low a date": toml(
         ("low = 0", "low = 1979-05-27"), r", columns\.sofa\.low: datetime.*; correct"

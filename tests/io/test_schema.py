@@ -154,7 +154,7 @@ MISTAKES = {
         "table.time: is the column of",
     ),
     "step negative": ("[table]\nstep = -4\n" + GOOD, "table.step: -4 is no number above 0"),
-    "step endless": ("[table]\nstep = inf\n" + GOOD, "table.step: inf is no number above 0"),
+    "step endless": ("[table]\nstep = inf\n" + GOOD, "table.step: inf is too large"),
     "unit a number": ("[table]\nunit = 4\n" + GOOD, "table.unit: 4 is no text"),
     "kind unknown": (
         "[table]\nkind = 'discret'\n" + GOOD,
@@ -173,7 +173,7 @@ MISTAKES = {
     "low a text": (STATE.format("low = '3'"), "columns.s.low: '3' is no finite number"),
     "high nan": (STATE.format("high = nan"), "columns.s.high: nan is no finite number"),
     "high a date": (STATE.format("high = 2024-01-01"), "is no finite number"),
-    "high absurd": (STATE.format("high = 1e200"), "columns.s.high: 1e+200 is no finite number"),
+    "high absurd": (STATE.format("high = 1e200"), "columns.s.high: 1e+200 is too far from 0"),
     "low above high": (STATE.format("low = 3\nhigh = 2"), "columns.s.low: 3 is not below high = 2"),
     "missing unknown": (
         STATE.format("missing = 'carry forward'"),

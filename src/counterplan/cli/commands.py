@@ -23,6 +23,9 @@ from counterplan.cli.serve import ServeOptions, serve_run
 from counterplan.cli.support import OneLineErrors, PlainHelp, command, print_json, print_table
 from counterplan.errors import InputError
 
+# The exit code after Ctrl-C, as shells have it.
+INTERRUPTED = 130
+
 app = typer.Typer(
     cls=OneLineErrors,
     add_completion=False,
@@ -41,7 +44,19 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that lacks a letter of some label shows its code instead.
         sys.stdout.reconfigure(errors="backslashreplace")
-    app()
+    try:
+        app()
+    except SystemExit as stop:
+        if stop.code == INTERRUPTED and "jax" in sys.modules:
+            _end_at_once(INTERRUPTED)
+        raise
+
+
+def _end_at_once(code: int) -> None:
+    """Without Python's own end, in which an interrupted computation of jax may crash."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _print_version(wanted: bool) -> None:
@@ -215,6 +230,8 @@ def reproduce(options: ReproduceOptions) -> None:
 
     titles = {name: figure.title for name, figure in registry.FIGURES.items()}
     if options.listing:
+        if options.figures:
+            raise InputError(f"--list shows all figures: leave {options.figures[0]} out")
         if options.as_json:
             print_json(titles)
         else:

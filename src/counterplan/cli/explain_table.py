@@ -35,11 +35,6 @@ def detail(noun: str, question: Question, found: Sequence[Mapping[str, Any]]) ->
     return f"{text}, according to the model"
 
 
-def counted(number: int, noun: str) -> str:
-    """Such as "1 stay" and "1,200 stays"."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def print_explanations(found: Sequence[Mapping[str, Any]], heading: str, noun: str) -> None:
     """A table with one row for each record."""
     from counterplan.cohort.records import changes_in_words, support_in_words

@@ -8,7 +8,7 @@ from dataclasses import replace
 from counterplan.cli.fit_kinds import neural_options
 from counterplan.cli.fit_tabular import settings_of, tell
 from counterplan.cli.options import FitOptions
-from counterplan.cli.support import first_given, keep_inputs
+from counterplan.cli.support import counted, first_given, keep_inputs
 from counterplan.errors import InputError
 
 
@@ -55,16 +55,20 @@ def _fit_discrete(options: FitOptions) -> None:
         "pairs": mdp.rewards.size,
         "observed_pairs": int(counts.observed.sum()),
     }
-    tell(options, summary, " from {steps} steps of {episodes} episodes")
+    steps = counted(int(counts.visits.sum()), "step")
+    tell(options, summary, f" from {steps} of {counted(int(counts.starts.sum()), 'episode')}")
 
 
 def _refuse_neural(options: FitOptions) -> None:
     from counterplan.files.contents import check_readable
+    from counterplan.io.fit import check_kind
 
     if wrong := first_given(neural_options(options)):
         check_readable(options.episodes, "a table of episodes")
+        check_kind(options.episodes)
         raise InputError(
-            f"{wrong} is for cohort tables, but {options.episodes} has no column icustayid or bloc"
+            f"{wrong} is for neural models, but the states of {options.episodes} are discrete: "
+            "leave it out, or give a --schema in which they are measurements"
         )
 
 

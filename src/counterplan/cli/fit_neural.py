@@ -79,7 +79,7 @@ def _print_fit(options: FitOptions, scm: NeuralSCM, stays: Stays) -> None:
     if better := poor_fit(scm):
         note(
             f"warning: {better}: do not trust explanations by this model; train for more --epochs, "
-            "on more stays, or allow larger --lipschitz constants"
+            "on more episodes, or allow larger --lipschitz constants"
         )
     if options.as_json:
         print_json(summary)
@@ -87,6 +87,7 @@ def _print_fit(options: FitOptions, scm: NeuralSCM, stays: Stays) -> None:
     typer.echo(
         f"{options.output}: {summary['features']} features, {summary['transitions']} transitions; "
         f"{stays.summary}; validation log-likelihood "
-        f"{summary['validation_log_likelihood']:.3f} nats in epoch {best} of {record['epochs']}; "
+        f"{summary['validation_log_likelihood']:.3f} (linear regression: "
+        f"{summary['linear_log_likelihood']:.3f}) nats in epoch {best} of {record['epochs']}; "
         f"Lipschitz constants {scm.location.lipschitz:.4g} and {scm.scale.lipschitz:.4g}"
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from counterplan.cli.options import FitOptions
-from counterplan.cli.support import print_json
+from counterplan.cli.support import counted, print_json
 from counterplan.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,13 +31,14 @@ def settings_of(options: FitOptions) -> FitSettings:
 
 
 def tell(options: FitOptions, summary: Mapping[str, Any], data: str) -> None:
-    """Print what was learned; `data` says from what, in terms of the summary."""
+    """Print what was learned; `data` says from what."""
     if options.as_json:
         print_json(summary)
         return
     rest = "barred" if options.bar_unobserved else "given their state's mean reward"
     text = (
-        f"{{model}}: {{states}} states and {{actions}} actions{data}; {{observed_pairs}} of "
-        f"{{pairs}} pairs of state and action were seen, others are {rest}"
+        f"{summary['model']}: {counted(summary['states'], 'state')} and "
+        f"{counted(summary['actions'], 'action')}{data}; {summary['observed_pairs']:,} of "
+        f"{counted(summary['pairs'], 'pair')} of state and action were seen, others are {rest}"
     )
-    typer.echo(text.format(**summary))
+    typer.echo(text)

@@ -17,7 +17,15 @@ LARGEST = 2**31 - 1
 SIMULATIONS = 1000
 
 
-def whole_number_option(name: str, help: str, minimum: int = 0) -> Any:
+# Of the networks of a model; `scm.training` says the same, but takes long to load.
+MOST_UNITS = 10_000
+# Likewise `cohort.run`, `planning.planners` and `experiments.demo`.
+MOST_WORKERS = 1024
+MOST_SIMULATIONS = 10**8
+MOST_PATIENTS = 100_000
+
+
+def whole_number_option(name: str, help: str, minimum: int = 0, maximum: int = LARGEST) -> Any:
     """An option that takes a whole number; a bad one is an error that shows it."""
 
     def parse(text: str) -> int:
@@ -25,8 +33,8 @@ def whole_number_option(name: str, help: str, minimum: int = 0) -> Any:
             number = int(text)
         except ValueError:
             number = -1
-        if not minimum <= number <= LARGEST:
-            wanted = f"a whole number from {minimum} to {LARGEST}"
+        if not minimum <= number <= maximum:
+            wanted = f"a whole number from {minimum} to {maximum}"
             raise typer.BadParameter(f"{text!r} is not {wanted}", param_hint=name)
         return number
 
@@ -74,7 +82,9 @@ def _parse_number(text: str) -> float:
         number = float(text)
     except ValueError:
         number = math.nan
-    if not math.isfinite(number):
+    if math.isinf(number):
+        raise typer.BadParameter(f"{text!r} is not a finite number; give a smaller one")
+    if math.isnan(number):
         raise typer.BadParameter(f"{text!r} is not a number")
     return number
 
@@ -107,6 +117,7 @@ Workers = Annotated[
         "--workers",
         "With a folder: how many processes (one for each core if not given).",
         minimum=1,
+        maximum=MOST_WORKERS,
     ),
 ]
 Cluster = Annotated[
@@ -129,7 +140,10 @@ class DemoOptions(SharedOptions):
         ),
     ] = Path("demo")
     patients: Annotated[
-        int, whole_number_option("--patients", "How many patients to sample.", minimum=1)
+        int,
+        whole_number_option(
+            "--patients", "How many patients to sample.", minimum=1, maximum=MOST_PATIENTS
+        ),
     ] = 400
     k: Annotated[int, whole_number_option("--k", "How many actions may change at most.")] = 3
 
@@ -194,7 +208,12 @@ class FitOptions(SharedOptions):
     ] = None
     hidden: Annotated[
         int | None,
-        whole_number_option("--hidden", "Neural models: units of each network (200).", minimum=1),
+        whole_number_option(
+            "--hidden",
+            "Neural models: units of each network (200).",
+            minimum=1,
+            maximum=MOST_UNITS,
+        ),
     ] = None
     epochs: Annotated[
         int | None,
@@ -253,6 +272,7 @@ class PlanOptions(SharedOptions):
             "--simulations",
             f"How many futures to simulate ({SIMULATIONS} if not given).",
             minimum=1,
+            maximum=MOST_SIMULATIONS,
         ),
     ] = None
     clip: Annotated[

@@ -13,7 +13,15 @@ import typer
 
 from counterplan.cli.options import SIMULATIONS, PlannerName, PlanOptions
 from counterplan.cli.plan_words import number
-from counterplan.cli.support import check_where, note, print_json, print_table, refuse, tracked
+from counterplan.cli.support import (
+    check_where,
+    counted,
+    note,
+    print_json,
+    print_table,
+    refuse,
+    tracked,
+)
 from counterplan.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,6 +50,12 @@ def judge(options: PlanOptions, question: Question) -> None:
         return
     assert options.scenarios is not None
     table = open_scenarios(options.scenarios, form)
+    if options.k is not None and not table.decided:
+        column = form.decided[0].column
+        raise InputError(
+            f"--k is about decisions that were made, but {options.scenarios} has no column "
+            f"{column!r}: add it, or leave --k out"
+        )
     spec = _spec(options, question)
     # A program can read them all; people want those that matter.
     summary = Summary(math.inf if options.as_json and options.output is None else SHOWN)
@@ -195,9 +209,9 @@ def _print(summary: Summary, options: PlanOptions) -> None:
 
 def _title(summary: Summary) -> str:
     count = summary.scenarios - summary.failed
-    some = f"the {len(summary.worst)} that lost most of {count:,}" if count > SHOWN else f"{count}"
+    some = f"the {len(summary.worst)} that lost most of " if count > SHOWN else ""
     better = "lower" if summary.sense == "min" else "higher"
-    return f"{some} scenarios; {better} is better"
+    return f"{some}{counted(count, 'scenario')}; {better} is better"
 
 
 def _print_totals(summary: Summary, paid: str, worst: list[dict[str, Any]]) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from counterplan.viz.report.names import Names
 
 FORMATS = (".html", ".htm")
+CASES = 10
 # Each has figures of about 200 kilobytes: more would be no file to send.
 MOST_CASES = 1_000
 # Bytes from which on a file is called large.
@@ -31,8 +32,13 @@ class ReportCommandOptions(SharedOptions):
         Path, typer.Option("--output", "-o", metavar="PATH", help="File for the page: .html.")
     ] = Path("report.html")
     cases: Annotated[
-        int, whole_number_option("--cases", "How many cases to look at closely, the top first.")
-    ] = 10
+        int | None,
+        whole_number_option(
+            "--cases",
+            f"How many cases to look at closely, the top first ({CASES} if not given).",
+            maximum=MOST_CASES,
+        ),
+    ] = None
     case: Annotated[
         str | None, typer.Option("--case", metavar="ID", help="A report of this case alone.")
     ] = None
@@ -61,14 +67,14 @@ def write_report(options: ReportCommandOptions) -> None:
     from counterplan.viz.report.build import report
     from counterplan.viz.report.options import ReportOptions
 
+    _refuse(options)
     suffix_of(options.output, FORMATS, "reports")
-    if options.cases > MOST_CASES:
-        raise InputError(f"--cases {options.cases}: at most {MOST_CASES:,} fit a page")
     check_target(options.output)
     names = _names(options)
     run = open_run(options.run)
     run.verify()
-    made = report(run, ReportOptions(options.k, options.cases, options.case, names))
+    closely = CASES if options.cases is None else options.cases
+    made = report(run, ReportOptions(options.k, closely, options.case, names))
     content = made.html.encode()
     with atomic_file(options.output) as file:
         file.write(content)
@@ -79,6 +85,20 @@ def write_report(options: ReportCommandOptions) -> None:
     note(f"Wrote {options.output} ({len(content) / 1e6:.1f} MB). Open it in a browser.")
     if len(content) > LARGE:
         note("It is large: fewer --cases make it smaller.")
+
+
+def _refuse(options: ReportCommandOptions) -> None:
+    if options.case is not None and options.cases is not None:
+        raise InputError("--case is for one case, --cases for the top ones: give one of them")
+    if options.pseudonyms and options.pseudonym_key is not None:
+        raise InputError(
+            "--pseudonyms draws a key at random, --pseudonym-key reads one: give one of them"
+        )
+    if options.output.suffix.lower() == ".pdf":
+        raise InputError(
+            f"{options.output}: reports are pages for a browser: write .html and print it to PDF "
+            "in the browser"
+        )
 
 
 def _names(options: ReportCommandOptions) -> Names:

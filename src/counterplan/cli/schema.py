@@ -104,7 +104,7 @@ def _fit_discrete(options: FitOptions, schema: Schema) -> None:
         "pairs": observed.size,
         "observed_pairs": int(observed.sum()),
     }
-    tell(options, summary, "; {table}")
+    tell(options, summary, f"; {found.summary}")
 
 
 def _fit_continuous(options: FitOptions, schema: Schema) -> None:

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from counterplan.cli.options import RunFolder, SharedOptions, number_from_zero, whole_number_option
+from counterplan.cli.options import (
+    MOST_WORKERS,
+    RunFolder,
+    SharedOptions,
+    number_from_zero,
+    whole_number_option,
+)
 from counterplan.cli.support import note, print_json
 from counterplan.errors import InputError, NotApplicableError
 
@@ -35,7 +41,10 @@ class ServeOptions(SharedOptions):
             metavar="ADDRESS",
         ),
     ] = "127.0.0.1"
-    port: Annotated[int, whole_number_option("--port", "Port; 0 for any that is free.")] = PORT
+    port: Annotated[
+        int,
+        whole_number_option("--port", "Port; 0 for any that is free.", maximum=LARGEST_PORT),
+    ] = PORT
     token: Annotated[
         str | None,
         typer.Option(
@@ -54,7 +63,9 @@ class ServeOptions(SharedOptions):
     ] = None
     workers: Annotated[
         int | None,
-        whole_number_option("--workers", "Processes that solve (one for each core, 4 at most).", 1),
+        whole_number_option(
+            "--workers", "Processes that solve (one for each core, 4 at most).", 1, MOST_WORKERS
+        ),
     ] = None
     seconds: Annotated[
         float,
@@ -73,8 +84,8 @@ def serve_run(options: ServeOptions) -> None:
         from counterplan.explorer.service import Service
     except ModuleNotFoundError as problem:
         raise NotApplicableError(
-            f"the explorer needs {problem.name}, which is not installed: "
-            "pip install 'counterplan[web]'"
+            f"the explorer needs {problem.name}, which is not installed: in counterplan's folder, "
+            "python -m pip install '.[web]'"
         ) from None
     token = token_of(options)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
@@ -129,8 +140,6 @@ def _access(options: ServeOptions, port: int, token: str | None) -> Access:
 
 
 def _listening(options: ServeOptions) -> socket.socket:
-    if options.port > LARGEST_PORT:
-        raise InputError(f"--port {options.port}: ports go up to {LARGEST_PORT:,}")
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     try:
         return socket.create_server((options.host, options.port), family=family, backlog=512)

@@ -22,6 +22,7 @@ Options = TypeVar("Options", bound=SharedOptions)
 Item = TypeVar("Item")
 
 BAD_INPUT = 2
+STOPPED = "stopped; nothing was written"
 
 
 def command(run: Callable[[Options], None]) -> Callable[..., None]:
@@ -35,13 +36,37 @@ def command(run: Callable[[Options], None]) -> Callable[..., None]:
     ]
 
     def call(**values: Any) -> None:
-        run(options_class(**values))
+        options = options_class(**values)
+        before = _written(options)
+        try:
+            run(options)
+        except KeyboardInterrupt as stop:
+            # A run in a folder has told already.
+            if not getattr(stop, "__notes__", None):
+                note(_stopped(options, before))
+            raise
 
     call.__name__, call.__doc__ = run.__name__, run.__doc__
     # Own options come before those that every command has.
     ordered = sorted(parameters, key=lambda parameter: parameter.name in shared)
     call.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
     return call
+
+
+def _written(options: SharedOptions) -> list[tuple[Path, int | None]]:
+    """The files and folders that a command may write, and when each was written last."""
+    named = (getattr(options, name, None) for name in ("output", "scenarios_template"))
+    paths = [path for path in named if path is not None]
+    return [(path, path.stat().st_mtime_ns if os.path.exists(path) else None) for path in paths]
+
+
+def _stopped(options: SharedOptions, before: list[tuple[Path, int | None]]) -> str:
+    """What to tell whoever stopped a command."""
+    now = _written(options)
+    if any(path.is_dir() for path, _ in now):
+        return "stopped; the same command continues"
+    new = [str(path) for path, written in now if (path, written) not in before]
+    return f"stopped; {', '.join(new)} was written before" if new else STOPPED
 
 
 def first_given(given: Mapping[str, bool]) -> str | None:
@@ -149,6 +174,11 @@ def print_table(title: str, columns: Mapping[str, str], rows: Iterable[Sequence[
     for row in rows:
         table.add_row(*row)
     Console(markup=False, highlight=False).print(table)
+
+
+def counted(number: int, noun: str) -> str:
+    """Such as "1 stay" and "1,200 stays"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def note(text: str) -> None:

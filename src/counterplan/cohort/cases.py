@@ -28,6 +28,8 @@ ORDERS = {
 }
 STATUSES = ("optimal", "limit", "heuristic", "failed")
 OUTCOME = "outcome:"
+# Actions and parts of actions that are listed where none of them was meant.
+SHOWN_ACTIONS = 8
 
 
 @dataclass(frozen=True)
@@ -72,10 +74,13 @@ def review_list(run: Run, query: CaseQuery) -> pl.DataFrame:
     if query.limit is not None:
         ranked = ranked.head(query.limit)
     try:
-        return ranked.collect(engine="streaming")
+        found = ranked.collect(engine="streaming")
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as problem:
         reason = str(problem).splitlines()[0]
         raise FileError(f"{run.layout.out}: its results cannot be read: {reason}") from None
+    if query.changed_action is not None and found.is_empty():
+        _check_action(run, query.changed_action)
+    return found
 
 
 def count_far(run: Run) -> int:
@@ -178,6 +183,26 @@ def _conditions(run: Run, query: CaseQuery) -> list[pl.Expr]:
             raise InputError(f"{run.layout.out}: has no outcome {name!r}: {hint}; leave it out")
         found.append(pl.col(OUTCOME + name) == text)
     return found
+
+
+def _check_action(run: Run, name: str) -> None:
+    """Raise if there is no such action, and no action has such a part: nothing could be found."""
+    from counterplan.cohort.explain_task import MODEL
+    from counterplan.cohort.subject import open_subject
+    from counterplan.io.models import model_from_bytes
+
+    about = description_of(run)
+    file = MODEL + about["model_suffix"]
+    words = open_subject(model_from_bytes(file, run.file(file)), about["subject"]).words
+    actions = [words.action(number) for number in range(words.count)]
+    if name in words.components or name in actions:
+        return
+    known = [*map(repr, words.components), *map(repr, actions)]
+    more = f" and {len(known) - SHOWN_ACTIONS:,} more" if len(known) > SHOWN_ACTIONS else ""
+    raise InputError(
+        f"{run.layout.out}: has no action {name!r}, and no action has such a part: there are "
+        f"{', '.join(known[:SHOWN_ACTIONS])}{more}; choose one"
+    )
 
 
 def _changes_to(name: str) -> pl.Expr:

@@ -113,7 +113,8 @@ def _load_dask() -> None:
         import distributed  # noqa: F401
     except ModuleNotFoundError:
         raise NotApplicableError(
-            "a cluster needs Dask: install it with pip install 'counterplan[cluster]'"
+            "a cluster needs Dask, which is not installed: in counterplan's folder, "
+            "python -m pip install '.[cluster]'"
         ) from None
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import counterplan
 from counterplan.cohort.layout import FILE_NAME
-from counterplan.cohort.task import TaskSpec
+from counterplan.cohort.task import EXPLAIN, REGRET, TaskSpec
 from counterplan.errors import FileError, InputError
 from counterplan.files.contents import read_json
 
@@ -30,6 +30,8 @@ LARGEST = 20_000_000
 # More parts than any table of episodes has.
 MOST_PARTS = 10**6
 # Differences between two questions that are spelled out; more are only counted.
+# Which command a task is done by.
+COMMANDS = {EXPLAIN: "`counterplan explain`", REGRET: "`counterplan plan`"}
 SHOWN = 5
 
 
@@ -172,10 +174,14 @@ def read_manifest(path: Path) -> Manifest:
 
 def refuse_other_question(out: Path, there: Manifest, now: Manifest) -> None:
     """Raise unless a folder's run is about what is asked now, saying what differs."""
+    by, wanted = (COMMANDS.get(one.task["kind"]) for one in (there, now))
+    if by != wanted and by and wanted:
+        raise InputError(f"{out}: holds a run of {by}, not of {wanted}; choose another folder")
     found = list(_differences(there, now))
     if not found:
         return
-    more = f" and {len(found) - SHOWN} more differences" if len(found) > SHOWN else ""
+    rest = len(found) - SHOWN
+    more = f" and {rest} more difference{'s' if rest > 1 else ''}" if rest > 0 else ""
     raise InputError(
         f"{out}: holds a run of another question: {'; '.join(found[:SHOWN])}{more}; "
         "ask as before to continue it, or choose another folder"

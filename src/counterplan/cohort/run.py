@@ -101,8 +101,10 @@ def run_cohort(
             resumed = manifest.parts - len(before.pending)
             progress.begin(manifest.parts, resumed, before.totals)
             _Loop(spec, store, progress).run(solve(before.pending, store.read_part))
-        except (KeyboardInterrupt, SystemExit):
-            progress.note(f"{out}: stopped; {AGAIN}")
+        except (KeyboardInterrupt, SystemExit) as stop:
+            told = f"{out}: stopped; {AGAIN}"
+            progress.note(told)
+            stop.add_note(told)  # so that nobody tells it again
             raise
         if not manifest.complete:
             store.complete(manifest)

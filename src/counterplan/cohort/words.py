@@ -25,10 +25,17 @@ class PartChange(NamedTuple):
 class Words(ABC):
     """How an episode is talked about.
 
-    unit  of times, empty where steps are counted
+    unit        of times, empty where steps are counted
+    components  what an action consists of; none where it is one thing
     """
 
     unit: str = ""
+    components: tuple[str, ...] = ()
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """How many actions there are, numbered from 0 up."""
 
     @abstractmethod
     def action(self, action: int) -> str:
@@ -53,6 +60,10 @@ class LabelWords(Words):
 
     mdp: TabularMDP
 
+    @property
+    def count(self) -> int:
+        return self.mdp.n_actions
+
     def action(self, action: int) -> str:
         return self.mdp.action_name(action)
 
@@ -64,6 +75,8 @@ class DoseWords(Words):
     """Levels of two drugs, numbered 5 * vasopressor + fluids: "at 8 h: vasopressor 0 -> 2"."""
 
     unit = "h"
+    components = DRUGS
+    count = LEVELS**2
 
     def action(self, action: int) -> str:
         levels = divmod(action, LEVELS)
@@ -84,6 +97,11 @@ class SchemaWords(Words):
     def __init__(self, layout: SchemaLayout) -> None:
         self._layout = layout
         self.unit = layout.schema.unit
+        self.components = tuple(column.name for column in layout.choices.columns)
+
+    @property
+    def count(self) -> int:
+        return len(self._layout.choices)
 
     def action(self, action: int) -> str:
         return self._layout.action_name(action)

@@ -99,6 +99,9 @@ FIGURES: dict[str, Figure] = {
     )
 }
 
+# Figures of tabular models, whose counterfactual law the paper samples.
+SAMPLED = tuple(name for name in FIGURES if name.startswith("discrete-"))
+
 
 def reproduce(names: Sequence[str], out: Path, options: Options) -> list[Path]:
     """Compute figures (all, if none is named) and write each as NAME.png and NAME.csv into `out`.
@@ -114,6 +117,11 @@ def reproduce(names: Sequence[str], out: Path, options: Options) -> list[Path]:
     if options.data is not None and not any(figure.reads_data for figure in figures):
         readers = ", ".join(name for name, figure in FIGURES.items() if figure.reads_data)
         raise InputError(f"data: no figure asked for reads therapy sessions; name {readers}")
+    if options.sampled and not any(name in SAMPLED for name in (one.name for one in figures)):
+        raise InputError(
+            "sampled: no figure asked for rests on the counterfactual law that is sampled; leave "
+            f"it out, or name {', '.join(SAMPLED)}"
+        )
     if options.data is not None:
         read_sessions(options.data)  # a bad table is told of before anything is made
     targets = _targets(figures, out, options.data)

@@ -26,6 +26,8 @@ ROW = "row in the file"
 MISSING_TEXTS = ("", "NA", "NAN", "NULL")
 # What is beyond is a slip of the pen, and would overflow.
 LARGEST_NUMBER = 1e100
+# How a number is written, be it too large to be kept.
+A_NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$"
 # What messages show of a value.
 LONGEST_VALUE = 60
 
@@ -53,7 +55,9 @@ class NumberTable:
         is_given = given.to_numpy()
         wrong = is_given & ~(np.abs(values) <= LARGEST_NUMBER)
         values[wrong] = np.nan
-        self.report(wrong, column, "is not a number; correct it")
+        large = wrong & texts.str.contains(A_NUMBER).to_numpy()
+        self.report(large, column, f"is too far from 0, {LARGEST_NUMBER:g} at most; correct it")
+        self.report(wrong & ~large, column, "is not a number; correct it")
         if not may_miss:
             self.report(~is_given, column, "is missing; fill the gap before reading the table")
         return values

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 import numpy as np
 
@@ -47,7 +48,7 @@ class FitSettings:
 
 def fit_model(path: str | Path, settings: FitSettings) -> tuple[TabularMDP, TransitionCounts]:
     """The posterior-mean model of the episodes in a file, and what was counted in it."""
-    _check_kind(path)
+    check_kind(path)
     table = read_episode_table(path, settings.state_labels, settings.action_labels)
     counts = count_transitions(table.episodes, *_size(table, settings))
     rewards = observed_rewards(table, *counts.visits.shape, average=settings.mean_rewards)
@@ -66,14 +67,15 @@ def fit_model(path: str | Path, settings: FitSettings) -> tuple[TabularMDP, Tran
     return mdp.with_data(counts.visits) if settings.support else mdp, counts
 
 
-def _check_kind(path: str | Path) -> None:
+def check_kind(path: str | Path) -> None:
     """A table about something else is told what there could be; slips in one are told later."""
     columns = columns_of(path)
     if len(columns) > 1 and not {"state", "action"} & set(columns):
-        found = ", ".join(repr(name) for name in columns[:8])
+        found = ", ".join(repr(name[:40]) for name in columns[:8])
         raise FileError(
             f"{path}: no column 'state' or 'action': found {found}; a model can be learned from "
-            f"{UNDERSTOOD}"
+            f"{UNDERSTOOD}; for a table of your own: counterplan schema "
+            f"{quote(str(path))} -o schema.toml, then give --schema schema.toml"
         )
 
 

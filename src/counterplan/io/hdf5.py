@@ -22,7 +22,8 @@ def import_h5py() -> Any:
         import h5py
     except ImportError:
         raise InputError(
-            "reading HDF5 needs h5py; install it with: pip install 'counterplan[minari]'"
+            "reading HDF5 needs h5py, which is not installed: in counterplan's folder, "
+            "python -m pip install '.[minari]'"
         ) from None
     return h5py
 

@@ -163,7 +163,7 @@ def _import_minari() -> tuple[Any, Any]:
         import minari.dataset.minari_storage
     except ImportError:
         raise InputError(
-            "writing Minari datasets needs minari; install it with: "
-            "pip install 'counterplan[minari]'"
+            "writing Minari datasets needs minari, which is not installed: in counterplan's "
+            "folder, python -m pip install '.[minari]'"
         ) from None
     return minari, gymnasium

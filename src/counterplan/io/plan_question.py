@@ -15,7 +15,7 @@ from counterplan.domains.basket import OptionBasket
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid import HybridVehicle
 from counterplan.domains.options import AmericanOption
-from counterplan.errors import InputError
+from counterplan.errors import FileError, InputError
 from counterplan.exogenous.bootstrap_prices import BootstrapPrices
 from counterplan.exogenous.model import ExogenousModel, State
 from counterplan.exogenous.traces import ResampledTraces, drive_cycle_modes
@@ -103,7 +103,7 @@ def state_of(question: Question, problem: ExogenousModel) -> State:
     exogenous = _exogenous(question, problem)
     level = _numbers(question.level, "--level", start.resource)
     state = State(question.step, exogenous, level)
-    _check_level(question, problem, state)
+    _check_level(problem, state)
     return state
 
 
@@ -122,8 +122,24 @@ def _bunkering(question: Question) -> Bunkering:
         prices = BootstrapPrices.from_csv(question.prices_csv, kind=prices)
     config = question.config or "A"
     if question.capacity is None:
-        return Bunkering(config, prices)
-    return Bunkering(config, prices, capacity=_number(question.capacity, "a number"))
+        problem = Bunkering(config, prices)
+    else:
+        problem = Bunkering(config, prices, capacity=_number(question.capacity, "a number"))
+    if isinstance(prices, BootstrapPrices):
+        _check_record(question, prices, problem)
+    return problem
+
+
+def _check_record(question: Question, prices: BootstrapPrices, problem: Bunkering) -> None:
+    """Raise if the record is too short for the voyage."""
+    try:
+        for t in range(problem.horizon):
+            prices.factors(t)
+    except InputError:
+        raise FileError(
+            f"{question.prices_csv}: has {len(prices.log_prices)} prices, but {problem.horizon} "
+            f"ports need {problem.horizon + 1} at least; add rows"
+        ) from None
 
 
 def _hybrid(question: Question) -> HybridVehicle:
@@ -152,7 +168,11 @@ def _options(question: Question) -> AmericanOption:
 
 
 def _basket(question: Question) -> OptionBasket:
-    return OptionBasket(question.config or "A", question.correlation or 0.0)
+    correlation = question.correlation or 0.0
+    try:
+        return OptionBasket(question.config or "A", correlation)
+    except InputError as problem:
+        raise InputError(f"--correlation {correlation:g}: {problem}; give another") from None
 
 
 _MAKERS: Mapping[str, Callable[[Question], ExogenousModel]] = {
@@ -168,8 +188,8 @@ def _number(capacity: str, wanted: str) -> float:
         number = float(capacity)
     except ValueError:
         number = math.nan
-    if not math.isfinite(number):
-        raise InputError(f"--capacity {capacity!r}: give {wanted}")
+    if not 0.0 < number < math.inf:
+        raise InputError(f"--capacity {capacity!r}: give {wanted} above 0")
     return number
 
 
@@ -215,7 +235,7 @@ def _numbers(given: Sequence[float] | None, option: str, usual: FloatArray) -> F
     return np.array(given, dtype=np.float64) + 0.0  # no minus in front of a zero
 
 
-def _check_level(question: Question, problem: ExogenousModel, state: State) -> None:
+def _check_level(problem: ExogenousModel, state: State) -> None:
     level = state.resource
     if isinstance(problem, OptionBasket):
         if not np.isin(level, (0.0, 1.0)).all():

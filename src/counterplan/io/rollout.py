@@ -82,8 +82,8 @@ def _made(name: str) -> Any:
         import gymnasium
     except ImportError:
         raise InputError(
-            "environments by name need gymnasium; install it with: "
-            "pip install 'counterplan[gymnasium]'"
+            "environments by name need gymnasium, which is not installed: in counterplan's folder, "
+            "python -m pip install '.[gymnasium]'"
         ) from None
     try:
         return gymnasium.make(name)

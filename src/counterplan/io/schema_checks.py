@@ -64,7 +64,7 @@ def _table_problems(table: Mapping[str, Any]) -> Iterator[str]:
             yield f"table.{key}: {why}; give the name of a column"
     for key in ("step", "increment"):
         if key in table and not (_is_finite(table[key]) and table[key] > 0):
-            yield f"table.{key}: {_cut(table[key])} is no number above 0; say how long a step lasts"
+            yield f"table.{key}: {_not_above_zero(table[key])}, how long a step lasts"
     if "unit" in table and not _is_text(table["unit"]):
         yield f'table.unit: {_cut(table["unit"])} is no text; write for example unit = "h"'
     if "kind" in table and table["kind"] not in (DISCRETE, CONTINUOUS):
@@ -106,7 +106,7 @@ def _value_problems(place: str, given: Mapping[str, Any]) -> Iterator[str]:
     bounds = [key for key in ("low", "high") if key in given]
     for key in bounds:
         if not _is_finite(given[key]):
-            yield f"{place}.{key}: {_cut(given[key])} is no finite number; correct or remove it"
+            yield f"{place}.{key}: {_not_finite(given[key])}; correct or remove it"
     if len(bounds) == 2 and all(_is_finite(given[key]) for key in bounds):
         low, high = (given[key] for key in bounds)
         if not low < high:
@@ -118,7 +118,7 @@ def _value_problems(place: str, given: Mapping[str, Any]) -> Iterator[str]:
         yield _not_one_of(f"{place}.better", given["better"], ("lower", "higher"))
     if "weight" in given:
         if not (_is_finite(given["weight"]) and given["weight"] > 0):
-            yield f"{place}.weight: {_cut(given['weight'])} is no number above 0; correct it"
+            yield f"{place}.weight: {_not_above_zero(given['weight'])}"
         elif "better" not in given:
             yield f'{place}.weight: counts only with better = "lower" or "higher"; add it'
     yield from _choice_problems(place, given)
@@ -257,6 +257,23 @@ def _is_finite(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return abs(value) <= LARGEST_NUMBER  # false for nan
+
+
+def _is_too_large(value: Any) -> bool:
+    """A number beyond those that tables and models may hold, infinities among them."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and not _is_finite(value) and value == value
+
+
+def _not_finite(value: Any) -> str:
+    if _is_too_large(value) and abs(value) < math.inf:
+        return f"{_cut(value)} is too far from 0, {LARGEST_NUMBER:g} at most"
+    return f"{_cut(value)} is no finite number"
+
+
+def _not_above_zero(value: Any) -> str:
+    why = "is too large" if _is_too_large(value) and value > 0 else "is no number above 0"
+    return f"{_cut(value)} {why}; give a number above 0 and at most {LARGEST_NUMBER:g}"
 
 
 def _is_numeral(text: str) -> bool:

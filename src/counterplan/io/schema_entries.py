@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
+from counterplan.files.number_table import A_NUMBER
 from counterplan.io.mistakes import Mistakes
 from counterplan.io.schema import Column
 from counterplan.io.schema_checks import LARGEST_NUMBER
@@ -64,7 +65,10 @@ class Entries:
             endless = texts.str.contains("(?i)^[-+]?inf").to_numpy()
             self._report(wrong & comma, name, "has a decimal comma; write a decimal point")
             self._report(wrong & endless, name, "is not a finite number; correct or empty it")
-            rest = wrong & ~comma & ~endless
+            large = wrong & ~endless & texts.str.contains(A_NUMBER).to_numpy()
+            most = f"is too far from 0, {LARGEST_NUMBER:g} at most; correct or empty it"
+            self._report(large, name, most)
+            rest = wrong & ~comma & ~endless & ~large
             self._report(rest, name, "is not a number; correct or empty it")
         return values
 

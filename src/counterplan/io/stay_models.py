@@ -103,12 +103,12 @@ def poor_fit(scm: NeuralSCM) -> str | None:
     loss = record["validation_nll"][record["best_epoch"] - 1]
     worst = loss - TOLERATED * len(scm.noise_cholesky)
     for kind, words in (
-        ("constant", "a constant, which looks at neither states nor doses,"),
+        ("constant", "a constant, which looks at neither states nor actions,"),
         ("linear", "linear regression"),
     ):
         reference = record["reference_nll"][kind]
         if reference < worst:
-            return f"{words} fits the held-out stays better ({-reference:.3f} nats)"
+            return f"{words} fits the held-out episodes better ({-reference:.3f} nats)"
     return None
 
 

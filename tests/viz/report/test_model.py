@@ -13,6 +13,7 @@ import counterplan as cp
 from counterplan.cohort.question import Question
 from counterplan.errors import FileError
 from counterplan.viz.report.build import report
+from counterplan.viz.report.model import _neural_facts as facts_of
 from counterplan.viz.report.options import ReportOptions
 
 from ...cohort.subjects import continuous_episodes, discrete_episodes, small_mdp, small_scm
@@ -49,7 +50,7 @@ def test_a_poor_fit_is_said_first(tmp_path: Path) -> None:
     training = {**TRAINING, "reference_nll": {"linear": 1.0, "constant": 9.0}}
     text = text_of(tmp_path, {"training": training})
     summary, _, rest = text.partition("What was asked")
-    assert "The model fits poorly: linear regression fits the held-out stays better" in summary
+    assert "The model fits poorly: linear regression fits the held-out episodes better" in summary
     assert "Do not trust these explanations" in rest
 
 
@@ -114,3 +115,11 @@ def test_what_a_model_calls_its_outcome_and_its_states(tmp_path: Path) -> None:
 def test_a_severity_that_does_not_fit(tmp_path: Path, severity: Any) -> None:
     with pytest.raises(FileError, match="severity"):
         told(tmp_path, {"severity": severity})
+
+
+def test_one_input_is_told_as_one() -> None:
+    weights = {"state": (1, 1), "bias": 1, "action": (1, 1), "output": (1, 1), "output_bias": 1}
+    network = {name: np.ones(shape) for name, shape in weights.items()}
+    facts = dict(facts_of(cp.NeuralSCM.from_weights(network, network, np.eye(1), 0)))
+    assert facts["Size"] == "1 feature, 1 input of actions, 1 hidden unit"
+    assert dict(facts_of(small_scm()))["Size"] == "3 features, 2 inputs of actions, 6 hidden units"

@@ -60,13 +60,20 @@ def _training(model: NeuralSCM) -> Mapping[str, Any]:
     return record if all(isinstance(number, int | float) for number in numbers) else {}
 
 
+def _counted(number: int, one: str, more: str) -> str:
+    return f"{number} {one if number == 1 else more}"
+
+
 def _neural_facts(model: NeuralSCM) -> list[tuple[str, str]]:
     record = _training(model)
     features, components = model.location.state.shape[1], model.location.action.shape[1]
     pairs = [
         ("Kind", "neural: next state = location(state, action) + scale(state, action) × noise"),
-        ("Size", f"{features} features, {components} inputs of actions, "
-         f"{len(model.location.state)} hidden units"),
+        ("Size", ", ".join(_counted(number, one, more) for number, one, more in (
+            (features, "feature", "features"),
+            (components, "input of actions", "inputs of actions"),
+            (len(model.location.state), "hidden unit", "hidden units"),
+        ))),
         ("Lipschitz constants, certified by singular values",
          f"{model.location.lipschitz:.4g} (location), {model.scale.lipschitz:.4g} (scale)"),
     ]  # fmt: skip
