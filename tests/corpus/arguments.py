@@ -80,7 +80,8 @@ FITTING = {
         FIT, r"m\.safetensors: .*circle of links; remove it", link("m.safetensors", "m.safetensors")
     ),
     "prior negative": number(FIT, "--prior", "-1", "a number from 0 up"),
-    "prior infinite": number(FIT, "--prior", "inf", "a number from 0 up"),
+    "prior infinite": number(FIT, "--prior", "inf", "a finite number"),
+    "prior of 1e400": number(FIT, "--prior", "1e400", "a finite number"),
     "prior of nothing": asked(f"{FIT} --prior 0", "no transition from state 1 under .*: use a pos"),
     "two priors": asked(
         f"{FIT} --prior 1 --neighbour-prior", "--prior and --neigh.* exclude .*: give"
@@ -137,6 +138,7 @@ EXPLAINING = {
     "seed negative": whole(EXPLAIN, "--seed", "-5"),
     "no seconds": number(EXPLAIN, "--seconds", "0", "a positive number"),
     "seconds nan": number(EXPLAIN, "--seconds", "nan", "a positive number"),
+    "seconds of 1e400": number(EXPLAIN, "--seconds", "1e400", "a finite number"),
     "no nodes": whole(EXPLAIN, "--nodes", "0", 1),
     "gap negative": number(EXPLAIN, "--gap", "-0.1", "a number from 0 up"),
     "solver unknown": number(EXPLAIN, "--solver", "oracle", "one of 'exact', 'greedy'"),

@@ -34,7 +34,8 @@ def _parse_seconds(text: str) -> float:
     except ValueError:
         seconds = math.nan
     if not 0.0 < seconds < math.inf:
-        raise typer.BadParameter(f"{text!r} is not a positive number", param_hint="--seconds")
+        wanted = "a finite number" if seconds == math.inf else "a positive number"
+        raise typer.BadParameter(f"{text!r} is not {wanted}", param_hint="--seconds")
     return seconds
 
 

@@ -50,7 +50,8 @@ def number_from_zero(name: str) -> Callable[[str], float]:
         except ValueError:
             number = math.nan
         if not 0.0 <= number < math.inf:
-            raise typer.BadParameter(f"{text!r} is not a number from 0 up", param_hint=name)
+            wanted = "a finite number" if number == math.inf else "a number from 0 up"
+            raise typer.BadParameter(f"{text!r} is not {wanted}", param_hint=name)
         return number
 
     return parse
@@ -65,16 +66,6 @@ def _parse_lipschitz(text: str) -> tuple[float, float]:
         wanted = "two positive numbers L_h,L_phi such as 1.0,0.1"
         raise typer.BadParameter(f"{text!r} is not {wanted}", param_hint="--lipschitz")
     return location, scale
-
-
-def _parse_seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0.0 < seconds < math.inf:
-        raise typer.BadParameter(f"{text!r} is not a positive number", param_hint="--seconds")
-    return seconds
 
 
 def _parse_number(text: str) -> float:
