@@ -233,16 +233,15 @@ def test_interrupt_of_a_running_program(ward: Path) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 def test_interrupt_of_training(tmp_path: Path) -> None:
-    """While jax computes: Python's own end crashed then."""
+    """While jax compiles, after which Python's own end used to crash."""
     sepsis.write_cohort(tmp_path / "stays.csv", patients=60, seed=0)
     code = (
-        "import os, signal\n"
+        "import os, signal, threading\n"
         "from counterplan.scm import neural_training\n"
         "usual = neural_training.epoch\n"
         "def interrupted(*arguments):\n"
-        "    following = usual(*arguments)\n"
-        "    os.kill(os.getpid(), signal.SIGINT)\n"
-        "    return following\n"
+        "    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "    return usual(*arguments)\n"
         "neural_training.epoch = interrupted\n"
     )
     command = (code + PROGRAM, "fit", "stays.csv", "-o", "model.safetensors", "--hidden", "200")

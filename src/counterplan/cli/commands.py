@@ -48,7 +48,7 @@ def main() -> None:
         app()
     except SystemExit as stop:
         if stop.code == INTERRUPTED and "jax" in sys.modules:
-            pass
+            _end_at_once(INTERRUPTED)
         raise
 
 
