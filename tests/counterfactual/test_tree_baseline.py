@@ -57,8 +57,8 @@ def test_policies_are_close_to_the_optimum_and_repeatable() -> None:
 
 
 def test_the_discrete_world_is_honest() -> None:
-    """Its chance is one law and its steps are deterministic given it, as for any planning problem;
-    rewards are not linear in the number of an action, so two actions at most are offered."""
+    """States follow the counterfactual law, whatever the luck was drawn for. (Rewards are not
+    linear in the number of an action, so `check_model` does not apply.)"""
     mdp = cp.TabularMDP(
         [[[0.5, 0.5], [0.1, 0.9]], [[0.3, 0.7], [0.8, 0.2]]], [[1.0, 2.0], [0.5, 0.0]]
     )

@@ -111,7 +111,8 @@ def test_constant_column(episodes: list[Episode], message: str) -> None:
 def test_a_fixed_feature_may_be_constant_if_its_range_is_given() -> None:
     scaling = Scaling(np.zeros(3), np.ones(3), np.zeros(1), np.ones(1))
     settings = Training(scaling=scaling, progress=False)
-    NeuralSCM.fit(changed(0, 7.0), fixed=1, epochs=1, hidden=4, training=settings)
+    scm = NeuralSCM.fit(changed(0, 7.0), fixed=1, epochs=1, hidden=4, training=settings)
+    assert (scm.fixed, scm.scaling) == (1, scaling)
 
 
 def test_fixed_or_not() -> None:
