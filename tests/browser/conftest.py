@@ -21,6 +21,8 @@ FLAGS = (
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 # What a request reports that nobody waits for any more.
 ABORTED = "net::ERR_ABORTED"
+# Milliseconds: where nothing has been compiled yet, a first answer of the explorer waits for that.
+PATIENCE = 120_000
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 
 
@@ -75,6 +77,7 @@ def watch(page: Any) -> Watched:
 def watched(browser: Any) -> Iterator[Watched]:
     """A new page of a laptop's size; nothing may have gone wrong in it at the end."""
     page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.set_default_timeout(PATIENCE)
     found = watch(page)
     yield found
     found.check()
@@ -94,6 +97,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def page(browser: Any) -> Iterator[Any]:
     """A page in which nothing may go wrong and nothing is asked of another host."""
     page = browser.new_page(viewport={"width": 1366, "height": 768})
+    page.set_default_timeout(PATIENCE)
     problems: list[str] = []
     page.on("console", lambda one: problems.append(f"console {one.type}: {one.text}"))
     page.on("pageerror", lambda error: problems.append(f"error: {error}"))
