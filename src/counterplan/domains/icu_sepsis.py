@@ -13,8 +13,8 @@ chance of surviving from there under usual care, the exact solution of
 
 over the states 0..712, where b is what clinicians do.
 
-The model is that of the Python package icu-sepsis 2.0.1 (Choudhary, Gupta and Thomas, MIT licence in
-data/LICENSE.icu-sepsis), re-encoded by tools/encode_icu_sepsis.py. It is a benchmark: nothing
+The model is that of the Python package icu-sepsis 2.0.1 (Choudhary, Gupta and Thomas, MIT licence
+in data/LICENSE.icu-sepsis), re-encoded by tools/encode_icu_sepsis.py. It is a benchmark: nothing
 here guides the care of patients.
 """
 
