@@ -187,13 +187,9 @@ def _conditions(run: Run, query: CaseQuery) -> list[pl.Expr]:
 
 def _check_action(run: Run, name: str) -> None:
     """Raise if there is no such action, and no action has such a part: nothing could be found."""
-    from counterplan.cohort.explain_task import MODEL
-    from counterplan.cohort.subject import open_subject
-    from counterplan.io.models import model_from_bytes
+    from counterplan.cohort.explain_task import stored_subject
 
-    about = description_of(run)
-    file = MODEL + about["model_suffix"]
-    words = open_subject(model_from_bytes(file, run.file(file)), about["subject"]).words
+    words = stored_subject(description_of(run), run.file).words
     actions = [words.action(number) for number in range(words.count)]
     if name in words.components or name in actions:
         return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from counterplan.cohort.answers import Answer, answers, failed_row
@@ -100,10 +100,14 @@ def explain_spec(
     return TaskSpec(EXPLAIN, description, {MODEL + suffix: model})
 
 
+def stored_subject(about: Mapping[str, Any], read: Callable[[str], bytes]) -> Subject:
+    """The model among the files of a task and what its episodes are about."""
+    name = MODEL + about["model_suffix"]
+    return open_subject(model_from_bytes(name, read(name)), about["subject"])
+
+
 def open_task(spec: TaskSpec) -> ExplainTask:
     """The task that a specification stands for."""
     about = spec.description
-    name = MODEL + about["model_suffix"]
-    model = model_from_bytes(name, spec.files[name])
-    subject = open_subject(model, about["subject"])
+    subject = stored_subject(about, spec.files.__getitem__)
     return ExplainTask(subject, question_from_dict(about["question"]), about["outcomes"])

@@ -34,6 +34,11 @@ class Subject(ABC):
     is_discrete: ClassVar[bool]
     words: Words
 
+    @property
+    @abstractmethod
+    def model(self) -> TabularMDP | NeuralSCM:
+        """The model itself."""
+
     @abstractmethod
     def problem(self, episode: Episode) -> Mapping[str, Any]:
         """What `explain` takes for this episode: `scm`, and for vectors `actions` and `reward`."""
@@ -71,6 +76,10 @@ class DiscreteSubject(Subject):
         self.words = LabelWords(mdp) if layout is None else SchemaWords(layout)
         self._scm = GumbelMaxSCM(mdp)
 
+    @property
+    def model(self) -> TabularMDP:
+        return self.mdp
+
     def problem(self, episode: Episode) -> Mapping[str, Any]:
         return {"scm": self._scm}
 
@@ -92,6 +101,10 @@ class ContinuousSubject(Subject):
         self.scm, self.layout, self.words = scm, layout, words
         self.reward = layout.reward()
         self.seen = SeenData.of(scm)
+
+    @property
+    def model(self) -> NeuralSCM:
+        return self.scm
 
     def problem(self, episode: Episode) -> Mapping[str, Any]:
         actions = self.layout.action_set(episode)

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from counterplan.cohort.cases import Terms, description_of, terms_of
-from counterplan.cohort.explain_task import MODEL
+from counterplan.cohort.explain_task import stored_subject
 from counterplan.cohort.question import Question, question_from_dict
-from counterplan.cohort.subject import ContinuousSubject, DiscreteSubject, Subject, open_subject
+from counterplan.cohort.subject import ContinuousSubject, DiscreteSubject, Subject
 from counterplan.explorer.folder import Folder
 from counterplan.explorer.kept import Memo, Recent
 from counterplan.explorer.ranking import Rankings
 from counterplan.io.episode_parts import ID, Recorded, episodes_from_bytes
-from counterplan.io.models import model_from_bytes
 from counterplan.viz.data.label_sources import labels_of
 from counterplan.viz.data.labels import Labels
 
@@ -46,9 +45,7 @@ class Desk:
     @cached_property
     def subject(self) -> Subject:
         """The model and what the episodes are about."""
-        name = MODEL + self.description["model_suffix"]
-        model = model_from_bytes(name, self.folder.run.file(name))
-        return open_subject(model, self.description["subject"])
+        return stored_subject(self.description, self.folder.run.file)
 
     @cached_property
     def labels(self) -> Labels:

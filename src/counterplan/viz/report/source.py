@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from counterplan.cohort.cases import Terms, budgets_of, description_of, terms_of
-from counterplan.cohort.explain_task import MODEL
+from counterplan.cohort.explain_task import stored_subject
 from counterplan.cohort.question import Question, question_from_dict
 from counterplan.cohort.reading import Run
-from counterplan.cohort.subject import ContinuousSubject, DiscreteSubject, Subject, open_subject
+from counterplan.cohort.subject import ContinuousSubject, DiscreteSubject, Subject
 from counterplan.cohort.tables import RESULTS, TRAJECTORIES
 from counterplan.errors import FileError, InputError
-from counterplan.io.models import model_from_bytes
 from counterplan.io.schema import Column
 from counterplan.scm.tabular import TabularMDP
 from counterplan.viz.data.label_sources import labels_of
@@ -59,10 +58,7 @@ class Source:
     @property
     def model(self) -> TabularMDP | NeuralSCM:
         """The model itself."""
-        if isinstance(self.subject, DiscreteSubject):
-            return self.subject.mdp
-        assert isinstance(self.subject, ContinuousSubject)
-        return self.subject.scm
+        return self.subject.model
 
     @property
     def outcomes(self) -> list[str]:
@@ -113,8 +109,7 @@ def open_source(run: Run, names: Names, k: int | None = None) -> Source:
         there = ", ".join(map(str, budgets))
         raise InputError(f"{run.layout.out}: was run for k = {there}, not for {k}; choose one")
     try:
-        model = model_from_bytes(MODEL + about["model_suffix"], run.file(MODEL))
-        subject = open_subject(model, about["subject"])
+        subject = stored_subject(about, run.file)
         question = question_from_dict(about["question"])
     except (KeyError, TypeError) as problem:
         raise FileError(
@@ -129,7 +124,7 @@ def open_source(run: Run, names: Names, k: int | None = None) -> Source:
         question,
         subject,
         terms_of(run),
-        _quantity(model.about, labels, subject),
+        _quantity(subject.model.about, labels, subject),
         labels,
     )
 
