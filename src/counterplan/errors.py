@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 
+def not_installed(needed: str, extra: str) -> str:
+    """What to say where a package of an extra is missing; `needed` is what needs which."""
+    return (
+        f"{needed}, which is not installed: in counterplan's folder, "
+        f"python -m pip install '.[{extra}]'"
+    )
+
+
 class CounterplanError(ValueError):
     """Base of all errors raised on purpose; the command line prints it and exits with code 2."""
 

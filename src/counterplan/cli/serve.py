@@ -19,7 +19,7 @@ from counterplan.cli.options import (
     whole_number_option,
 )
 from counterplan.cli.support import note, print_json
-from counterplan.errors import InputError, NotApplicableError
+from counterplan.errors import InputError, NotApplicableError, not_installed
 
 if TYPE_CHECKING:
     from counterplan.explorer.security import Access
@@ -83,10 +83,8 @@ def serve_run(options: ServeOptions) -> None:
         from counterplan.explorer.server import server_of
         from counterplan.explorer.service import Service
     except ModuleNotFoundError as problem:
-        raise NotApplicableError(
-            f"the explorer needs {problem.name}, which is not installed: in counterplan's folder, "
-            "python -m pip install '.[web]'"
-        ) from None
+        needed = f"the explorer needs {problem.name}"
+        raise NotApplicableError(not_installed(needed, "web")) from None
     token = token_of(options)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     with _listening(options) as listener:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from counterplan.cohort.manifest import package_versions
 from counterplan.cohort.task import TaskSpec
 from counterplan.cohort.workers import Lost, Outcome, Solve, Workers
-from counterplan.errors import CounterplanError, InputError, NotApplicableError
+from counterplan.errors import CounterplanError, InputError, NotApplicableError, not_installed
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -112,10 +112,7 @@ def _load_dask() -> None:
     try:
         import distributed  # noqa: F401
     except ModuleNotFoundError:
-        raise NotApplicableError(
-            "a cluster needs Dask, which is not installed: in counterplan's folder, "
-            "python -m pip install '.[cluster]'"
-        ) from None
+        raise NotApplicableError(not_installed("a cluster needs Dask", "cluster")) from None
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from counterplan.errors import FileError, InputError
+from counterplan.errors import FileError, InputError, not_installed
 from counterplan.files.contents import check_readable
 
 LARGEST_ARRAY = 2**31
@@ -21,10 +21,7 @@ def import_h5py() -> Any:
     try:
         import h5py
     except ImportError:
-        raise InputError(
-            "reading HDF5 needs h5py, which is not installed: in counterplan's folder, "
-            "python -m pip install '.[minari]'"
-        ) from None
+        raise InputError(not_installed("reading HDF5 needs h5py", "minari")) from None
     return h5py
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from counterplan.errors import FileError, InputError
+from counterplan.errors import FileError, InputError, not_installed
 from counterplan.files.atomic import check_target
 from counterplan.files.trial import try_reading
 from counterplan.io.array_columns import Trajectory, stored_actions, trajectory
@@ -162,8 +162,6 @@ def _import_minari() -> tuple[Any, Any]:
         import minari
         import minari.dataset.minari_storage
     except ImportError:
-        raise InputError(
-            "writing Minari datasets needs minari, which is not installed: in counterplan's "
-            "folder, python -m pip install '.[minari]'"
-        ) from None
+        needed = "writing Minari datasets needs minari"
+        raise InputError(not_installed(needed, "minari")) from None
     return minari, gymnasium

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from counterplan.core.validation import whole_number
-from counterplan.errors import InputError
+from counterplan.errors import InputError, not_installed
 from counterplan.io.frames import frame_from_arrays
 
 if TYPE_CHECKING:
@@ -81,10 +81,8 @@ def _made(name: str) -> Any:
     try:
         import gymnasium
     except ImportError:
-        raise InputError(
-            "environments by name need gymnasium, which is not installed: in counterplan's folder, "
-            "python -m pip install '.[gymnasium]'"
-        ) from None
+        needed = "environments by name need gymnasium"
+        raise InputError(not_installed(needed, "gymnasium")) from None
     try:
         return gymnasium.make(name)
     except gymnasium.error.Error as problem:
