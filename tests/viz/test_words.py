@@ -9,9 +9,10 @@ import pytest
 
 import counterplan as cp
 from counterplan.core.result import Interval
+from counterplan.core.words import counted
 from counterplan.viz.case import Case, Footing, likely_changes
 from counterplan.viz.quantity import Quantity, share
-from counterplan.viz.words import certificate_in_words, counted, robustness_in_words
+from counterplan.viz.words import certificate_in_words, robustness_in_words
 
 CHANCE = Quantity("survival probability", percent=True)
 PLAIN = Quantity()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from counterplan.cli.explain_options import CasesOptions
 from counterplan.cli.explain_table import print_explanations
-from counterplan.cli.support import counted, note, print_json
+from counterplan.cli.support import note, print_json
+from counterplan.core.words import counted
 from counterplan.errors import InputError
 
 if TYPE_CHECKING:

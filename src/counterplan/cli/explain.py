@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from counterplan.cli.explain_options import COHORT_SECONDS, ExplainOptions
 from counterplan.cli.explain_question import inputs_of, question_of, schema_of, subject_of
 from counterplan.cli.explain_table import detail, methods_of, print_explanations
-from counterplan.cli.support import check_where, counted, keep_inputs, note, print_json, tracked
+from counterplan.cli.support import check_where, keep_inputs, note, print_json, tracked
+from counterplan.core.words import counted
 from counterplan.errors import CounterplanError
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from counterplan.cli.explain_options import COHORT_NODES, ExplainOptions
 from counterplan.cli.explain_question import inputs_of, question_of, schema_of, subject_of
 from counterplan.cli.explain_table import detail, print_explanations
-from counterplan.cli.support import check_where, counted, keep_inputs, note, print_json
+from counterplan.cli.support import check_where, keep_inputs, note, print_json
+from counterplan.core.words import counted
 
 if TYPE_CHECKING:
     from counterplan.cohort.inputs import Input

@@ -8,7 +8,8 @@ from dataclasses import replace
 from counterplan.cli.fit_kinds import neural_options
 from counterplan.cli.fit_tabular import settings_of, tell
 from counterplan.cli.options import FitOptions
-from counterplan.cli.support import counted, first_given, keep_inputs
+from counterplan.cli.support import first_given, keep_inputs
+from counterplan.core.words import counted
 from counterplan.errors import InputError
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from counterplan.cli.options import FitOptions
-from counterplan.cli.support import counted, print_json
+from counterplan.cli.support import print_json
+from counterplan.core.words import counted
 from counterplan.errors import InputError
 
 if TYPE_CHECKING:

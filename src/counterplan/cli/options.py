@@ -15,8 +15,6 @@ import typer
 LARGEST = 2**31 - 1
 # Of a planner for a decision, unless --simulations says otherwise.
 SIMULATIONS = 1000
-
-
 # Of the networks of a model; `scm.training` says the same, but takes long to load.
 MOST_UNITS = 10_000
 # Likewise `cohort.run`, `planning.planners` and `experiments.demo`.

@@ -15,13 +15,13 @@ from counterplan.cli.options import SIMULATIONS, PlannerName, PlanOptions
 from counterplan.cli.plan_words import number
 from counterplan.cli.support import (
     check_where,
-    counted,
     note,
     print_json,
     print_table,
     refuse,
     tracked,
 )
+from counterplan.core.words import counted
 from counterplan.errors import InputError
 
 if TYPE_CHECKING:

@@ -176,11 +176,6 @@ def print_table(title: str, columns: Mapping[str, str], rows: Iterable[Sequence[
     Console(markup=False, highlight=False).print(table)
 
 
-def counted(number: int, noun: str) -> str:
-    """Such as "1 stay" and "1,200 stays"."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def note(text: str) -> None:
     """A message to the person at the terminal, on stderr."""
     typer.echo(text, err=True)

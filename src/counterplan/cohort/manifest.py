@@ -18,6 +18,7 @@ from typing import Any
 import counterplan
 from counterplan.cohort.layout import FILE_NAME
 from counterplan.cohort.task import EXPLAIN, REGRET, TaskSpec
+from counterplan.core.words import counted
 from counterplan.errors import FileError, InputError
 from counterplan.files.contents import read_json
 
@@ -30,9 +31,9 @@ LARGEST = 20_000_000
 # More parts than any table of episodes has.
 MOST_PARTS = 10**6
 # Differences between two questions that are spelled out; more are only counted.
+SHOWN = 5
 # Which command a task is done by.
 COMMANDS = {EXPLAIN: "`counterplan explain`", REGRET: "`counterplan plan`"}
-SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,7 @@ def refuse_other_question(out: Path, there: Manifest, now: Manifest) -> None:
     if not found:
         return
     rest = len(found) - SHOWN
-    more = f" and {rest} more difference{'s' if rest > 1 else ''}" if rest > 0 else ""
+    more = f" and {counted(rest, 'more difference')}" if rest > 0 else ""
     raise InputError(
         f"{out}: holds a run of another question: {'; '.join(found[:SHOWN])}{more}; "
         "ask as before to continue it, or choose another folder"

@@ -117,7 +117,7 @@ def reproduce(names: Sequence[str], out: Path, options: Options) -> list[Path]:
     if options.data is not None and not any(figure.reads_data for figure in figures):
         readers = ", ".join(name for name, figure in FIGURES.items() if figure.reads_data)
         raise InputError(f"data: no figure asked for reads therapy sessions; name {readers}")
-    if options.sampled and not any(name in SAMPLED for name in (one.name for one in figures)):
+    if options.sampled and not any(figure.name in SAMPLED for figure in figures):
         raise InputError(
             "sampled: no figure asked for rests on the counterfactual law that is sampled; leave "
             f"it out, or name {', '.join(SAMPLED)}"

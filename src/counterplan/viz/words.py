@@ -6,13 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from counterplan.core.result import Status
+from counterplan.core.words import counted
 from counterplan.viz.case import Case, Footing
 from counterplan.viz.quantity import Quantity
-
-
-def counted(number: int, noun: str) -> str:
-    """Such as "1 change" and "1,200 changes"."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def certificate_in_words(row: Mapping[str, Any], quantity: Quantity) -> str:

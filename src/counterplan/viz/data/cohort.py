@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from counterplan.core.validation import FloatArray
+from counterplan.core.words import counted
 from counterplan.errors import InputError
 from counterplan.viz.data.rows import Rows, as_rows, is_table
 from counterplan.viz.quantity import Quantity
@@ -77,9 +78,7 @@ class CohortData:
     @property
     def tail_name(self) -> str:
         """The tail in words."""
-        cases = int(self.tail.sum())
-        noun = "case" if cases == 1 else "cases"
-        return f"top {cases:,} {noun}: {self._gain} or more"
+        return f"top {counted(int(self.tail.sum()), 'case')}: {self._gain} or more"
 
     @property
     def title(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from counterplan.cohort.subject import ContinuousSubject
 from counterplan.cohort.support import NEIGHBOURS, TOLERATED
+from counterplan.core.words import counted
 from counterplan.viz.case import Footing
 from counterplan.viz.html import Html, element, facts, items, join
 from counterplan.viz.page import Panel, panels
@@ -16,7 +17,7 @@ from counterplan.viz.quantity import Quantity, share
 from counterplan.viz.report.course_table import course_table
 from counterplan.viz.report.policies import PolicyLook
 from counterplan.viz.report.source import Source
-from counterplan.viz.words import certificate_in_words, counted, robustness_in_words
+from counterplan.viz.words import certificate_in_words, robustness_in_words
 
 Row = Mapping[str, Any]
 # How many of a policy's possible changes are listed, and from which probability on.

@@ -11,6 +11,7 @@ import numpy as np
 
 from counterplan.cohort.subject import DiscreteSubject
 from counterplan.core.result import Interval
+from counterplan.core.words import counted
 from counterplan.errors import InputError
 from counterplan.viz.data.changes import ChangeStrip, StateBand, change_strip_data
 from counterplan.viz.data.frontier import frontier_data
@@ -30,7 +31,6 @@ from counterplan.viz.quantity import share
 from counterplan.viz.report.policies import PolicyLook, guaranteed
 from counterplan.viz.report.source import Source
 from counterplan.viz.report.totals import Totals
-from counterplan.viz.words import counted
 
 Rows = Sequence[Mapping[str, Any]]
 # Features of a case that are drawn, the one to be improved first, then those that differ most.

@@ -8,6 +8,7 @@ from typing import Any
 from counterplan.cohort.cases import CaseQuery, review_list
 from counterplan.cohort.reading import Run
 from counterplan.cohort.records import support_in_words
+from counterplan.core.words import counted
 from counterplan.errors import FileError, InputError
 from counterplan.viz.html import items, join
 from counterplan.viz.page import Page, Section, render
@@ -36,7 +37,6 @@ from counterplan.viz.report.summary import (
     warning_note,
 )
 from counterplan.viz.report.totals import totals_of
-from counterplan.viz.words import counted
 
 Row = Mapping[str, Any]
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from counterplan.cohort.subject import DiscreteSubject
+from counterplan.core.words import counted
 from counterplan.io.schema import Column
 from counterplan.io.schema_layout import SchemaLayout
 from counterplan.io.stay_models import poor_fit
@@ -17,7 +18,6 @@ from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.tabular import TabularMDP
 from counterplan.viz.html import Html, element, facts, items, join
 from counterplan.viz.report.source import NOTES, Source
-from counterplan.viz.words import counted
 
 # Values of a column that are listed one by one.
 MOST_VALUES = 8
@@ -60,19 +60,15 @@ def _training(model: NeuralSCM) -> Mapping[str, Any]:
     return record if all(isinstance(number, int | float) for number in numbers) else {}
 
 
-def _counted(number: int, one: str, more: str) -> str:
-    return f"{number} {one if number == 1 else more}"
-
-
 def _neural_facts(model: NeuralSCM) -> list[tuple[str, str]]:
     record = _training(model)
     features, components = model.location.state.shape[1], model.location.action.shape[1]
     pairs = [
         ("Kind", "neural: next state = location(state, action) + scale(state, action) × noise"),
-        ("Size", ", ".join(_counted(number, one, more) for number, one, more in (
-            (features, "feature", "features"),
-            (components, "input of actions", "inputs of actions"),
-            (len(model.location.state), "hidden unit", "hidden units"),
+        ("Size", ", ".join((
+            counted(features, "feature"),
+            counted(components, "input of actions", "inputs of actions"),
+            counted(len(model.location.state), "hidden unit"),
         ))),
         ("Lipschitz constants, certified by singular values",
          f"{model.location.lipschitz:.4g} (location), {model.scale.lipschitz:.4g} (scale)"),

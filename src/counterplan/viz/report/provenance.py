@@ -9,9 +9,9 @@ from typing import Any
 from counterplan import __version__
 from counterplan.cohort.manifest import Manifest
 from counterplan.cohort.reading import Run
+from counterplan.core.words import counted
 from counterplan.viz.html import Html, element, facts, join
 from counterplan.viz.report.names import Names
-from counterplan.viz.words import counted
 
 # Options whose values are ids of cases.
 ABOUT_CASES = ("episode",)

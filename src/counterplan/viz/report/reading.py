@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from counterplan.cohort.subject import DiscreteSubject
+from counterplan.core.words import counted
 from counterplan.viz.report.source import Source
-from counterplan.viz.words import counted
 
 # The unit of doses that are numbered only.
 LEVEL = "level"

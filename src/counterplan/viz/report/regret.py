@@ -7,6 +7,7 @@ from typing import Any
 
 from counterplan.cohort.reading import Run
 from counterplan.cohort.regret_summary import lost
+from counterplan.core.words import counted
 from counterplan.errors import InputError
 from counterplan.viz.html import Html, element, facts, items, join
 from counterplan.viz.page import Page, Panel, Section, panels, render
@@ -30,7 +31,6 @@ from counterplan.viz.report.regret_texts import (
     reading,
     taken_for_granted,
 )
-from counterplan.viz.words import counted
 
 NUMBERS = {
     "executed": "As executed",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 from counterplan.cohort.question import EXACT
+from counterplan.core.words import counted
 from counterplan.viz.html import Html, element, facts, items, join
 from counterplan.viz.page import Panel, panels
 from counterplan.viz.report.model import poor_fit_of
 from counterplan.viz.report.provenance import incomplete
 from counterplan.viz.report.source import Source
 from counterplan.viz.report.totals import Failure, Totals
-from counterplan.viz.words import counted
 
 MEANINGS = {
     "optimal": ("proved optimal", "no other choice of so few changes is better in this model"),
