@@ -19,10 +19,10 @@ import pytest
 import counterplan as cp
 from counterplan.core.problem import Solver
 from counterplan.domains import sepsis, therapy
-from counterplan.planning.planners import PLANNERS
+from counterplan.planning.search.planners import PLANNERS
 from counterplan.scm.point import ElementwiseSCM
 from counterplan.testing import check_model, check_planner, check_scm, check_solver
-from counterplan.testing.random_sequences import MODELS, random_sequence_problem
+from counterplan.testing.continuous import MODELS, random_sequence_problem
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from counterplan.exogenous.model import Allocation, State
+from counterplan.planning.model import Allocation, State
 from counterplan.testing import check_model
 
 UP, DOWN = 1.5, 0.5
@@ -168,8 +168,8 @@ def test_what_is_no_model() -> None:
 
 def twisted(**changes: Any) -> Any:
     from counterplan.domains.exogenous_mdp import ExogenousMDP
-    from counterplan.exogenous.processes import BinomialLattice
-    from counterplan.exogenous.resource import Resource
+    from counterplan.planning.processes import BinomialLattice
+    from counterplan.planning.resource import Resource
 
     right: Any = ExogenousMDP(
         BinomialLattice(10.0, 0.0, 0.4, 1.0), [[1.0]], Resource(2), [(0, 2)] * 3
@@ -187,8 +187,8 @@ def twisted(**changes: Any) -> Any:
 
 
 def test_kernels_are_compared() -> None:
-    from counterplan.domains import exogenous_mdp_kernel as compiled
-    from counterplan.domains.exogenous_mdp_numbers import SIGN
+    from counterplan.domains import exogenous_mdp_compiled as compiled
+    from counterplan.domains.exogenous_mdp_compiled import SIGN
 
     check_model(twisted())
     parameters = twisted().compiled().parameters

@@ -10,10 +10,9 @@ import pytest
 
 from counterplan.core.validation import FloatArray, Seed, generator
 from counterplan.errors import InfeasibleError
-from counterplan.exogenous.model import ExogenousModel, State
-from counterplan.planning.planners import BTS, DENTS, MENTS, UCT, Clip, Planner
-from counterplan.testing.planners import check_planner
-from counterplan.testing.selling import Selling
+from counterplan.planning.model import ExogenousModel, State
+from counterplan.planning.search.planners import BTS, DENTS, MENTS, UCT, Clip, Planner
+from counterplan.testing.planners import Selling, check_planner
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from counterplan.errors import InfeasibleError
-from counterplan.exogenous.resource import Resource, ResourceProgram
+from counterplan.planning.resource import Resource, ResourceProgram
 
 from .support import Floats
 

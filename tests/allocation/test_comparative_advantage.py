@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterplan.allocation.comparative_advantage import allocate_advantage
 from counterplan.errors import InfeasibleError, InputError
+from counterplan.planning.allocation import allocate_advantage
 
 from .support import EXACT, REWARDS, TIGHT, Floats, close
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from counterplan.allocation.hindsight import hindsight
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.exogenous_mdp import ExogenousMDP
 from counterplan.errors import InputError, NotApplicableError
-from counterplan.exogenous.model import Allocation, State
-from counterplan.exogenous.processes import GBM, MarkovModes
-from counterplan.exogenous.resource import Resource
+from counterplan.planning.hindsight import hindsight
+from counterplan.planning.model import Allocation, State
+from counterplan.planning.processes import GBM, MarkovModes
+from counterplan.planning.resource import Resource
 
 PRICE = GBM(100.0, 0.1, 0.4, dt=0.1)
 TANK = ExogenousMDP(

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterplan.allocation.knapsack import allocate_knapsack
-from counterplan.allocation.knapsack_kernel import SHORT
 from counterplan.errors import InfeasibleError, InputError
+from counterplan.planning.allocation import SHORT, allocate_knapsack
 
 from .support import EXACT, Floats, Steps, best_value, bounded_steps, close
 

@@ -7,12 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterplan.allocation.knapsack import allocate_knapsack
-from counterplan.allocation.nested import allocate_nested, allocate_tank
-from counterplan.allocation.nested_columns import SOLVED
-from counterplan.allocation.nested_heaps import heap_path
-from counterplan.allocation.nested_kernel import SHORT, nested_path
 from counterplan.errors import InfeasibleError, InputError
+from counterplan.planning.allocation import allocate_knapsack
+from counterplan.planning.nested import (
+    SHORT,
+    SOLVED,
+    allocate_nested,
+    allocate_tank,
+    heap_path,
+    nested_path,
+)
 
 from .support import EXACT, Floats, Steps, best_value, bounded_steps, close, prefix_value
 

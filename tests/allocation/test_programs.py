@@ -9,15 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterplan.allocation.hindsight import SOLVERS, allocate
-from counterplan.allocation.linear_program import (
-    PATHS_AT_ONCE,
-    allocate_transport,
-    refuses_transport,
-)
 from counterplan.errors import InfeasibleError, NotApplicableError
-from counterplan.exogenous.model import State
-from counterplan.exogenous.resource import Resource, ResourceProgram
+from counterplan.planning.allocation import PATHS_AT_ONCE, allocate_transport, refuses_transport
+from counterplan.planning.hindsight import SOLVERS, allocate
+from counterplan.planning.model import State
+from counterplan.planning.resource import Resource, ResourceProgram
 
 from .programs import best_by_enumeration, programs
 from .support import EXACT, Floats, close

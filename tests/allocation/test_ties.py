@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from counterplan.allocation.hindsight import hindsight
-from counterplan.allocation.knapsack import allocate_knapsack
-from counterplan.allocation.nested import allocate_nested
-from counterplan.allocation.nested_kernel import SHORT
 from counterplan.domains.exogenous_mdp import ExogenousMDP
-from counterplan.exogenous.processes import MarkovModes
-from counterplan.exogenous.resource import Resource
+from counterplan.planning.allocation import allocate_knapsack
+from counterplan.planning.hindsight import hindsight
+from counterplan.planning.nested import SHORT, allocate_nested
+from counterplan.planning.processes import MarkovModes
+from counterplan.planning.resource import Resource
 
 # Around each kernel's limit between its two ways.
 LENGTHS = [5, 64, 65, SHORT, SHORT + 1]

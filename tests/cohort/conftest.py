@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from counterplan.cohort.run import RunSettings, RunSummary, run_cohort
-from counterplan.cohort.task import TaskSpec
+from counterplan.runs.run import RunSettings, RunSummary, run_cohort
+from counterplan.runs.task import TaskSpec
 
 MODULES = Path(__file__).parent / "modules"
 Program = Callable[..., "subprocess.Popen[str]"]

@@ -11,14 +11,14 @@ import numpy as np
 import polars as pl
 
 import counterplan as cp
-from counterplan.cohort.explain_task import ExplainTask, explain_spec, open_task
-from counterplan.cohort.question import Question
-from counterplan.cohort.task import PartResult
-from counterplan.io.episode_parts import Recorded, episodes_to_bytes
-from counterplan.io.models import save_model
-from counterplan.io.schema import schema_from_dict
-from counterplan.io.schema_layout import SchemaLayout
-from counterplan.scm.seen import collect_seen
+from counterplan.runs.explain import ExplainTask, explain_spec, open_task
+from counterplan.runs.question import Question
+from counterplan.runs.task import PartResult
+from counterplan.scm.support import collect_seen
+from counterplan.tables.layout import SchemaLayout
+from counterplan.tables.models import save_model
+from counterplan.tables.parts import Recorded, episodes_to_bytes
+from counterplan.tables.schema import schema_from_dict
 
 FEATURES, ACTIONS = ("age", "level", "pressure"), ("dose", "machine")
 SCHEMA: dict[str, Any] = {

@@ -10,17 +10,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from counterplan.cohort.cases import CaseQuery, Terms, review_list, terms_of
-from counterplan.cohort.explain_task import explain_spec
-from counterplan.cohort.question import Question
-from counterplan.cohort.reading import Run, open_run
-from counterplan.cohort.records import records
-from counterplan.cohort.run import RunSettings, run_cohort
-from counterplan.cohort.task import TaskSpec
 from counterplan.core.episode import Episode
 from counterplan.errors import FileError, InputError
-from counterplan.io.episode_parts import Recorded
-from counterplan.io.models import save_model
+from counterplan.runs.cases import CaseQuery, Terms, review_list, terms_of
+from counterplan.runs.explain import explain_spec, records
+from counterplan.runs.question import Question
+from counterplan.runs.reading import Run, open_run
+from counterplan.runs.run import RunSettings, run_cohort
+from counterplan.runs.task import TaskSpec
+from counterplan.tables.models import save_model
+from counterplan.tables.parts import Recorded
 
 from .subjects import (
     CONTINUOUS,

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 import counterplan
-from counterplan.cohort import cluster
-from counterplan.cohort.run import RunSettings
 from counterplan.errors import CounterplanError, InputError, NotApplicableError
+from counterplan.runs import cluster
+from counterplan.runs.run import RunSettings
 
 from .conftest import Program, children, contents, environment, run_parts, wait_until
 
@@ -134,7 +134,7 @@ def check_parts_that_end_their_workers(tmp_path: Path, dask: Dask) -> None:
 @pytest.mark.parametrize(
     ("initial", "says"),
     [
-        ("__version__ = '9.9'", "No module named 'counterplan.cohort'"),
+        ("__version__ = '9.9'", "No module named 'counterplan.runs'"),
         (None, "has counterplan 9.9 instead of {}; install the same versions everywhere"),
     ],
 )

@@ -19,9 +19,9 @@ from .conftest import environment
 SWEEP = """
 import json, os, shutil, sys
 from pathlib import Path
-from counterplan.cohort.manifest import Manifest, task_record
-from counterplan.cohort.store import open_store
-from counterplan.cohort.task import PartResult, TaskSpec
+from counterplan.runs.manifest import Manifest, task_record
+from counterplan.runs.store import open_store
+from counterplan.runs.task import PartResult, TaskSpec
 
 STEPS = ["mkdir", "fsync", "replace", "rename", "unlink", "rmdir"]
 os.fsync = lambda handle: None  # a process that dies takes no written data with it

@@ -10,11 +10,10 @@ import polars as pl
 import pytest
 
 import counterplan as cp
-from counterplan.cohort.question import Question
-from counterplan.cohort.subject import DiscreteSubject
-from counterplan.io.episode_parts import Recorded
-from counterplan.io.schema import schema_from_dict
-from counterplan.io.schema_layout import SchemaLayout
+from counterplan.runs.question import DiscreteSubject, Question
+from counterplan.tables.layout import SchemaLayout
+from counterplan.tables.parts import Recorded
+from counterplan.tables.schema import schema_from_dict
 
 from .subjects import (
     ACTIONS,

@@ -12,10 +12,10 @@ import polars as pl
 import pytest
 
 import counterplan as cp
-from counterplan.cohort.inputs import only, open_input, streamed
 from counterplan.errors import FileError, MistakesError
-from counterplan.io.episode_parts import Recorded, episodes_from_bytes
-from counterplan.io.schema import schema_from_dict
+from counterplan.runs.inputs import only, open_input, streamed
+from counterplan.tables.parts import Recorded, episodes_from_bytes
+from counterplan.tables.schema import schema_from_dict
 
 from .subjects import SCHEMA, continuous_episodes, discrete_episodes, small_mdp, small_scm
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterplan.cohort.manifest import Manifest, plain, read_manifest, task_record
-from counterplan.cohort.task import TaskSpec
 from counterplan.errors import FileError, InputError
+from counterplan.runs.manifest import Manifest, plain, read_manifest, task_record
+from counterplan.runs.task import TaskSpec
 
 MANIFEST = Manifest(
     task=task_record(TaskSpec("explain", {"k": 3}, {"model": b"weights"})),

@@ -13,8 +13,8 @@ from .conftest import environment
 PEAK = """
 import resource, sys
 from pathlib import Path
-from counterplan.cohort.run import PART_SIZE, RunSettings, run_cohort
-from counterplan.cohort.task import TaskSpec
+from counterplan.runs.run import PART_SIZE, RunSettings, run_cohort
+from counterplan.runs.task import TaskSpec
 
 def parts(episodes):
     for index in range(episodes // PART_SIZE):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from counterplan.cohort.progress import Progress, duration
+from counterplan.runs.progress import Progress, duration
 
 from .conftest import run_parts
 

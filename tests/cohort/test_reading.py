@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from counterplan.cohort.reading import open_run
-from counterplan.cohort.run import RunSettings, run_cohort
-from counterplan.cohort.task import TaskSpec
 from counterplan.core.episode import Episode
 from counterplan.errors import FileError, InputError
-from counterplan.io.episode_parts import Recorded, episodes_to_bytes
+from counterplan.runs.reading import open_run
+from counterplan.runs.run import RunSettings, run_cohort
+from counterplan.runs.task import TaskSpec
+from counterplan.tables.parts import Recorded, episodes_to_bytes
 
 
 def recorded(name: str, steps: int) -> Recorded:

@@ -10,27 +10,24 @@ import numpy as np
 import polars as pl
 import pytest
 
-from counterplan.cohort import regret_task
-from counterplan.cohort.regret_summary import Summary
-from counterplan.cohort.regret_task import RegretTask, open_task, regret_spec, scenario_seed
-from counterplan.cohort.task import PartResult
-from counterplan.cohort.task import open_task as open_any
 from counterplan.domains.bunkering import Bunkering
-from counterplan.exogenous.bootstrap_prices import BootstrapPrices
-from counterplan.io.plan_question import Question
-from counterplan.io.scenario_parts import scenarios_to_bytes
-from counterplan.io.scenario_table import Scenario
 from counterplan.planning.evaluate import evaluate
-from counterplan.planning.planners import UCT
-from counterplan.planning.playing import futures
-from counterplan.planning.policies import Resolve
+from counterplan.planning.policies import Resolve, futures
+from counterplan.planning.processes.prices import BootstrapPrices
 from counterplan.planning.regret import regret
+from counterplan.planning.search.planners import UCT
+from counterplan.runs import regret as regret_task
+from counterplan.runs.regret import RegretTask, Summary, open_task, regret_spec, scenario_seed
+from counterplan.runs.task import PartResult
+from counterplan.runs.task import open_task as open_any
+from counterplan.tables.plan_question import PlanQuestion
+from counterplan.tables.scenarios import Scenario, scenarios_to_bytes
 
 BOUGHT = np.array([[50.0], [12], [25], [30], [16], [0], [0]])
 
 
 def task_of(domain: str, planner: str | None = None, seed: int = 0, **asked: Any) -> RegretTask:
-    return open_task(regret_spec(Question(domain=domain, **asked), planner, 60, True, seed))
+    return open_task(regret_spec(PlanQuestion(domain=domain, **asked), planner, 60, True, seed))
 
 
 def solved(task: RegretTask, scenarios: list[Scenario]) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -255,7 +252,7 @@ def test_recorded_prices_go_along(tmp_path: Path) -> None:
     pl.DataFrame({"Date": [str(day) for day in days], "Price": prices}).write_parquet(table)
     found = []
     for place in (path, table):
-        asked = Question(domain="bunkering", prices_csv=place)
+        asked = PlanQuestion(domain="bunkering", prices_csv=place)
         spec = regret_spec(asked, None, 60, True, 0)
         place.unlink()
         task: Any = open_any(spec)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from counterplan.cohort.run import RunSettings
 from counterplan.errors import CounterplanError, InputError
+from counterplan.runs.run import RunSettings
 
 from .conftest import contents, run_parts
 

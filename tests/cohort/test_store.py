@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from counterplan.cohort.reading import open_run
-from counterplan.cohort.run import RunSettings
 from counterplan.errors import CounterplanError, FileError, InputError
+from counterplan.runs.reading import open_run
+from counterplan.runs.run import RunSettings
 
 from .conftest import Program, contents, run_parts, wait_until
 
@@ -309,7 +309,7 @@ def test_links_are_refused(out: Path, name: str) -> None:
 
 
 def test_table_names_stay_in_the_folder(tmp_path: Path) -> None:
-    from counterplan.cohort.layout import TABLE_NAME
+    from counterplan.runs.manifest import TABLE_NAME
 
     for name in ("../results", "a/b", "", ".hidden", "Results", "a" * 65, "a\n"):
         assert TABLE_NAME.fullmatch(name) is None

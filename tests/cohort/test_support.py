@@ -11,14 +11,12 @@ import polars as pl
 import pytest
 
 import counterplan as cp
-from counterplan.cohort.explain_task import explain_spec, open_task
-from counterplan.cohort.question import Question
-from counterplan.cohort.support import NEIGHBOURS, SeenData, Support, policy_support
-from counterplan.io.fit import FitSettings
-from counterplan.io.models import save_model
-from counterplan.io.schema import schema_from_dict
-from counterplan.io.schema_fit import fit_discrete
-from counterplan.scm.seen import Seen
+from counterplan.runs.explain import explain_spec, open_task
+from counterplan.runs.question import NEIGHBOURS, Question, SeenData, Support, policy_support
+from counterplan.scm.support import Seen
+from counterplan.tables.fit import FitSettings, fit_discrete
+from counterplan.tables.models import save_model
+from counterplan.tables.schema import schema_from_dict
 
 from .subjects import (
     LAYOUT,

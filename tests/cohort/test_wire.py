@@ -7,8 +7,8 @@ import io
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterplan.cohort.task import PartResult, TaskSpec
-from counterplan.cohort.wire import (
+from counterplan.runs.task import PartResult, TaskSpec
+from counterplan.runs.worker import (
     Message,
     receive,
     result_message,

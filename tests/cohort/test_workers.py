@@ -10,16 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from counterplan.cohort.task import PartResult, TaskSpec, open_task
-from counterplan.cohort.workers import (
-    ENVIRONMENT,
-    Lost,
-    Outcome,
-    Worker,
-    WorkerDiedError,
-    Workers,
-)
 from counterplan.errors import CounterplanError, InputError
+from counterplan.runs.pool import ENVIRONMENT, Lost, Outcome, Worker, WorkerDiedError, Workers
+from counterplan.runs.task import PartResult, TaskSpec, open_task
 
 from .conftest import is_running, spec_of, wait_until
 

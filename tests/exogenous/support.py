@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from counterplan.exogenous.processes import (
+from counterplan.planning.processes import (
     GBM,
     BinomialLattice,
     BootstrapPrices,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from counterplan.errors import InputError
-from counterplan.exogenous.binomial_lattice import BinomialLattice
+from counterplan.planning.processes.prices import BinomialLattice
 
 
 def test_by_hand() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from counterplan.errors import FileError, InputError
-from counterplan.exogenous.bootstrap_prices import BootstrapPrices, read_prices
+from counterplan.planning.processes.prices import BootstrapPrices, read_prices
 
 BRENT = Path(__file__).parents[3] / "shared" / "data" / "oil_prices" / "brent-weekly.csv"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from counterplan.errors import InputError
-from counterplan.exogenous.gbm import GBM
+from counterplan.planning.processes.prices import GBM
 
 SAMPLES = 40_000
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from counterplan.errors import InputError
-from counterplan.exogenous.hidden_modes import GaussianHiddenModes, HiddenModes
-from counterplan.exogenous.markov_modes import MarkovModes
+from counterplan.planning.processes.modes import GaussianHiddenModes, HiddenModes, MarkovModes
 
 from .support import EMISSIONS, MATRIX, MILEAGES, assert_same_mean
 

@@ -7,8 +7,13 @@ import numpy as np
 import pytest
 
 from counterplan.errors import InputError, NotApplicableError
-from counterplan.exogenous.process import CompiledProcess, FiniteProcess, HasQuantiles, Process
-from counterplan.exogenous.process_kernel import process_draw, process_mean, process_successors
+from counterplan.planning.processes.base import (
+    CompiledProcess,
+    FiniteProcess,
+    HasQuantiles,
+    Process,
+)
+from counterplan.planning.processes.compiled import process_draw, process_mean, process_successors
 
 from .support import PROCESSES, Floats, assert_same_mean
 

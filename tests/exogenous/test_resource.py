@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from counterplan.errors import CounterplanError, InfeasibleError, InputError
-from counterplan.exogenous.resource import Resource, ResourceProgram
+from counterplan.planning.resource import Resource, ResourceProgram
 
 LEGS = [-12, -25, -30, -19, -9, -21, -17]
 

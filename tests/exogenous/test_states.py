@@ -7,19 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from counterplan.allocation.hindsight import hindsight
 from counterplan.domains.basket import OptionBasket
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.exogenous_mdp import ExogenousMDP
 from counterplan.domains.hybrid import HybridVehicle
 from counterplan.domains.options import AmericanOption
 from counterplan.errors import CounterplanError, InfeasibleError, InputError
-from counterplan.exogenous.model import State
-from counterplan.exogenous.processes import GBM
-from counterplan.exogenous.resource import Resource
-from counterplan.exogenous.states import checked_state
 from counterplan.planning.exact_value import exact_value
-from counterplan.planning.plan import plan
+from counterplan.planning.hindsight import hindsight
+from counterplan.planning.model import State, checked_state
+from counterplan.planning.processes import GBM
+from counterplan.planning.resource import Resource
+from counterplan.planning.search.planners import plan
 
 SHIP, CAR, HIDDEN = Bunkering(), HybridVehicle("A"), HybridVehicle("A", hidden=True)
 PUT, LATTICE, BASKET = (

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from counterplan.errors import FileError, InputError
-from counterplan.exogenous.traces import BRAKING, ResampledTraces, drive_cycle_modes
+from counterplan.planning.processes.modes import BRAKING, ResampledTraces, drive_cycle_modes
 
 UDDS = Path(__file__).parents[3] / "shared" / "data" / "drive_cycles" / "udds.csv"
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from counterplan.cohort.task import TaskSpec
 from counterplan.errors import FileError
+from counterplan.explorer.models import Settings
 from counterplan.explorer.service import Service
-from counterplan.explorer.settings import Settings
+from counterplan.runs.task import TaskSpec
 
 from ..viz.report.runs import solved
 from .serving import Explorer

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from counterplan.core.files import atomic_file, check_target
 from counterplan.errors import FileError
-from counterplan.files.atomic import atomic_file, check_target
 
 
 def test_writes_and_leaves_nothing_else(tmp_path: Path) -> None:

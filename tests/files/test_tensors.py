@@ -11,9 +11,9 @@ import pytest
 from safetensors.numpy import load, save
 
 import counterplan as cp
+from counterplan.core.tensors import METADATA, TensorFormat, Tensors, read_tensors, write_tensors
 from counterplan.errors import FileError
-from counterplan.files.tensors import METADATA, TensorFormat, Tensors, read_tensors, write_tensors
-from counterplan.io.models import model_from_bytes
+from counterplan.tables.models import model_from_bytes
 
 FORM = TensorFormat("counterplan test", 1, {"x": "F64"}, ("name",), {"y": "F32"}, ("note",))
 # A tabular model, written before models knew anything of their data.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from counterplan.errors import CounterplanError
-from counterplan.io.schema import Column, Schema, schema_from_dict
+from counterplan.tables.schema import Column, Schema, schema_from_dict
 
 Answer = TypeVar("Answer")
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from counterplan.errors import FileError
-from counterplan.io.episodes import read_episode_table
+from counterplan.tables.episodes import read_episode_table
 
 HEADER = "episode_id,t,state,action,reward\n"
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterplan.errors import FileError, MistakesError
-from counterplan.io import csv_blocks
-from counterplan.io.mistakes import Mistakes
-from counterplan.io.table_blocks import open_table_file
+from counterplan.tables import reader as csv_blocks
+from counterplan.tables.mistakes import Mistakes
+from counterplan.tables.reader import open_table_file
 
 from .schema_support import write
 

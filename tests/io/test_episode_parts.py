@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from counterplan import Episode
-from counterplan.io.episode_parts import Recorded, episodes_from_bytes, episodes_to_bytes
+from counterplan.tables.parts import Recorded, episodes_from_bytes, episodes_to_bytes
 
 
 @pytest.mark.parametrize("actions", [[1, 0, 2], [1, 0]])

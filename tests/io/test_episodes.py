@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from counterplan.core.episode import Episode
 from counterplan.errors import FileError, InputError
-from counterplan.io.episodes import read_episode_table, read_episodes, write_episodes
+from counterplan.tables.episodes import read_episode_table, read_episodes, write_episodes
 
 FORMATS = ("csv", "parquet", "json")
 STEPS = st.tuples(st.integers(0, 2**31 - 1), st.integers(0, 50))

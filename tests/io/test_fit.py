@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from counterplan.errors import FileError, InputError
-from counterplan.io.fit import FitSettings, fit_model
+from counterplan.tables.fit import FitSettings, fit_model
 
 HEADER = "episode_id,t,state,action,reward\n"
 # Two states, two actions; (1, 1) never occurs.

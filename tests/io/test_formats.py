@@ -12,8 +12,14 @@ import pytest
 
 import counterplan as cp
 from counterplan.errors import CounterplanError, FileError, InputError
-from counterplan.io.formats import read_d3rlpy, read_minari, roll_out, write_d3rlpy, write_minari
-from counterplan.io.schema import Column, Schema, read_schema
+from counterplan.tables.formats import (
+    read_d3rlpy,
+    read_minari,
+    roll_out,
+    write_d3rlpy,
+    write_minari,
+)
+from counterplan.tables.schema import Column, Schema, read_schema
 
 from .schema_support import DISCRETE, SCHEMA_TOML, WARD, measured, write
 

@@ -15,9 +15,9 @@ from hypothesis.extra import numpy as hnp
 
 import counterplan as cp
 from counterplan.errors import InputError, MistakesError
-from counterplan.io.formats import frame_from_arrays
-from counterplan.io.schema import Column, Schema, read_schema
-from counterplan.io.schema_table import read_table
+from counterplan.tables.formats import frame_from_arrays
+from counterplan.tables.schema import Column, Schema, read_schema
+from counterplan.tables.schema_table import read_table
 
 from .schema_support import DISCRETE, SCHEMA_TOML, WARD, measured, write
 from .test_schema_table import alike
@@ -69,7 +69,7 @@ def test_what_is_no_frame(schema: Schema) -> None:
 def test_pandas_is_never_imported() -> None:
     code = (
         "import sys, polars as pl, counterplan as cp\n"
-        "from counterplan.io.schema import Column, Schema\n"
+        "from counterplan.tables.schema import Column, Schema\n"
         "s = Schema((Column('x', 'state'), Column('a', 'action', levels=(0.0, 1.0))))\n"
         "f = pl.DataFrame({'episode_id': ['e'], 't': [0], 'x': [1.5], 'a': [1]})\n"
         "assert len(cp.from_frame(f, s)) == 1\n"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from counterplan.errors import FileError
-from counterplan.io.models import load_model
+from counterplan.tables.models import load_model
 
 TRANSITIONS = [[[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [0.0, 1.0]]]
 REWARDS: list[list[Any]] = [[0, 1], [2, "-inf"]]

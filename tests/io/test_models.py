@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load, save
 
+from counterplan.core.tensors import METADATA, digest
 from counterplan.domains import icu_sepsis
 from counterplan.errors import FileError
-from counterplan.files.tensors import METADATA, digest
-from counterplan.io import models
-from counterplan.io.models import load_model, save_model
 from counterplan.scm.tabular import TabularMDP
+from counterplan.tables import models
+from counterplan.tables.models import load_model, save_model
 
 ARRAYS = ("row_of", "rewards", "admissible", "initial", "final_rewards")
 

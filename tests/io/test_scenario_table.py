@@ -19,18 +19,23 @@ from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid import HybridVehicle
 from counterplan.domains.options import AmericanOption
 from counterplan.errors import CounterplanError, InfeasibleError, InputError, MistakesError
-from counterplan.exogenous.traces import drive_cycle_modes
-from counterplan.io import csv_blocks
-from counterplan.io.scenario_form import BRAKES, FAST, HybridForm, form_of
-from counterplan.io.scenario_parts import (
+from counterplan.planning.evaluate import carried_out
+from counterplan.planning.processes.modes import drive_cycle_modes
+from counterplan.tables import reader as csv_blocks
+from counterplan.tables.scenarios import (
+    BRAKES,
+    FAST,
+    SCENARIOS,
+    HybridForm,
+    Scenario,
+    form_of,
+    open_scenarios,
     scenario_parts,
     scenarios_from_bytes,
     scenarios_to_bytes,
+    write_template,
 )
-from counterplan.io.scenario_table import Scenario, open_scenarios
-from counterplan.io.scenario_template import SCENARIOS, write_template
-from counterplan.planning.journey import carried_out
-from counterplan.testing.selling import random_selling
+from counterplan.testing.planners import random_selling
 
 PROBLEMS: dict[str, Any] = {
     "bunkering": lambda: Bunkering("A"),

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterplan.errors import CounterplanError, FileError, InputError, MistakesError
-from counterplan.io.schema import Column, Schema, read_schema, schema_from_dict
-from counterplan.io.schema_toml import schema_toml
+from counterplan.tables.schema import Column, Schema, read_schema, schema_from_dict, schema_toml
 
 from .schema_support import DISCRETE, SCHEMA_TOML, answer, names_the_file, write
 

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterplan.errors import CounterplanError, FileError
-from counterplan.io.schema import read_schema, schema_from_dict
-from counterplan.io.schema_draft import draft, draft_schema
-from counterplan.io.schema_table import read_table
-from counterplan.io.schema_toml import schema_toml
+from counterplan.tables.draft import draft, draft_schema
+from counterplan.tables.schema import read_schema, schema_from_dict, schema_toml
+from counterplan.tables.schema_table import read_table
 
 from .schema_support import WARD, answer, names_the_file, write
 

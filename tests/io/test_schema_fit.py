@@ -10,12 +10,11 @@ import pytest
 
 import counterplan as cp
 from counterplan.errors import FileError, InputError
-from counterplan.io.fit import FitSettings, fit_model
-from counterplan.io.models import load_model, save_model
-from counterplan.io.schema import Column, Schema
-from counterplan.io.schema_fit import fit_continuous, fit_discrete
-from counterplan.io.schema_layout import SchemaLayout, layout_of_model, means_of_model
-from counterplan.io.stay_models import CohortSettings
+from counterplan.tables.fit import FitSettings, fit_continuous, fit_discrete, fit_model
+from counterplan.tables.layout import SchemaLayout, layout_of_model, means_of_model
+from counterplan.tables.models import load_model, save_model
+from counterplan.tables.schema import Column, Schema
+from counterplan.tables.stays import CohortSettings
 
 from .schema_support import DISCRETE, measured, write
 

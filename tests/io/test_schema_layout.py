@@ -10,9 +10,9 @@ import pytest
 
 import counterplan as cp
 from counterplan.errors import CounterplanError, InputError, MistakesError
-from counterplan.io.schema import Column, Schema, read_schema
-from counterplan.io.schema_layout import SchemaLayout, layout_of_model, means_of_model
-from counterplan.io.schema_table import read_table
+from counterplan.tables.layout import SchemaLayout, layout_of_model, means_of_model
+from counterplan.tables.schema import Column, Schema, read_schema
+from counterplan.tables.schema_table import read_table
 
 from .schema_support import DISCRETE, SCHEMA_TOML, WARD, measured, write
 

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from counterplan.core import parquet
 from counterplan.errors import CounterplanError, FileError
-from counterplan.files import parquet
-from counterplan.io import csv_blocks, spill
-from counterplan.io.episode_parts import Recorded, episodes_from_bytes, episodes_to_bytes
-from counterplan.io.missing import Filled
-from counterplan.io.schema import Column, Schema, read_schema
-from counterplan.io.schema_table import open_table, read_table
+from counterplan.tables import reader as csv_blocks
+from counterplan.tables import reader as spill
+from counterplan.tables.entries import Filled
+from counterplan.tables.parts import Recorded, episodes_from_bytes, episodes_to_bytes
+from counterplan.tables.schema import Column, Schema, read_schema
+from counterplan.tables.schema_table import open_table, read_table
 
 from .schema_support import (
     DISCRETE,

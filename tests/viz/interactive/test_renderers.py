@@ -11,14 +11,15 @@ import pytest
 
 import counterplan as cp
 from counterplan import viz
-from counterplan.viz import figures, interactive, style
-from counterplan.viz.data.changes import change_strip_data
-from counterplan.viz.data.cohort import cohort_data
-from counterplan.viz.data.explanations import explanations_data
-from counterplan.viz.data.outcomes import outcome_data
-from counterplan.viz.data.path import path_data
-from counterplan.viz.data.trajectory import trajectory_data
+from counterplan import viz as figures
+from counterplan.viz import interactive, style
+from counterplan.viz.changes import change_strip_data
+from counterplan.viz.cohort import cohort_data
+from counterplan.viz.explanations import explanations_data
 from counterplan.viz.interactive.canvas import plain
+from counterplan.viz.outcomes import outcome_data
+from counterplan.viz.path import path_data
+from counterplan.viz.trajectory import trajectory_data
 
 from ..results import (
     FIGURES,

@@ -5,9 +5,7 @@ piece of a page of one, `figures_script` the one script that such a page needs, 
 whole page.
 """
 
-from counterplan.viz.data.changes import StateBand as StateBand
-from counterplan.viz.data.intervals import IntervalRow as IntervalRow
-from counterplan.viz.data.moves import Move as Move
+from counterplan.viz.changes import StateBand as StateBand
 from counterplan.viz.interactive.changes import change_strip_figure as change_strip_figure
 from counterplan.viz.interactive.cohort import cohort_figure as cohort_figure
 from counterplan.viz.interactive.convergence import convergence_figure as convergence_figure
@@ -21,3 +19,5 @@ from counterplan.viz.interactive.page import figures_script as figures_script
 from counterplan.viz.interactive.path import path_figure as path_figure
 from counterplan.viz.interactive.progress import progress_figure as progress_figure
 from counterplan.viz.interactive.trajectory import trajectory_figure as trajectory_figure
+from counterplan.viz.intervals import IntervalRow as IntervalRow
+from counterplan.viz.labels import Move as Move

@@ -6,9 +6,8 @@ from html import escape
 from typing import Any
 
 from counterplan.viz import style
-from counterplan.viz.lines import in_lines
-from counterplan.viz.marks import Mark
-from counterplan.viz.quantity import Quantity
+from counterplan.viz.labels import Quantity
+from counterplan.viz.style import Mark, in_lines
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 TEXT, SMALL = 13, 11

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from counterplan.viz import style
-from counterplan.viz.data.changes import ChangeStrip, change_strip_data
-from counterplan.viz.drawn import figure_function
+from counterplan.viz.changes import ChangeStrip, change_strip_data
 from counterplan.viz.interactive.canvas import SMALL, axis, canvas, plain
-from counterplan.viz.quantity import Quantity, share
+from counterplan.viz.labels import Quantity, share
+from counterplan.viz.style import figure_function
 
 # Pixels of a row of cells, of the bars, and of what stands around them.
 ROW, BARS, AROUND = 30, 110, 110

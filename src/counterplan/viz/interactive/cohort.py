@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from counterplan.viz import style
-from counterplan.viz.data.cohort import CohortData, cohort_data
-from counterplan.viz.drawn import figure_function
+from counterplan.viz.cohort import CohortData, cohort_data
 from counterplan.viz.interactive.canvas import axis, canvas, plain
-from counterplan.viz.marks import FULL, PALE, STRIPES_ON_SCREEN, TAIL
+from counterplan.viz.style import FULL, PALE, STRIPES_ON_SCREEN, TAIL, figure_function
 
 FEW = 8
 

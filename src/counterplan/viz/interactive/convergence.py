@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from counterplan.viz import style
-from counterplan.viz.data.convergence import BoundLine, ConvergenceData, Curve, convergence_data
-from counterplan.viz.drawn import figure_function
+from counterplan.viz.convergence import BoundLine, ConvergenceData, Curve, convergence_data
 from counterplan.viz.interactive.canvas import HIGH, axis, canvas, faint, pen, plain
-from counterplan.viz.marks import BOUND, SERIES
+from counterplan.viz.style import BOUND_MARK, SERIES, figure_function
 
 
 def draw_convergence(data: ConvergenceData) -> Any:
@@ -53,12 +52,12 @@ def _add_range(figure: Any, curve: Curve, colour: str) -> None:
 
 def _add_bound(figure: Any, line: BoundLine, ends: list[float], symbol: str) -> None:
     """A line with arrowheads that say on which side of it V* lies."""
-    look = pen(BOUND, 1.8, 9)
+    look = pen(BOUND_MARK, 1.8, 9)
     look["marker"]["symbol"] = symbol
     figure.add_scatter(x=ends, y=[line.value] * 2, name=plain(line.name), **look)
     figure.add_hrect(
         y0=line.value - line.reach, y1=line.value + line.reach, line_width=0,
-        fillcolor=faint(BOUND.colour, 0.2), layer="below",
+        fillcolor=faint(BOUND_MARK.colour, 0.2), layer="below",
     )  # fmt: skip
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from counterplan.viz import style
-from counterplan.viz.data.explanations import ExplanationTable, explanations_data
-from counterplan.viz.drawn import figure_function
+from counterplan.viz.explanations import ExplanationTable, explanations_data
 from counterplan.viz.interactive.canvas import SMALL, canvas, plain
+from counterplan.viz.style import figure_function
 
 # Pixels of a row, of a further line in it, of a letter, and of the table on a laptop.
 ROW, LINE, LETTER, WIDTH = 26, 15, 6.2, 900

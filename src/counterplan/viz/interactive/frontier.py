@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from counterplan.viz import style
-from counterplan.viz.data.frontier import FrontierData, frontier_data
-from counterplan.viz.drawn import figure_function
+from counterplan.viz.frontier import FrontierData, frontier_data
 from counterplan.viz.interactive.canvas import HIGH, axis, canvas, pen, stroke
-from counterplan.viz.marks import BOUND, COUNTERFACTUAL, GUARANTEED, OBSERVED
+from counterplan.viz.style import (
+    BOUND_MARK,
+    COUNTERFACTUAL_MARK,
+    GUARANTEED_MARK,
+    OBSERVED_MARK,
+    figure_function,
+)
 
 
 def draw_frontier(data: FrontierData) -> Any:
@@ -30,18 +35,21 @@ def draw_frontier(data: FrontierData) -> Any:
             customdata=data.intervals.tolist(),
             hovertemplate="%{customdata[0]:.4~g} to %{customdata[1]:.4~g}<extra></extra>",
         )  # fmt: skip
-    figure.add_scatter(x=ends, y=[data.observed] * 2, name="observed", **stroke(OBSERVED))
+    figure.add_scatter(x=ends, y=[data.observed] * 2, name="observed", **stroke(OBSERVED_MARK))
     if data.has_gap:
         figure.add_scatter(
-            x=budgets, y=data.bounds.tolist(), name="bound: nothing is better", **pen(BOUND, 1.5, 9)
+            x=budgets,
+            y=data.bounds.tolist(),
+            name="bound: nothing is better",
+            **pen(BOUND_MARK, 1.5, 9),
         )
     figure.add_scatter(
-        x=budgets, y=data.values.tolist(), name=data.value_name, **pen(COUNTERFACTUAL, 2.4, 9)
+        x=budgets, y=data.values.tolist(), name=data.value_name, **pen(COUNTERFACTUAL_MARK, 2.4, 9)
     )
     if data.guaranteed is not None:
         figure.add_scatter(
             x=budgets, y=data.guaranteed.tolist(), name="guaranteed in every model",
-            **pen(GUARANTEED, 1.6, 7),
+            **pen(GUARANTEED_MARK, 1.6, 7),
         )  # fmt: skip
     return figure
 

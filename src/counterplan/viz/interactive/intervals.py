@@ -6,10 +6,14 @@ from typing import Any
 
 from counterplan.core.result import Interval
 from counterplan.viz import style
-from counterplan.viz.data.intervals import IntervalData, interval_data
-from counterplan.viz.drawn import figure_function
 from counterplan.viz.interactive.canvas import axis, canvas, dots, plain, stroke
-from counterplan.viz.marks import COUNTERFACTUAL, GUARANTEED, OBSERVED
+from counterplan.viz.intervals import IntervalData, interval_data
+from counterplan.viz.style import (
+    COUNTERFACTUAL_MARK,
+    GUARANTEED_MARK,
+    OBSERVED_MARK,
+    figure_function,
+)
 
 ROW, AROUND = 22, 150
 
@@ -33,15 +37,17 @@ def draw_intervals(data: IntervalData) -> Any:
         _add_ranges(figure, stable, style.STABLE, 0.26, "range over stable ones")
     if data.observed is not None:
         figure.add_scatter(
-            x=[data.observed] * 2, y=[-0.6, count - 0.4], name="observed", **stroke(OBSERVED)
+            x=[data.observed] * 2, y=[-0.6, count - 0.4], name="observed", **stroke(OBSERVED_MARK)
         )
     figure.add_scatter(
         x=[row.value for row in rows], y=list(range(count)), name="best explanation",
-        **dots(COUNTERFACTUAL),
+        **dots(COUNTERFACTUAL_MARK),
     )  # fmt: skip
     if data.guaranteed:
         values, places = zip(*data.guaranteed, strict=True)
-        figure.add_scatter(x=values, y=places, name="guaranteed in every model", **dots(GUARANTEED))
+        figure.add_scatter(
+            x=values, y=places, name="guaranteed in every model", **dots(GUARANTEED_MARK)
+        )
     return figure
 
 

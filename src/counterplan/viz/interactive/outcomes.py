@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from counterplan.viz import style
-from counterplan.viz.data.outcomes import OutcomeData, outcome_data
-from counterplan.viz.drawn import figure_function
 from counterplan.viz.interactive.canvas import axis, canvas, stroke
-from counterplan.viz.marks import FULL, OBSERVED, PALE
-from counterplan.viz.quantity import Quantity, share
+from counterplan.viz.labels import Quantity, share
+from counterplan.viz.outcomes import OutcomeData, outcome_data
+from counterplan.viz.style import FULL, OBSERVED_MARK, PALE, figure_function
 
 
 def draw_outcomes(data: OutcomeData) -> Any:
@@ -29,7 +28,7 @@ def draw_outcomes(data: OutcomeData) -> Any:
                 x=data.left.tolist(), y=height.tolist(), width=data.width, offset=0.0, name=label,
                 marker={"color": colour, "line": {"color": "white", "width": 0.6}},
             )  # fmt: skip
-    lines = [("observed", data.observed, stroke(OBSERVED, 2.2))]
+    lines = [("observed", data.observed, stroke(OBSERVED_MARK, 2.2))]
     if data.mean is not None:
         expected = {"mode": "lines", "line": {"color": style.INK, "width": 1.6}}
         lines.append(("expected", data.mean, expected))

@@ -16,7 +16,7 @@ from importlib.resources import files
 from typing import Any
 
 from counterplan.viz import style
-from counterplan.viz.html import Html, document, element, join
+from counterplan.viz.page import Html, document, element, join
 
 CSS = f"""
 body {{ margin: 1.5rem auto; max-width: 60rem; padding: 0 1rem; color: {style.INK};

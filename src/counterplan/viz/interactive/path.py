@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from counterplan.viz import style
-from counterplan.viz.data.path import PathData, path_data
-from counterplan.viz.drawn import figure_function
 from counterplan.viz.interactive.canvas import LOW, axis, dots, dress, pen, plain
-from counterplan.viz.marks import SERIES
+from counterplan.viz.path import PathData, path_data
+from counterplan.viz.style import SERIES, figure_function
 
 # Pixels of a panel, and of what stands around them.
 PANEL, AROUND = 130, 100

@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from counterplan.viz import style
-from counterplan.viz.data.progress import ProgressData, progress_data
-from counterplan.viz.drawn import figure_function
 from counterplan.viz.interactive.canvas import HIGH, axis, canvas, faint, pen, stroke
-from counterplan.viz.marks import BOUND, COUNTERFACTUAL, OBSERVED, Mark
+from counterplan.viz.progress import ProgressData, progress_data
+from counterplan.viz.style import (
+    BOUND_MARK,
+    COUNTERFACTUAL_MARK,
+    OBSERVED_MARK,
+    Mark,
+    figure_function,
+)
 
 
 def draw_progress(data: ProgressData) -> Any:
@@ -24,15 +29,15 @@ def draw_progress(data: ProgressData) -> Any:
         yaxis=axis(data.quantity.label, data.quantity, HIGH),
     )
     figure.add_scatter(
-        x=[places[0], places[-1]], y=[data.observed] * 2, name="observed", **stroke(OBSERVED)
+        x=[places[0], places[-1]], y=[data.observed] * 2, name="observed", **stroke(OBSERVED_MARK)
     )
     figure.add_scatter(
         x=places, y=data.values.tolist(), name="best found so far",
-        **_staircase(data, COUNTERFACTUAL),
+        **_staircase(data, COUNTERFACTUAL_MARK),
     )  # fmt: skip
     figure.add_scatter(
         x=places, y=data.bounds.tolist(), name="bound: nothing is better", fill="tonexty",
-        fillcolor=faint(style.BAND, 0.5), **_staircase(data, BOUND),
+        fillcolor=faint(style.BAND, 0.5), **_staircase(data, BOUND_MARK),
     )  # fmt: skip
     return figure
 

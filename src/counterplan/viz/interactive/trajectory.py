@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from counterplan.viz import style
-from counterplan.viz.data.courses import Trajectory
-from counterplan.viz.data.moves import Move
-from counterplan.viz.data.trajectory import trajectory_data
-from counterplan.viz.drawn import figure_function
 from counterplan.viz.interactive.canvas import HIGH, SMALL, axis, canvas, faint, pen, plain
-from counterplan.viz.marks import COUNTERFACTUAL, OBSERVED
+from counterplan.viz.labels import Move
+from counterplan.viz.style import COUNTERFACTUAL_MARK, OBSERVED_MARK, figure_function
+from counterplan.viz.trajectory import Trajectory, trajectory_data
 
 # Pixels of the courses, of a row of changes, and of what stands around them.
 COURSES, ROW, AROUND = 230, 34, 100
@@ -73,11 +71,11 @@ def _add_courses(figure: Any, data: Trajectory) -> None:
     # Dashes over the solid line: where both are the same, both are seen.
     figure.add_scatter(
         x=times, y=data.counterfactual.tolist(), name="counterfactual",
-        **pen(COUNTERFACTUAL, 2.6, 8),
+        **pen(COUNTERFACTUAL_MARK, 2.6, 8),
     )  # fmt: skip
     between = {} if data.low is not None else {"fill": "tonexty", "fillcolor": SHADE}
     figure.add_scatter(
-        x=times, y=data.observed.tolist(), name="observed", **between, **pen(OBSERVED, 1.8, 5)
+        x=times, y=data.observed.tolist(), name="observed", **between, **pen(OBSERVED_MARK, 1.8, 5)
     )
     for end in data.ends:
         colour = style.OBSERVED if end.is_observed else style.COUNTERFACTUAL

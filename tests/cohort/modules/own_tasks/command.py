@@ -10,9 +10,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from counterplan.cohort.run import RunSettings, run_cohort
-from counterplan.cohort.task import TaskSpec
 from counterplan.errors import CounterplanError
+from counterplan.runs.run import RunSettings, run_cohort
+from counterplan.runs.task import TaskSpec
 
 
 def parts(count: int) -> Iterator[bytes]:

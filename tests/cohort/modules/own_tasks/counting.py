@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from counterplan.cohort.task import PartResult, TaskSpec
+from counterplan.runs.task import PartResult, TaskSpec
 
 
 class Counting:
@@ -14,7 +14,7 @@ class Counting:
         """A row for each episode."""
         import polars as pl
 
-        from counterplan.io.episode_parts import episodes_from_bytes
+        from counterplan.tables.parts import episodes_from_bytes
 
         episodes = [one.episode for one in episodes_from_bytes(part)]
         table = pl.DataFrame(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from counterplan.cohort.task import PartResult, TaskSpec
+from counterplan.runs.task import PartResult, TaskSpec
 
 
 class Surroundings:
