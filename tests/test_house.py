@@ -20,7 +20,7 @@ import counterplan
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "counterplan"
 MODULES = sorted(SOURCE.rglob("*.py"))
-HEAVY = {"numba", "scipy", "polars", "matplotlib", "plotly", "jax", "optax", "dask", "distributed"}
+HEAVY = {"numba", "scipy", "polars", "matplotlib", "jax", "optax", "dask", "distributed"}
 # From the bottom up; what is not listed (the command line, `policies`) lies on top.
 LAYERS = [
     "errors",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Protocol, runtime_checkable
@@ -45,6 +45,31 @@ class Limits:
             whole_number(self.nodes, "limits: nodes", minimum=1)
         if not self.gap >= 0:
             raise InputError(f"limits: gap must be 0 or more, got {self.gap}")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a long computation has come.
+
+    what     what is being done, in words: "search", "backward pass", "training"
+    done     steps that are finished: nodes, simulations, epochs, episodes
+    total    how many there are, where that is known
+    value    the best answer known so far, and
+    bound    what no answer can exceed, where there are such
+    seconds  since the start
+    """
+
+    what: str
+    done: int
+    total: int | None = None
+    value: float | None = None
+    bound: float | None = None
+    seconds: float = 0.0
+
+
+# Called every now and then by whatever takes long; False stops it, with the best answer so far and
+# a certified gap.
+ProgressCallback = Callable[[Progress], bool | None]
 
 
 # ----------------------------------------------------------------------------------------------

@@ -1,8 +1,7 @@
 """Results made visible, on paper and on screens.
 
     figure = cp.viz.frontier_figure(cp.frontier(scm, episode, k_max=5))     # matplotlib
-    screen = cp.viz.interactive.frontier_figure(...)                        # plotly, the same
-    cp.viz.save_figure(figure, "frontier.png")                              # or .svg; .html
+    cp.viz.save_figure(figure, "frontier.png")                              # or .svg
 
 trajectory_figure     a feature as it was and would have been, with the changes of doses
 frontier_figure       value against the number of changes, with the bound
@@ -15,12 +14,9 @@ progress_figure       the best value known and the bound while a search expands 
 path_figure           prices, resources and decisions along a path: executed, planned, hindsight
 convergence_figure    a planner's value against simulations, between its bounds
 
-Each takes a result, or rows of a cohort run. `interactive` has the same functions for screens, with
-`figure_html` and `figures_page`. `Labels`, `labels_of` and `Quantity` say what numbers are called;
+Each takes a result, or rows of a cohort run. `Labels`, `labels_of` and `Quantity` say what numbers are called;
 `Trajectory`, `StateBand`, `IntervalRow`, `Move` and `PathNames` are for results of one's own.
 
-Inside: `data` says what each figure shows, `figures` and `interactive` draw it, in the look that
-`style` and `marks` define; `page` and `report` are HTML, `terminal` is shorter.
 """
 
 from __future__ import annotations
@@ -29,7 +25,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from counterplan.viz import interactive as interactive
     from counterplan.viz.changes import StateBand as StateBand
     from counterplan.viz.changes import change_strip_figure as change_strip_figure
     from counterplan.viz.cohort import cohort_figure as cohort_figure
@@ -73,12 +68,10 @@ _HOME = {
     "trajectory_figure": "trajectory",
 }
 
-__all__ = sorted([*_HOME, "interactive"])
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "interactive":
-        return import_module(f"{__name__}.interactive")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -248,25 +248,15 @@ STRIPES, STRIPES_ON_SCREEN = "////", "/"
 # ----------------------------------------------------------------------------------------------
 # Figures as files, whole or not at all.
 
-PRINT, SCREEN = (".png", ".svg"), ".html"
+FORMATS = (".png", ".svg")
 
 
-def save_figure(figure: Any, path: str | Path, title: str = "") -> None:
-    """Write a matplotlib figure as .png or .svg, a plotly figure as an .html page that opens from
-    disk without a network. `title` is what the page is called."""
+def save_figure(figure: Figure, path: str | Path) -> None:
+    """Write a figure as .png or .svg, whole or not at all."""
     suffix = Path(path).suffix.lower()
-    is_print = hasattr(figure, "savefig")
-    wanted = PRINT if is_print else (SCREEN,)
-    if suffix not in wanted:
-        kind = "a matplotlib figure" if is_print else "a plotly figure"
-        raise InputError(f"{path}: {kind} is saved as {' or '.join(wanted)}; choose such a name")
-    if not is_print:
-        from counterplan.viz.interactive.page import figures_page
-
-        name = title or Path(path).stem
-        content = figures_page({name: figure}, name).encode()
-    else:
-        content = png_bytes(figure) if suffix == ".png" else svg_bytes(figure)
+    if suffix not in FORMATS:
+        raise InputError(f"{path}: a figure is saved as {' or '.join(FORMATS)}; choose such a name")
+    content = png_bytes(figure) if suffix == ".png" else svg_bytes(figure)
     with atomic_file(path) as file:
         file.write(content)
 

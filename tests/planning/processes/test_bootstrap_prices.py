@@ -11,7 +11,7 @@ import pytest
 from counterplan.errors import FileError, InputError
 from counterplan.planning.processes.prices import BootstrapPrices, read_prices
 
-BRENT = Path(__file__).parents[3] / "shared" / "data" / "oil_prices" / "brent-weekly.csv"
+BRENT = Path(__file__).parents[4] / "shared" / "data" / "oil_prices" / "brent-weekly.csv"
 
 
 def write(tmp_path: Path, lines: list[str], header: str = "Date,Price") -> Path:

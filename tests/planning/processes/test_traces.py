@@ -12,7 +12,7 @@ import pytest
 from counterplan.errors import FileError, InputError
 from counterplan.planning.processes.modes import BRAKING, ResampledTraces, drive_cycle_modes
 
-UDDS = Path(__file__).parents[3] / "shared" / "data" / "drive_cycles" / "udds.csv"
+UDDS = Path(__file__).parents[4] / "shared" / "data" / "drive_cycles" / "udds.csv"
 
 
 def write(tmp_path: Path, speeds: list[Any], header: str = "cycSecs,cycMps") -> Path:
