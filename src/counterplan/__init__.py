@@ -76,14 +76,14 @@ if TYPE_CHECKING:
     from counterplan.tables.draft import draft_schema as draft_schema
     from counterplan.tables.episodes import read_episodes as read_episodes
     from counterplan.tables.episodes import write_episodes as write_episodes
-    from counterplan.tables.frames import from_frame as from_frame
     from counterplan.tables.layout import SchemaLayout as SchemaLayout
     from counterplan.tables.models import load_model as load_model
     from counterplan.tables.models import save_model as save_model
+    from counterplan.tables.reader import from_frame as from_frame
+    from counterplan.tables.reader import read_table as read_table
     from counterplan.tables.schema import Column as Column
     from counterplan.tables.schema import Schema as Schema
     from counterplan.tables.schema import read_schema as read_schema
-    from counterplan.tables.schema_table import read_table as read_table
 
 __version__ = "0.1.0"
 
@@ -135,7 +135,7 @@ _HOME = {
     "evaluate": "planning.evaluate",
     "exact_value": "planning.exact_value",
     "explain": "counterfactual.explain",
-    "from_frame": "tables.frames",
+    "from_frame": "tables.reader",
     "frontier": "counterfactual.explain",
     "hindsight": "planning.hindsight",
     "load_model": "tables.models",
@@ -143,7 +143,7 @@ _HOME = {
     "plan": "planning.search.planners",
     "read_episodes": "tables.episodes",
     "read_schema": "tables.schema",
-    "read_table": "tables.schema_table",
+    "read_table": "tables.reader",
     "regret": "planning.regret",
     "robust_explain": "counterfactual.discrete.robust",
     "save_model": "tables.models",

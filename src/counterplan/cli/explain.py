@@ -429,7 +429,7 @@ def run_into_folder(options: ExplainOptions) -> None:
     """Explain all episodes and keep everything."""
     from counterplan.core.files import check_readable
     from counterplan.runs.explain import explain_spec
-    from counterplan.runs.inputs import only, open_input, streamed
+    from counterplan.runs.inputs import only, open_input
     from counterplan.runs.run import run_cohort
     from counterplan.tables.models import model_bytes, model_from_bytes
 
@@ -440,7 +440,6 @@ def run_into_folder(options: ExplainOptions) -> None:
     model = model_from_bytes(options.model, content)
     check_readable(options.episodes, "a table of episodes")
     given = open_input(options.episodes, model, options.model, schema_of(options))
-    given = streamed(options.episodes, model, given)
     if options.episode:
         given = only(options.episode, options.episodes, given)
     question = question_of(options, model, None, COHORT_NODES)

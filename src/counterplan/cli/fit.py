@@ -233,8 +233,8 @@ def fit_by_schema(options: FitOptions) -> None:
 
 def _schema_fit_discrete(options: FitOptions, schema: Schema) -> None:
     from counterplan.tables.fit import fit_discrete
-    from counterplan.tables.grid import Grid
     from counterplan.tables.models import save_model
+    from counterplan.tables.schema import Grid
 
     why = f"is for continuous states, but those of {options.schema} are discrete"
     refuse(neural_options(options), why)

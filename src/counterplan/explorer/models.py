@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from counterplan.errors import InputError
 from counterplan.explorer.security import Access
-from counterplan.tables.entries import LONGEST_ID
+from counterplan.tables.reader import LONGEST_ID
 
 # No table has longer episodes, more actions or larger budgets than this.
 LARGEST = 10**6
