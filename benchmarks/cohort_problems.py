@@ -16,15 +16,15 @@ import numpy as np
 
 import counterplan as cp
 from benchmarks import sepsis_model
-from counterplan.cohort.explain_task import explain_spec
-from counterplan.cohort.question import Question
-from counterplan.cohort.run import PART_SIZE
-from counterplan.cohort.task import TaskSpec
 from counterplan.domains import icu_sepsis, sepsis
-from counterplan.io.episode_parts import Recorded, episodes_to_bytes
-from counterplan.io.models import save_model
-from counterplan.io.stay_models import CohortSettings, fit_cohort
-from counterplan.scm.seen import collect_seen
+from counterplan.runs.explain import explain_spec
+from counterplan.runs.question import Question
+from counterplan.runs.run import PART_SIZE
+from counterplan.runs.task import TaskSpec
+from counterplan.scm.support import collect_seen
+from counterplan.tables.models import save_model
+from counterplan.tables.parts import Recorded, episodes_to_bytes
+from counterplan.tables.stays import CohortSettings, fit_cohort
 
 BUDGET = 3
 NODES = 20_000

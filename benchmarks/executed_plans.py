@@ -18,7 +18,7 @@ import numpy as np
 
 import counterplan as cp
 from counterplan.domains.interacting import interacting_episode
-from counterplan.planning.journey import played
+from counterplan.planning.evaluate import played
 
 RESULTS = Path(__file__).parent / "results" / "executed_plans.md"
 FUTURES = 5

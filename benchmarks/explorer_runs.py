@@ -8,11 +8,11 @@ from pathlib import Path
 import polars as pl
 
 from benchmarks.cohort_problems import Cohort
-from counterplan.cohort.explain_task import explain_spec
-from counterplan.cohort.manifest import Manifest, task_record
-from counterplan.cohort.question import Question
-from counterplan.cohort.store import open_store
-from counterplan.cohort.task import PartResult, open_task
+from counterplan.runs.explain import explain_spec
+from counterplan.runs.manifest import Manifest, task_record
+from counterplan.runs.question import Question
+from counterplan.runs.store import open_store
+from counterplan.runs.task import PartResult, open_task
 
 BUDGETS = (1, 2, 3)
 NODES = 300

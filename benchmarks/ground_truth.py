@@ -2,7 +2,7 @@
 repository's root.
 
 Models are learned from simulated cohorts of growing size and asked about fresh patients, whom the
-simulators replay with their own noise (`counterplan.experiments.ground_truth`). Writes
+simulators replay with their own noise (`experiments.ground_truth`). Writes
 results/ground_truth.md and docs/images/ground-truth.png. About four minutes of processor time.
 """
 
@@ -12,9 +12,10 @@ import sys
 import time
 from pathlib import Path
 
+from experiments.ground_truth import SEPSIS, K, Measured, learn, measure
+from experiments.panels import canvas, set_title
+
 from counterplan.domains.infection import VERSIONS
-from counterplan.experiments.ground_truth import SEPSIS, K, Measured, learn, measure
-from counterplan.experiments.panels import canvas, set_title
 from counterplan.viz import style
 from counterplan.viz.style import png_bytes
 

@@ -28,7 +28,7 @@ from benchmarks.measure import Timing, machine, ratio, timed, timing  # noqa: E4
 from counterplan.domains.longstaff_schwartz import longstaff_schwartz  # noqa: E402
 from counterplan.domains.option_contract import OptionContract  # noqa: E402
 from counterplan.domains.options import AmericanOption  # noqa: E402
-from counterplan.planning.estimate import Estimate  # noqa: E402
+from counterplan.planning.model import Estimate  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results" / "longstaff_schwartz.md"
 PATHS = 100_000

@@ -70,7 +70,7 @@ def _report(console: Any, name: str, problem: Any, scalar: Any) -> bool:
     from rich.table import Table
 
     from benchmarks.scalar_models import disagreement
-    from counterplan.planning.planners import MENTS, UCT
+    from counterplan.planning.search.planners import MENTS, UCT
 
     same = disagreement(problem, scalar)
     agreed = same < 1e-9

@@ -18,8 +18,8 @@ from benchmarks.tree_baseline import ScalarModel
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid import HybridVehicle
 from counterplan.domains.options import AmericanOption
-from counterplan.exogenous.gbm import GBM
-from counterplan.exogenous.model import ExogenousModel, State
+from counterplan.planning.model import ExogenousModel, State
+from counterplan.planning.processes.prices import GBM
 
 
 class ScalarMotion:

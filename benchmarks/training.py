@@ -97,12 +97,10 @@ def _problem() -> dict[str, Any]:
     import jax.numpy as jnp
     import numpy as np
 
-    from counterplan.domains.sepsis_simulator import write_cohort
+    from counterplan.domains.sepsis import write_cohort
     from counterplan.domains.sepsis_table import read_cohort
-    from counterplan.scm.neural_loss import begin
-    from counterplan.scm.neural_training import Request, _batch, _start
-    from counterplan.scm.training import Training
-    from counterplan.scm.training_data import min_max_scaling, samples
+    from counterplan.scm.neural_training import Request, _batch, _start, begin
+    from counterplan.scm.training import Training, min_max_scaling, samples
     from counterplan.scm.transitions import Transitions
 
     with tempfile.TemporaryDirectory() as folder:
@@ -128,7 +126,7 @@ def _problem() -> dict[str, Any]:
 def _compiled_epoch(problem: dict[str, Any], order: Any) -> Any:
     import jax
 
-    from counterplan.scm.neural_loss import epoch
+    from counterplan.scm.neural_training import epoch
 
     state, _ = epoch(problem["start"], problem["arrays"], order, problem["rates"], True)
     return jax.block_until_ready(state.parameters)
@@ -146,7 +144,7 @@ def _per_batch(step: Any, problem: dict[str, Any], order: Any) -> Any:
 def _loops() -> dict[str, Any]:
     import jax
 
-    from counterplan.scm.neural_loss import step
+    from counterplan.scm.neural_training import step
 
     plain = partial(step, constrained=True)
     return {

@@ -19,5 +19,3 @@ print(f"outcome {best.factual_value:.2f} -> {best.value:.2f}, {best.status}")
 
 figure = cp.viz.trajectory_figure(best, labels, feature="burden")
 cp.viz.save_figure(figure, "two-drugs.png")
-screen = cp.viz.interactive.trajectory_figure(best, labels, feature="burden")
-cp.viz.save_figure(screen, "two-drugs.html", title="Two drugs that only help together")

@@ -16,9 +16,9 @@ from quantecon.markov import DiscreteDP
 from quantecon.markov.ddp import backward_induction
 
 import counterplan as cp
-from counterplan.exogenous.model import State
+from counterplan.planning.model import State
 from counterplan.planning.oracle import expectimax
-from counterplan.testing.selling import random_selling
+from counterplan.testing.planners import random_selling
 
 TOLERANCE = 1e-9
 WAIT, LIMBO = 0, 0

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import counterplan as cp
-from counterplan.planning.journey import played
+from counterplan.planning.evaluate import played
 
 SEEDS = st.integers(0, 2**32 - 1)
 PROBLEMS: list[Any] = [

@@ -9,10 +9,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 import counterplan as cp
-from counterplan.cohort.question import Question
-from counterplan.cohort.subject import Subject
 from counterplan.core.problem import Problem
-from counterplan.counterfactual.sequence_setting import SequenceSetting, prepare_sequence
+from counterplan.counterfactual.continuous.setting import SequenceSetting, prepare_sequence
+from counterplan.runs.question import Question, Subject
 
 from ..cohort.subjects import small_scm
 from ..explorer.long_episodes import long_episodes

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from counterplan.cohort.cases import CaseQuery, review_list
+from counterplan.runs.cases import CaseQuery, review_list
 
 from ..viz.report.runs import ODD
 from .exploring import (

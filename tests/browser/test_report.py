@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from counterplan.cohort.cases import CaseQuery, review_list
-from counterplan.cohort.reading import Run
-from counterplan.viz.report.build import report
-from counterplan.viz.report.options import ReportOptions
+from counterplan.runs.cases import CaseQuery, review_list
+from counterplan.runs.reading import Run
+from counterplan.viz.report import report
+from counterplan.viz.report.source import ReportOptions
 
 from ..viz.report.runs import ODD, continuous_run, discrete_run, regret_run
 from .conftest import Watched

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import counterplan as cp
 from counterplan.cli import app
 from counterplan.domains import sepsis
-from counterplan.io.stay_models import poor_fit
+from counterplan.tables.stays import poor_fit
 
 from .conftest import Run
 

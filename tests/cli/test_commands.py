@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from experiments.expected import EXPECTED
 
 import counterplan as cp
+from counterplan.cli import demo as demo_module
 from counterplan.cli import options as limits
-from counterplan.experiments import demo as demo_module
-from counterplan.experiments import registry
-from counterplan.experiments.expected import EXPECTED
+from experiments import registry
 
 from .conftest import EPISODES, Run
 
@@ -230,8 +230,8 @@ def test_one_of_each_is_told_as_one(ward: Path, run: Run) -> None:
 
 def test_options_know_the_limits_of_the_library() -> None:
     """They are written down twice, as loading the library takes longer than parsing."""
-    from counterplan.cohort import run as cohort_run
-    from counterplan.planning import planners
+    from counterplan.planning.search.loop import planners
+    from counterplan.runs import run as cohort_run
     from counterplan.scm import training
 
     assert limits.MOST_UNITS == training.MOST_UNITS

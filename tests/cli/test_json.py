@@ -17,9 +17,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from counterplan.cli import demo
+from counterplan.cli import demo as demo_continuous
 from counterplan.cli import serve as cli_serve
 from counterplan.domains import sepsis
-from counterplan.experiments import demo, demo_continuous, registry
+from experiments import registry
 
 from .conftest import MODEL, Run
 

@@ -12,12 +12,11 @@ import pytest
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid import HybridVehicle
 from counterplan.domains.options import AmericanOption
-from counterplan.exogenous.bootstrap_prices import BootstrapPrices
-from counterplan.exogenous.model import State
-from counterplan.io.plan_question import mode_names
 from counterplan.planning.exact_value import exact_value
-from counterplan.planning.plan import plan
-from counterplan.planning.planners import MENTS, UCT
+from counterplan.planning.model import State
+from counterplan.planning.processes.prices import BootstrapPrices
+from counterplan.planning.search.planners import MENTS, UCT, plan
+from counterplan.tables.plan_question import mode_names
 
 from .conftest import Run
 

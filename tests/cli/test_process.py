@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from counterplan.domains import sepsis
-from counterplan.io import models
+from counterplan.tables import models
 
 from .conftest import Run
 
@@ -198,7 +198,7 @@ def test_stopped(
 def test_a_run_that_is_stopped_is_told_once(
     ward: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("counterplan.cohort.store.Store.write_part", stop)
+    monkeypatch.setattr("counterplan.runs.store.Store.write_part", stop)
     result = run(*EXPLAIN, "-o", "out", "--workers", "1")
     assert result.exit_code == 130
     assert result.stderr == "out: stopped; run the same command again to continue\n"
@@ -218,7 +218,7 @@ def test_interrupt_of_a_running_program(ward: Path) -> None:
     """A real signal, at the moment when the model is read."""
     code = (
         "import os, signal\n"
-        "from counterplan.files import contents\n"
+        "from counterplan.core import files as contents\n"
         "def interrupted(*arguments):\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
         "    signal.pause()\n"

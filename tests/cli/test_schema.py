@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import counterplan as cp
-from counterplan.io.schema_layout import layout_of_model
+from counterplan.tables.layout import layout_of_model
 
 from .conftest import Run
 

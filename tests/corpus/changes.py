@@ -212,9 +212,9 @@ def tensors(name: str, edit: Callable[[dict[str, Any], dict[str, Any]], object])
     def change() -> None:
         from safetensors.numpy import load_file, save_file
 
-        from counterplan.files.tensors import METADATA, digest
-        from counterplan.io.models import TABULAR
-        from counterplan.scm.neural_file import NEURAL
+        from counterplan.core.tensors import METADATA, digest
+        from counterplan.scm.neural import NEURAL
+        from counterplan.tables.models import TABULAR
 
         content = Path(name).read_bytes()
         header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])

@@ -16,11 +16,10 @@ from scipy.spatial import KDTree
 
 import counterplan as cp
 from counterplan.core.problem import Problem
-from counterplan.counterfactual.astar import Heuristic
-from counterplan.counterfactual.best_first import UpperBound
-from counterplan.counterfactual.sequence_setting import SequenceSetting
+from counterplan.counterfactual.continuous.astar import Heuristic, UpperBound
+from counterplan.counterfactual.continuous.setting import SequenceSetting
 from counterplan.scm.point import BatchReplay, IntervalSlopes, Region
-from counterplan.testing.random_sequences import MODELS, random_sequence_problem
+from counterplan.testing.continuous import MODELS, random_sequence_problem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import counterplan as cp
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
-from counterplan.planning.journey import carried_out, played
+from counterplan.planning.evaluate import carried_out, played
 from counterplan.testing import check_solver, random_allocation_problems
 
 SHIP = cp.domains.Bunkering(config="A")

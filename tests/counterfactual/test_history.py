@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import counterplan as cp
-from counterplan.counterfactual.history import History
+from counterplan.counterfactual.continuous.astar import History
 from counterplan.domains.interacting import interacting_episode
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterplan.counterfactual.lattice import Lattice, find_lattice
+from counterplan.counterfactual.discrete.distributions import Lattice, find_lattice
 
 
 @given(

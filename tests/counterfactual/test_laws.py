@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import counterplan as cp
-from counterplan.counterfactual.laws import ExactLaw, RowwiseLaw, SampledLaw, law_of
+from counterplan.counterfactual.discrete.laws import ExactLaw, RowwiseLaw, SampledLaw, law_of
 from counterplan.testing import random_episode, random_transitions
 
 from .models import IndependentSCM

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterplan.counterfactual.open_nodes import Nodes, Pool
+from counterplan.counterfactual.continuous.astar import Nodes, Pool
 
 # Few distinct promises, so that ties are common.
 PROMISES = st.lists(st.integers(0, 9), max_size=12)

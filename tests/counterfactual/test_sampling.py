@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import counterplan as cp
-from counterplan.counterfactual.forward_kernel import draw_states
+from counterplan.counterfactual.discrete.distributions import draw_states
 
 N = 20_000
 

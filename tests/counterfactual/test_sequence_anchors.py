@@ -9,9 +9,12 @@ import pytest
 
 import counterplan as cp
 from counterplan.core.problem import Problem
-from counterplan.counterfactual.anchor_bound import AnchorBound, value_constants
-from counterplan.counterfactual.anchors import random_alternatives
-from counterplan.counterfactual.sequence_setting import SequenceSetting, prepare_sequence
+from counterplan.counterfactual.continuous.anchors import (
+    AnchorBound,
+    random_alternatives,
+    value_constants,
+)
+from counterplan.counterfactual.continuous.setting import SequenceSetting, prepare_sequence
 from counterplan.errors import InputError, NotApplicableError
 
 from .sequence_support import Floats, explain, random_question

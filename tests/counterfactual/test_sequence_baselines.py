@@ -9,9 +9,9 @@ import pytest
 
 import counterplan as cp
 from counterplan.core.problem import Problem
-from counterplan.counterfactual.sequence_setting import prepare_sequence
-from counterplan.counterfactual.single_changes import affordable, single_change_values
-from counterplan.testing.random_sequences import MODELS
+from counterplan.counterfactual.baselines import affordable, single_change_values
+from counterplan.counterfactual.continuous.setting import prepare_sequence
+from counterplan.testing.continuous import MODELS
 
 from .sequence_support import Floats, explain, random_question
 

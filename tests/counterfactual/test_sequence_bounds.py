@@ -9,10 +9,9 @@ import pytest
 
 import counterplan as cp
 from counterplan.core.problem import Problem
-from counterplan.counterfactual.cones import covering_cone
-from counterplan.counterfactual.first_order_bound import FirstOrder
-from counterplan.counterfactual.sequence_setting import prepare_sequence
-from counterplan.testing.random_sequences import MODELS
+from counterplan.counterfactual.continuous.first_order import FirstOrder, covering_cone
+from counterplan.counterfactual.continuous.setting import prepare_sequence
+from counterplan.testing.continuous import MODELS
 
 from .sequence_support import TrueValues, Watched, explain, random_question
 

@@ -11,10 +11,10 @@ import pytest
 
 import counterplan as cp
 from counterplan.core.problem import Problem
-from counterplan.counterfactual.first_order_bound import FirstOrder
-from counterplan.counterfactual.sequence_setting import prepare_sequence
+from counterplan.counterfactual.continuous.first_order import FirstOrder
+from counterplan.counterfactual.continuous.setting import prepare_sequence
 from counterplan.scm.point import IntervalSlopes
-from counterplan.testing.random_sequences import MODELS
+from counterplan.testing.continuous import MODELS
 
 from .sequence_support import Loosened, TrueValues, explain, partition_problem, random_question
 

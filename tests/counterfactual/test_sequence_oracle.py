@@ -10,7 +10,7 @@ import pytest
 import counterplan as cp
 from counterplan.core.problem import Problem
 from counterplan.errors import NotApplicableError
-from counterplan.testing.random_sequences import MODELS
+from counterplan.testing.continuous import MODELS
 
 from .sequence_support import explain, random_question
 

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import counterplan as cp
-from counterplan.counterfactual.sequence_setting import prepare_sequence
+from counterplan.counterfactual.continuous.setting import prepare_sequence
 from counterplan.testing import check_solver, random_sequence_problems
-from counterplan.testing.random_sequences import MODELS
-from counterplan.testing.sequences import check_sequence
+from counterplan.testing.continuous import MODELS, check_sequence
 
 from .sequence_support import TrueValues, Watched, explain, random_question
 
@@ -143,7 +142,7 @@ def test_statistics_and_history_tell_the_search() -> None:
 @pytest.mark.parametrize("nodes", [1, 7, 160, 18_139, 10**9])
 @pytest.mark.parametrize("horizon", [1, 12, 200])
 def test_branching_factor_solves_its_equation(nodes: int, horizon: int) -> None:
-    from counterplan.counterfactual.astar import branching_factor
+    from counterplan.counterfactual.continuous.astar import branching_factor
 
     b = branching_factor(nodes, horizon)
     assert sum(b**power for power in range(1, horizon + 1)) == pytest.approx(nodes, rel=1e-6)

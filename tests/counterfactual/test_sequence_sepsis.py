@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import counterplan as cp
-from counterplan.counterfactual.sequence_setting import prepare_sequence
+from counterplan.counterfactual.continuous.setting import prepare_sequence
 from counterplan.testing import check_scm
 
 from .sequence_support import TrueValues, Watched, explain, sepsis_model, sepsis_problem
@@ -76,7 +76,7 @@ def test_the_model_is_what_it_says() -> None:
 
 def test_value_constants_are_those_of_the_paper() -> None:
     """L_0 is about 16 on these episodes, where the true gradient's norm is below 6."""
-    from counterplan.counterfactual.anchor_bound import value_constants
+    from counterplan.counterfactual.continuous.anchors import value_constants
 
     setting = prepare_sequence(sepsis_problem("T12", 0, 1))
     constants = value_constants(setting)

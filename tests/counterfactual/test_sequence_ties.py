@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import counterplan as cp
-from counterplan.counterfactual.sequence_setting import prepare_sequence
+from counterplan.counterfactual.continuous.setting import prepare_sequence
 
 from .sequence_support import Floats, Loosened, explain, random_question
 

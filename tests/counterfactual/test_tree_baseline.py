@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 
 import counterplan as cp
 from counterplan.core.problem import Problem
-from counterplan.counterfactual.backward_pass import evaluate
-from counterplan.counterfactual.budget_dp import prepare
-from counterplan.counterfactual.policy_world import PolicyWorld
-from counterplan.counterfactual.tree_baseline import planned_table
+from counterplan.counterfactual.discrete.budget_dp import prepare
+from counterplan.counterfactual.discrete.dynamic_program import evaluate
+from counterplan.counterfactual.tree_baseline import PolicyWorld, planned_table
 from counterplan.domains.interacting import interacting_episode
 from counterplan.errors import InputError, NotApplicableError
-from counterplan.exogenous.model import State
+from counterplan.planning.model import State
 from counterplan.testing import check_model, check_solver, random_problems
 
 SEARCH = cp.baselines.TreeSearch(cp.UCT(300))
@@ -252,8 +251,8 @@ def test_bad_settings() -> None:
 
 
 def test_the_world_of_an_executed_plan_is_a_planning_problem() -> None:
-    from counterplan.counterfactual.allocation_setting import prepare_allocation
-    from counterplan.counterfactual.tree_worlds import AllocationWorld
+    from counterplan.counterfactual.executed.setting import prepare_allocation
+    from counterplan.counterfactual.tree_baseline import AllocationWorld
 
     ship = cp.domains.Bunkering(config="A")
     actions = [[50.0], [12.0], [25.0], [30.0], [16.0], [0.0], [0.0]]

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from counterplan.domains.bunkering import Bunkering
-from counterplan.exogenous.gbm import GBM
+from counterplan.planning.processes.prices import GBM
 
 
 @st.composite

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from counterplan.domains.hybrid import HybridVehicle
-from counterplan.domains.hybrid_tables import HybridConfig
+from counterplan.domains.hybrid_exact import HybridConfig
 
 
 @st.composite

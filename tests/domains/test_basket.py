@@ -15,13 +15,11 @@ from counterplan.domains.basket_policy import PerOption, penalised_basket
 from counterplan.domains.option_contract import BASKETS, BasketContract
 from counterplan.domains.options import AmericanOption
 from counterplan.errors import NotApplicableError
-from counterplan.exogenous.binomial_lattice import BinomialLattice
-from counterplan.exogenous.model import State
-from counterplan.planning.estimate import estimate
 from counterplan.planning.exact_value import exact_value, solve
-from counterplan.planning.playing import follow
-from counterplan.planning.policies import OpenLoop, Optimal, Resolve
-from counterplan.testing.exogenous import check_model
+from counterplan.planning.model import State, estimate
+from counterplan.planning.policies import OpenLoop, Optimal, Resolve, follow
+from counterplan.planning.processes.prices import BinomialLattice
+from counterplan.testing.planning import check_model
 
 
 @pytest.mark.parametrize(

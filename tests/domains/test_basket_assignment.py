@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from counterplan.core.validation import FloatArray
-from counterplan.domains.basket_assignment import assign
+from counterplan.domains.basket import assign
 
 
 def by_program(weights: FloatArray, held: FloatArray, cap: int) -> float:

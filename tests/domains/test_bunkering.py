@@ -9,12 +9,11 @@ from scipy.optimize import linprog
 
 from counterplan.domains.bunkering import Bunkering
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
-from counterplan.exogenous.gbm import GBM
-from counterplan.exogenous.markov_modes import MarkovModes
-from counterplan.exogenous.model import State
-from counterplan.planning.playing import follow
-from counterplan.planning.policies import OpenLoop, Optimal, Resolve
-from counterplan.testing.exogenous import check_model
+from counterplan.planning.model import State
+from counterplan.planning.policies import OpenLoop, Optimal, Resolve, follow
+from counterplan.planning.processes.modes import MarkovModes
+from counterplan.planning.processes.prices import GBM
+from counterplan.testing.planning import check_model
 
 from .bunkering_support import visited, voyages
 

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 
 from counterplan.domains.bunkering import Bunkering
-from counterplan.exogenous.bootstrap_prices import BootstrapPrices
-from counterplan.exogenous.model import State
 from counterplan.planning.exact_value import solve
-from counterplan.planning.plan import plan
-from counterplan.planning.planners import UCT
+from counterplan.planning.model import State
+from counterplan.planning.processes.prices import BootstrapPrices
+from counterplan.planning.search.planners import UCT, plan
 
 from .bunkering_support import visited, voyages
 

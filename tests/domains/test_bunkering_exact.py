@@ -18,11 +18,10 @@ from counterplan.domains.bunkering_prices import (
     law_of_means,
     price_law,
 )
-from counterplan.exogenous.bootstrap_prices import BootstrapPrices
-from counterplan.exogenous.model import State
 from counterplan.planning.exact_value import solve
-from counterplan.planning.playing import follow
-from counterplan.planning.policies import Resolve
+from counterplan.planning.model import State
+from counterplan.planning.policies import Resolve, follow
+from counterplan.planning.processes.prices import BootstrapPrices
 
 from .bunkering_support import visited, voyages
 

@@ -11,11 +11,10 @@ import pytest
 
 from counterplan.domains.exogenous_mdp import ExogenousMDP
 from counterplan.errors import CounterplanError, InfeasibleError, InputError, NotApplicableError
-from counterplan.exogenous.model import Compiled, FiniteSupport, HasHindsight, State
-from counterplan.exogenous.processes import GBM, BinomialLattice, HiddenModes, MarkovModes
-from counterplan.exogenous.resource import Resource
-from counterplan.planning.playing import follow
-from counterplan.planning.policies import OpenLoop
+from counterplan.planning.model import Compiled, FiniteSupport, HasHindsight, State
+from counterplan.planning.policies import OpenLoop, follow
+from counterplan.planning.processes import GBM, BinomialLattice, HiddenModes, MarkovModes
+from counterplan.planning.resource import Resource
 from counterplan.testing import check_model
 
 LEGS = [-12, -25, -30, -19, -9, -21, -17]

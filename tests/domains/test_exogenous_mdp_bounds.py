@@ -10,17 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterplan.allocation.hindsight import allocate
 from counterplan.domains.exogenous_mdp import ExogenousMDP
 from counterplan.errors import InfeasibleError
-from counterplan.exogenous.model import State
-from counterplan.exogenous.processes import BinomialLattice, MarkovModes
-from counterplan.exogenous.resource import Resource
 from counterplan.planning.exact_value import exact_value
-from counterplan.planning.plan import plan
-from counterplan.planning.planners import BTS, UCT
-from counterplan.planning.playing import follow
-from counterplan.planning.policies import OpenLoop
+from counterplan.planning.hindsight import allocate
+from counterplan.planning.model import State
+from counterplan.planning.policies import OpenLoop, follow
+from counterplan.planning.processes import BinomialLattice, MarkovModes
+from counterplan.planning.resource import Resource
+from counterplan.planning.search.planners import BTS, UCT, plan
 
 SEEDS = st.integers(0, 100_000)
 # The problem whose bound from above was once a mean over a few futures, below V* half the time.

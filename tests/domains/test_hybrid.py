@@ -10,20 +10,22 @@ import pytest
 from hypothesis import given, settings
 
 from counterplan.domains.hybrid import HybridVehicle
-from counterplan.domains.hybrid_exact import path_hindsight
-from counterplan.domains.hybrid_tables import SEVEN_MODES, T1, THREE_MODES, HybridConfig
+from counterplan.domains.hybrid_exact import (
+    SEVEN_MODES,
+    T1,
+    THREE_MODES,
+    HybridConfig,
+    path_hindsight,
+)
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
-from counterplan.exogenous.gbm import GBM
-from counterplan.exogenous.markov_modes import MarkovModes
-from counterplan.exogenous.model import State
-from counterplan.exogenous.traces import ResampledTraces, drive_cycle_modes
 from counterplan.planning import exact_value as exact_module
 from counterplan.planning.exact_value import solve
-from counterplan.planning.plan import plan
-from counterplan.planning.planners import UCT
-from counterplan.planning.playing import follow
-from counterplan.planning.policies import Greedy, OpenLoop, Optimal, Resolve
-from counterplan.testing.exogenous import check_model
+from counterplan.planning.model import State
+from counterplan.planning.policies import Greedy, OpenLoop, Optimal, Resolve, follow
+from counterplan.planning.processes.modes import MarkovModes, ResampledTraces, drive_cycle_modes
+from counterplan.planning.processes.prices import GBM
+from counterplan.planning.search.planners import UCT, plan
+from counterplan.testing.planning import check_model
 
 from .hybrid_support import vehicles
 

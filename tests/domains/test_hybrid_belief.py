@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid import HybridVehicle
 from counterplan.domains.hybrid_belief import BeliefIteration
-from counterplan.domains.hybrid_tables import T1, HybridConfig
+from counterplan.domains.hybrid_exact import T1, HybridConfig
 from counterplan.errors import InputError, NotApplicableError
-from counterplan.exogenous.traces import ResampledTraces
 from counterplan.planning.exact_value import exact_value
-from counterplan.planning.playing import follow
+from counterplan.planning.policies import follow
+from counterplan.planning.processes.modes import ResampledTraces
 
 from .hybrid_support import vehicles
 

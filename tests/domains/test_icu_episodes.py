@@ -13,8 +13,7 @@ import counterplan as cp
 from counterplan.domains import icu_episodes
 from counterplan.domains.icu_episodes import COLUMNS, FEATURES, FIXED, PLAUSIBLE
 from counterplan.errors import FileError
-from counterplan.scm.location_scale import AdditiveNoiseSCM
-from counterplan.scm.point import Region
+from counterplan.scm.point import AdditiveNoiseSCM, Region
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DEMO = REPOSITORY.parent / "shared" / "data" / "mimic3_demo" / "episodes_4h.csv"

@@ -10,7 +10,7 @@ from counterplan.domains.longstaff_schwartz import longstaff_schwartz
 from counterplan.domains.options import AmericanOption
 from counterplan.errors import InputError
 from counterplan.planning.least_squares import LeastSquares
-from counterplan.planning.playing import follow
+from counterplan.planning.policies import follow
 
 
 def by_hand(option: AmericanOption, prices: FloatArray) -> tuple[float, FloatArray]:

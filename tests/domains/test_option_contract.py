@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 
 from counterplan.domains.basket import OptionBasket
-from counterplan.domains.option_contract import (
-    BASKETS,
-    OPTIONS,
-    BasketContract,
-    OptionContract,
-)
+from counterplan.domains.option_contract import BASKETS, OPTIONS, BasketContract, OptionContract
 from counterplan.domains.options import AmericanOption
 from counterplan.errors import CounterplanError, InputError
 

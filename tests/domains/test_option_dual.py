@@ -14,12 +14,13 @@ from counterplan.domains.longstaff_schwartz import LongstaffSchwartz, longstaff_
 from counterplan.domains.option_contract import OPTIONS, OptionContract
 from counterplan.domains.option_dual import (
     OptionMartingale,
+    at_price,
+    lognormal_mean,
     penalised_option,
     penalised_payoffs,
 )
-from counterplan.domains.option_dual_kernel import at_price, lognormal_mean
 from counterplan.domains.options import AmericanOption
-from counterplan.planning.estimate import estimate
+from counterplan.planning.model import estimate
 
 
 @settings(max_examples=25, deadline=None)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from counterplan.domains.option_contract import OPTIONS
 from counterplan.domains.options import AmericanOption, LatticeOption
-from counterplan.exogenous.model import (
+from counterplan.planning.exact_value import solve
+from counterplan.planning.model import (
     Compiled,
     ExogenousModel,
     FiniteSupport,
@@ -23,10 +24,8 @@ from counterplan.exogenous.model import (
     SamplesPaths,
     State,
 )
-from counterplan.planning.exact_value import solve
-from counterplan.planning.playing import follow
-from counterplan.planning.policies import OpenLoop, Optimal, Resolve
-from counterplan.testing.exogenous import check_model
+from counterplan.planning.policies import OpenLoop, Optimal, Resolve, follow
+from counterplan.testing.planning import check_model
 
 BOTH = [("A", "gbm"), ("C", "gbm"), ("C", "binomial"), ("D", "binomial")]
 HELD = np.ones(1)

@@ -10,10 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterplan.domains import options_exact
-from counterplan.domains.option_contract import BASKETS, OPTIONS, OptionContract
+from counterplan.domains import option_contract as options_exact
+from counterplan.domains.option_contract import (
+    BASKETS,
+    OPTIONS,
+    Bermudan,
+    OptionContract,
+    european,
+    lattice_values,
+)
 from counterplan.domains.options import AmericanOption
-from counterplan.domains.options_exact import Bermudan, european, lattice_values
 
 
 def value_of(option: OptionContract) -> float:

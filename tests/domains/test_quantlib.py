@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from counterplan.domains.longstaff_schwartz import longstaff_schwartz
-from counterplan.domains.option_contract import BASKETS, OPTIONS, OptionContract
+from counterplan.domains.option_contract import BASKETS, OPTIONS, OptionContract, european
 from counterplan.domains.options import AmericanOption
-from counterplan.domains.options_exact import european
-from counterplan.planning.value_bounds import value_bounds
+from counterplan.planning.bounds import value_bounds
 
 ql = pytest.importorskip("QuantLib")
 

@@ -10,10 +10,15 @@ import pytest
 
 import counterplan as cp
 from counterplan.domains import sepsis
-from counterplan.domains.sepsis_mechanism import from_coordinates, smooth_score, to_coordinates
-from counterplan.domains.sepsis_simulator import draw_noise, recorded
+from counterplan.domains.icu_episodes import Organs, sofa_score
+from counterplan.domains.sepsis import (
+    draw_noise,
+    from_coordinates,
+    recorded,
+    smooth_score,
+    to_coordinates,
+)
 from counterplan.domains.sepsis_table import COLUMNS, MOVING, SepsisCohort
-from counterplan.domains.sofa import Organs, sofa_score
 from counterplan.errors import InputError
 
 

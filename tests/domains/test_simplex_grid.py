@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterplan.domains.simplex_grid import SimplexGrid
+from counterplan.domains.hybrid_belief import SimplexGrid
 
 SIZES = st.tuples(st.integers(1, 5), st.integers(1, 6))
 

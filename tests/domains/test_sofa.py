@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from counterplan.domains.sofa import Organs, sofa_points, sofa_score
+from counterplan.domains.icu_episodes import Organs, sofa_points, sofa_score
 
 HEALTHY = {
     "fio2": 0.21,

@@ -12,11 +12,11 @@ from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid import HybridVehicle
 from counterplan.domains.stochastic_program import ScenarioTree, scenario_tree, solve_program
 from counterplan.errors import InputError, NotApplicableError
-from counterplan.exogenous.model import State
 from counterplan.planning.evaluate import evaluate
 from counterplan.planning.exact_value import solve
-from counterplan.planning.playing import follow, futures
-from counterplan.testing.exogenous import check_model
+from counterplan.planning.model import State
+from counterplan.planning.policies import follow, futures
+from counterplan.testing.planning import check_model
 
 from .bunkering_support import voyages
 

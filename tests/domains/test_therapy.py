@@ -9,7 +9,7 @@ import pytest
 
 from counterplan.core.episode import Episode
 from counterplan.domains import therapy
-from counterplan.domains.therapy_simulator import DETOURS, EFFECTS, MANUAL
+from counterplan.domains.therapy import DETOURS, EFFECTS, MANUAL
 from counterplan.errors import FileError, InputError
 from counterplan.scm.estimate import count_transitions
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from counterplan.domains import therapy
-from counterplan.domains.therapy_table import NO_ANSWERS, TOO_SHORT, phq9_severity
+from counterplan.domains.therapy import NO_ANSWERS, TOO_SHORT, phq9_severity
 from counterplan.errors import FileError
 
 HEADER = "patient,topic,phq1,phq2,phq3,phq4,phq5,phq6,phq7,phq8,phq9"

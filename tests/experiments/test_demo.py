@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 import counterplan as cp
-from counterplan.cohort.reading import open_run
+from counterplan.cli import demo
+from counterplan.cli import demo as demo_continuous
+from counterplan.cli.demo import DemoResult, run_demo
 from counterplan.domains import icu_sepsis
 from counterplan.domains.icu_sepsis import IcuSepsis
 from counterplan.errors import CounterplanError
-from counterplan.experiments import demo, demo_continuous
-from counterplan.experiments.demo import DemoResult, run_demo
+from counterplan.runs.reading import open_run
 from counterplan.viz.terminal import print_demo
 
 PATIENTS, SEED, K = 60, 0, 2

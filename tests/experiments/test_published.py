@@ -7,21 +7,13 @@ from functools import partial
 
 import numpy as np
 import pytest
+from experiments.discrete_synthetic import draw_realizations, outcomes, relative_difference
+from experiments.figure import Item, Options, in_parallel
+from experiments.published import PublishedSampling, published_episode, published_process
+from experiments.statistics import average
 
 import counterplan as cp
 from counterplan.core.validation import FloatArray
-from counterplan.experiments.discrete_synthetic import (
-    draw_realizations,
-    outcomes,
-    relative_difference,
-)
-from counterplan.experiments.figure import Item, Options, in_parallel
-from counterplan.experiments.published import (
-    PublishedSampling,
-    published_episode,
-    published_process,
-)
-from counterplan.experiments.statistics import average
 
 
 def untracked(items: Iterable[Item], total: int, what: str) -> Iterable[Item]:

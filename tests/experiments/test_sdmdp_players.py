@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from experiments.sdmdp_players import Only, Recording, Unforced
 
 from counterplan.core.validation import Seed
 from counterplan.domains.options import AmericanOption
-from counterplan.exogenous.model import ExogenousModel, State
-from counterplan.experiments.sdmdp_players import Only, Recording, Unforced
 from counterplan.planning import policies
 from counterplan.planning.evaluate import evaluate
-from counterplan.planning.planners import Clip, Decide, HasAction
+from counterplan.planning.model import ExogenousModel, State
+from counterplan.planning.search.planners import Clip, Decide, HasAction
 
 
 def test_a_planner_is_asked_only_where_there_is_a_choice() -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from counterplan.exogenous.model import Sense
-from counterplan.experiments.sdmdp_table import (
+from experiments.sdmdp_table import (
     EQUAL_TIME,
     HINDSIGHT,
     OPEN_LOOP,
@@ -18,7 +16,9 @@ from counterplan.experiments.sdmdp_table import (
     restored,
     rows,
 )
+
 from counterplan.planning.evaluate import Evaluation
+from counterplan.planning.model import Sense
 
 N = 400
 RNG = np.random.default_rng(0)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from counterplan.cohort.question import Question
+from counterplan.runs.question import Question
 
 from ..cohort.subjects import small_scm
 from ..viz.report.runs import continuous_run, discrete_run, explain_run, regret_run

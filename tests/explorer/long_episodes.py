@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import counterplan as cp
-from counterplan.io.episode_parts import Recorded
+from counterplan.tables.parts import Recorded
 
 STEPS = 40
 

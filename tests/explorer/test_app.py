@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from counterplan.cohort.task import TaskSpec
 from counterplan.errors import FileError
+from counterplan.explorer.models import Settings
 from counterplan.explorer.service import Service
-from counterplan.explorer.settings import Settings
+from counterplan.runs.task import TaskSpec
 
 from ..viz.report.runs import solved
 from .serving import Explorer
@@ -93,7 +93,7 @@ def test_runs_that_are_none(tmp_path: Path) -> None:
 
 
 def test_a_run_of_another_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "cohort" / "modules"))
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "runs" / "modules"))
     solved(TaskSpec("own_tasks.reversing", {}, {"suffix": b"!"}), [b"x"], tmp_path / "out")
     with pytest.raises(FileError, match="which the explorer does not know"):
         Service(tmp_path / "out", Settings())

@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 import counterplan as cp
-from counterplan.cohort.reading import open_run
-from counterplan.explorer.cases import SORTS
-from counterplan.explorer.desk import Desk
+from counterplan.explorer.views import SORTS
+from counterplan.explorer.whatif import Desk
+from counterplan.runs.reading import open_run
 
 from ..viz.report.runs import ODD
 from .serving import Explorer

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from counterplan.cohort.explain_task import explain_spec
-from counterplan.cohort.manifest import Manifest, task_record
-from counterplan.cohort.question import Question
-from counterplan.cohort.store import Store, open_store
-from counterplan.cohort.task import open_task
-from counterplan.explorer.folder import AbsentError, Folder
-from counterplan.io.models import save_model
+from counterplan.explorer.items import AbsentError, Folder
+from counterplan.runs.explain import explain_spec
+from counterplan.runs.manifest import Manifest, task_record
+from counterplan.runs.question import Question
+from counterplan.runs.store import Store, open_store
+from counterplan.runs.task import open_task
+from counterplan.tables.models import save_model
 
 from ..cohort.subjects import DISCRETE, discrete_episodes, part_of, small_mdp
 from .serving import serving

@@ -17,9 +17,9 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from counterplan.explorer.app import create_app
+from counterplan.explorer.models import Settings
 from counterplan.explorer.security import LOOPBACK, Access
 from counterplan.explorer.service import Service
-from counterplan.explorer.settings import Settings
 
 # What a server that is asked in process is called.
 HOSTS = LOOPBACK | {"testserver"}

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from counterplan.cohort.task import PartResult, TaskSpec
 from counterplan.explorer import jobs as jobs_module
 from counterplan.explorer.jobs import BusyError, Job, Jobs
+from counterplan.runs.task import PartResult, TaskSpec
 
 MODULES = Path(__file__).parent / "modules"
 Make = Callable[..., Jobs]

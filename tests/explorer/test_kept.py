@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from counterplan.explorer.kept import Memo, Recent
+from counterplan.explorer.items import Memo, Recent
 
 
 def test_the_last_few_are_kept() -> None:

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import counterplan as cp
-from counterplan.cohort.reading import open_run
-from counterplan.exogenous.model import State
-from counterplan.explorer import advice, models
-from counterplan.explorer.plans import PlanDesk
-from counterplan.explorer.walks import scenario_of
-from counterplan.io.plan_answer import bounds_at
+from counterplan.explorer import models
+from counterplan.explorer import scenarios as advice
+from counterplan.explorer.scenarios import PlanDesk, scenario_of
+from counterplan.planning.model import State
 from counterplan.planning.regret import regret
+from counterplan.runs.reading import open_run
+from counterplan.tables.plan_question import bounds_at
 
 from ..viz.report.runs import ODD, regret_run
 from .serving import Explorer

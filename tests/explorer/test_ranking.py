@@ -8,9 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from counterplan.explorer.folder import Folder
-from counterplan.explorer.paging import Window, page_of
-from counterplan.explorer.ranking import ROOM, Order, Rankings
+from counterplan.explorer.items import ROOM, Folder, Order, Rankings, Window, page_of
 
 from .test_folder import under_way
 

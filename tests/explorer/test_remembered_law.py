@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterplan.counterfactual.laws import ExactLaw
-from counterplan.explorer.kept import Memo
-from counterplan.explorer.remembered_law import Block, RememberedLaw
-from counterplan.scm.rows import Rows
+from counterplan.counterfactual.discrete.laws import ExactLaw
+from counterplan.explorer.items import Memo
+from counterplan.explorer.whatif import Block, RememberedLaw
+from counterplan.scm.tabular import Rows
 
 from ..cohort.subjects import discrete_episodes, small_mdp
 

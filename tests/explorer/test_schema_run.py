@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 import counterplan as cp
-from counterplan.cohort.explain_task import explain_spec
-from counterplan.cohort.question import Question
-from counterplan.io.episode_parts import episodes_to_bytes
-from counterplan.io.fit import FitSettings
-from counterplan.io.models import save_model
-from counterplan.io.schema import schema_from_dict
-from counterplan.io.schema_fit import fit_discrete
+from counterplan.runs.explain import explain_spec
+from counterplan.runs.question import Question
+from counterplan.tables.fit import FitSettings, fit_discrete
+from counterplan.tables.models import save_model
+from counterplan.tables.parts import episodes_to_bytes
+from counterplan.tables.schema import schema_from_dict
 
 from ..viz.report.runs import solved
 from .serving import Explorer, serving

@@ -7,8 +7,8 @@ import math
 import pytest
 
 import counterplan as cp
-from counterplan.cohort.subject import open_subject
-from counterplan.explorer.watched import WatchedAStar, WatchedBudgetDP
+from counterplan.explorer.whatif import WatchedAStar, WatchedBudgetDP
+from counterplan.runs.question import open_subject
 
 from ..cohort.subjects import (
     CONTINUOUS,

@@ -10,10 +10,9 @@ import pytest
 
 import counterplan as cp
 from counterplan.core.problem import Problem
-from counterplan.counterfactual.backward_pass import evaluate
-from counterplan.counterfactual.budget_dp import prepare
-from counterplan.counterfactual.policy_table import keep_observed
-from counterplan.counterfactual.sequence_setting import prepare_sequence
+from counterplan.counterfactual.continuous.setting import prepare_sequence
+from counterplan.counterfactual.discrete.budget_dp import prepare
+from counterplan.counterfactual.discrete.dynamic_program import evaluate, keep_observed
 
 from .serving import Explorer
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from counterplan.exogenous.model import State
-from counterplan.planning.kernel import Kernel
+from counterplan.planning.model import State
 from counterplan.planning.oracle import expectimax
-from counterplan.testing.selling import Selling
+from counterplan.planning.search.kernel import Kernel
+from counterplan.testing.planners import Selling
 
 FAIR = Selling(np.array([2.0, 1.0, 3.0]), np.full((3, 3), 1 / 3))
 STICKY = Selling(
@@ -58,7 +58,7 @@ def continuous(model: Selling) -> Any:
         successors = None  # type: ignore[assignment]
 
         def compiled(self, quantiles: int = 0) -> Kernel:
-            from counterplan.planning.kernel import no_successors
+            from counterplan.planning.search.kernel import no_successors
 
             kernel = super().compiled(quantiles)
             return replace(kernel, successors=no_successors, most_successors=0)

@@ -13,13 +13,11 @@ from counterplan.domains.basket import OptionBasket
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.options import AmericanOption
 from counterplan.errors import InputError, NotApplicableError
-from counterplan.planning.control_variate import without_luck
-from counterplan.planning.evaluate import evaluate
+from counterplan.planning.evaluate import evaluate, without_luck
 from counterplan.planning.least_squares import LeastSquares
 from counterplan.planning.oracle import expectimax
-from counterplan.planning.playing import follow, futures
-from counterplan.planning.policies import Greedy, OpenLoop, Optimal, Resolve
-from counterplan.testing.selling import Selling, random_selling
+from counterplan.planning.policies import Greedy, OpenLoop, Optimal, Resolve, follow, futures
+from counterplan.testing.planners import Selling, random_selling
 
 
 def every_path(model: Selling) -> tuple[FloatArray, FloatArray]:

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterplan.exogenous.model import State
+from counterplan.planning.model import State
 from counterplan.planning.oracle import expectimax
-from counterplan.planning.plan import plan
-from counterplan.planning.planners import BTS, DENTS, MENTS, UCT, TreePlanner
-from counterplan.testing.selling import Selling, random_selling
+from counterplan.planning.search.planners import BTS, DENTS, MENTS, UCT, TreePlanner, plan
+from counterplan.testing.planners import Selling, random_selling
 
 from .small_models import BUYING, CERTAIN, FAIR, STICKY, Bounded, continuous
 

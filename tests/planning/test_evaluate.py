@@ -16,15 +16,14 @@ from counterplan.domains.exogenous_mdp import ExogenousMDP
 from counterplan.domains.hybrid import HybridVehicle
 from counterplan.domains.options import AmericanOption
 from counterplan.errors import InfeasibleError, InputError
-from counterplan.exogenous.model import ExogenousModel
-from counterplan.exogenous.processes import GBM
-from counterplan.exogenous.resource import Resource
 from counterplan.planning.evaluate import Control, Evaluation, evaluate
+from counterplan.planning.model import ExogenousModel
 from counterplan.planning.oracle import expectimax
-from counterplan.planning.planners import BTS, UCT, Planner
-from counterplan.planning.playing import futures
-from counterplan.planning.policy import Rule
-from counterplan.testing.selling import Selling
+from counterplan.planning.policies import Rule, futures
+from counterplan.planning.processes import GBM
+from counterplan.planning.resource import Resource
+from counterplan.planning.search.planners import BTS, UCT, Planner
+from counterplan.testing.planners import Selling
 
 from .small_models import BUYING, FAIR, STICKY
 

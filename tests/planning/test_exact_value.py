@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid import HybridVehicle
 from counterplan.errors import NotApplicableError
-from counterplan.exogenous.model import Sense, State
 from counterplan.planning import exact_value as exact_module
 from counterplan.planning.exact_value import exact_value, solve
+from counterplan.planning.model import Sense, State
 from counterplan.planning.oracle import expectimax
-from counterplan.planning.playing import follow
-from counterplan.planning.policies import Optimal
-from counterplan.testing.selling import Selling
+from counterplan.planning.policies import Optimal, follow
+from counterplan.testing.planners import Selling
 
 
 class Coin:

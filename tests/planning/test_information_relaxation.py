@@ -14,13 +14,12 @@ from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid import HybridVehicle
 from counterplan.domains.options import AmericanOption
 from counterplan.errors import NotApplicableError
-from counterplan.exogenous.model import State
-from counterplan.planning import information_relaxation
-from counterplan.planning.estimate import estimate
-from counterplan.planning.information_relaxation import penalised, penalised_by
+from counterplan.planning import bounds as information_relaxation
+from counterplan.planning.bounds import penalised, penalised_by
 from counterplan.planning.least_squares import LeastSquares, Regression
+from counterplan.planning.model import State, estimate
 from counterplan.planning.oracle import expectimax
-from counterplan.testing.selling import Selling, random_selling
+from counterplan.testing.planners import Selling, random_selling
 
 SENSES = [("max", 1.0), ("min", -1.0)]
 
@@ -66,7 +65,7 @@ def test_executed_has_the_policy_value(seed: int, monkeypatch: pytest.MonkeyPatc
     fit = LeastSquares(30).fit(model, seed)
     executed, _, odds = enumerated(monkeypatch, fit)
     paths, _ = every_path(model)
-    from counterplan.planning.playing import follow
+    from counterplan.planning.policies import follow
 
     assert odds @ executed == pytest.approx(odds @ follow(model, fit.act, paths), abs=1e-9)
 

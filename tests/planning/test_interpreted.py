@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from counterplan.errors import InputError
-from counterplan.exogenous.model import State
-from counterplan.planning import interpreted
 from counterplan.planning.evaluate import evaluate
-from counterplan.planning.plan import plan
-from counterplan.planning.planners import BTS, DENTS, MENTS, UCT, TreePlanner
+from counterplan.planning.model import State
+from counterplan.planning.search import interpreted
+from counterplan.planning.search.planners import BTS, DENTS, MENTS, UCT, TreePlanner, plan
 
 from .small_models import BUYING, STICKY, Bounded, Plain, continuous
 

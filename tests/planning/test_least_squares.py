@@ -11,15 +11,13 @@ from counterplan.domains.exogenous_mdp import ExogenousMDP
 from counterplan.domains.hybrid import HybridVehicle
 from counterplan.domains.options import AmericanOption
 from counterplan.errors import InputError, NotApplicableError
-from counterplan.exogenous.gbm import GBM
-from counterplan.exogenous.model import State
-from counterplan.exogenous.resource import Resource
-from counterplan.planning.estimate import estimate
 from counterplan.planning.least_squares import LeastSquares, distinct_states, quadratic
+from counterplan.planning.model import State, estimate
 from counterplan.planning.oracle import expectimax
-from counterplan.planning.playing import follow, futures
-from counterplan.planning.policy import Policy
-from counterplan.testing.selling import Selling, random_selling
+from counterplan.planning.policies import Policy, follow, futures
+from counterplan.planning.processes.prices import GBM
+from counterplan.planning.resource import Resource
+from counterplan.testing.planners import Selling, random_selling
 
 
 def test_is_a_policy() -> None:

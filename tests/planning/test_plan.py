@@ -10,13 +10,19 @@ import pytest
 from numba import njit
 
 from counterplan.errors import InputError, NotApplicableError
-from counterplan.exogenous.model import State
-from counterplan.planning.decision import PlanStatus
-from counterplan.planning.kernel import ACTIONS, Kernel, no_successors
+from counterplan.planning.model import State
 from counterplan.planning.oracle import expectimax
-from counterplan.planning.plan import plan
-from counterplan.planning.planners import BTS, DENTS, MENTS, UCT, TreePlanner
-from counterplan.testing.selling import Selling
+from counterplan.planning.search.kernel import ACTIONS, Kernel, no_successors
+from counterplan.planning.search.planners import (
+    BTS,
+    DENTS,
+    MENTS,
+    UCT,
+    PlanStatus,
+    TreePlanner,
+    plan,
+)
+from counterplan.testing.planners import Selling
 
 from .small_models import BUYING, FAIR, STICKY, Bounded
 

@@ -8,10 +8,9 @@ import pytest
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid import HybridVehicle
 from counterplan.errors import NotApplicableError
-from counterplan.exogenous.model import Allocation, State
 from counterplan.planning import policies
-from counterplan.planning.playing import follow
-from counterplan.planning.policy import Policy
+from counterplan.planning.model import Allocation, State
+from counterplan.planning.policies import Policy, follow
 
 ALL = [policies.OpenLoop(), policies.Resolve(), policies.Greedy(), policies.Optimal()]
 

@@ -15,21 +15,18 @@ import counterplan as cp
 from counterplan.core.validation import FloatArray
 from counterplan.domains.basket_policy import OwnValues, PerOption
 from counterplan.domains.bunkering import Bunkering
-from counterplan.domains.hybrid_tables import THREE_MODES, HybridConfig
+from counterplan.domains.hybrid_exact import THREE_MODES, HybridConfig
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
-from counterplan.exogenous.gbm import GBM
-from counterplan.exogenous.model import Allocation, Sense, State
-from counterplan.exogenous.resource import Resource
-from counterplan.exogenous.traces import ResampledTraces
 from counterplan.planning import exact_value as exact_module
 from counterplan.planning.exact_value import exact_value
+from counterplan.planning.model import Allocation, Sense, State
 from counterplan.planning.oracle import expectimax
-from counterplan.planning.playing import futures
-from counterplan.planning.policies import Greedy, OpenLoop, Optimal, Resolve
-from counterplan.planning.policy import Rule
-from counterplan.planning.regret import Regret, regret
-from counterplan.planning.without_foresight import benchmark
-from counterplan.testing.selling import Selling
+from counterplan.planning.policies import Greedy, OpenLoop, Optimal, Resolve, Rule, futures
+from counterplan.planning.processes.modes import ResampledTraces
+from counterplan.planning.processes.prices import GBM
+from counterplan.planning.regret import Regret, benchmark, regret
+from counterplan.planning.resource import Resource
+from counterplan.testing.planners import Selling
 
 
 def port_prices(t: int, count: int) -> FloatArray:

@@ -11,13 +11,17 @@ import pytest
 from numba import njit
 
 from counterplan.core.validation import FloatArray, IntArray
-from counterplan.planning import backup, compiled, leaf, selection, storage, tree
-from counterplan.planning.kernel import Kernel
 from counterplan.planning.oracle import expectimax
-from counterplan.planning.plan import plan
-from counterplan.planning.planners import BTS, DENTS, MENTS, UCT, Parts, TreePlanner
-from counterplan.planning.search import bounded_mean, renew, search
-from counterplan.testing.selling import Selling
+from counterplan.planning.search import kernel as compiled
+from counterplan.planning.search import parts as backup
+from counterplan.planning.search import parts as leaf
+from counterplan.planning.search import parts as selection
+from counterplan.planning.search import tree
+from counterplan.planning.search import tree as storage
+from counterplan.planning.search.kernel import Kernel
+from counterplan.planning.search.loop import bounded_mean, renew, search
+from counterplan.planning.search.planners import BTS, DENTS, MENTS, UCT, Parts, TreePlanner, plan
+from counterplan.testing.planners import Selling
 
 from .small_models import CERTAIN, FAIR, STICKY, continuous
 
@@ -140,7 +144,7 @@ def in_turn(settings: Any, spread: Any, node: Any, edges: Any, generator: Any) -
     return np.argmin(edges[:, tree.VISITS])
 
 
-@njit(compiled.LEAF)
+@njit(compiled.LEAF_SIGNATURE)
 def constant(model: Any, settings: Any, t: Any, x: Any, d: Any, generator: Any) -> Any:
     """The number that the user has put into the settings."""
     return settings[compiled.OWN]

@@ -13,10 +13,10 @@ from counterplan.domains.exogenous_mdp import ExogenousMDP
 from counterplan.domains.hybrid import HybridVehicle
 from counterplan.domains.options import AmericanOption
 from counterplan.errors import InputError, NotApplicableError
-from counterplan.exogenous.gbm import GBM
-from counterplan.exogenous.resource import Resource
-from counterplan.planning.value_bounds import ValueBounds, value_bounds
-from counterplan.testing.selling import random_selling
+from counterplan.planning.bounds import ValueBounds, value_bounds
+from counterplan.planning.processes.prices import GBM
+from counterplan.planning.resource import Resource
+from counterplan.testing.planners import random_selling
 
 PROBLEMS: list[Any] = [
     *(AmericanOption("B"), AmericanOption("C"), AmericanOption("D", "binomial")),

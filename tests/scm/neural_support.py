@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from counterplan.core.episode import Episode
-from counterplan.scm.location_scale import LocationScaleSCM
+from counterplan.scm.point import LocationScaleSCM
 
 Mechanism = Callable[[np.ndarray, np.ndarray], np.ndarray]
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from counterplan import GumbelMaxSCM, TabularMDP
 from counterplan.errors import InputError
-from counterplan.scm.gumbel_kernel import SHORT
+from counterplan.scm.gumbel import SHORT
 
 from .support import fractions_of, kernel, model_of, questions
 

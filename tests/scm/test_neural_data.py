@@ -10,7 +10,7 @@ import pytest
 from counterplan.core.episode import Episode
 from counterplan.errors import InputError
 from counterplan.scm.neural import NeuralSCM
-from counterplan.scm.scaling import Scaling
+from counterplan.scm.point import Scaling
 from counterplan.scm.training import Training
 from counterplan.scm.transitions import Transitions
 

@@ -13,12 +13,11 @@ import pytest
 from safetensors.numpy import load, save
 
 import counterplan as cp
+from counterplan.core.tensors import METADATA, digest
 from counterplan.errors import FileError, InputError
-from counterplan.files.tensors import METADATA, digest
 from counterplan.scm.network import KEYS
-from counterplan.scm.neural import NeuralSCM
-from counterplan.scm.neural_file import NEURAL
-from counterplan.scm.scaling import Scaling
+from counterplan.scm.neural import NEURAL, NeuralSCM
+from counterplan.scm.point import Scaling
 
 FEATURES = ["age", "x", "y"]
 

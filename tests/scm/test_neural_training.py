@@ -14,9 +14,8 @@ from counterplan.core.episode import Episode
 from counterplan.core.validation import Seed
 from counterplan.errors import TrainingError
 from counterplan.scm.neural import NeuralSCM
-from counterplan.scm.scaling import Scaling
-from counterplan.scm.training import Training
-from counterplan.scm.training_data import split
+from counterplan.scm.point import Scaling
+from counterplan.scm.training import Training, split
 from counterplan.scm.transitions import Transitions
 
 from .neural_support import CURVED, LINEAR, Process
@@ -158,10 +157,17 @@ def test_spectral_norms_are_followed_during_training() -> None:
     import jax
     import jax.numpy as jnp
 
-    from counterplan.scm.neural_loss import Rates, begin, epoch
-    from counterplan.scm.neural_start import Sizes, constrained_layers, first_noise
-    from counterplan.scm.neural_training import Layers, Parameters
-    from counterplan.scm.training_data import min_max_scaling, samples
+    from counterplan.scm.neural_training import (
+        Layers,
+        Parameters,
+        Rates,
+        Sizes,
+        begin,
+        constrained_layers,
+        epoch,
+        first_noise,
+    )
+    from counterplan.scm.training import min_max_scaling, samples
 
     data = Transitions.collect(CURVED.episodes(100, 0))
     given = samples(data, min_max_scaling(data), 1)

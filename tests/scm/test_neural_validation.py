@@ -9,8 +9,7 @@ import pytest
 
 from counterplan.errors import InputError
 from counterplan.scm.neural_validation import GridPoint, GridSettings, cross_validate
-from counterplan.scm.training import Training
-from counterplan.scm.training_data import min_max_scaling
+from counterplan.scm.training import Training, min_max_scaling
 from counterplan.scm.transitions import Transitions
 
 from .neural_support import CURVED

@@ -14,7 +14,7 @@ from counterplan.errors import InputError
 from counterplan.scm.network import Network
 from counterplan.scm.point import BatchReplay, IntervalSlopes, PointSCM, Region
 from counterplan.testing import check_scm
-from counterplan.testing.random_sequences import MODELS, random_sequence_problem
+from counterplan.testing.continuous import MODELS, random_sequence_problem
 
 Floats = NDArray[np.float64]
 

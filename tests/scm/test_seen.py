@@ -12,11 +12,11 @@ import pytest
 from safetensors.numpy import load, save
 
 import counterplan as cp
+from counterplan.core.tensors import METADATA, digest
 from counterplan.errors import FileError, InputError
-from counterplan.files.tensors import METADATA, digest
-from counterplan.scm import seen as module
-from counterplan.scm.neural_file import NEURAL
-from counterplan.scm.seen import Seen, collect_seen
+from counterplan.scm import support as module
+from counterplan.scm.neural import NEURAL
+from counterplan.scm.support import Seen, collect_seen
 
 from .test_neural_file import model
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from counterplan.viz.lines import MOST_LINES, in_lines
+from counterplan.viz.style import MOST_LINES, in_lines
 
 
 def test_a_short_name_stays_as_it_is() -> None:

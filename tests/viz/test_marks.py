@@ -9,7 +9,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from counterplan.viz import style
-from counterplan.viz.marks import FULL, MEANINGS, PALE, SERIES, TAIL, Mark
+from counterplan.viz.style import FULL, MEANINGS, PALE, SERIES, TAIL, Mark
 
 # Machado, Oliveira and Fernandes 2009, severity 1: what linear colours look like without one kind
 # of cone.

@@ -8,10 +8,21 @@ import re
 
 import pytest
 
+from counterplan.viz import frontier_figure
 from counterplan.viz.case import Case
-from counterplan.viz.figures import frontier_figure
-from counterplan.viz.html import Html, data, element, facts, items, join
-from counterplan.viz.page import Page, Panel, Section, panels, render
+from counterplan.viz.page import (
+    Html,
+    Page,
+    Panel,
+    Section,
+    data,
+    element,
+    facts,
+    items,
+    join,
+    panels,
+    render,
+)
 
 from .reader import read
 

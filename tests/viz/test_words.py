@@ -9,10 +9,10 @@ import pytest
 
 import counterplan as cp
 from counterplan.core.result import Interval
-from counterplan.core.words import counted
-from counterplan.viz.case import Case, Footing, likely_changes
-from counterplan.viz.quantity import Quantity, share
-from counterplan.viz.words import certificate_in_words, robustness_in_words
+from counterplan.core.validation import counted
+from counterplan.viz.case import Case, Evidence, likely_changes
+from counterplan.viz.labels import Quantity, share
+from counterplan.viz.report.case import certificate_in_words, robustness_in_words
 
 CHANCE = Quantity("survival probability", percent=True)
 PLAIN = Quantity()
@@ -92,14 +92,14 @@ def with_values(case: Case, interval: Interval, guaranteed: float) -> Case:
 @pytest.mark.parametrize(
     ("interval", "guaranteed", "footing", "words"),
     [
-        (Interval(0.75, 0.9), 0.75, Footing.NARROW, "Even the worst case improves"),
-        (Interval(0.2, 1.0), 0.3, Footing.EVERY_MODEL, "worth 20.0 to 100.0 %"),
-        (Interval(0.0, 1.0), 0.3, Footing.OTHER_POLICY, "reaches at least 30.0 % in every"),
-        (Interval(0.0, 1.0), 0.0, Footing.ASSUMPTION, "No plan with at most 2 changes improves"),
+        (Interval(0.75, 0.9), 0.75, Evidence.NARROW, "Even the worst case improves"),
+        (Interval(0.2, 1.0), 0.3, Evidence.EVERY_MODEL, "worth 20.0 to 100.0 %"),
+        (Interval(0.0, 1.0), 0.3, Evidence.OTHER_POLICY, "reaches at least 30.0 % in every"),
+        (Interval(0.0, 1.0), 0.0, Evidence.ASSUMPTION, "No plan with at most 2 changes improves"),
     ],
 )
 def test_robustness_is_said_in_words(
-    case: Case, interval: Interval, guaranteed: float, footing: Footing, words: str
+    case: Case, interval: Interval, guaranteed: float, footing: Evidence, words: str
 ) -> None:
     changed = with_values(case, interval, guaranteed)
     assert changed.footing is footing
@@ -115,6 +115,6 @@ def test_nothing_to_improve_is_said(mdp: cp.TabularMDP, case: Case) -> None:
         interval=cp.value_interval(mdp, episode, frontier[-1]),
         robust=cp.robust_explain(mdp, episode, 0),
     )
-    assert unchanged.footing is Footing.NONE
+    assert unchanged.footing is Evidence.NONE
     assert likely_changes(unchanged.explanation) == ()
     assert robustness_in_words(unchanged, PLAIN).startswith("No admissible change improves")

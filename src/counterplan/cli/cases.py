@@ -6,17 +6,16 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from counterplan.cli.explain_options import CasesOptions
-from counterplan.cli.explain_table import print_explanations
+from counterplan.cli.explain import CasesOptions, print_explanations
 from counterplan.cli.support import note, print_json
-from counterplan.core.words import counted
+from counterplan.core.validation import counted
 from counterplan.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from counterplan.cohort.cases import CaseQuery
-    from counterplan.cohort.reading import Run
+    from counterplan.runs.cases import CaseQuery
+    from counterplan.runs.reading import Run
 
 FORMATS = (".csv", ".parquet")
 SHOWN = 20
@@ -24,11 +23,10 @@ SHOWN = 20
 
 def show(options: CasesOptions) -> None:
     """Rank and filter the cases of a run; print them, or write them to a file."""
-    from counterplan.cohort.cases import budgets_of, review_list, terms_of
-    from counterplan.cohort.reading import open_run
-    from counterplan.cohort.records import records
-    from counterplan.files.atomic import check_target
-    from counterplan.files.contents import suffix_of
+    from counterplan.core.files import check_target, suffix_of
+    from counterplan.runs.cases import budgets_of, review_list, terms_of
+    from counterplan.runs.explain import records
+    from counterplan.runs.reading import open_run
 
     if options.output is not None:
         suffix_of(options.output, FORMATS, "review lists")
@@ -54,7 +52,7 @@ def show(options: CasesOptions) -> None:
 
 
 def _query(options: CasesOptions) -> CaseQuery:
-    from counterplan.cohort.cases import CaseQuery
+    from counterplan.runs.cases import CaseQuery
 
     outcomes = []
     for text in options.outcome or ():
@@ -77,7 +75,7 @@ def _query(options: CasesOptions) -> CaseQuery:
 
 
 def _print(options: CasesOptions, run: Run, cases: list[dict[str, object]]) -> None:
-    from counterplan.cohort.cases import budgets_of, terms_of
+    from counterplan.runs.cases import budgets_of, terms_of
 
     terms = terms_of(run)
     k = budgets_of(run)[-1] if options.k is None else options.k
@@ -89,7 +87,7 @@ def _print(options: CasesOptions, run: Run, cases: list[dict[str, object]]) -> N
 def _write(path: Path, found: pl.DataFrame) -> None:
     import polars as pl
 
-    from counterplan.files.atomic import atomic_file
+    from counterplan.core.files import atomic_file
 
     with atomic_file(path) as file:
         if path.suffix.lower() == ".parquet":

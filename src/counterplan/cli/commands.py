@@ -10,15 +10,10 @@ from typing import Annotated
 import typer
 
 import counterplan
-from counterplan.cli.explain_options import CasesOptions, ExplainOptions
-from counterplan.cli.options import (
-    DemoOptions,
-    FitOptions,
-    PlanOptions,
-    ReproduceOptions,
-)
+from counterplan.cli.explain import CasesOptions, ExplainOptions
+from counterplan.cli.fit import SchemaOptions, write_draft
+from counterplan.cli.options import DemoOptions, FitOptions, PlanOptions, ReproduceOptions
 from counterplan.cli.report import ReportCommandOptions, write_report
-from counterplan.cli.schema import SchemaOptions, write_draft
 from counterplan.cli.serve import ServeOptions, serve_run
 from counterplan.cli.support import OneLineErrors, PlainHelp, command, print_json, print_table
 from counterplan.errors import InputError
@@ -85,7 +80,7 @@ def demo(options: DemoOptions) -> None:
     simulated stays and finds better doses for others; samples voyages and judges the fuel that was
     bought. Each is a run of a cohort, with a report to open in a browser and figures.
     """
-    from counterplan.experiments.demo import run_demo
+    from counterplan.cli.demo import run_demo
     from counterplan.viz.terminal import print_demo
 
     result = run_demo(options.output, options.patients, options.seed, options.k)
@@ -226,7 +221,7 @@ def reproduce(options: ReproduceOptions) -> None:
     """
     # Read when numpy is loaded, below: run times should not count threads that wait for others.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from counterplan.experiments import registry
+    from experiments import registry
 
     titles = {name: figure.title for name, figure in registry.FIGURES.items()}
     if options.listing:

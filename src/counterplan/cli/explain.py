@@ -2,22 +2,530 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from counterplan.cli.explain_options import COHORT_SECONDS, ExplainOptions
-from counterplan.cli.explain_question import inputs_of, question_of, schema_of, subject_of
-from counterplan.cli.explain_table import detail, methods_of, print_explanations
-from counterplan.cli.support import check_where, keep_inputs, note, print_json, tracked
-from counterplan.core.words import counted
-from counterplan.errors import CounterplanError
+import typer
+
+from counterplan.cli.options import (
+    LARGEST,
+    Cluster,
+    SharedOptions,
+    WhichBudget,
+    Workers,
+    number_from_zero,
+    whole_number_option,
+)
+from counterplan.cli.support import (
+    check_where,
+    keep_inputs,
+    note,
+    print_json,
+    print_table,
+    refuse,
+    tracked,
+)
+from counterplan.core.validation import counted
+from counterplan.errors import CounterplanError, FileError, InputError
 
 if TYPE_CHECKING:
-    from counterplan.cohort.inputs import Input
-    from counterplan.cohort.question import Question
-    from counterplan.cohort.subject import Subject
-    from counterplan.io.stay_models import Outlier
+    from counterplan.runs.inputs import Input, Model
+    from counterplan.runs.question import Question, Subject
+    from counterplan.runs.run import RunSettings, RunSummary
+    from counterplan.tables.schema import Schema
+    from counterplan.tables.stays import Outlier
+
+# ----------------------------------------------------------------------------------------------
+# What `explain` and `cases` take.
+
+# For the search of one stay where the answer goes to the terminal or into one file.
+COHORT_SECONDS = 60.0
+# Where it goes into a folder, nodes are counted instead: the same answer every time. So many take
+# about a minute on the longest stays of the MIMIC-III demo (43 steps, 200 hidden units), and 2 to
+# 20 seconds on 20 steps.
+COHORT_NODES = 20_000
+
+
+def _parse_seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0.0 < seconds < math.inf:
+        wanted = "a finite number" if seconds == math.inf else "a positive number"
+        raise typer.BadParameter(f"{text!r} is not {wanted}", param_hint="--seconds")
+    return seconds
+
+
+def _parse_budgets(text: str) -> tuple[int, ...]:
+    found = []
+    for part in str(text).split(","):
+        number = int(part) if part.strip().isdecimal() and len(part) <= len(str(LARGEST)) else -1
+        if not 0 <= number <= LARGEST:
+            wanted = f"a whole number from 0 to {LARGEST}"
+            raise typer.BadParameter(f"{part!r} is not {wanted}", param_hint="--k")
+        found.append(number)
+    return tuple(sorted(set(found)))
+
+
+def _parse_number(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if math.isnan(number):
+        raise typer.BadParameter(f"{text!r} is not a number", param_hint="--min-improvement")
+    return number
+
+
+class SolverName(StrEnum):
+    """How to look for an explanation."""
+
+    EXACT = "exact"
+    GREEDY = "greedy"
+    NOISY_GREEDY = "noisy-greedy"
+    TOP_K = "top-k"
+    RANDOM = "random"
+    UCT = "uct"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions(SharedOptions):
+    """Options of `counterplan explain`."""
+
+    episodes: Annotated[
+        Path, typer.Argument(help="Table of episodes: .csv, .parquet or .json.", metavar="EPISODES")
+    ]
+    model: Annotated[
+        Path,
+        typer.Option(
+            "--model", "-m", metavar="PATH", help="Model file: .safetensors, or .json by hand."
+        ),
+    ]
+    k: Annotated[
+        Any,
+        typer.Option(
+            "--k",
+            parser=_parse_budgets,
+            metavar="N",
+            help="How many actions may change at most; several numbers with commas between.",
+        ),
+    ] = "3"
+    all_k: Annotated[
+        bool, typer.Option("--all-k", help="Every number of changes from 0 to that of --k.")
+    ] = False
+    episode: Annotated[
+        list[str] | None,
+        typer.Option(help="Explain only this episode; repeat for more.", metavar="ID"),
+    ] = None
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="What the columns of the table mean (.toml), if not as the model remembers.",
+        ),
+    ] = None
+    robust: Annotated[
+        bool,
+        typer.Option(
+            "--robust",
+            help="Add the lowest and highest value over every causal model that fits the data.",
+        ),
+    ] = False
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            parser=_parse_seconds,
+            metavar="S",
+            help="Stop after so many seconds for each episode, with a bound on the optimum "
+            f"(continuous states: {COHORT_SECONDS:g} if not given). With a folder for the results "
+            "the same command may then give other answers.",
+        ),
+    ] = None
+    nodes: Annotated[
+        int | None,
+        whole_number_option(
+            "--nodes",
+            "Likewise after so many nodes (discrete: rows of the model; continuous states with a "
+            f"folder for the results: {COHORT_NODES:,} if neither is given).",
+            minimum=1,
+        ),
+    ] = None
+    gap: Annotated[
+        float,
+        typer.Option(
+            parser=number_from_zero("--gap"),
+            metavar="NUMBER",
+            help="Stop once the optimum can be better by at most this.",
+        ),
+    ] = 0.0
+    max_move: Annotated[
+        float | None,
+        typer.Option(
+            parser=number_from_zero("--max-move"),
+            metavar="LEVELS",
+            help="Neural models: by how much a dose may differ from the one given, in the units "
+            "of the schema's levels; cohort tables: by how many levels.",
+        ),
+    ] = None
+    solver: Annotated[
+        SolverName, typer.Option(help="The exact optimum, or a simple method to compare with.")
+    ] = SolverName.EXACT
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="File for the results (.json or .csv), or a folder: then all results and "
+            "trajectories are kept as Parquet, and the same command continues a run that was "
+            "stopped.",
+        ),
+    ] = None
+    workers: Workers = None
+    cluster: Cluster = None
+
+
+class OrderName(StrEnum):
+    """By what cases are ranked."""
+
+    IMPROVEMENT = "improvement"
+    RELATIVE = "relative"
+    GAP = "gap"
+    FACTUAL = "factual"
+
+
+class StatusName(StrEnum):
+    """What became of a search."""
+
+    OPTIMAL = "optimal"
+    LIMIT = "limit"
+    HEURISTIC = "heuristic"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CasesOptions(SharedOptions):
+    """Options of `counterplan cases`."""
+
+    run: Annotated[
+        Path, typer.Argument(help="Folder that `counterplan explain -o` wrote.", metavar="OUT")
+    ]
+    k: WhichBudget = None
+    min_improvement: Annotated[
+        float | None,
+        typer.Option(parser=_parse_number, metavar="NUMBER", help="At least so much better."),
+    ] = None
+    status: Annotated[
+        list[StatusName] | None,
+        typer.Option(
+            help="Only optimal, limit, heuristic or failed; repeat for more (all but failed).",
+            metavar="STATUS",
+        ),
+    ] = None
+    supported: Annotated[
+        bool, typer.Option("--supported", help="Only where there is data under the explanation.")
+    ] = False
+    max_changes: Annotated[
+        int | None, whole_number_option("--max-changes", "Only with at most so many changes.")
+    ] = None
+    outcome: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only where the table says so, such as died=1; repeat for more.",
+            metavar="NAME=VALUE",
+        ),
+    ] = None
+    changed_action: Annotated[
+        str | None,
+        typer.Option(
+            help="Only with a change to this action, or of this part of actions.", metavar="NAME"
+        ),
+    ] = None
+    by: Annotated[
+        OrderName,
+        typer.Option(help="Order: the largest first, but the lowest observed outcome."),
+    ] = OrderName.IMPROVEMENT
+    limit: Annotated[
+        int | None,
+        whole_number_option("--limit", "How many at most (20; all into a file).", minimum=1),
+    ] = None
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="PATH", help="File for the list: .csv or .parquet."),
+    ] = None
+
+
+# ----------------------------------------------------------------------------------------------
+# What a call of `explain` asks: its files, its schema, the model made ready, the question.
+
+
+def inputs_of(options: ExplainOptions) -> tuple[Path | None, ...]:
+    """The files that are read."""
+    return options.episodes, options.model, options.schema
+
+
+def schema_of(options: ExplainOptions) -> Schema | None:
+    """The schema asked for."""
+    from counterplan.tables.schema import read_schema
+
+    return None if options.schema is None else read_schema(options.schema)
+
+
+def subject_of(options: ExplainOptions, model: Model, given: Input) -> Subject:
+    """The model ready to be asked; what keeps it from that is told with the file to blame."""
+    from counterplan.runs.question import open_subject
+
+    try:
+        return open_subject(model, given.about)
+    except InputError as problem:
+        raise FileError(f"{options.schema or options.model}: {problem}") from None
+
+
+def question_of(
+    options: ExplainOptions, model: Model, seconds: float | None, nodes: int | None
+) -> Question:
+    """What is asked; `seconds` and `nodes` limit the searches of neural models unless another
+    limit is given."""
+    from counterplan.runs.question import MOST_BUDGETS, Question
+    from counterplan.scm.tabular import TabularMDP
+
+    _refuse_options(options, isinstance(model, TabularMDP))
+    budgets = options.k
+    if options.all_k:
+        if len(budgets) > 1:
+            raise InputError("--all-k goes up to one number: give a single --k with it")
+        if budgets[0] > MOST_BUDGETS:
+            raise InputError(f"--all-k goes up to --k {MOST_BUDGETS:,} at most, got {budgets[0]}")
+        budgets = tuple(range(budgets[0] + 1))
+    if isinstance(model, TabularMDP) or options.solver is not SolverName.EXACT:
+        seconds, nodes = None, None
+    return Question(
+        budgets=budgets,
+        solver=options.solver.value,
+        nodes=nodes if options.nodes is None and options.seconds is None else options.nodes,
+        seconds=seconds if options.seconds is None else options.seconds,
+        gap=options.gap,
+        max_move=options.max_move,
+        robust=options.robust,
+        seed=options.seed,
+    )
+
+
+def _refuse_options(options: ExplainOptions, is_discrete: bool) -> None:
+    if is_discrete and options.max_move is not None:
+        raise InputError("--max-move is about doses: discrete actions have none; leave it out")
+    if is_discrete and options.solver is SolverName.TOP_K:
+        raise InputError(
+            "--solver top-k changes a fixed sequence, but a discrete model asks for a policy: use "
+            "--solver greedy"
+        )
+    if options.solver is not SolverName.EXACT:
+        limits = {
+            "--seconds": options.seconds is not None,
+            "--nodes": options.nodes is not None,
+            "--gap": options.gap > 0.0,
+        }
+        why = f"limits the exact search; --solver {options.solver} ends by itself: leave it out"
+        refuse(limits, why)
+    if not is_discrete and options.robust:
+        raise InputError(
+            "--robust is for discrete models: a neural model has one counterfactual, no range"
+        )
+
+
+# ----------------------------------------------------------------------------------------------
+# Explanations as a table in the terminal, and what its title says.
+
+
+class Column(NamedTuple):
+    """A further column of the printed table: its alignment, and what it says of a record."""
+
+    alignment: str
+    text: Callable[[Mapping[str, Any]], str]
+
+
+def methods_of(found: Sequence[Mapping[str, Any]]) -> str:
+    """How the answers were found."""
+    return ", ".join(sorted({record["method"] for record in found if record.get("method")}))
+
+
+def detail(noun: str, question: Question, found: Sequence[Mapping[str, Any]]) -> str:
+    """What the title of a table says of its records."""
+    budgets = ", ".join(str(k) for k in sorted({record["k"] for record in found}))
+    text = f"k = {budgets or question.budgets[-1]}, {question.solver}"
+    if methods := methods_of(found):
+        text += f" ({methods if question.solver == SolverName.EXACT else 'no bound'})"
+    if noun == "stay":
+        text += ", outcome: summed -SOFA"
+    return f"{text}, according to the model"
+
+
+def print_explanations(found: Sequence[Mapping[str, Any]], heading: str, noun: str) -> None:
+    """A table with one row for each record."""
+    from counterplan.runs.explain import changes_in_words, support_in_words
+
+    extra: dict[str, Column] = {}
+    if any("interval_low" in record for record in found):
+        extra["over causal models"] = Column("right", _interval)
+    extra["proof"] = Column("left", _proof)
+    if any("supported" in record for record in found):
+        extra["data"] = Column("left", support_in_words)
+    several = len({record["k"] for record in found}) > 1
+    columns = {noun: "left"} | ({"k": "right"} if several else {})
+    columns |= dict.fromkeys(("observed", "value", "improvement"), "right")
+    columns |= {name: column.alignment for name, column in extra.items()}
+    columns["changes"] = "left"
+    rows = [
+        [
+            str(record["episode_id"]),
+            *([str(record["k"])] if several else []),
+            *(_number(record.get(name)) for name in ("factual", "value", "improvement")),
+            *(column.text(record) for column in extra.values()),
+            record.get("reason") or "\n".join(changes_in_words(record)) or "none",
+        ]
+        for record in found
+    ]
+    print_table(heading, columns, rows)
+
+
+def _number(value: float | str | None) -> str:
+    """As tables show it."""
+    from counterplan.viz.labels import Quantity
+
+    return "" if value is None else Quantity().write(float(value))
+
+
+def _interval(record: Mapping[str, Any]) -> str:
+    return f"{_number(record['interval_low'])} to {_number(record['interval_high'])}"
+
+
+def _proof(record: Mapping[str, Any]) -> str:
+    """What is known of the optimum."""
+    status = str(record["status"])
+    return f"limit, gap {_number(record['gap'])}" if status == "limit" else status
+
+
+# ----------------------------------------------------------------------------------------------
+# `explain` into the folder of a run: all episodes, all cores, stopped and resumed at will.
+
+# Cases that are shown at the end.
+TOP = 10
+STATUSES = {
+    "optimal": "proved optimal",
+    "limit": "stopped at a limit",
+    "heuristic": "without proof",
+    "failed": "failed",
+}
+
+
+def run_into_folder(options: ExplainOptions) -> None:
+    """Explain all episodes and keep everything."""
+    from counterplan.core.files import check_readable
+    from counterplan.runs.explain import explain_spec
+    from counterplan.runs.inputs import only, open_input, streamed
+    from counterplan.runs.run import run_cohort
+    from counterplan.tables.models import model_bytes, model_from_bytes
+
+    assert options.output is not None
+    check_where(options.workers, options.cluster)
+    keep_inputs(options.output, inputs_of(options))
+    content = model_bytes(options.model)
+    model = model_from_bytes(options.model, content)
+    check_readable(options.episodes, "a table of episodes")
+    given = open_input(options.episodes, model, options.model, schema_of(options))
+    given = streamed(options.episodes, model, given)
+    if options.episode:
+        given = only(options.episode, options.episodes, given)
+    question = question_of(options, model, None, COHORT_NODES)
+    subject_of(options, model, given)  # what a worker could not begin with leaves no folder behind
+    suffix = options.model.suffix.lower()
+    spec = explain_spec(content, suffix, given.about, question, given.outcomes)
+    hashes = {"model": hashlib.sha256(content).hexdigest()}
+    settings = _settings(options, given, question, hashes)
+    parts = given.parts(settings.part_size)
+    _tell(options, given, question, run_cohort(spec, parts, options.output, settings))
+
+
+def _settings(
+    options: ExplainOptions, given: Input, question: Question, hashes: Mapping[str, str]
+) -> RunSettings:
+    from counterplan.runs.run import RunSettings
+
+    found = {**hashes, "input": _checksum(options.episodes)}
+    if "schema" in given.about:
+        text = json.dumps(given.about["schema"], sort_keys=True)
+        found["schema"] = hashlib.sha256(text.encode()).hexdigest()
+    return RunSettings(
+        arguments=_arguments(options),
+        hashes=found,
+        seed=options.seed,
+        workers=options.workers,
+        cluster=options.cluster,
+        repeatable=question.is_repeatable,
+        # What is left out of a whole table says nothing about a few chosen episodes.
+        notes=() if options.episode else given.notes,
+    )
+
+
+def _arguments(options: ExplainOptions) -> dict[str, Any]:
+    """What was asked, by option; what was not is left out."""
+    asked = {
+        "k": ",".join(map(str, options.k)),
+        "all_k": options.all_k or None,
+        "solver": options.solver.value,
+        "episode": list(dict.fromkeys(options.episode or ())) or None,
+        "robust": options.robust or None,
+        "seconds": options.seconds,
+        "nodes": options.nodes,
+        "gap": options.gap or None,
+        "max_move": options.max_move,
+    }
+    return {name: value for name, value in asked.items() if value is not None}
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _tell(options: ExplainOptions, given: Input, question: Question, summary: RunSummary) -> None:
+    """The most improvable cases, what became of all, and where they are."""
+    from counterplan.runs.cases import CaseQuery, count_far, review_list, terms_of
+    from counterplan.runs.explain import records
+    from counterplan.runs.reading import open_run
+
+    run = open_run(summary.out)
+    top = records(review_list(run, CaseQuery(limit=TOP)).to_dicts(), terms_of(run).unit)
+    totals = {name: int(summary.totals.get(name, 0)) for name in ("episodes", *STATUSES)}
+    if options.as_json:
+        counts = {"parts": summary.parts, "resumed": summary.resumed, **totals}
+        print_json({"out": str(summary.out), **counts, "top": top})
+        return
+    many = counted(totals["episodes"], given.noun)
+    heading = f"The most improvable of {many}, {detail(given.noun, question, top)}"
+    print_explanations(top, heading, given.noun)
+    for line in given.notes:
+        note(line)
+    words = [f"{totals[name]:,} {text}" for name, text in STATUSES.items() if totals[name]]
+    note(f"{many}: {', '.join(words)}.")
+    if far := count_far(run):
+        note(
+            f"warning: {counted(far, given.noun)} far outside what the model has learned from (see "
+            "far_outside_training): what it says there means nothing"
+        )
+    if not question.is_repeatable:
+        note("Limited in seconds: another run of the same question may give other answers.")
+    note(f"Wrote {summary.out}. Next: counterplan cases {summary.out}")
+
+
+# ----------------------------------------------------------------------------------------------
 
 FILES = (".json", ".csv")
 # Names that end so are meant to be files, not folders.
@@ -27,8 +535,6 @@ OTHER_FILES = (".xlsx", ".xls", ".parquet", ".tsv", ".txt", ".html", ".pdf", ".t
 def answer(options: ExplainOptions) -> None:
     """Explain episodes, and put the answers where they are wanted."""
     if options.output is not None and not is_file(options.output):
-        from counterplan.cli.explain_run import run_into_folder
-
         run_into_folder(options)
         return
     why = "is for runs into a folder: give one with -o OUT"
@@ -43,10 +549,10 @@ def is_file(output: Path) -> bool:
 
 
 def _explain_here(options: ExplainOptions) -> None:
-    from counterplan.cohort.inputs import only, open_input
-    from counterplan.cohort.records import records
-    from counterplan.io.explanations import check_explanations_target, write_explanations
-    from counterplan.io.models import load_model
+    from counterplan.runs.explain import records
+    from counterplan.runs.inputs import only, open_input
+    from counterplan.tables.episodes import check_explanations_target, write_explanations
+    from counterplan.tables.models import load_model
 
     if options.output is not None:
         check_explanations_target(options.output)
@@ -77,7 +583,7 @@ def _explain_here(options: ExplainOptions) -> None:
 def _rows(
     options: ExplainOptions, subject: Subject, given: Input, question: Question
 ) -> Iterator[dict[str, Any]]:
-    from counterplan.cohort.answers import answers
+    from counterplan.runs.explain import answers
 
     recorded = list(given.read())
     far: list[Outlier] = []

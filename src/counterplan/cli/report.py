@@ -13,7 +13,7 @@ from counterplan.cli.support import note, print_json
 from counterplan.errors import InputError
 
 if TYPE_CHECKING:
-    from counterplan.viz.report.names import Names
+    from counterplan.viz.report.source import Names
 
 FORMATS = (".html", ".htm")
 CASES = 10
@@ -61,11 +61,10 @@ class ReportCommandOptions(SharedOptions):
 
 def write_report(options: ReportCommandOptions) -> None:
     """Make the page and say where it is."""
-    from counterplan.cohort.reading import open_run
-    from counterplan.files.atomic import atomic_file, check_target
-    from counterplan.files.contents import suffix_of
-    from counterplan.viz.report.build import report
-    from counterplan.viz.report.options import ReportOptions
+    from counterplan.core.files import atomic_file, check_target, suffix_of
+    from counterplan.runs.reading import open_run
+    from counterplan.viz.report import report
+    from counterplan.viz.report.source import ReportOptions
 
     _refuse(options)
     suffix_of(options.output, FORMATS, "reports")
@@ -102,7 +101,7 @@ def _refuse(options: ReportCommandOptions) -> None:
 
 
 def _names(options: ReportCommandOptions) -> Names:
-    from counterplan.viz.report.names import Names, pseudonyms
+    from counterplan.viz.report.source import Names, pseudonyms
 
     if options.pseudonyms or options.pseudonym_key is not None:
         return pseudonyms(options.pseudonym_key)

@@ -22,8 +22,8 @@ from counterplan.cli.support import note, print_json
 from counterplan.errors import InputError, NotApplicableError, not_installed
 
 if TYPE_CHECKING:
+    from counterplan.explorer.models import Settings
     from counterplan.explorer.security import Access
-    from counterplan.explorer.settings import Settings
 
 PORT = 8765
 LARGEST_PORT = 65_535
@@ -118,7 +118,7 @@ _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 
 
 def _settings(options: ServeOptions, port: int, token: str | None) -> Settings:
-    from counterplan.explorer.settings import Settings
+    from counterplan.explorer.models import Settings
 
     usual = Settings()
     return Settings(

@@ -2,16 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, Protocol, runtime_checkable
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
-from counterplan.core.limits import Limits
 from counterplan.core.result import Explanation
 from counterplan.core.reward import Reward
+from counterplan.core.validation import whole_number
 from counterplan.errors import InputError
+
+# ----------------------------------------------------------------------------------------------
+# When a solver must stop, even if it has not proved its answer optimal.
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Stop at whichever comes first; the result then has status 'limit' and a certified gap.
+
+    seconds  wall-clock time
+    nodes    nodes expanded (searches) or kernel rows evaluated (dynamic programs)
+    gap      stop once bound - value is at most this
+
+    On a frontier they hold for each budget anew, and for what is prepared for all of them.
+    """
+
+    seconds: float = math.inf
+    nodes: int | None = None
+    gap: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("seconds", "gap"):
+            given = getattr(self, name)
+            if not isinstance(given, Real):
+                raise InputError(f"limits: {name} must be a number, got {given!r}")
+        if not self.seconds > 0:
+            raise InputError(f"limits: seconds must be positive, got {self.seconds}")
+        if self.nodes is not None:
+            whole_number(self.nodes, "limits: nodes", minimum=1)
+        if not self.gap >= 0:
+            raise InputError(f"limits: gap must be 0 or more, got {self.gap}")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a long computation has come.
+
+    what     what is being done, in words: "search", "backward pass", "training"
+    done     steps that are finished: nodes, simulations, epochs, episodes
+    total    how many there are, where that is known
+    value    the best answer known so far, and
+    bound    what no answer can exceed, where there are such
+    seconds  since the start
+    """
+
+    what: str
+    done: int
+    total: int | None = None
+    value: float | None = None
+    bound: float | None = None
+    seconds: float = 0.0
+
+
+# Called every now and then by whatever takes long; False stops it, with the best answer so far and
+# a certified gap.
+ProgressCallback = Callable[[Progress], bool | None]
+
+
+# ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,16 +10,15 @@ from numpy.typing import ArrayLike
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
-from counterplan.core.limits import Limits
-from counterplan.core.problem import Problem, Solver
+from counterplan.core.problem import Limits, Problem, Solver
 from counterplan.core.result import Explanation
 from counterplan.core.reward import Reward
 from counterplan.core.validation import LARGEST_BUDGET, whole_number
-from counterplan.counterfactual.allocation_explanation import AllocationExplanation
-from counterplan.counterfactual.policy_explanation import PolicyExplanation
-from counterplan.counterfactual.sequence_explanation import SequenceExplanation
+from counterplan.counterfactual.continuous.setting import SequenceExplanation
+from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
+from counterplan.counterfactual.executed.setting import AllocationExplanation
 from counterplan.errors import InputError, NotApplicableError
-from counterplan.exogenous.model import ExogenousModel
+from counterplan.planning.model import ExogenousModel
 from counterplan.scm.point import PointSCM
 from counterplan.scm.tabular import TabularMDP
 
@@ -204,13 +203,13 @@ def _kind(scm: Any, episode: Episode) -> Kind:
 
 def _default_solver(kind: Kind) -> Solver:
     if kind == "continuous":
-        from counterplan.counterfactual.astar import AStar
+        from counterplan.counterfactual.continuous.astar import AStar
 
         return AStar()
     if kind == "planning":
-        from counterplan.counterfactual.budget_allocation import BudgetAllocation
+        from counterplan.counterfactual.executed.branching import BudgetAllocation
 
         return BudgetAllocation()
-    from counterplan.counterfactual.budget_dp import BudgetDP
+    from counterplan.counterfactual.discrete.budget_dp import BudgetDP
 
     return cast(Solver, BudgetDP())

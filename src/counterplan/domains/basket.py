@@ -23,25 +23,69 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from counterplan.core.validation import FloatArray, Seed, whole_number
-from counterplan.domains.basket_assignment import assign
 from counterplan.domains.option_contract import (
     BasketContract,
+    Bermudan,
     OptionContract,
     basket_contract,
     check_exercise,
+    european_with_slope,
 )
 from counterplan.domains.options import AmericanOption
-from counterplan.domains.options_exact import Bermudan, european_with_slope
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
-from counterplan.exogenous.futures import HasFutures
-from counterplan.exogenous.gbm import GBM
-from counterplan.exogenous.model import Allocation, Sense, State
-from counterplan.exogenous.states import require_held, require_prices
+from counterplan.planning.model import (
+    Allocation,
+    HasFutures,
+    Sense,
+    State,
+    require_held,
+    require_prices,
+)
+from counterplan.planning.processes.prices import GBM
 
 if TYPE_CHECKING:
-    from counterplan.planning.information_relaxation import Penalised
-    from counterplan.planning.kernel import Kernel
-    from counterplan.planning.policy import Policy
+    from counterplan.planning.bounds import Penalised
+    from counterplan.planning.policies import Policy
+    from counterplan.planning.search.kernel import Kernel
+
+# ----------------------------------------------------------------------------------------------
+# Options to dates, at most `cap` on a date: the hindsight of a basket.
+#
+#     max sum_{t,b} w_tb a_tb,   sum_t a_tb <= held_b,   sum_b a_tb <= cap,   a_tb in {0, 1}
+#
+# Where every option's best date is free, that is the answer; else an assignment problem with `cap`
+# places on every date, solved exactly.
+
+
+def assign(weights: FloatArray, held: FloatArray, cap: int) -> tuple[FloatArray, FloatArray]:
+    """Values (n,) and actions (n, steps, B) for weights (n, steps, B) and held (n, B).
+
+    What weighs nothing or less is not exercised; of equally good dates the first.
+    """
+    paths = np.arange(len(weights))[:, np.newaxis]
+    options = np.arange(weights.shape[2])
+    dates = weights.argmax(axis=1)
+    chosen = (weights[paths, dates, options] > 0) & (held > 0.5)
+    actions = np.zeros(weights.shape)
+    actions[paths, dates, options] = chosen
+    for i in np.flatnonzero(actions.sum(axis=2).max(axis=1) > cap):
+        actions[i] = _assign_one(weights[i], held[i], cap)
+    return (weights * actions).sum(axis=(1, 2)), actions
+
+
+def _assign_one(weights: FloatArray, held: FloatArray, cap: int) -> FloatArray:
+    """(steps, B) for one path."""
+    from scipy.optimize import linear_sum_assignment
+
+    gains = np.maximum(weights, 0.0) * (held > 0.5)
+    options, places = linear_sum_assignment(np.repeat(gains.T, cap, axis=1), maximize=True)
+    actions = np.zeros(weights.shape)
+    dates = places // cap
+    actions[dates, options] = gains[dates, options] > 0
+    return actions
+
+
+# ----------------------------------------------------------------------------------------------
 
 ActionSet: TypeAlias = Literal["ranked", "payoff", "all"]
 ACTION_SETS = ("ranked", "payoff", "all")
@@ -297,8 +341,8 @@ class OptionBasket(HasFutures):
 
     def compiled(self, quantiles: int = 0) -> Kernel:
         """The model as compiled functions."""
-        from counterplan.domains import basket_kernel as own
-        from counterplan.planning.kernel import Kernel
+        from counterplan.domains import basket_compiled as own
+        from counterplan.planning.search.kernel import Kernel
 
         whole_number(quantiles, "quantiles")
         X = len(self.options)

@@ -21,14 +21,13 @@ from typing import Protocol
 import numpy as np
 
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
-from counterplan.domains.basket import OptionBasket
-from counterplan.domains.basket_assignment import assign
+from counterplan.domains.basket import OptionBasket, assign
 from counterplan.domains.longstaff_schwartz import LongstaffSchwartz, longstaff_schwartz
 from counterplan.domains.option_dual import OptionMartingale
 from counterplan.errors import NotApplicableError
-from counterplan.exogenous.model import ExogenousModel
-from counterplan.planning.information_relaxation import Penalised
-from counterplan.planning.policy import Rule
+from counterplan.planning.bounds import Penalised
+from counterplan.planning.model import ExogenousModel
+from counterplan.planning.policies import Rule
 
 FIT_PATHS = 50_000
 

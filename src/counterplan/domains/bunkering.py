@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from counterplan.core.validation import FloatArray, Seed, whole_number
-from counterplan.domains.bunkering_exact import VoyageValue
-from counterplan.domains.bunkering_levels import SAME, ActionSet, Levels
+from counterplan.domains.bunkering_exact import SAME, ActionSet, Levels, VoyageValue
 from counterplan.domains.bunkering_prices import (
     QuantilePrices,
     dependence,
@@ -35,17 +34,21 @@ from counterplan.domains.bunkering_prices import (
     quantile_prices,
 )
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
-from counterplan.exogenous.checks import number, vector
-from counterplan.exogenous.futures import HasFutures
-from counterplan.exogenous.gbm import GBM
-from counterplan.exogenous.model import Allocation, Sense, State
-from counterplan.exogenous.process import CompiledProcess, Process
-from counterplan.exogenous.resource import Resource
-from counterplan.exogenous.states import require_levels, require_prices
+from counterplan.planning.model import (
+    Allocation,
+    HasFutures,
+    Sense,
+    State,
+    require_levels,
+    require_prices,
+)
+from counterplan.planning.processes.base import CompiledProcess, Process, number, vector
+from counterplan.planning.processes.prices import GBM
+from counterplan.planning.resource import Resource
 
 if TYPE_CHECKING:
     from counterplan.domains.exogenous_mdp import ExogenousMDP
-    from counterplan.planning.kernel import Kernel
+    from counterplan.planning.search.kernel import Kernel
 
 # Table 3: initial price, volatility, drift.
 CONFIGS = {
@@ -222,7 +225,7 @@ class Bunkering(HasFutures):
         self, t: int, prices: FloatArray, levels: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Costs (n,) and purchases (n, T - t) for prices (n, T - t) and levels (n,) at t."""
-        from counterplan.allocation.nested import allocate_tank
+        from counterplan.planning.nested import allocate_tank
 
         legs = np.asarray(self.legs)[t:]
         if prices.shape[1:] != legs.shape:
@@ -232,7 +235,7 @@ class Bunkering(HasFutures):
             )
         if self._nested:
             return allocate_tank(prices, legs, self.capacity, levels)
-        from counterplan.domains.bunkering_kernel import grid_hindsight
+        from counterplan.domains.bunkering_compiled import grid_hindsight
 
         costs, amounts = np.empty(len(prices)), np.empty(prices.shape)
         for level in np.unique(levels):
@@ -284,9 +287,8 @@ class Bunkering(HasFutures):
 
     def compiled(self, quantiles: int = 0) -> Kernel:
         """For the search; `quantiles` equally likely prices at each port, 0: continuous."""
-        from counterplan.domains.bunkering_bounds import plan_costs
-        from counterplan.domains.bunkering_kernel import FUNCTIONS, pack
-        from counterplan.planning.kernel import Kernel
+        from counterplan.domains.bunkering_compiled import FUNCTIONS, pack, plan_costs
+        from counterplan.planning.search.kernel import Kernel
 
         whole_number(quantiles, "quantiles")
         if not isinstance(self.process, CompiledProcess):
@@ -309,7 +311,7 @@ class Bunkering(HasFutures):
 
     def bound_tables(self, samples: int = 2_000, seed: Seed = 0) -> FloatArray:
         """Bounds on the cost to go from every arrival; layout: bunkering_kernel."""
-        from counterplan.domains.bunkering_bounds import bound_tables
+        from counterplan.domains.bunkering_compiled import bound_tables
 
         return bound_tables(self, samples, seed)
 

@@ -22,10 +22,8 @@ import numpy as np
 
 from counterplan.core.validation import FloatArray, Seed
 from counterplan.errors import NotApplicableError
-from counterplan.exogenous.binomial_lattice import BinomialLattice
-from counterplan.exogenous.bootstrap_prices import BootstrapPrices
-from counterplan.exogenous.gbm import GBM
-from counterplan.exogenous.process import Process, draw_paths
+from counterplan.planning.processes.base import Process, draw_paths
+from counterplan.planning.processes.prices import GBM, BinomialLattice, BootstrapPrices
 
 Dependence: TypeAlias = Literal["independent", "multiplies", "other"]
 

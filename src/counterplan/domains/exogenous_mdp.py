@@ -27,19 +27,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counterplan.allocation.hindsight import allocate
 from counterplan.core.validation import FloatArray
-from counterplan.domains.action_sets import ActionSet, action_rows, check_action_set
+from counterplan.domains.exogenous_mdp_compiled import ActionSet, action_rows, check_action_set
 from counterplan.errors import InfeasibleError, InputError
-from counterplan.exogenous.futures import HasFutures
-from counterplan.exogenous.markov_modes import MarkovModes
-from counterplan.exogenous.model import Allocation, Sense, State
-from counterplan.exogenous.process import CompiledProcess, FiniteProcess, Process
-from counterplan.exogenous.resource import Resource, ResourceProgram
-from counterplan.exogenous.states import require_levels
+from counterplan.planning.hindsight import allocate
+from counterplan.planning.model import Allocation, HasFutures, Sense, State, require_levels
+from counterplan.planning.processes.base import CompiledProcess, FiniteProcess, Process
+from counterplan.planning.processes.modes import MarkovModes
+from counterplan.planning.resource import Resource, ResourceProgram
 
 if TYPE_CHECKING:
-    from counterplan.planning.kernel import Kernel
+    from counterplan.planning.search.kernel import Kernel
 
 # What actions may miss their bounds by: linear programs are solved to 1e-10, step by step.
 ROUNDING = 1e-7
@@ -269,7 +267,7 @@ class CompiledExogenousMDP(ExogenousMDP):
 
     def compiled(self, quantiles: int = 0) -> Kernel:
         """`quantiles` > 0: continuous chance is replaced by that many equally likely values."""
-        from counterplan.domains.exogenous_mdp_kernel import kernel
+        from counterplan.domains.exogenous_mdp_compiled import kernel
 
         return kernel(self, quantiles)
 

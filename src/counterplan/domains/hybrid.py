@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from counterplan.core.validation import BoolArray, FloatArray, Seed, generator, whole_number
-from counterplan.domains.hybrid_tables import (
+from counterplan.domains.hybrid_exact import (
     RULES,
     SEVEN_MODES,
     THREE_MODES,
@@ -34,18 +34,14 @@ from counterplan.domains.hybrid_tables import (
     Rule,
 )
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
-from counterplan.exogenous.checks import number
-from counterplan.exogenous.futures import HasFutures
-from counterplan.exogenous.hidden_modes import HiddenModes
-from counterplan.exogenous.markov_modes import MarkovModes
-from counterplan.exogenous.model import Allocation, Sense, State
-from counterplan.exogenous.states import require_levels
-from counterplan.exogenous.traces import ResampledTraces
+from counterplan.planning.model import Allocation, HasFutures, Sense, State, require_levels
+from counterplan.planning.processes.base import number
+from counterplan.planning.processes.modes import HiddenModes, MarkovModes, ResampledTraces
 
 if TYPE_CHECKING:
     from counterplan.planning.exact_value import Solution
-    from counterplan.planning.kernel import Kernel
-    from counterplan.planning.policy import Policy
+    from counterplan.planning.policies import Policy
+    from counterplan.planning.search.kernel import Kernel
 
 # Tables hold (c + 1)^2 numbers per step and mode.
 LARGEST_CAPACITY = 300
@@ -266,7 +262,7 @@ class HybridVehicle(HasFutures):
         A path on which braking is only a probability (`mean_path`) is planned in expected amounts:
         its value is a plug-in value, no bound on anything.
         """
-        from counterplan.domains.hybrid_hindsight import allocate
+        from counterplan.domains.hybrid_exact import allocate
 
         at = self.start if state is None else state
         if paths.ndim != 3 or paths.shape[1] != self.horizon - at.t:
@@ -363,8 +359,8 @@ class HybridVehicle(HasFutures):
 
     def compiled(self, quantiles: int = 0) -> Kernel:
         """For the search; chance is finite as it is, so `quantiles` has no effect."""
-        from counterplan.domains.hybrid_kernel import FUNCTIONS, pack
-        from counterplan.planning.kernel import Kernel
+        from counterplan.domains.hybrid_compiled import FUNCTIONS, pack
+        from counterplan.planning.search.kernel import Kernel
 
         return Kernel(
             **FUNCTIONS,
@@ -379,6 +375,6 @@ class HybridVehicle(HasFutures):
 
     def bound_tables(self, samples: int = 2_000, seed: Seed = 0) -> FloatArray:
         """Bounds on the value after every step, by mode and tanks; layout: hybrid_kernel."""
-        from counterplan.domains.hybrid_bounds import bound_tables
+        from counterplan.domains.hybrid_compiled import bound_tables
 
         return bound_tables(self, samples, generator(seed))

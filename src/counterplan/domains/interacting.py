@@ -44,10 +44,9 @@ from counterplan.core.episode import Episode
 from counterplan.core.reward import LinearReward
 from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
 from counterplan.errors import InputError
-from counterplan.scm.location_scale import AdditiveNoiseSCM
 from counterplan.scm.network import Network, gate_interval
 from counterplan.scm.neural import NeuralSCM
-from counterplan.scm.point import PointSCM, Region
+from counterplan.scm.point import AdditiveNoiseSCM, PointSCM, Region
 
 FEATURES = ("burden", "preparation")
 DRUGS = ("preparing", "main", "relief")

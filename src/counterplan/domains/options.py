@@ -18,21 +18,27 @@ import numpy as np
 
 from counterplan.core.validation import FloatArray, Seed, whole_number
 from counterplan.domains.option_contract import (
+    Bermudan,
     OptionContract,
     check_exercise,
+    european_with_slope,
+    lattice_values,
     option_contract,
 )
-from counterplan.domains.options_exact import Bermudan, european_with_slope, lattice_values
 from counterplan.errors import InputError
-from counterplan.exogenous.binomial_lattice import BinomialLattice
-from counterplan.exogenous.futures import HasFutures
-from counterplan.exogenous.gbm import GBM
-from counterplan.exogenous.model import Allocation, Sense, State
-from counterplan.exogenous.states import require_held, require_prices
+from counterplan.planning.model import (
+    Allocation,
+    HasFutures,
+    Sense,
+    State,
+    require_held,
+    require_prices,
+)
+from counterplan.planning.processes.prices import GBM, BinomialLattice
 
 if TYPE_CHECKING:
-    from counterplan.planning.information_relaxation import Penalised
-    from counterplan.planning.kernel import Kernel
+    from counterplan.planning.bounds import Penalised
+    from counterplan.planning.search.kernel import Kernel
 
 Prices: TypeAlias = Literal["gbm", "binomial"]
 PRICES = ("gbm", "binomial")
@@ -185,8 +191,8 @@ class AmericanOption(HasFutures):
 
     def compiled(self, quantiles: int = 0) -> Kernel:
         """The model as compiled functions; its bounds need `bound_tables`."""
-        from counterplan.domains import options_kernel as own
-        from counterplan.planning.kernel import Kernel
+        from counterplan.domains import options_compiled as own
+        from counterplan.planning.search.kernel import Kernel
 
         c, process = self.contract, self.process
         whole_number(quantiles, "quantiles")
@@ -212,7 +218,7 @@ class AmericanOption(HasFutures):
 
     def bound_tables(self, samples: int, seed: Seed) -> FloatArray:
         """The bounds at nodes of the price, for every date (see `options_kernel`)."""
-        from counterplan.domains.options_kernel import best_dates
+        from counterplan.domains.options_compiled import best_dates
 
         c, T = self.contract, self.horizon
         samples = whole_number(samples, "samples", minimum=2)

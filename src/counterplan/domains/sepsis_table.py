@@ -26,14 +26,9 @@ from pathlib import Path
 import numpy as np
 
 from counterplan.core.episode import Episode
+from counterplan.core.number_table import NumberTable, group_rows, read_number_table, report_changes
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import FileError, InputError
-from counterplan.files.number_table import (
-    NumberTable,
-    group_rows,
-    read_number_table,
-    report_changes,
-)
 
 FIXED = ("gender", "re_admission", "age")
 MOVING = (

@@ -27,15 +27,14 @@ import numpy as np
 from counterplan.core.validation import FloatArray, IntArray, Seed, whole_number
 from counterplan.domains.bunkering import Bunkering
 from counterplan.errors import InputError, NotApplicableError
-from counterplan.exogenous.model import ExogenousModel, State
-from counterplan.exogenous.process import FiniteProcess, HasQuantiles
-from counterplan.exogenous.states import checked_state
+from counterplan.planning.model import ExogenousModel, State, checked_state
 from counterplan.planning.policies import each_state
+from counterplan.planning.processes.base import FiniteProcess, HasQuantiles
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from counterplan.planning.policy import Rule
+    from counterplan.planning.policies import Rule
 
 MOST_NODES = 100_000
 

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from counterplan.cohort.task import PartResult, TaskSpec
-from counterplan.cohort.workers import Worker, WorkerDiedError
 from counterplan.errors import CounterplanError
+from counterplan.runs.pool import Worker, WorkerDiedError
+from counterplan.runs.task import PartResult, TaskSpec
 
 # How long a search that was told to stop may go on, and one that is over its time.
 GRACE, OVERTIME = 1.0, 15.0

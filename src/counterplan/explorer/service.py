@@ -10,36 +10,31 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from counterplan.cohort.answers import answers
-from counterplan.cohort.reading import open_run
-from counterplan.cohort.tables import RESULTS, TRAJECTORIES
-from counterplan.cohort.task import EXPLAIN, REGRET, PartResult
 from counterplan.errors import CounterplanError, FileError
 from counterplan.explorer import models
-from counterplan.explorer.about import about_cases, about_plans
-from counterplan.explorer.advice import ADVICE
-from counterplan.explorer.cases import CaseFilter, budget_of, list_cases
-from counterplan.explorer.courses import (
+from counterplan.explorer.items import AbsentError, Folder, Recent, Window, collected
+from counterplan.explorer.jobs import Job, Jobs
+from counterplan.explorer.models import Settings, number
+from counterplan.explorer.scenarios import ADVICE, PlanDesk, PlanFilter, list_plans, state_at
+from counterplan.explorer.views import (
+    CaseFilter,
+    about_cases,
+    about_plans,
     answer_of_found,
     answer_of_row,
+    budget_of,
+    list_cases,
     names_in,
     observed_actions,
     order_in,
+    overview_of,
 )
-from counterplan.explorer.desk import Desk
-from counterplan.explorer.folder import AbsentError, Folder, collected
-from counterplan.explorer.jobs import Job, Jobs
-from counterplan.explorer.kept import Recent
-from counterplan.explorer.overview import overview_of
-from counterplan.explorer.paging import Window
-from counterplan.explorer.plain import number
-from counterplan.explorer.plans import PlanDesk, PlanFilter, list_plans
-from counterplan.explorer.settings import Settings
-from counterplan.explorer.solve import Wish, check_wish
-from counterplan.explorer.walks import state_at
-from counterplan.explorer.whatif import inadmissible, what_if
+from counterplan.explorer.whatif import Desk, SolveRequest, check_wish, inadmissible, what_if
 from counterplan.explorer.work import work_spec
-from counterplan.io.episode_parts import ID
+from counterplan.runs.explain import RESULTS, TRAJECTORIES, answers
+from counterplan.runs.reading import open_run
+from counterplan.runs.task import EXPLAIN, REGRET, PartResult
+from counterplan.tables.parts import ID
 
 # Proved answers and pages of lists that are kept.
 ANSWERS, PAGES = 200, 200
@@ -152,7 +147,7 @@ class Service:
             limit = min(limit, asked.seconds or limit)
             forbidden, fixed = (tuple(sorted(set(one))) for one in (asked.forbidden, asked.fixed))
             episode = self.desk.recorded(asked.id).episode
-            check_wish(self.desk.subject, episode, Wish(asked.k, forbidden, fixed, limit))
+            check_wish(self.desk.subject, episode, SolveRequest(asked.k, forbidden, fixed, limit))
             question = {**asked.model_dump(), "forbidden": forbidden, "fixed": fixed}
         else:
             state_at(self.plans, asked.id, asked.t, asked.player)

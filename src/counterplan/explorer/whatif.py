@@ -11,28 +11,185 @@ A plan is put to the model as a solver that has nothing to search, so that all t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from counterplan.cohort.answers import Answer
-from counterplan.cohort.question import Question
-from counterplan.cohort.subject import DiscreteSubject, Subject
+from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
-from counterplan.core.problem import Problem, Solver
+from counterplan.core.problem import Limits, Problem, Solver
 from counterplan.core.result import Explanation, Status
-from counterplan.counterfactual.backward_pass import Setting, evaluate
-from counterplan.counterfactual.budget_dp import prepare
-from counterplan.counterfactual.distributions import PolicyProcess
-from counterplan.counterfactual.policy_explanation import PolicyExplanation
-from counterplan.counterfactual.policy_table import PolicyTable, keep_observed
-from counterplan.counterfactual.sequence_explanation import SequenceExplanation, unproved
-from counterplan.counterfactual.sequence_setting import prepare_sequence
+from counterplan.core.validation import FloatArray
+from counterplan.counterfactual.continuous.astar import AStar, Nodes, Outcome, Search, UpperBound
+from counterplan.counterfactual.continuous.setting import (
+    SequenceExplanation,
+    SequenceSetting,
+    prepare_sequence,
+    unproved,
+)
+from counterplan.counterfactual.discrete.budget_dp import BudgetDP, PolicyExplanation, prepare
+from counterplan.counterfactual.discrete.distributions import PolicyProcess
+from counterplan.counterfactual.discrete.dynamic_program import (
+    BackwardPass,
+    PolicyTable,
+    Setting,
+    evaluate,
+    keep_observed,
+    outcome_bounds,
+    solve,
+)
+from counterplan.counterfactual.discrete.laws import CounterfactualLaw, RowIds
 from counterplan.errors import InputError, NotApplicableError
-from counterplan.explorer.kept import Memo
-from counterplan.explorer.remembered_law import RememberedLaw
+from counterplan.explorer.items import Folder, Memo, Rankings, Recent
+from counterplan.runs.cases import Terms, description_of, terms_of
+from counterplan.runs.explain import Answer, stored_subject
+from counterplan.runs.question import (
+    ContinuousSubject,
+    DiscreteSubject,
+    Question,
+    Subject,
+    question_from_dict,
+)
 from counterplan.scm.point import PointSCM
+from counterplan.scm.tabular import Rows
+from counterplan.tables.parts import ID, Recorded, episodes_from_bytes
+from counterplan.viz.labels import Labels, labels_of
+
+# ----------------------------------------------------------------------------------------------
+# A run of explanations, opened: its model, its question, and its episodes one by one.
+
+# Episodes that are kept ready.
+EPISODES = 64
+
+
+class Desk:
+    """All that is needed to answer a question about an episode of the run."""
+
+    def __init__(self, out: Path) -> None:
+        self.folder = Folder(out, ID)
+        self.rankings = Rankings(self.folder)
+        self.description: Mapping[str, Any] = description_of(self.folder.run)
+        self.memo = Memo()
+        self._recorded: Recent[Recorded] = Recent(EPISODES)
+
+    @property
+    def question(self) -> Question:
+        """What was asked about every episode."""
+        return question_from_dict(self.description["question"])
+
+    @property
+    def outcomes(self) -> list[str]:
+        """Names of what the table tells of an episode besides."""
+        return list(self.description["outcomes"])
+
+    @cached_property
+    def subject(self) -> Subject:
+        """The model and what the episodes are about."""
+        return stored_subject(self.description, self.folder.run.file)
+
+    @cached_property
+    def labels(self) -> Labels:
+        """What states and actions are called."""
+        subject = self.subject
+        if isinstance(subject, DiscreteSubject):
+            return labels_of(subject.mdp if subject.layout is None else subject.layout)
+        assert isinstance(subject, ContinuousSubject)
+        return labels_of(subject.layout)
+
+    @cached_property
+    def terms(self) -> Terms:
+        """What an episode is called, and the unit of its times."""
+        return terms_of(self.folder.run)
+
+    def recorded(self, name: str) -> Recorded:
+        """An episode by its id."""
+        return self._recorded.get(name, lambda: self._read(name))
+
+    def _read(self, name: str) -> Recorded:
+        (found,) = episodes_from_bytes(self.folder.input_of(name))
+        return found
+
+
+# ----------------------------------------------------------------------------------------------
+# Counterfactual rows of discrete models, kept for the next question about the same episode.
+#
+# Nearly all the work of evaluating a plan goes into the rows of the actions it takes and into
+# expectations under them. It shares the rows with the plan before at every step that was not
+# edited, and the expectations behind the last edit. Both are kept while there is room, those used
+# last.
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some rows, by their ids in rising order."""
+
+    ids: RowIds
+    rows: Rows
+
+    @property
+    def nbytes(self) -> int:
+        rows = self.rows
+        arrays = (self.ids, rows.indptr, rows.indices, rows.probabilities)
+        return sum(array.nbytes for array in arrays)
+
+    def taken(self, ids: RowIds) -> Rows | None:
+        """The rows of these ids, None if one of them is not here."""
+        if np.array_equal(ids, self.ids):
+            return self.rows
+        places = np.searchsorted(self.ids, ids)
+        if (places == len(self.ids)).any() or (self.ids[places] != ids).any():
+            return None
+        starts, ends = self.rows.indptr[places], self.rows.indptr[places + 1]
+        indptr = np.concatenate([[0], np.cumsum(ends - starts)]).astype(np.int64)
+        entries = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], ends - starts)
+        return Rows(indptr, self.rows.indices[entries], self.rows.probabilities[entries])
+
+
+@dataclass(frozen=True, eq=False)
+class RememberedLaw:
+    """A law whose rows and expectations about one episode are kept.
+
+    episode  its name
+    first    the step of the episode that is called 0 here: to ask about the rest of it alone
+    """
+
+    law: CounterfactualLaw
+    episode: str | None
+    memo: Memo
+    first: int = 0
+
+    @property
+    def row_of(self) -> NDArray[np.int32]:
+        return self.law.row_of
+
+    def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
+        from counterplan.scm.gumbel import row_expectations
+
+        place = (self.episode, self.first + t, rows.tobytes(), values.shape, values.tobytes())
+        for known in self.memo.find(place):
+            return np.asarray(known)
+        found = self.rows_at(t, rows)
+        result = np.zeros((int(self.row_of.max()) + 1, values.shape[1]))
+        result[rows] = row_expectations(found.indptr, found.indices, found.probabilities, values)
+        self.memo.keep(place, result)
+        return result
+
+    def rows_at(self, t: int, rows: RowIds) -> Rows:
+        place = (self.episode, self.first + t)
+        for block in self.memo.find(place):
+            if (known := block.taken(rows)) is not None:
+                return cast(Rows, known)
+        found = self.law.rows_at(self.first + t, rows)
+        self.memo.keep(place, Block(rows, found))
+        return found
+
+
+# ----------------------------------------------------------------------------------------------
 
 Edits = Mapping[int, int]
 # The method of an answer.
@@ -156,3 +313,162 @@ def inadmissible(subject: Subject, found: Answer) -> list[str]:
         for change in found.changes
         if not subject.mdp.admissible[states[change.t], change.alternative]
     ]
+
+
+# ----------------------------------------------------------------------------------------------
+# The exact solvers, telling how far they are as they go.
+
+# Told after every batch: nodes expanded (or rows computed), the best value, and what nothing can
+# exceed.
+Watch = Callable[[int, float, float], None]
+
+
+def unwatched(nodes: int, value: float, bound: float) -> None:
+    """Nobody wants to know."""
+
+
+# --- Continuous problems --------------------------------------------------------------------------
+
+
+class WatchedSearch(Search):
+    """A search that tells how far it is; whoever watches may raise to end it."""
+
+    def __init__(self, solver: WatchedAStar, setting: SequenceSetting, bound: UpperBound) -> None:
+        super().__init__(setting, bound, solver.batch, solver.memory, solver.rollout)
+        self._watch = solver.watch
+
+    def _expand(self, t: int, nodes: Nodes, found: Outcome, limits: Limits) -> None:
+        super()._expand(t, nodes, found, limits)
+        self._watch(found.expanded, found.value, found.bound)
+
+
+@dataclass(frozen=True)
+class WatchedAStar(AStar):
+    """`AStar`, watched: the answer is the same."""
+
+    watch: Watch = unwatched
+
+    def _search(self, setting: SequenceSetting, bound: UpperBound) -> Search:
+        return WatchedSearch(self, setting, bound)
+
+
+# --- Discrete problems ----------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class WatchedLaw:
+    """A law that tells, before each step of a backward pass, what the steps behind it have shown:
+    stopped there the pass would already have an answer."""
+
+    law: CounterfactualLaw
+    setting: Setting
+    watch: Watch
+    computed: int = 0
+
+    @property
+    def row_of(self) -> NDArray[np.int32]:
+        return self.law.row_of
+
+    def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
+        reached, bound = outcome_bounds(self.setting, BackwardPass(t + 1, values, self.computed))
+        self.watch(self.computed, float(reached[-1]), float(bound[-1]))
+        self.computed += len(rows)
+        return self.law.expect(t, rows, values)
+
+
+@dataclass(frozen=True)
+class WatchedBudgetDP(BudgetDP):
+    """`BudgetDP`, watched: the answer is the same."""
+
+    watch: Watch = unwatched
+
+    def _solved(
+        self, setting: Setting, law: CounterfactualLaw, limits: Limits
+    ) -> tuple[BackwardPass, PolicyTable]:
+        return solve(setting, WatchedLaw(law, setting, self.watch), limits)
+
+
+# ----------------------------------------------------------------------------------------------
+# The question of a run asked again about one episode, under rules of one's own.
+
+
+@dataclass(frozen=True)
+class Rules(Question):
+    """A question with rules.
+
+    forbidden  actions that nothing may be changed to; one that was taken may stay
+    fixed      steps whose action stays as it was
+    actions    how many actions the constraints count: with the one that stands for none
+    discrete   of which kind the model is
+    watch      told how far the search is
+    """
+
+    forbidden: tuple[int, ...] = ()
+    fixed: tuple[int, ...] = ()
+    actions: int = 0
+    discrete: bool = False
+    watch: Watch = unwatched
+
+    def constraints(self, given: Constraints) -> Constraints:
+        usual = super().constraints(given)
+        allowed = None
+        if self.forbidden:
+            allowed = np.ones(self.actions, dtype=np.bool_)
+            allowed[list(self.forbidden)] = False
+        fixed = (*usual.fixed_steps, *self.fixed)
+        return Constraints(allowed=allowed, fixed_steps=fixed, max_move=usual.max_move)
+
+    def solver_for(self, episode: str) -> Solver:
+        return (
+            WatchedBudgetDP(watch=self.watch) if self.discrete else WatchedAStar(watch=self.watch)
+        )
+
+
+@dataclass(frozen=True)
+class SolveRequest:
+    """What someone asks for.
+
+    k          at most so many changes
+    seconds    when to stop
+    """
+
+    k: int
+    forbidden: tuple[int, ...]
+    fixed: tuple[int, ...]
+    seconds: float
+
+
+def check_wish(subject: Subject, episode: Episode, wish: SolveRequest) -> None:
+    """Raise if a wish is about no step, action or budget of an episode."""
+    actions, decisions = actions_of(subject, episode), decisions_of(subject, episode)
+    if wish.k > len(episode):
+        raise InputError(f"{episode.name} has {len(episode)} steps: k cannot be {wish.k}")
+    for action in wish.forbidden:
+        if not 0 <= action < actions:
+            raise InputError(f"action {action} is unknown; there are 0..{actions - 1}")
+    for t in wish.fixed:
+        if not 0 <= t < decisions:
+            raise InputError(
+                f"{episode.name}: step {t} has no decision; there are 0..{decisions - 1}"
+            )
+
+
+def rules_of(
+    base: Question, subject: Subject, episode: Episode, wish: SolveRequest, watch: Watch
+) -> Rules:
+    """The question; what a wish does not say is as the run had it, and the solver is exact."""
+    check_wish(subject, episode, wish)
+    problem = subject.problem(episode)
+    counted = problem["scm"].mdp.n_actions if subject.is_discrete else actions_of(subject, episode)
+    return Rules(
+        budgets=(wish.k,),
+        seconds=wish.seconds,
+        gap=base.gap,
+        max_move=base.max_move,
+        robust=base.robust,
+        forbidden=wish.forbidden,
+        fixed=wish.fixed,
+        actions=counted,
+        discrete=subject.is_discrete,
+        watch=watch,
+    )

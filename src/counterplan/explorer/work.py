@@ -12,20 +12,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from counterplan.cohort.answers import answers
-from counterplan.cohort.reading import open_run
-from counterplan.cohort.tables import (
+from counterplan.errors import CounterplanError
+from counterplan.explorer.scenarios import ADVICE, PlanDesk, advise
+from counterplan.explorer.whatif import Desk, SolveRequest, rules_of
+from counterplan.runs.explain import (
     RESULTS,
     TRAJECTORIES,
+    answers,
     results_to_bytes,
     trajectories_to_bytes,
 )
-from counterplan.cohort.task import REGRET, PartResult, TaskSpec
-from counterplan.errors import CounterplanError
-from counterplan.explorer.advice import ADVICE, advise
-from counterplan.explorer.desk import Desk
-from counterplan.explorer.plans import PlanDesk
-from counterplan.explorer.solve import Wish, rules_of
+from counterplan.runs.reading import open_run
+from counterplan.runs.task import REGRET, PartResult, TaskSpec
 
 KIND = "counterplan.explorer.work"
 # Seconds between two notes about the progress.
@@ -78,7 +76,7 @@ class Work:
 
     def _solve(self, question: dict[str, Any]) -> PartResult:
         desk, recorded = self._desk, self._desk.recorded(question["id"])
-        wish = Wish(
+        wish = SolveRequest(
             question["k"],
             tuple(question["forbidden"]),
             tuple(question["fixed"]),

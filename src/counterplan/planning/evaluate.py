@@ -16,19 +16,29 @@ import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from counterplan.allocation.hindsight import IsResourceProgram
-from counterplan.core.validation import FloatArray, Seed, generator, whole_number
-from counterplan.errors import InfeasibleError, InputError
-from counterplan.exogenous.model import ExogenousModel, MakesFeasible, Sense, State
-from counterplan.planning.checked import checked_problem
-from counterplan.planning.estimate import Estimate, estimate
-from counterplan.planning.planners import Clip, Planner
-from counterplan.planning.playing import futures
-from counterplan.planning.policy import Policy, Rule
+from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
+from counterplan.errors import InfeasibleError, InputError, NotApplicableError
+from counterplan.planning.bounds import DRAWS, FIT_PATHS, penalty
+from counterplan.planning.hindsight import IsResourceProgram
+from counterplan.planning.least_squares import LeastSquares
+from counterplan.planning.model import (
+    Estimate,
+    ExogenousModel,
+    MakesFeasible,
+    Sense,
+    State,
+    checked_problem,
+    checked_state,
+    estimate,
+)
+from counterplan.planning.policies import Policy, Rule, futures
+from counterplan.planning.resource import ResourceProgram
+from counterplan.planning.search.planners import Clip, Planner
 
 Progress = Callable[[int, int], None]
 # What actions may miss the offered ones by.
@@ -232,3 +242,188 @@ def _check_offered(problem: ExogenousModel, state: State, action: FloatArray, na
             f"{most.tolist()}: offer it in `actions`, or give the model `feasible` if it checks "
             "actions itself"
         )
+
+
+# ----------------------------------------------------------------------------------------------
+# What was done along one realised path, and what came of it.
+#
+#     d_{t+1} = step_t(x_t, d_t, a_t),    value = sum_t r_t
+#
+# Whoever decides is asked with x_t and d_t, never with what came later.
+
+# What bounds may be missed by, in units of the amount: rounding.
+JOURNEY_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Journey:
+    """Decisions and where they led.
+
+    value    what they earned (or cost) in all
+    actions  (steps, A)
+    levels   (steps + 1, D) the resource before each of them, and at the end
+    """
+
+    value: float
+    actions: FloatArray
+    levels: FloatArray
+
+
+def checked_path(
+    problem: ExogenousModel, path: ArrayLike, state: State | None = None
+) -> tuple[FloatArray, State]:
+    """A realised path (T - t, X) and the state it begins in: x_t is the path's first row.
+
+    state  says t and the resource (default: the start's); its own x_t is not used
+    """
+    at = checked_state(problem, state)
+    try:
+        found = np.array(path, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("the path must hold numbers, a row for each step") from None
+    wanted = (problem.horizon - at.t, len(at.exogenous))
+    if found.ndim == 1 and wanted[1] == 1:
+        found = found[:, np.newaxis]
+    if found.shape != wanted or len(found) == 0:
+        raise InputError(
+            f"the path must be {wanted}: x_{at.t} .. x_{problem.horizon - 1}, got {found.shape}"
+        )
+    if not np.isfinite(found).all():
+        s = int(np.argmin(np.isfinite(found).all(axis=1)))
+        raise InputError(f"the path at t={at.t + s} is {found[s].tolist()}: must be finite")
+    return found, State(at.t, found[0], at.resource)
+
+
+def carried_out(
+    problem: ExogenousModel, path: FloatArray, actions: ArrayLike, state: State
+) -> Journey:
+    """Given decisions (steps, A), checked one by one: the first impossible one is named."""
+    size = problem.actions(state).shape[1]
+    try:
+        wanted = np.array(actions, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("the actions must hold numbers, a row for each step") from None
+    if wanted.ndim == 1 and size == 1:
+        wanted = wanted[:, np.newaxis]
+    if wanted.shape != (len(path), size):
+        raise InputError(
+            f"the actions must be {(len(path), size)}, a row for each step of the path, "
+            f"got {wanted.shape}"
+        )
+
+    def rule(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
+        action = wanted[t - state.t]
+        refuse_action(problem, State(t, exogenous[0], resource[0]), action)
+        return np.asarray(action[np.newaxis])
+
+    return played(problem, rule, path, state)
+
+
+def played(problem: ExogenousModel, rule: Rule, path: FloatArray, state: State) -> Journey:
+    """What a rule does along a path that begins in a state."""
+    resource = np.array(state.resource, dtype=np.float64)[np.newaxis]
+    levels, actions, total = [resource[0]], [], 0.0
+    for s in range(len(path)):
+        now = path[s : s + 1]
+        action = np.asarray(rule(state.t + s, now.copy(), resource.copy()), dtype=np.float64)
+        reward, resource = problem.step(state.t + s, now, resource, action)
+        total += float(reward[0])
+        actions.append(action[0])
+        levels.append(resource[0])
+    return Journey(total, np.array(actions), np.array(levels))
+
+
+def refuse_action(problem: ExogenousModel, state: State, action: FloatArray) -> None:
+    """Raise where an action is not possible."""
+    if not np.isfinite(action).all():
+        raise InputError(f"the action at t={state.t} is {action.tolist()}: must be finite")
+    if isinstance(problem, IsResourceProgram):
+        _check_program(problem.program, state, action)
+    one = state.exogenous[np.newaxis], state.resource[np.newaxis], action[np.newaxis]
+    problem.step(state.t, *one)
+    if isinstance(problem, MakesFeasible):
+        closest = problem.feasible(state.t, *one)[0]
+        if np.abs(closest - action).max() > JOURNEY_ROUNDING * (1.0 + np.abs(action).max()):
+            raise InfeasibleError(
+                f"{action.tolist()} at t={state.t} with {state.resource.tolist()} is not possible; "
+                f"{closest.tolist()} is, and closest to it"
+            )
+
+
+def _check_program(program: ResourceProgram, state: State, action: FloatArray) -> None:
+    room = program.room(state.t, state.resource[np.newaxis])
+    low, high, total = float(room.low[0]), float(room.high[0]), float(action.sum())
+    slack = JOURNEY_ROUNDING * (1.0 + abs(total))
+    levels = state.resource[: len(action)]
+    is_taken = program.plain_stocks or len(action) > 1
+    is_short = is_taken and (action > levels + slack).any()
+    if (action < 0.0).any() or not low - slack <= total <= high + slack or is_short:
+        raise InfeasibleError(
+            f"{action.tolist()} at t={state.t} with {levels.tolist()}: between {low:g} and "
+            f"{high:g} may be spent in all, nothing negative and no more than there is"
+        )
+
+
+# ----------------------------------------------------------------------------------------------
+# Results without luck: a control variate that knows the problem.
+#
+# What a policy earns on a path is its value plus luck. With penalties z (`information_relaxation`),
+#
+#     sum_t r_t - z_t        has the same mean as   sum_t r_t        and hardly any variance
+#
+# where V is close to V*: with V* itself the optimal policy earns exactly V* on every path, and any
+# other V* minus what its decisions cost. Two players on the same paths are then told apart by a
+# fraction of the futures that plain paired differences need. The penalties depend on the paths and
+# the seed only, so they are the same for both.
+
+# A level this far from the grid is not on it.
+OFF_GRID = 1e-6
+
+
+@runtime_checkable
+class KnowsLuck(Protocol):
+    """A model with better penalties of its own."""
+
+    def without_luck(self, paths: FloatArray, actions: FloatArray) -> FloatArray:
+        """(n,) results of actions (n, T, A) along paths (n, T, X), penalised."""
+        ...
+
+
+def without_luck(
+    problem: ExogenousModel, paths: FloatArray, actions: FloatArray, seed: Seed = 0
+) -> FloatArray:
+    """(n,) what actions (n, T, A) earned along paths (n, T, X) from the start, without luck.
+
+    The actions must have been chosen without foresight, from those the problem offers.
+    """
+    if len(paths) != len(actions) or paths.shape[1] != actions.shape[1]:
+        raise InputError(
+            f"paths {paths.shape} and actions {actions.shape} must agree in episodes and steps"
+        )
+    if isinstance(problem, KnowsLuck):
+        return problem.without_luck(paths, actions)
+    rng = generator(seed)
+    fit = LeastSquares(FIT_PATHS).fit(problem, rng)
+    sign = 1.0 if problem.sense == "max" else -1.0
+    resources = np.tile(problem.start.resource, (len(paths), 1))
+    totals = np.zeros(len(paths))
+    for t in range(paths.shape[1]):
+        now = np.ascontiguousarray(paths[:, t])
+        rewards, resources = problem.step(t, now, resources, actions[:, t])
+        levels = _places(fit.grids[t + 1], resources, t)
+        paid = penalty(fit, t, paths, DRAWS, rng)[np.arange(len(paths)), levels]
+        totals += rewards - sign * paid
+    return totals
+
+
+def _places(grid: FloatArray, resources: FloatArray, t: int) -> IntArray:
+    """(n,) the rows of the grid (H, D) that resources (n, D) are."""
+    distinct, which = np.unique(resources.round(9), axis=0, return_inverse=True)
+    distances = np.abs(distinct[:, np.newaxis] - grid).sum(axis=2)
+    if distances.min(axis=1).max() > OFF_GRID:
+        off = distinct[int(distances.min(axis=1).argmax())]
+        raise NotApplicableError(
+            f"the level {off.tolist()} after t={t} cannot be reached by the problem's own actions: "
+            "compare plain outcomes instead"
+        )
+    return np.asarray(distances.argmin(axis=1)[which.ravel()])

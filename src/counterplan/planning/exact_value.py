@@ -17,8 +17,13 @@ import numpy as np
 
 from counterplan.core.validation import FloatArray
 from counterplan.errors import NotApplicableError
-from counterplan.exogenous.model import ExogenousModel, FiniteSupport, HasExactValue, State
-from counterplan.exogenous.states import checked_state
+from counterplan.planning.model import (
+    ExogenousModel,
+    FiniteSupport,
+    HasExactValue,
+    State,
+    checked_state,
+)
 
 # More (state, time) pairs are not listed: about ten seconds of work.
 MOST_STATES = 100_000

@@ -15,8 +15,7 @@ import numpy as np
 
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError, NotApplicableError
-from counterplan.exogenous.model import ExogenousModel, FiniteSupport, State
-from counterplan.planning.checked import checked_state
+from counterplan.planning.model import ExogenousModel, FiniteSupport, State, checked_state
 
 
 class FiniteModel(ExogenousModel, FiniteSupport, Protocol):

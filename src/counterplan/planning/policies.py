@@ -15,22 +15,41 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from counterplan.core.validation import FloatArray, Seed
+from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import NotApplicableError
-from counterplan.exogenous.model import (
+from counterplan.planning.exact_value import solve
+from counterplan.planning.model import (
     ExogenousModel,
     HasExactValue,
     HasHindsight,
     HasMeanPath,
     MakesFeasible,
+    SamplesPaths,
     State,
 )
-from counterplan.planning.exact_value import solve
-from counterplan.planning.policy import Rule
+
+# ----------------------------------------------------------------------------------------------
+# A policy: a rule that sees the present, never the future.
+
+# (t, x (n, X), d (n, D)) -> actions (n, A)
+Rule: TypeAlias = Callable[[int, FloatArray, FloatArray], FloatArray]
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Prepared once for a model (a table, a regression), then asked at every state."""
+
+    @property
+    def name(self) -> str: ...
+
+    def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Rule: ...
+
+
+# ----------------------------------------------------------------------------------------------
 
 
 @runtime_checkable
@@ -163,3 +182,38 @@ def each_state(
     _, first, row = np.unique(states, axis=0, return_index=True, return_inverse=True)
     chosen = [choose(State(t, exogenous[i], resource[i])) for i in first]
     return np.array(chosen)[row.ravel()]
+
+
+# ----------------------------------------------------------------------------------------------
+# Futures of any model, and a rule played along them.
+
+
+def futures(
+    model: ExogenousModel, n: int, seed: Seed = 0, state: State | None = None
+) -> FloatArray:
+    """(n, T - t, X) futures that begin with the state's x_t (default: the start)."""
+    n = whole_number(n, "paths", minimum=1)
+    if isinstance(model, SamplesPaths):
+        return model.sample_paths(n, seed, state)
+    t, first, _ = state or model.start
+    rng = generator(seed)
+    paths = np.empty((n, model.horizon - t, first.size))
+    paths[:, 0] = first
+    for s in range(1, paths.shape[1]):
+        paths[:, s] = model.draw(t + s - 1, paths[:, s - 1], rng)
+    return paths
+
+
+def follow(
+    model: ExogenousModel, rule: Rule, paths: FloatArray, state: State | None = None
+) -> FloatArray:
+    """(n,) what the rule earns (or costs) along paths (n, T - t, X); it sees x_t, never beyond."""
+    t, _, resource = state or model.start
+    resources = np.tile(resource, (len(paths), 1))
+    totals = np.zeros(len(paths))
+    for s in range(paths.shape[1]):
+        now = np.ascontiguousarray(paths[:, s])
+        actions = rule(t + s, now, resources)
+        rewards, resources = model.step(t + s, now, resources, actions)
+        totals += rewards
+    return totals

@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from counterplan.core.episode import Episode, listed_episodes
 from counterplan.core.validation import BoolArray, FloatArray, whole_number
 from counterplan.errors import InputError
-from counterplan.scm.tabular import TabularMDP
-from counterplan.scm.tabular_checks import numbers
+from counterplan.scm.tabular import TabularMDP, numbers
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,13 +11,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numba import njit
+from numpy.typing import NDArray
 
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
-from counterplan.scm.number_arrays import number_array
+from counterplan.scm.point import Region, number_array
+
+if TYPE_CHECKING:
+    from counterplan.scm.neural import NeuralSCM
 
 KEYS = ("state", "bias", "action", "output", "output_bias")
 MATRICES = ("state", "action", "output")
@@ -144,3 +149,231 @@ def gate_interval(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatA
 def _gate(activation: FloatArray) -> FloatArray:
     # 1 / cosh^2 keeps its relative precision where 1 - tanh^2 would cancel.
     return np.asarray(1.0 / np.cosh(np.minimum(activation, 300.0)) ** 2)
+
+
+# ----------------------------------------------------------------------------------------------
+# Compiled counterfactual steps of the neural location-scale model.
+#
+# The first layer splits into a state half, common to all actions of a node, and an action half,
+# common to all nodes. tanh of their sum needs no new tanh:
+#
+#     tanh(x + y) = (tanh x + tanh y) / (1 + tanh x tanh y)
+#
+# so a node costs one tanh per hidden unit and a child one division. Near saturation with opposite
+# signs the denominator vanishes; those few units are computed directly, as tanh(x + y).
+
+# Below this denominator the addition formula loses digits. With arguments of opposite signs, one of
+# them at most SAFE in size, it is at least 1 - tanh(SAFE), which is above.
+CANCELS = 1e-3
+SAFE = 3.75
+
+
+class NeuralReplay:
+    """F_t(s, a) for the actions of each step of one episode."""
+
+    def __init__(
+        self, scm: NeuralSCM, vectors: FloatArray, noise: FloatArray, start: FloatArray
+    ) -> None:
+        self._scm, self._noise, self._fixed = scm, noise, scm.fixed
+        self._location = _Half(scm.location, vectors)
+        self._scale = _Half(scm.scale, vectors)
+
+    def children(self, t: int, states: FloatArray) -> FloatArray:
+        """(n, N, D)."""
+        n, D, N = len(states), states.shape[1], self._location.n_actions
+        everyone = np.broadcast_to(np.arange(N), (n, N))
+        return self._moved(t, states, everyone, np.empty((n, N, D)))
+
+    def follow(self, t: int, states: FloatArray, actions: NDArray[np.int64]) -> FloatArray:
+        """(n, D)."""
+        shape = (len(states), 1, states.shape[1])
+        return self._moved(t, states, actions[:, None], np.empty(shape))[:, 0]
+
+    def _moved(
+        self, t: int, states: FloatArray, actions: NDArray[np.int64], result: FloatArray
+    ) -> FloatArray:
+        location, scale = self._scm.location, self._scm.scale
+        result[:, :, : self._fixed] = states[:, None, : self._fixed]
+        _children(
+            (*self._location.of_states(states), *self._location.of_actions(t), location.output),
+            (*self._scale.of_states(states), *self._scale.of_actions(t), scale.output),
+            (location.output_bias, scale.output_bias, self._noise[t]),
+            actions,
+            result[:, :, self._fixed :],
+        )
+        return result
+
+
+class _Half:
+    """The two halves of a first layer, each as it is and as its tanh."""
+
+    def __init__(self, network: Network, vectors: FloatArray) -> None:
+        self._network = network
+        self._actions = vectors @ network.action.T
+        self._tanh_actions = np.tanh(self._actions)
+        self.n_actions = vectors.shape[1]
+
+    def of_states(self, states: FloatArray) -> tuple[FloatArray, FloatArray]:
+        plain = states @ self._network.state.T + self._network.bias
+        return plain, np.tanh(plain)
+
+    def of_actions(self, t: int) -> tuple[FloatArray, FloatArray]:
+        return self._actions[t], self._tanh_actions[t]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+def _children(location: Any, scale: Any, rest: Any, actions: Any, result: Any) -> None:
+    """Write h + phi u for each node and each of its actions into result (n, N, O)."""
+    state_l, tanh_state_l, action_l, tanh_action_l, output_l = location
+    state_s, tanh_state_s, action_s, tanh_action_s, output_s = scale
+    bias_l, bias_s, noise = rest
+    H, O = state_l.shape[1], output_l.shape[0]  # noqa: E741
+    hidden_l, hidden_s = np.empty(H), np.empty(state_s.shape[1])
+    for node in range(actions.shape[0]):
+        for child in range(actions.shape[1]):
+            action = actions[node, child]
+            least = _add_tanh(tanh_state_l[node], tanh_action_l[action], hidden_l)
+            if least < CANCELS:
+                _repair(state_l[node], action_l[action], hidden_l)
+            least = _add_tanh(tanh_state_s[node], tanh_action_s[action], hidden_s)
+            if least < CANCELS:
+                _repair(state_s[node], action_s[action], hidden_s)
+            for feature in range(O):
+                place, spread = bias_l[feature], bias_s[feature]
+                for h in range(H):
+                    place += output_l[feature, h] * hidden_l[h]
+                for h in range(hidden_s.shape[0]):
+                    spread += output_s[feature, h] * hidden_s[h]
+                # softplus without overflow
+                softplus = max(spread, 0.0) + np.log1p(np.exp(-abs(spread)))
+                result[node, child, feature] = place + softplus * noise[feature]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+def _add_tanh(x: Any, y: Any, result: Any) -> float:
+    """The addition formula for tanh values, and its least denominator."""
+    least = 1.0
+    for h in range(x.shape[0]):
+        denominator = 1.0 + x[h] * y[h]
+        least = min(least, denominator)
+        result[h] = (x[h] + y[h]) / denominator
+    return least
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _repair(x: Any, y: Any, result: Any) -> None:
+    """Units where the formula may have lost digits: large arguments of opposite signs."""
+    for h in range(x.shape[0]):
+        if x[h] * y[h] < 0.0 and min(abs(x[h]), abs(y[h])) > SAFE:
+            result[h] = np.tanh(x[h] + y[h])
+
+
+# ----------------------------------------------------------------------------------------------
+# Certified slopes of a neural location-scale step over a region.
+#
+# For a network o(s) = W_z tanh(W_s s + c) the slope between two states of the region is
+# W_z diag(g) W_s with gates g between the least and the largest value of 1 - tanh^2 over the
+# region's pre-activations, |W_s[h, :] (s - c)| <= min(||W_s[h, :]|| radius, |W_s[h, :]| . box).
+# With middle gates g and half-widths d
+#
+#     J = W_z diag(g) W_s,      |x . (o(s) - o(c) - J (s - c))| <= (|W_z^T x| * d) |W_s| . |s - c|
+#
+# The scale adds u_i sigma(o_i) W_z[i, :] diag(g) W_s with softplus slopes sigma; the product
+# sigma(o_i) g_h lies between the products of the least and of the largest of both. Nothing is
+# linearised: every slope of the region is covered.
+
+# Intervals are widened by more than all roundings on the way to them can add up to.
+OUTWARD = 1e-12
+
+
+class _Gates(NamedTuple):
+    """The least and largest gates (n, H), how far pre-activations may move (H,), and the
+    pre-activations at the centre (n, H)."""
+
+    low: FloatArray
+    high: FloatArray
+    reach: FloatArray
+    activation: FloatArray
+
+
+class NeuralSlopes:
+    """Slopes of F(., a) for action vectors (n, d) under one noise vector."""
+
+    def __init__(
+        self,
+        networks: tuple[Network, Network],
+        fixed: int,
+        region: Region,
+        actions: FloatArray,
+        noise: FloatArray,
+    ) -> None:
+        """`networks`: location and scale."""
+        self._networks, self._fixed, self._noise = networks, fixed, noise
+        self._location = _gates(networks[0], region, actions)
+        self._scale = _gates(networks[1], region, actions)
+        self._sigma = self._softplus_slopes()
+
+    @cached_property
+    def jacobian(self) -> FloatArray:
+        """(n, D, D)."""
+        location, scale = self._networks
+        middle = (self._location.low + self._location.high) / 2
+        moving = location.slopes(middle)
+        for sigma, gates in self._extremes():
+            moving += (self._noise * sigma / 2)[:, :, None] * scale.slopes(gates)
+        return self._with_fixed(moving, identity=True)
+
+    @cached_property
+    def deviation(self) -> FloatArray:
+        """(n, D, D)."""
+        location, scale = self._networks
+        half = (self._location.high - self._location.low) / 2
+        moving = location.absolute_slopes(half)
+        for sign, (sigma, gates) in zip((-1, 1), self._extremes(), strict=True):
+            weight = sign * np.abs(self._noise) * sigma / 2
+            moving += weight[:, :, None] * scale.absolute_slopes(gates)
+        return self._with_fixed(moving * (1.0 + OUTWARD) + OUTWARD, identity=False)
+
+    def remainder(self, directions: FloatArray) -> FloatArray:
+        """(n, D), tighter than |x| E: location gates are weighed by |W_z^T x|."""
+        location, scale = self._networks
+        moving = directions[:, self._fixed :]
+        half = (self._location.high - self._location.low) / 2
+        result = (np.abs(moving @ location.output) * half) @ location.absolute_state
+        weight = np.abs(moving * self._noise) / 2
+        for sign, (sigma, gates) in zip((-1, 1), self._extremes(), strict=True):
+            through = ((weight * sigma) @ scale.absolute_output) * gates
+            result += sign * (through @ scale.absolute_state)
+        size = 1.0 + np.abs(moving).sum(axis=1, keepdims=True)
+        return np.asarray(result * (1.0 + OUTWARD) + OUTWARD * size)
+
+    def _extremes(self) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+        """Least and largest (softplus slope (n, O), gate (n, H)) of the scale."""
+        return (self._sigma[0], self._scale.low), (self._sigma[1], self._scale.high)
+
+    def _softplus_slopes(self) -> tuple[FloatArray, FloatArray]:
+        """(n, O) least and largest slope of the softplus over the region."""
+        scale = self._networks[1]
+        output = np.tanh(self._scale.activation) @ scale.output.T + scale.output_bias
+        moved = np.minimum(self._scale.high * self._scale.reach, 2.0) @ scale.absolute_output.T
+        moved += OUTWARD
+        return _sigmoid(output - moved), _sigmoid(output + moved)
+
+    def _with_fixed(self, moving: FloatArray, identity: bool) -> FloatArray:
+        """Prepend the rows of the features that stay."""
+        fixed, n, D = self._fixed, len(moving), moving.shape[2]
+        top = np.eye(fixed, D) if identity else np.zeros((fixed, D))
+        return np.concatenate([np.broadcast_to(top, (n, fixed, D)), moving], axis=1)
+
+
+def _gates(network: Network, region: Region, actions: FloatArray) -> _Gates:
+    activation = region.centre @ network.state.T + network.bias + actions @ network.action.T
+    reach = np.minimum(network.row_norms * region.radius, network.absolute_state @ region.box)
+    reach = reach * (1.0 + OUTWARD) + OUTWARD
+    low, high = gate_interval(activation - reach, activation + reach)
+    return _Gates(low - OUTWARD, high + OUTWARD, reach, activation)
+
+
+def _sigmoid(values: FloatArray) -> FloatArray:
+    # Nothing overflows, and the absolute error is far below OUTWARD.
+    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * values))

@@ -8,27 +8,164 @@ physical units, networks see (s - offset) / range.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from counterplan.core.files import suffix_of
+from counterplan.core.tensors import SUFFIX, TensorFormat, Tensors, read_tensors, write_tensors
 from counterplan.core.validation import FloatArray, Seed, whole_number
-from counterplan.errors import InputError
-from counterplan.scm.model_schema import check_about, check_columns
-from counterplan.scm.network import Network
-from counterplan.scm.number_arrays import number_array
-from counterplan.scm.point import ElementwiseSCM, Region, Replay, Slopes
-from counterplan.scm.scaling import Scaling
+from counterplan.errors import FileError, InputError
+from counterplan.scm.network import KEYS, Network
+from counterplan.scm.point import ElementwiseSCM, Region, Replay, Scaling, Slopes, number_array
+from counterplan.scm.support import Seen
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from counterplan.core.episode import Episode
-    from counterplan.scm.seen import Seen
     from counterplan.scm.training import Training
     from counterplan.scm.transitions import Transitions
+
+# ----------------------------------------------------------------------------------------------
+# Files of neural models; how they are protected stands in `counterplan.core.tensors`.
+
+Model = TypeVar("Model")
+
+NETWORKS = ("location", "scale")
+SCALING = ("state_offset", "state_range", "action_offset", "action_range")
+SEEN = {"seen_states": "F32", "seen_actions": "F32", "seen_distances": "F64"}
+NEURAL = TensorFormat(
+    name="counterplan neural model",
+    version=1,
+    required={
+        **{f"{network}_{key}": "F64" for network in NETWORKS for key in KEYS},
+        "noise_cholesky": "F64",
+    },
+    entries=("fixed", "about"),
+    optional={**dict.fromkeys(SCALING, "F64"), **SEEN},
+)
+MATRICES = ("state", "action", "output", "noise_cholesky", "seen_states", "seen_actions")
+
+
+def save_neural(scm: NeuralSCM, path: str | Path) -> None:
+    """Write a model to a .safetensors file."""
+    arrays = {
+        f"{network}_{key}": getattr(getattr(scm, network), key)
+        for network in NETWORKS
+        for key in KEYS
+    }
+    arrays["noise_cholesky"] = scm.noise_cholesky
+    if scm.scaling is not None:
+        arrays |= {name: getattr(scm.scaling, name) for name in SCALING}
+    entries = {"fixed": scm.fixed, "about": dict(scm.about)}
+    stored: dict[str, Any] = {
+        name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()
+    }
+    if scm.seen is not None:
+        distances = np.array([scm.seen.typical, scm.seen.far])
+        stored |= dict(zip(SEEN, (scm.seen.states, scm.seen.actions, distances), strict=True))
+    write_tensors(path, Tensors(NEURAL, stored, entries))
+
+
+def load_neural(path: str | Path, make: Callable[..., Model]) -> Model:
+    """The model in a file that `save_neural` wrote, made of its parts."""
+    suffix_of(path, (SUFFIX,), "files of neural models")
+    return neural_from_tensors(path, read_tensors(path, (NEURAL,)), make)
+
+
+def neural_from_tensors(path: str | Path, tensors: Tensors, make: Callable[..., Model]) -> Model:
+    """The model that arrays and entries stand for, every one of them checked."""
+    try:
+        return make(*_parts(tensors.arrays, tensors.entries))
+    except InputError as problem:
+        raise FileError(f"{path}: {problem}; save the model anew") from None
+
+
+def _parts(arrays: dict[str, Any], entries: dict[str, Any]) -> tuple[Any, ...]:
+    """What a `NeuralSCM` is made of."""
+    for name, array in arrays.items():
+        dimensions = 2 if name.removeprefix("location_").removeprefix("scale_") in MATRICES else 1
+        if array.ndim != dimensions or 0 in array.shape:
+            raise InputError(f"the array {name!r} has shape {array.shape}")
+    given, seen = _group(arrays, SCALING, "scaling"), _group(arrays, tuple(SEEN), "seen data")
+    if not isinstance(entries["about"], dict):
+        raise InputError("about is not a mapping")
+    location, scale = (
+        Network.from_weights({key: arrays[f"{name}_{key}"] for key in KEYS}, name)
+        for name in NETWORKS
+    )
+    return (
+        location,
+        scale,
+        arrays["noise_cholesky"],
+        entries["fixed"],
+        Scaling(*given) if given else None,
+        entries["about"],
+        _seen(*seen) if seen else None,
+    )
+
+
+def _group(arrays: dict[str, Any], names: tuple[str, ...], what: str) -> list[Any]:
+    """Arrays that belong together: all of them, or none."""
+    given = [name for name in names if name in arrays]
+    if given and len(given) < len(names):
+        raise InputError(f"of the {what} only {', '.join(given)} are there")
+    return [arrays[name] for name in given]
+
+
+def _seen(states: Any, actions: Any, distances: Any) -> Seen:
+    if distances.shape != (2,):
+        raise InputError(f"the array 'seen_distances' has shape {distances.shape}, expected (2,)")
+    return Seen(states, actions, *map(float, distances))
+
+
+# ----------------------------------------------------------------------------------------------
+# Which columns a model was made for, and whether given data has them.
+
+
+def check_about(about: Mapping[str, Any], n_features: int, n_components: int) -> None:
+    """Raise unless the names of features and actions, where given, fit the model's sizes."""
+    for key, count in (("features", n_features), ("actions", n_components)):
+        given = about.get(key)
+        if given is None:
+            continue
+        if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
+            raise InputError(f"about: {key} must be a list of names")
+        if len(given) != count or len(set(given)) != count:
+            raise InputError(f"about: {len(set(given))} names of {key}, but the model has {count}")
+
+
+def check_columns(
+    expected: Sequence[str] | None, count: int, given: Sequence[str], what: str
+) -> None:
+    """Raise unless the columns are the model's, in its order; only their number is compared if
+    the model does not know their names (expected None)."""
+    if expected is None:
+        if len(given) != count:
+            raise InputError(
+                f"the model has {count} {what}, but the data has {len(given)}: "
+                f"{', '.join(given)}; choose the columns the model was made for"
+            )
+        return
+    missing = [name for name in expected if name not in given]
+    unknown = [name for name in given if name not in expected]
+    if missing or unknown:
+        parts = [f"lacks {', '.join(missing)}"] if missing else []
+        parts += [f"has {', '.join(unknown)}, which the model does not know"] if unknown else []
+        raise InputError(
+            f"the data's {what} are not the model's: it {' and '.join(parts)}; "
+            f"the model was made for {', '.join(expected)}"
+        )
+    if list(given) != list(expected):
+        raise InputError(
+            f"the data's {what} are in another order than the model's: reorder the columns to "
+            f"{', '.join(expected)}"
+        )
+
+
+# ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,14 +276,12 @@ class NeuralSCM(ElementwiseSCM):
 
     def save(self, path: str | Path) -> None:
         """Write the model to a .safetensors file; loaded again it is the same bit for bit."""
-        from counterplan.scm.neural_file import save_neural
 
         save_neural(self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> NeuralSCM:
         """The model in a file that `save` wrote."""
-        from counterplan.scm.neural_file import load_neural
 
         return load_neural(path, cls)
 
@@ -209,14 +344,14 @@ class NeuralSCM(ElementwiseSCM):
         )
 
     def slopes(self, region: Region, actions: FloatArray, noise: FloatArray) -> Slopes | None:
-        from counterplan.scm.neural_slopes import NeuralSlopes
+        from counterplan.scm.network import NeuralSlopes
 
         if self.scaling is not None:
             return None
         return NeuralSlopes((self.location, self.scale), self.fixed, region, actions, noise)
 
     def replay(self, vectors: FloatArray, noise: FloatArray, start: FloatArray) -> Replay:
-        from counterplan.scm.neural_replay import NeuralReplay
+        from counterplan.scm.network import NeuralReplay
 
         if self.scaling is not None:
             return super().replay(vectors, noise, start)

@@ -11,39 +11,371 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
+from jax import Array
 
 from counterplan import __version__
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import TrainingError
 from counterplan.scm.network import Network
-from counterplan.scm.neural_loss import (
-    Batch,
-    Layers,
-    Parameters,
-    Rates,
-    begin,
-    epoch,
-    evaluate,
-)
-from counterplan.scm.neural_start import Sizes, constrained_layers, first_noise, free_layers
-from counterplan.scm.progress import progress_bar
-from counterplan.scm.reference_fit import ReferenceLosses, reference_losses
-from counterplan.scm.scaling import Scaling
-from counterplan.scm.training import MOST_UNITS, Training, constants
-from counterplan.scm.training_data import (
+from counterplan.scm.point import Scaling
+from counterplan.scm.training import (
+    MOST_UNITS,
     Samples,
+    Training,
     check_learnable,
+    constants,
     min_max_scaling,
+    progress_bar,
     samples,
     split,
 )
 from counterplan.scm.transitions import Transitions
+
+# ----------------------------------------------------------------------------------------------
+# What training minimises, and one epoch of it, compiled.
+#
+# For each of location and scale, with a wanted Lipschitz constant C and m = sqrt(C),
+#
+#     z = tanh(m (W_s / |W_s| s + b + W_a a)),      o = m (W_z / |W_z| z + b_z)
+#
+# where |.| are spectral norms, estimated by one power iteration a step; without a constant, weights
+# are used as they are. With h = o of the location, phi = softplus(o) of the scale and
+# u = (s' - h) / phi,
+#
+#     NLL = |L^{-1} u|^2 / 2 + log det L + sum_i log phi_i + (O / 2) log 2 pi
+#
+# The noise's factor L is learned through L^{-1} = diag(exp r) (I + M), M strictly lower triangular:
+# its entries are regression coefficients, log-precisions r have no bounds, and no system is solved
+# in a step. Adam's iterates keep moving by about the learning rate, which is not small against the
+# noise of a quiet feature. So what counts is their running mean, over about AVERAGED steps.
+
+AVERAGED = 200
+Batch: TypeAlias = tuple[Array, Array]
+
+
+class Layers(NamedTuple):
+    """Weights of one network, before normalisation; shapes as in `Network`."""
+
+    state: Array
+    bias: Array
+    action: Array
+    output: Array
+    output_bias: Array
+
+
+class Parameters(NamedTuple):
+    """All that is learned.
+
+    mixing     (O, O) M, of which only the part below the diagonal counts
+    precision  (O,) r
+    """
+
+    location: Layers
+    scale: Layers
+    mixing: Array
+    precision: Array
+
+
+class Directions(NamedTuple):
+    """Where power iteration stands: left vectors of W_s (H,) and W_z (O,)."""
+
+    state: Array
+    output: Array
+
+
+class TrainingState(NamedTuple):
+    """What one epoch hands to the next.
+
+    directions  of location and scale
+    averaged    running mean of the parameters
+    steps       taken so far
+    """
+
+    parameters: Parameters
+    directions: tuple[Directions, Directions]
+    averaged: Parameters
+    optimiser: Any
+    steps: Array
+
+
+class Rates(NamedTuple):
+    """Numbers that may differ between runs of the same compiled epoch: m of location and scale,
+    and the learning rate."""
+
+    location: float
+    scale: float
+    learning: float
+
+
+def begin(parameters: Parameters) -> TrainingState:
+    """Before the first step."""
+    directions = (_first_directions(parameters.location), _first_directions(parameters.scale))
+    optimiser = optax.scale_by_adam().init(parameters)
+    return TrainingState(parameters, directions, parameters, optimiser, jnp.zeros((), jnp.int32))
+
+
+@partial(jax.jit, static_argnames="constrained")
+def epoch(
+    state: TrainingState, data: Batch, order: Array, rates: Rates, constrained: bool
+) -> tuple[TrainingState, Array]:
+    """One pass over the data in batches `order` (n_batches, batch); also the mean loss."""
+
+    def one(current: TrainingState, rows: Array) -> tuple[TrainingState, Array]:
+        return step(current, (data[0][rows], data[1][rows]), rates, constrained)
+
+    state, losses = jax.lax.scan(one, state, order)
+    return state, losses.mean()
+
+
+def step(
+    state: TrainingState, batch: Batch, rates: Rates, constrained: bool
+) -> tuple[TrainingState, Array]:
+    """One step of Adam, and the loss before it."""
+    if constrained:
+        parameters = state.parameters
+        directions = (
+            _power_iteration(parameters.location, state.directions[0]),
+            _power_iteration(parameters.scale, state.directions[1]),
+        )
+    else:
+        directions = state.directions
+
+    def loss(parameters: Parameters) -> Array:
+        if constrained:
+            location = _normalised(parameters.location, directions[0], rates.location)
+            scale = _normalised(parameters.scale, directions[1], rates.scale)
+            parameters = parameters._replace(location=location, scale=scale)
+        return negative_log_likelihood(parameters, batch)
+
+    value, gradient = jax.value_and_grad(loss)(state.parameters)
+    update, optimiser = optax.scale_by_adam().update(gradient, state.optimiser)
+    parameters = jax.tree.map(lambda p, u: p - rates.learning * u, state.parameters, update)
+    # The mean forgets the start faster than it will forget later steps.
+    weight = jnp.maximum(1.0 / AVERAGED, 9.0 / (10.0 + state.steps))
+    averaged = jax.tree.map(lambda e, p: e + weight * (p - e), state.averaged, parameters)
+    return TrainingState(parameters, directions, averaged, optimiser, state.steps + 1), value
+
+
+@partial(jax.jit, static_argnames="constrained")
+def evaluate(parameters: Parameters, batch: Batch, rates: Rates, constrained: bool) -> Array:
+    """The loss with exact spectral norms."""
+    if constrained:
+        location = _exactly_normalised(parameters.location, rates.location)
+        scale = _exactly_normalised(parameters.scale, rates.scale)
+        parameters = parameters._replace(location=location, scale=scale)
+    return negative_log_likelihood(parameters, batch)
+
+
+def negative_log_likelihood(parameters: Parameters, batch: Batch) -> Array:
+    """Mean over the batch, for weights as the model uses them."""
+    inputs, targets = batch
+    phi = jax.nn.softplus(_outputs(parameters.scale, inputs))
+    noise = (targets - _outputs(parameters.location, inputs)) / phi
+    precision = parameters.precision
+    white = (noise + noise @ jnp.tril(parameters.mixing, -1).T) * jnp.exp(precision)
+    each = 0.5 * (white * white).sum(axis=1) + jnp.log(phi).sum(axis=1)
+    return each.mean() - precision.sum() + 0.5 * len(precision) * math.log(2.0 * math.pi)
+
+
+def _outputs(layers: Layers, inputs: Array) -> Array:
+    # One product for states and actions is faster than two.
+    weights = jnp.concatenate([layers.state, layers.action], axis=1)
+    return jnp.tanh(inputs @ weights.T + layers.bias) @ layers.output.T + layers.output_bias
+
+
+def _power_iteration(layers: Layers, directions: Directions) -> Directions:
+    def improved(weights: Array, left: Array) -> Array:
+        return _unit(weights @ _unit(weights.T @ left))
+
+    return Directions(
+        improved(layers.state, directions.state), improved(layers.output, directions.output)
+    )
+
+
+def _normalised(layers: Layers, directions: Directions, multiplier: float) -> Layers:
+    """Spectral norms by the estimated singular vectors; gradients pass through the norms."""
+
+    def norm(weights: Array, left: Array) -> Array:
+        right = jax.lax.stop_gradient(_unit(weights.T @ left))
+        return left @ weights @ right
+
+    return _scaled(
+        layers,
+        norm(layers.state, directions.state),
+        norm(layers.output, directions.output),
+        multiplier,
+    )
+
+
+def _exactly_normalised(layers: Layers, multiplier: float) -> Layers:
+    state, output = (jnp.linalg.norm(part, 2) for part in (layers.state, layers.output))
+    return _scaled(layers, state, output, multiplier)
+
+
+def _scaled(layers: Layers, state_norm: Array, output_norm: Array, multiplier: float) -> Layers:
+    unit = layers._replace(state=layers.state / state_norm, output=layers.output / output_norm)
+    return Layers(*(multiplier * part for part in unit))
+
+
+def _first_directions(layers: Layers) -> Directions:
+    """Any vectors of the columns' span: training starts with all singular values equal."""
+    return Directions(_unit(layers.state.sum(axis=1)), _unit(layers.output.sum(axis=1)))
+
+
+def _unit(vector: Array) -> Array:
+    return jnp.divide(vector, jnp.linalg.norm(vector))
+
+
+# ----------------------------------------------------------------------------------------------
+# Where training starts: near a fit, not at random.
+#
+# Constrained: with W_s of orthonormal columns and W_z its transpose, W_z tanh(W_s s) is nearly s,
+# so the location starts at "nothing changes", the best guess for a slow process. Unconstrained:
+# hidden units are random functions of the inputs, with W_z by ridge regression. The noise starts
+# as the residuals of a linear regression. From random weights, most epochs go into finding just
+# that.
+
+# Units differ in weight by about this factor exp(+-UNEVEN) and in bias: equal ones bend the same.
+UNEVEN = 0.75
+BIAS = 0.3
+ACTION = 0.1
+# Unconstrained: pre-activations from this size (a nearly linear unit) to that (one that saturates),
+# how much ridge regression shrinks, and the rows it looks at.
+BENDS = (0.1, 2.0)
+RIDGE = 1e-3
+ROWS = 20_000
+# Noise of a feature that a linear regression explains fully.
+LEAST_NOISE = 1e-3
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Features, action components, outputs and hidden units of a network."""
+
+    features: int
+    components: int
+    outputs: int
+    hidden: int
+
+
+def constrained_layers(
+    sizes: Sizes, multiplier: float, rng: np.random.Generator, persist: bool
+) -> dict[str, FloatArray]:
+    """First weights with spectral norms 1.
+
+    persist  start at o(s) = s, features that move (or less, if the constant does not allow it);
+             else at o = 0 but for the units' small curvature
+    """
+    D, O, H = sizes.features, sizes.outputs, sizes.hidden  # noqa: E741
+    rows = max(H, D + O)
+    weights = np.exp(UNEVEN * rng.normal(size=(rows, 1)))
+    basis = np.linalg.qr(weights * rng.normal(size=(rows, D + O)))[0][:H]
+    state, other = basis[:, :D], basis[:, D:]
+    # Of W_z's unit rows the part along W_s makes the slope, m^2 of it; the rest is orthogonal.
+    along = min(1.0, multiplier**-2) if persist else 0.0
+    output = along * state[:, D - O :].T + np.sqrt(1.0 - along**2) * other.T
+    bias = rng.uniform(-BIAS, BIAS, H)
+    return {
+        "state": state,
+        "bias": bias,
+        "action": rng.uniform(-ACTION, ACTION, (H, sizes.components)),
+        "output": output,
+        "output_bias": -output @ np.tanh(multiplier * bias),
+    }
+
+
+def free_layers(
+    sizes: Sizes, data: Samples, rng: np.random.Generator, fitted: bool
+) -> dict[str, FloatArray]:
+    """First weights of a network without constraint; fitted to the data, else o = 0."""
+    D, H = sizes.features, sizes.hidden
+    few = data.rows(rng.permutation(len(data))[:ROWS])
+    size = np.exp(rng.uniform(np.log(BENDS[0]), np.log(BENDS[1]), H))
+    weights = rng.normal(size=(H, few.inputs.shape[1])) / np.sqrt(few.inputs.var(axis=0).sum())
+    weights *= size[:, None]
+    bias = size * rng.uniform(-1.0, 1.0, H) - weights @ few.inputs.mean(axis=0)
+    output = np.zeros((sizes.outputs, H))
+    output_bias = np.zeros(sizes.outputs)
+    if fitted:
+        hidden = np.tanh(few.inputs @ weights.T + bias)
+        centred = hidden - hidden.mean(axis=0)
+        gram = centred.T @ centred + RIDGE * len(few) * np.eye(H)
+        output = np.linalg.solve(gram, centred.T @ few.targets).T
+        output_bias = few.targets.mean(axis=0) - output @ hidden.mean(axis=0)
+    return {
+        "state": weights[:, :D],
+        "bias": bias,
+        "action": weights[:, D:],
+        "output": output,
+        "output_bias": output_bias,
+    }
+
+
+def first_noise(data: Samples) -> tuple[FloatArray, FloatArray]:
+    """First mixing (O, O) and log-precision (O,), if the scale starts at softplus(0)."""
+    design = np.concatenate([np.ones((len(data), 1)), data.inputs], axis=1)
+    coefficients = np.linalg.lstsq(design, data.targets)[0]
+    residuals = data.targets - design @ coefficients
+    covariance = residuals.T @ residuals / len(residuals)
+    covariance += LEAST_NOISE**2 * np.eye(len(covariance))
+    whitening = np.linalg.inv(np.linalg.cholesky(covariance)) * np.log(2.0)
+    precision = np.diag(whitening).copy()
+    return whitening / precision[:, None], np.log(precision)
+
+
+# ----------------------------------------------------------------------------------------------
+# What a trained model must be better than: simple models with a closed form.
+#
+# linear     s' ~ N(B [1, s, a], C)      least squares
+# constant   s' ~ N(m, C)                as if neither state nor action mattered
+
+
+@dataclass(frozen=True)
+class ReferenceLosses:
+    """Mean negative log-likelihoods in nats per transition, in the model's units."""
+
+    linear: float
+    constant: float
+
+
+def reference_losses(train: Samples, judged: Samples) -> ReferenceLosses:
+    """Losses on the `judged` transitions after learning from the others."""
+    losses = []
+    for given in (train.inputs, np.empty((len(train), 0))):
+        coefficients = np.linalg.lstsq(_design(given), train.targets)[0]
+        seen = judged.inputs[:, : given.shape[1]]
+        losses.append(
+            _gaussian_loss(
+                train.targets - _design(given) @ coefficients,
+                judged.targets - _design(seen) @ coefficients,
+            )
+        )
+    return ReferenceLosses(*losses)
+
+
+def _design(inputs: FloatArray) -> FloatArray:
+    return np.concatenate([np.ones((len(inputs), 1)), inputs], axis=1)
+
+
+def _gaussian_loss(train: FloatArray, judged: FloatArray) -> float:
+    """Of residuals under the covariance of those learned from."""
+    features = train.shape[1]
+    covariance = train.T @ train / len(train) + LEAST_NOISE**2 * np.eye(features)
+    factor = np.linalg.cholesky(covariance)
+    white = np.linalg.solve(factor, judged.T)
+    constant = 0.5 * features * math.log(2.0 * math.pi)
+    return float(0.5 * (white**2).sum(axis=0).mean() + np.log(np.diag(factor)).sum() + constant)
+
+
+# ----------------------------------------------------------------------------------------------
 
 # Exported norms stay below the wanted ones by more than their own rounding.
 MARGIN = 1.0 - 1e-10

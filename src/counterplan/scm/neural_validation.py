@@ -17,9 +17,7 @@ from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray, IntArray, whole_number
 from counterplan.errors import InputError
 from counterplan.scm.neural import NeuralSCM
-from counterplan.scm.progress import progress_bar
-from counterplan.scm.training import Training, constants
-from counterplan.scm.training_data import min_max_scaling
+from counterplan.scm.training import Training, constants, min_max_scaling, progress_bar
 from counterplan.scm.transitions import Transitions
 
 Constants: TypeAlias = tuple[float, float] | None

@@ -13,11 +13,15 @@ from numpy.typing import ArrayLike
 from counterplan.core.episode import Episode, listed_episodes
 from counterplan.core.problem import Problem, Solver
 from counterplan.core.validation import Seed
-from counterplan.counterfactual.laws import DiscreteSCM
+from counterplan.counterfactual.discrete.laws import DiscreteSCM
 from counterplan.errors import InputError
-from counterplan.exogenous.model import ExogenousModel
+from counterplan.planning.model import ExogenousModel
 from counterplan.scm.point import PointSCM
-from counterplan.testing.allocations import check_allocation_solver, random_allocation_problems
+from counterplan.testing.continuous import (
+    check_point_scm,
+    check_sequence_solver,
+    random_sequence_problems,
+)
 from counterplan.testing.discrete import (
     check_discrete_scm,
     check_discrete_solver,
@@ -25,11 +29,9 @@ from counterplan.testing.discrete import (
     random_problems,
     random_transitions,
 )
-from counterplan.testing.exogenous import check_model
+from counterplan.testing.executed import check_allocation_solver, random_allocation_problems
 from counterplan.testing.planners import check_planner
-from counterplan.testing.point import check_point_scm
-from counterplan.testing.random_sequences import random_sequence_problems
-from counterplan.testing.sequences import check_sequence_solver
+from counterplan.testing.planning import check_model
 
 __all__ = [
     "check_model",

@@ -1,8 +1,7 @@
 """Results made visible, on paper and on screens.
 
     figure = cp.viz.frontier_figure(cp.frontier(scm, episode, k_max=5))     # matplotlib
-    screen = cp.viz.interactive.frontier_figure(...)                        # plotly, the same
-    cp.viz.save_figure(figure, "frontier.png")                              # or .svg; .html
+    cp.viz.save_figure(figure, "frontier.png")                              # or .svg
 
 trajectory_figure     a feature as it was and would have been, with the changes of doses
 frontier_figure       value against the number of changes, with the bound
@@ -15,12 +14,8 @@ progress_figure       the best value known and the bound while a search expands 
 path_figure           prices, resources and decisions along a path: executed, planned, hindsight
 convergence_figure    a planner's value against simulations, between its bounds
 
-Each takes a result, or rows of a cohort run. `interactive` has the same functions for screens, with
-`figure_html` and `figures_page`. `Labels`, `labels_of` and `Quantity` say what numbers are called;
-`Trajectory`, `StateBand`, `IntervalRow`, `Move` and `PathNames` are for results of one's own.
-
-Inside: `data` says what each figure shows, `figures` and `interactive` draw it, in the look that
-`style` and `marks` define; `page` and `report` are HTML, `terminal` is shorter.
+Each takes a result, or rows of a cohort run. `Labels`, `labels_of` and `Quantity` say what numbers
+are called; `Trajectory`, `StateBand`, `IntervalRow`, `Move` and `PathNames` are for own results.
 """
 
 from __future__ import annotations
@@ -29,56 +24,53 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from counterplan.viz import interactive as interactive
-    from counterplan.viz.data.changes import StateBand as StateBand
-    from counterplan.viz.data.courses import Trajectory as Trajectory
-    from counterplan.viz.data.intervals import IntervalRow as IntervalRow
-    from counterplan.viz.data.label_sources import labels_of as labels_of
-    from counterplan.viz.data.labels import Labels as Labels
-    from counterplan.viz.data.moves import Move as Move
-    from counterplan.viz.data.path_names import PathNames as PathNames
-    from counterplan.viz.figures import change_strip_figure as change_strip_figure
-    from counterplan.viz.figures import cohort_figure as cohort_figure
-    from counterplan.viz.figures import convergence_figure as convergence_figure
-    from counterplan.viz.figures import explanations_figure as explanations_figure
-    from counterplan.viz.figures import frontier_figure as frontier_figure
-    from counterplan.viz.figures import interval_figure as interval_figure
-    from counterplan.viz.figures import outcome_figure as outcome_figure
-    from counterplan.viz.figures import path_figure as path_figure
-    from counterplan.viz.figures import progress_figure as progress_figure
-    from counterplan.viz.figures import trajectory_figure as trajectory_figure
-    from counterplan.viz.quantity import Quantity as Quantity
-    from counterplan.viz.saving import save_figure as save_figure
+    from counterplan.viz.changes import StateBand as StateBand
+    from counterplan.viz.changes import change_strip_figure as change_strip_figure
+    from counterplan.viz.cohort import cohort_figure as cohort_figure
+    from counterplan.viz.convergence import convergence_figure as convergence_figure
+    from counterplan.viz.explanations import explanations_figure as explanations_figure
+    from counterplan.viz.frontier import frontier_figure as frontier_figure
+    from counterplan.viz.intervals import IntervalRow as IntervalRow
+    from counterplan.viz.intervals import interval_figure as interval_figure
+    from counterplan.viz.labels import Labels as Labels
+    from counterplan.viz.labels import Move as Move
+    from counterplan.viz.labels import Quantity as Quantity
+    from counterplan.viz.labels import labels_of as labels_of
+    from counterplan.viz.outcomes import outcome_figure as outcome_figure
+    from counterplan.viz.path import PathNames as PathNames
+    from counterplan.viz.path import path_figure as path_figure
+    from counterplan.viz.progress import progress_figure as progress_figure
+    from counterplan.viz.style import save_figure as save_figure
+    from counterplan.viz.trajectory import Trajectory as Trajectory
+    from counterplan.viz.trajectory import trajectory_figure as trajectory_figure
 
 # Where each public name lives; loaded on first use, since figures need most of the package.
 _HOME = {
-    "IntervalRow": "data.intervals",
-    "Labels": "data.labels",
-    "Move": "data.moves",
-    "PathNames": "data.path_names",
-    "Quantity": "quantity",
-    "StateBand": "data.changes",
-    "Trajectory": "data.courses",
-    "change_strip_figure": "figures",
-    "cohort_figure": "figures",
-    "convergence_figure": "figures",
-    "explanations_figure": "figures",
-    "frontier_figure": "figures",
-    "interval_figure": "figures",
-    "labels_of": "data.label_sources",
-    "outcome_figure": "figures",
-    "path_figure": "figures",
-    "progress_figure": "figures",
-    "save_figure": "saving",
-    "trajectory_figure": "figures",
+    "IntervalRow": "intervals",
+    "Labels": "labels",
+    "Move": "labels",
+    "PathNames": "path",
+    "Quantity": "labels",
+    "StateBand": "changes",
+    "Trajectory": "trajectory",
+    "change_strip_figure": "changes",
+    "cohort_figure": "cohort",
+    "convergence_figure": "convergence",
+    "explanations_figure": "explanations",
+    "frontier_figure": "frontier",
+    "interval_figure": "intervals",
+    "labels_of": "labels",
+    "outcome_figure": "outcomes",
+    "path_figure": "path",
+    "progress_figure": "progress",
+    "save_figure": "style",
+    "trajectory_figure": "trajectory",
 }
 
-__all__ = sorted([*_HOME, "interactive"])
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "interactive":
-        return import_module(f"{__name__}.interactive")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from counterplan.core.result import Change, Interval
-from counterplan.counterfactual.policy_explanation import PolicyExplanation
+from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 
 # Differences below this are rounding.
 ROUNDING = 1e-9
@@ -25,7 +25,7 @@ class LikelyChange(NamedTuple):
     probability: float
 
 
-class Footing(Enum):
+class Evidence(Enum):
     """What an improvement rests on, from firm to weak."""
 
     NONE = "no change helps"
@@ -66,16 +66,16 @@ class Case:
         return self.explanation.improvement > ROUNDING
 
     @property
-    def footing(self) -> Footing:
+    def footing(self) -> Evidence:
         """What the improvement rests on."""
         if not self.improvable:
-            return Footing.NONE
+            return Evidence.NONE
         if self.interval.low - self.explanation.factual_value > ROUNDING:
             narrow = self.interval.width <= NARROW * self.explanation.improvement
-            return Footing.NARROW if narrow else Footing.EVERY_MODEL
+            return Evidence.NARROW if narrow else Evidence.EVERY_MODEL
         if self.robust.improvement > ROUNDING:
-            return Footing.OTHER_POLICY
-        return Footing.ASSUMPTION
+            return Evidence.OTHER_POLICY
+        return Evidence.ASSUMPTION
 
 
 def likely_changes(explanation: PolicyExplanation) -> tuple[LikelyChange, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Any, Protocol
 
-from counterplan.core.words import counted
+from counterplan.core.validation import counted
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,7 +10,7 @@ import pytest
 
 from counterplan.errors import InputError
 from counterplan.viz import StateBand, labels_of
-from counterplan.viz.data.changes import change_strip_data
+from counterplan.viz.changes import change_strip_data
 
 from ..results import drugs, layout, policy, problem, sequence
 

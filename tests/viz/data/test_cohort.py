@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterplan.errors import InputError
-from counterplan.viz.data.cohort import cohort_data
+from counterplan.viz.cohort import cohort_data
 
 from ..results import CHANCE
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from counterplan.errors import InputError
-from counterplan.viz.data.frontier import frontier_data
+from counterplan.viz.frontier import frontier_data
 
 from ..results import CHANCE, INTERVALS, discrete, sequence
 

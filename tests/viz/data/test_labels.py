@@ -8,9 +8,9 @@ import pytest
 import counterplan as cp
 from counterplan.domains import icu_sepsis
 from counterplan.errors import InputError
-from counterplan.io.stay_tables import CohortLayout, IcuLayout
+from counterplan.tables.stays import CohortLayout, IcuLayout
 from counterplan.viz import Labels, labels_of
-from counterplan.viz.data.labels import step_title, with_unit
+from counterplan.viz.labels import step_title, with_unit
 
 from ..results import SCHEMA, discrete, layout
 

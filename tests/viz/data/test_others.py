@@ -10,11 +10,14 @@ import counterplan as cp
 from counterplan.core.result import Change, Interval
 from counterplan.errors import InputError
 from counterplan.viz import IntervalRow
-from counterplan.viz.data.convergence import QUANTILE, convergence_data
-from counterplan.viz.data.explanations import explanations_data
-from counterplan.viz.data.intervals import interval_data
-from counterplan.viz.data.progress import progress_data
-from counterplan.viz.distinct import DistinctExplanation, distinct_explanations
+from counterplan.viz.convergence import QUANTILE, convergence_data
+from counterplan.viz.explanations import (
+    DistinctExplanation,
+    distinct_explanations,
+    explanations_data,
+)
+from counterplan.viz.intervals import interval_data
+from counterplan.viz.progress import progress_data
 
 from ..results import COST, bounds, plans, policy, sequence
 

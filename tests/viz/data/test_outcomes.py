@@ -7,7 +7,7 @@ import pytest
 
 import counterplan as cp
 from counterplan.errors import InputError
-from counterplan.viz.data.outcomes import SAMPLES, outcome_data
+from counterplan.viz.outcomes import SAMPLES, outcome_data
 
 from ..results import COST, discrete, policy, ship
 

@@ -10,9 +10,9 @@ import pytest
 
 import counterplan as cp
 from counterplan.errors import InputError
-from counterplan.planning.journey import played
+from counterplan.planning.evaluate import played
 from counterplan.viz import PathNames
-from counterplan.viz.data.path import path_data
+from counterplan.viz.path import path_data
 
 from ..results import ship, voyage
 

@@ -11,8 +11,8 @@ import pytest
 from counterplan.core.result import Change
 from counterplan.errors import InputError
 from counterplan.viz import Move, Trajectory, labels_of
-from counterplan.viz.data.moves import moves_of
-from counterplan.viz.data.trajectory import trajectory_data
+from counterplan.viz.labels import moves_of
+from counterplan.viz.trajectory import trajectory_data
 
 from ..results import ODD, drugs, layout, policy, problem, sequence
 

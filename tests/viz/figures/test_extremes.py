@@ -121,7 +121,7 @@ def test_large_outcomes_have_room_for_their_numbers() -> None:
 
 def test_no_row_of_a_table_on_screens_is_hidden() -> None:
     names = ("fluids 4, vasopressor 0",) * 7
-    table = viz.data.explanations.ExplanationTable(
+    table = viz.explanations.ExplanationTable(
         tuple(range(7)), (names,) * 6, names, (("1 %", "2"),) * 6
     )
     figure = interactive.explanations_figure(table)

@@ -16,13 +16,14 @@ from matplotlib.figure import Figure
 
 import counterplan as cp
 from counterplan import viz
+from counterplan import viz as figures
 from counterplan.errors import CounterplanError
-from counterplan.viz import figures, style
-from counterplan.viz.data.changes import change_strip_data
-from counterplan.viz.data.cohort import cohort_data
-from counterplan.viz.data.outcomes import outcome_data
-from counterplan.viz.data.path import path_data
-from counterplan.viz.data.trajectory import trajectory_data
+from counterplan.viz import style
+from counterplan.viz.changes import change_strip_data
+from counterplan.viz.cohort import cohort_data
+from counterplan.viz.outcomes import outcome_data
+from counterplan.viz.path import path_data
+from counterplan.viz.trajectory import trajectory_data
 
 from ..results import (
     CHANCE,

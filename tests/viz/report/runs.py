@@ -10,19 +10,18 @@ from typing import Any
 import numpy as np
 
 import counterplan as cp
-from counterplan.cohort.explain_task import explain_spec
-from counterplan.cohort.manifest import Manifest, task_record
-from counterplan.cohort.question import Question
-from counterplan.cohort.reading import Run, open_run
-from counterplan.cohort.regret_task import regret_spec
-from counterplan.cohort.store import open_store
-from counterplan.cohort.task import TaskSpec, open_task
 from counterplan.core.episode import Episode
-from counterplan.io.episode_parts import Recorded
-from counterplan.io.models import save_model
-from counterplan.io.plan_question import Question as PlanQuestion
-from counterplan.io.scenario_parts import scenarios_to_bytes
-from counterplan.io.scenario_table import Scenario
+from counterplan.runs.explain import explain_spec
+from counterplan.runs.manifest import Manifest, task_record
+from counterplan.runs.question import Question
+from counterplan.runs.reading import Run, open_run
+from counterplan.runs.regret import regret_spec
+from counterplan.runs.store import open_store
+from counterplan.runs.task import TaskSpec, open_task
+from counterplan.tables.models import save_model
+from counterplan.tables.parts import Recorded
+from counterplan.tables.plan_question import PlanQuestion
+from counterplan.tables.scenarios import Scenario, scenarios_to_bytes
 
 from ...cohort.subjects import (
     CONTINUOUS,
@@ -109,9 +108,8 @@ def regret_run(
 
 def scenarios(form: Any) -> list[Scenario]:
     """What the plan for expected values does on sampled paths, and something impossible."""
-    from counterplan.planning.journey import checked_path, played
-    from counterplan.planning.playing import futures
-    from counterplan.planning.policies import OpenLoop
+    from counterplan.planning.evaluate import checked_path, played
+    from counterplan.planning.policies import OpenLoop, futures
 
     rule = OpenLoop().prepare(form.problem)
     found = []

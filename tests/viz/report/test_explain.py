@@ -12,16 +12,14 @@ import polars as pl
 import pytest
 
 import counterplan as cp
-from counterplan.cohort.cases import CaseQuery, review_list
-from counterplan.cohort.question import Question
-from counterplan.cohort.reading import Run, open_run
 from counterplan.errors import FileError, InputError
-from counterplan.viz.quantity import Quantity
-from counterplan.viz.report.build import report
-from counterplan.viz.report.names import Names
-from counterplan.viz.report.options import Report, ReportOptions
-from counterplan.viz.report.reading import reading
-from counterplan.viz.report.source import open_source
+from counterplan.runs.cases import CaseQuery, review_list
+from counterplan.runs.question import Question
+from counterplan.runs.reading import Run, open_run
+from counterplan.viz.labels import Quantity
+from counterplan.viz.report import report
+from counterplan.viz.report.explain import reading
+from counterplan.viz.report.source import Names, Report, ReportOptions, open_source
 
 from ...cohort.subjects import discrete_episodes, small_mdp
 from ..reader import read

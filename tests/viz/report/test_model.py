@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import counterplan as cp
-from counterplan.cohort.question import Question
 from counterplan.errors import FileError
-from counterplan.viz.report.build import report
+from counterplan.runs.question import Question
+from counterplan.viz.report import report
 from counterplan.viz.report.model import _neural_facts as facts_of
-from counterplan.viz.report.options import ReportOptions
+from counterplan.viz.report.source import ReportOptions
 
 from ...cohort.subjects import continuous_episodes, discrete_episodes, small_mdp, small_scm
 from ..reader import read

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterplan.errors import FileError
-from counterplan.viz.report.names import Names, pseudonyms
+from counterplan.viz.report.source import Names, pseudonyms
 
 KEY = b"sixteen bytes or more"
 

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from counterplan.cohort.reading import Run
 from counterplan.errors import InputError
-from counterplan.viz.quantity import Quantity
-from counterplan.viz.report.build import report
-from counterplan.viz.report.names import Names
-from counterplan.viz.report.options import ReportOptions
+from counterplan.runs.reading import Run
+from counterplan.viz.labels import Quantity
+from counterplan.viz.report import report
+from counterplan.viz.report.source import Names, ReportOptions
 
 from ..reader import read
 from .runs import ODD, regret_run

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from counterplan.cohort.question import Question
-from counterplan.viz.report.build import report
-from counterplan.viz.report.options import ReportOptions
+from counterplan.runs.question import Question
+from counterplan.viz.report import report
+from counterplan.viz.report.source import ReportOptions
 
 from ...cohort.subjects import discrete_episodes, small_mdp
 from ..reader import read

@@ -1,13 +1,26 @@
-"""The report of a cohort run: one HTML file that can be opened, searched, printed and sent.
+"""The report of any run."""
 
-build       the whole page, for a run of explanations or of executed plans
-names       how cases are called: by their ids, or by pseudonyms
-source      a run opened for its report: model, question, words
-totals      what all cases come to
-ranking     the table of cases that can be searched and sorted
-summary     the first section
-closely     a section for each case looked at closely, with `courses` in figures
-model       the model's fit and its assumptions
-reading     how to read the page, and what it does not claim
-regret_*    the same for executed plans of planning problems
-"""
+from __future__ import annotations
+
+from counterplan.errors import FileError
+from counterplan.runs.reading import Run
+from counterplan.runs.task import EXPLAIN, REGRET
+from counterplan.viz.report.source import Report, ReportOptions
+
+
+def report(run: Run, options: ReportOptions) -> Report:
+    """One self-contained page about a run, with its figures."""
+    kind = run.manifest.task["kind"]
+    if kind == EXPLAIN:
+        from counterplan.viz.report.explain import explain_report
+
+        return explain_report(run, options)
+
+    if kind == REGRET:
+        from counterplan.viz.report.regret import regret_report
+
+        return regret_report(run, options)
+    raise FileError(
+        f"{run.layout.out}: is a run of {kind!r}, of which there is no report; give one of "
+        "`counterplan explain -o OUT` or `counterplan plan --scenarios FILE -o OUT`"
+    )

@@ -7,8 +7,8 @@ import os
 import time
 from pathlib import Path
 
-from counterplan.cohort.task import PartResult, TaskSpec
 from counterplan.errors import InputError
+from counterplan.runs.task import PartResult, TaskSpec
 
 
 class Told:

@@ -1,0 +1,222 @@
+"""How far counterfactuals of learned models are from the truth, where the truth is known.
+
+Two simulators replay a patient with the patient's own noise: sepsis (`domains.sepsis_mechanism`)
+and the infection (`domains.infection`), the latter also in three versions that no location-scale
+model can learn. A model is learned from a cohort and asked about fresh patients:
+
+    error     of the outcome of random alternatives with K changes, relative to their effect:
+              sqrt(sum (claimed - true)^2 / sum (true - observed)^2). 0: perfect; 1: no better
+              than to say that nothing would have changed
+    claimed   improvement by the best K changes, according to the model
+    true      what these changes would really have brought
+    possible  what the best K changes would have brought, found with the true mechanism (infection
+              only: for sepsis it would take an hour)
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations, product
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from counterplan.core.episode import Episode
+from counterplan.core.problem import Limits
+from counterplan.core.reward import LinearReward
+from counterplan.core.validation import FloatArray, IntArray
+from counterplan.counterfactual.explain import explain
+from counterplan.domains import infection, sepsis
+from counterplan.domains.infection import DOSES, Infection
+from counterplan.scm.neural import NeuralSCM
+from counterplan.scm.point import PointSCM
+from counterplan.scm.training import Training
+from counterplan.scm.transitions import Transitions
+
+K = 2
+ALTERNATIVES = 20
+# A search that takes longer answers with its best sequence so far.
+SECONDS = 5.0
+FRESH_SEED = 99
+SEPSIS = "sepsis"
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A fresh patient.
+
+    vectors  (N, d) or (T-1, N, d) action vectors
+    replay   sequences of actions (n, T-1) -> (n, T, D) what they would truly have brought
+    """
+
+    episode: Episode
+    vectors: FloatArray
+    replay: Callable[[IntArray], FloatArray]
+
+
+class Measured(NamedTuple):
+    """Means over fresh patients; improvements have standard errors."""
+
+    error: float
+    claimed: float
+    claimed_se: float
+    true: float
+    true_se: float
+    possible: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """A model and the patients that it is asked about."""
+
+    model: PointSCM
+    cases: Sequence[Case]
+    reward: LinearReward
+    enumerable: bool
+
+
+def learn(process: str, patients: int, fresh: int) -> Learned:
+    """A model of 'sepsis' or of a version of the infection, from a cohort of this size."""
+    return _sepsis(patients, fresh) if process == SEPSIS else _infection(process, patients, fresh)
+
+
+def measure(learned: Learned, seed: int = 0) -> Measured:
+    """What the model claims about its cases, and what is true."""
+    rng = np.random.default_rng(seed)
+    claims = [_claimed(learned, case) for case in learned.cases]
+    claimed, true = np.array(claims).T
+    possible = [_possible(learned, case) for case in learned.cases] if learned.enumerable else None
+    return Measured(
+        _error(learned, rng),
+        *_mean(claimed),
+        *_mean(true),
+        None if possible is None else float(np.mean(possible)),
+    )
+
+
+def _mean(values: FloatArray) -> tuple[float, float]:
+    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
+
+
+def _error(learned: Learned, rng: np.random.Generator) -> float:
+    wrong = moved = 0.0
+    for case in learned.cases:
+        sequences = _random_alternatives(case, rng)
+        true = _outcomes(learned, case.replay(sequences))
+        claimed = _outcomes(learned, _follow(learned.model, case, sequences))
+        observed = _outcomes(learned, case.episode.states[None])
+        wrong += float(((claimed - true) ** 2).sum())
+        moved += float(((true - observed) ** 2).sum())
+    return float(np.sqrt(wrong / moved))
+
+
+def _claimed(learned: Learned, case: Case) -> tuple[float, float]:
+    """The claimed and the true improvement by the changes that the model thinks best."""
+    found = explain(
+        learned.model,
+        case.episode,
+        K,
+        actions=case.vectors,
+        reward=learned.reward,
+        limits=Limits(seconds=SECONDS),
+    )
+    true = _outcomes(learned, case.replay(found.actions[None]))[0]
+    return found.improvement, float(true - _outcomes(learned, case.episode.states[None])[0])
+
+
+def _possible(learned: Learned, case: Case) -> float:
+    outcomes = _outcomes(learned, case.replay(_all_alternatives(case)))
+    return float(outcomes.max() - _outcomes(learned, case.episode.states[None])[0])
+
+
+def _outcomes(learned: Learned, courses: FloatArray) -> FloatArray:
+    """(n,) outcomes of courses (n, T, D)."""
+    n, T, D = courses.shape
+    return np.asarray(learned.reward(courses.reshape(n * T, D)).reshape(n, T).sum(axis=1))
+
+
+def _follow(model: PointSCM, case: Case, sequences: IntArray) -> FloatArray:
+    """(n, T, D) what the model says would have followed."""
+    noise = model.abduct(case.episode, case.vectors)
+    vectors = np.broadcast_to(case.vectors, (len(noise), *case.vectors.shape[-2:]))
+    states = [np.repeat(case.episode.states[:1], len(sequences), axis=0)]
+    for t, same in enumerate(noise):
+        repeated = np.broadcast_to(same, (len(sequences), len(same)))
+        states.append(model.step(states[-1], vectors[t, sequences[:, t]], repeated))
+    return np.stack(states, axis=1)
+
+
+def _random_alternatives(case: Case, rng: np.random.Generator) -> IntArray:
+    observed, N = _observed(case), case.vectors.shape[-2]
+    sequences = np.repeat(observed[None], ALTERNATIVES, axis=0)
+    for sequence in sequences:
+        steps = rng.choice(len(observed), size=K, replace=False)
+        sequence[steps] = (sequence[steps] + rng.integers(1, N, size=K)) % N
+    return sequences
+
+
+def _all_alternatives(case: Case) -> IntArray:
+    observed, N = _observed(case), case.vectors.shape[-2]
+    found = []
+    for steps in combinations(range(len(observed)), K):
+        for chosen in product(range(N), repeat=K):
+            sequence = observed.copy()
+            sequence[list(steps)] = chosen
+            found.append(sequence)
+    return np.array(found)
+
+
+def _observed(case: Case) -> IntArray:
+    """(T-1,) the actions taken, as indices."""
+    taken = case.episode.actions
+    if taken.ndim == 1:
+        return taken[: len(case.episode) - 1].astype(np.int64)
+    same = (case.vectors == taken[:, None, :]).all(axis=2)
+    return np.asarray(same.argmax(axis=1))
+
+
+def _infection(version: str, patients: int, fresh: int) -> Learned:
+    process = Infection(version)
+    cohort = [patient.episode for patient in process.simulate(patients)]
+    model = NeuralSCM.fit(
+        Transitions.collect(cohort, DOSES),
+        hidden=32,
+        lipschitz=None,
+        epochs=300,
+        training=Training(progress=False),
+    )
+    cases = [
+        Case(one.episode, DOSES, partial(process.replay, one))
+        for one in process.simulate(fresh, FRESH_SEED)
+    ]
+    return Learned(model, cases, infection.reward(), enumerable=True)
+
+
+def _sepsis(patients: int, fresh: int) -> Learned:
+    cohort = _sepsis_cohort(patients, 0)
+    model = NeuralSCM.fit(
+        Transitions.collect(cohort.episodes),
+        hidden=64,
+        lipschitz=None,
+        fixed=len(sepsis.FIXED),
+        training=Training(scaling=sepsis.scaling(cohort), progress=False),
+    )
+    cases = [_sepsis_case(episode) for episode in _sepsis_cohort(fresh, FRESH_SEED).episodes]
+    return Learned(model, cases, sepsis.reward(), enumerable=False)
+
+
+def _sepsis_case(episode: Episode) -> Case:
+    truth, vectors = sepsis.SimulatedSepsis(), sepsis.action_set(episode)
+    case = Case(episode, vectors, lambda sequences: _follow(truth, case, sequences))
+    return case
+
+
+def _sepsis_cohort(patients: int, seed: int) -> sepsis.SepsisCohort:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "cohort.csv"
+        sepsis.write_cohort(path, patients, seed)
+        return sepsis.read_cohort(path, edges=sepsis.EDGES)

@@ -1,1 +1,0 @@
-"""Exact allocation of a resource along one realised path, and along thousands."""

@@ -1,1 +1,0 @@
-"""Many episodes: run in parts, stopped and resumed at will, here or on a cluster."""

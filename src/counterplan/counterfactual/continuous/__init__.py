@@ -1,0 +1,1 @@
+"""Continuous states: best-first search over action sequences with certified bounds."""

@@ -1,0 +1,382 @@
+"""The 2023 paper's heuristic: which anchor states its bound is computed at.
+
+MC-Lipschitz       states of random alternatives, which change steps with probabilities proportional
+                   to the constants L_t of the value (Section 4)
+MC-uniform         the same, all steps equally likely (Appendix F)
+facility location  states of the data, each the farthest from those already chosen (Eq. 18 by the
+                   farthest-point algorithm, within a factor 2 of the best)
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike
+
+from counterplan.core.validation import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Seed,
+    feature_table,
+    generator,
+    whole_number,
+)
+from counterplan.counterfactual.continuous.astar import UpperBound
+from counterplan.counterfactual.continuous.setting import SequenceSetting
+from counterplan.errors import InputError
+
+# ----------------------------------------------------------------------------------------------
+# The two inner loops of the anchor bound, compiled.
+
+# Anchors handled together: their coordinates stay in the fastest cache.
+BLOCK = 256
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz", "nnan"})
+def lowest_cones(
+    states: Any, first: Any, last: Any, anchors: Any, values: Any, steepness: float
+) -> Any:
+    """(n, levels) min over anchors of value + steepness * distance, for the levels first..last of
+    each state (n, M); anchors (blocks, M, BLOCK), values (blocks, levels, BLOCK)."""
+    n, M = states.shape
+    result = np.full((n, values.shape[1]), np.inf)
+    cone = np.empty(BLOCK)
+    for block in range(anchors.shape[0]):
+        for i in range(n):
+            cone[:] = 0.0
+            for m in range(M):
+                coordinate, x = anchors[block, m], states[i, m]
+                for j in range(BLOCK):
+                    away = coordinate[j] - x
+                    cone[j] += away * away
+            for j in range(BLOCK):
+                cone[j] = steepness * np.sqrt(cone[j])
+            for level in range(first[i], last[i] + 1):
+                value, lowest = values[block, level], np.inf
+                for j in range(BLOCK):
+                    height = value[j] + cone[j]
+                    lowest = height if height < lowest else lowest
+                result[i, level] = min(result[i, level], lowest)
+    return result
+
+
+@njit(cache=True, nogil=True)
+def farthest_points(states: Any, start: int, count: int) -> Any:
+    """Indices of `count` of the states (n, M): each the farthest from all those before it."""
+    n, M = states.shape
+    chosen = np.empty(count, dtype=np.int64)
+    nearest = np.full(n, np.inf)
+    chosen[0] = start
+    for i in range(count):
+        for j in range(n):
+            distance = 0.0
+            for m in range(M):
+                distance += (states[j, m] - states[chosen[i], m]) ** 2
+            nearest[j] = min(nearest[j], distance)
+        if i + 1 < count:
+            chosen[i + 1] = np.argmax(nearest)
+    return chosen
+
+
+# ----------------------------------------------------------------------------------------------
+# Upper bounds from a finite set of anchor states (Section 4 of the 2023 paper).
+#
+# The value is Lipschitz continuous in the state (Lemma 5): with K_t the constant of the step at t
+# and C that of the reward
+#
+#     |V(s, l, t) - V(s', l, t)| <= L_t ||s - s'||,      L_{T-1} = C,   L_t = C + L_{t+1} K_t
+#
+# Algorithm 1 computes upper bounds V^ at the anchors, backward in time, and Eq. 11 extends the same
+# expression to every other state:
+#
+#     V^(s, l, T-1) = R(s)
+#     V^(s, l, t)   = R(s) + max_a min_anchor { V^(anchor, l_a, t+1) + L_{t+1} ||anchor - s_a|| }
+#
+# where s_a = F_t(s, a), a runs over the actions that may be taken, and l_a is what is spent after
+# a. Only what is left of the budget matters, and of that only which sums of costs it can pay: these
+# are the levels here (`Levels`), so that a smaller budget finds its values among those of a larger
+# one. Everything is rounded upwards.
+
+# Every computed term is enlarged by more than its rounding.
+OUTWARD = 1e-12
+# Anchors whose next states are held in memory at a time.
+CHUNK = 2048
+
+
+def value_constants(setting: SequenceSetting) -> FloatArray:
+    """(T,) the constants L_t of Lemma 5."""
+    gradient = setting.reward.gradient(setting.states.shape[1])[setting.scm.fixed :]
+    of_reward = float(np.linalg.norm(gradient)) + setting.reward.remainder
+    constants = np.full(setting.horizon, of_reward)
+    of_steps = setting.step_constants
+    if of_steps is not None:
+        for t in reversed(range(setting.horizon - 1)):
+            constants[t] += constants[t + 1] * of_steps[t]
+    return np.asarray(constants * (1.0 + OUTWARD))
+
+
+class AnchorBound:
+    """The bound of one problem, with values for every step, anchor (A, D) and level."""
+
+    def __init__(
+        self,
+        setting: SequenceSetting,
+        anchors: FloatArray,
+        strategy: str,
+        deadline: float = math.inf,
+    ) -> None:
+        self._setting = setting
+        self._made_of = f"{len(anchors)} anchors ({strategy})"
+        self._constants = value_constants(setting)
+        self._levels = setting.levels
+        # Whole blocks: the last anchor stands in for those that are missing.
+        filled = np.concatenate([anchors, np.repeat(anchors[-1:], -len(anchors) % BLOCK, axis=0)])
+        self._coordinates = _in_blocks(filled[:, setting.scm.fixed :].T)
+        # By step: (blocks, levels, BLOCK)
+        self._values = [np.empty(0)] * setting.horizon
+        self._algorithm_1(filled, deadline)
+
+    @property
+    def name(self) -> str:
+        """What the bound was made of."""
+        return self._made_of
+
+    def restricted(self, setting: SequenceSetting) -> AnchorBound:
+        """The bound for a smaller budget: the same anchors, fewer levels."""
+        smaller = copy(self)
+        smaller._setting = setting
+        return smaller
+
+    def upper(self, t: int, used: IntArray, states: FloatArray) -> FloatArray:
+        """(n,) Eq. 11 for states (n, D) with `used` spent."""
+        setting = self._setting
+        here = setting.reward(states)
+        if t == setting.horizon - 1:
+            return np.asarray(here)
+        left = setting.k - used[:, None] - setting.costs_at(t)[None, :]
+        row, action = np.nonzero(setting.allowed[t] & (left >= 0))
+        level = self._levels.of(left[row, action])
+        after = setting.replay.children(t, states)[row, action]
+        reached = self._lifted(t, after, level, level)[np.arange(len(level)), level]
+        best = np.full(len(states), -math.inf)
+        np.maximum.at(best, row, reached)
+        return _up(here + best)
+
+    def _algorithm_1(self, anchors: FloatArray, deadline: float) -> None:
+        setting = self._setting
+        here = setting.reward(anchors)
+        values = np.repeat(here[None], len(self._levels.first), axis=0)
+        self._values[-1] = _in_blocks(values)
+        for t in reversed(range(setting.horizon - 1)):
+            for start in range(0, len(anchors), CHUNK):
+                rows = slice(start, start + CHUNK)
+                in_time = time.perf_counter() < deadline
+                best = self._best_step(t, anchors[rows]) if in_time else math.inf
+                values[:, rows] = _up(here[rows] + best)
+            self._values[t] = _in_blocks(values)
+
+    def _best_step(self, t: int, anchors: FloatArray) -> FloatArray:
+        """(levels, n) the best of all steps from anchors (n, D), by what can be paid before it."""
+        setting, n, left = self._setting, len(anchors), self._levels.last
+        costs = setting.costs_at(t)
+        actions = np.flatnonzero(setting.allowed[t] & (costs <= left[-1]))
+        after = setting.replay.children(t, anchors)[:, actions].reshape(n * len(actions), -1)
+        last = np.tile(self._levels.of(left[-1] - costs[actions]), n)
+        reached = self._lifted(t, after, np.zeros_like(last), last)
+        reached = reached.reshape(n, len(actions), len(left))
+        best = np.full((len(left), n), -math.inf)
+        for i, cost in enumerate(costs[actions]):
+            affordable = np.flatnonzero(left >= cost)
+            afterwards = self._levels.of(left[affordable] - cost)
+            best[affordable] = np.maximum(best[affordable], reached[:, i, afterwards].T)
+        return best
+
+    def _lifted(self, t: int, after: FloatArray, first: IntArray, last: IntArray) -> FloatArray:
+        """(n, levels) the anchors' values at t + 1, lifted to the states `after` (n, D)."""
+        moving = np.ascontiguousarray(after[:, self._setting.scm.fixed :])
+        steepness = float(self._constants[t + 1]) * (1.0 + OUTWARD)
+        return np.asarray(
+            lowest_cones(moving, first, last, self._coordinates, self._values[t + 1], steepness)
+        )
+
+
+def _in_blocks(table: FloatArray) -> FloatArray:
+    """(blocks, m, BLOCK) a copy of (m, A)."""
+    blocks = table.reshape(len(table), -1, BLOCK)
+    return np.swapaxes(blocks, 0, 1).copy()
+
+
+def _up(values: FloatArray) -> FloatArray:
+    return np.asarray(values + OUTWARD * (1.0 + np.abs(values)))
+
+
+# ----------------------------------------------------------------------------------------------
+
+STRATEGIES = ("mc-lipschitz", "mc-uniform", "facility-location")
+# Rounds of sampling without any new state before a wanted number of anchors is given up.
+PATIENCE = 10
+
+
+@dataclass(frozen=True, eq=False)
+class AnchorHeuristic:
+    """The paper's bound: Algorithm 1 and Eq. 11 on a set of anchors.
+
+    strategy    'mc-lipschitz', 'mc-uniform' or 'facility-location'
+    samples     how many alternatives are drawn (M); with facility location also the number of
+                anchors, if `size` does not say otherwise
+    seed        of the draws
+    size        the number of anchors: alternatives are drawn until there are so many
+    population  (n, D) states of the data that facility location chooses from; without any it
+                chooses from those of random alternatives
+    """
+
+    strategy: str = "mc-lipschitz"
+    samples: int = 2000
+    seed: Seed = 0
+    size: int | None = None
+    population: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        if self.strategy not in STRATEGIES:
+            raise InputError(
+                f"unknown anchor strategy {self.strategy!r}: use one of {', '.join(STRATEGIES)}"
+            )
+        whole_number(self.samples, "samples", minimum=1)
+        if self.size is not None:
+            whole_number(self.size, "size", minimum=1)
+        if self.population is not None and self.strategy != "facility-location":
+            raise InputError(f"population is for facility-location, not for {self.strategy}")
+        if self.population is not None:
+            _check_table(self.population)
+
+    def refuses(self, setting: SequenceSetting) -> str | None:
+        """What the model would have to provide, or None."""
+        if setting.step_constants is not None:
+            return None
+        return (
+            f"anchors need Lipschitz constants, which {type(setting.scm).__name__} does not state: "
+            "pass lipschitz=..., or search without a bound, solver=AStar(NoBound())"
+        )
+
+    def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
+        """The bound of one problem, unbounded at steps that Algorithm 1 does not reach in time."""
+
+        return AnchorBound(setting, self.anchors(setting), self.strategy, deadline)
+
+    def anchors(self, setting: SequenceSetting) -> FloatArray:
+        """(A, D) the anchors of one problem, in the model's own units."""
+        rng = generator(self.seed)
+        if self.strategy == "facility-location":
+            return self._spread_out(setting, rng)
+        return self._simulated(setting, self._weights(setting), rng)
+
+    def _weights(self, setting: SequenceSetting) -> FloatArray:
+
+        if self.strategy == "mc-lipschitz":
+            return value_constants(setting)[:-1]
+        return np.ones(setting.horizon - 1)
+
+    def _simulated(
+        self, setting: SequenceSetting, weights: FloatArray, rng: np.random.Generator
+    ) -> FloatArray:
+        """The observed states and all distinct ones of random alternatives."""
+        drawn = random_alternatives(setting, weights, self.samples, rng)
+        if self.size is None:
+            return distinct_states(setting, drawn)
+        found, idle = distinct_states(setting, drawn), 0
+        while len(found) < self.size and idle < PATIENCE:
+            more = random_alternatives(setting, weights, self.samples, rng)
+            drawn = np.unique(np.concatenate([drawn, more]), axis=0)
+            before, found = len(found), distinct_states(setting, drawn)
+            idle = idle + 1 if len(found) == before else 0
+        # Any of them, but the observed states, which come first, for certain.
+        kept = rng.permutation(np.arange(setting.horizon, len(found)))
+        order = np.concatenate([np.arange(setting.horizon), kept])
+        return np.asarray(found[order[: self.size]])
+
+    def _spread_out(self, setting: SequenceSetting, rng: np.random.Generator) -> FloatArray:
+
+        if self.population is None:
+            uniform = np.ones(setting.horizon - 1)
+            states = distinct_states(
+                setting, random_alternatives(setting, uniform, self.samples, rng)
+            )
+        else:
+            states = _comparable(setting, feature_table(self.population, "population"))
+        count = min(self.samples if self.size is None else self.size, len(states))
+        moving = np.ascontiguousarray(states[:, setting.scm.fixed :])
+        chosen = farthest_points(moving, int(rng.integers(len(states))), count)
+        return np.asarray(states[chosen])
+
+
+def _check_table(population: ArrayLike) -> None:
+    try:
+        dimensions = np.ndim(population)
+    except ValueError:  # rows of different lengths
+        dimensions = 0
+    if dimensions != 2:
+        raise InputError("population must be a table of states, (n, D): one row for each state")
+
+
+def random_alternatives(
+    setting: SequenceSetting, weights: FloatArray, count: int, rng: np.random.Generator
+) -> IntArray:
+    """(count, T-1) sequences: 1..k steps, drawn without replacement by their weights, are set to
+    any of the actions allowed there, as far as the budget lasts."""
+    result = np.repeat(setting.observed[None], count, axis=0)
+    options = setting.allowed.sum(axis=1)
+    free = np.flatnonzero((options > 1) & (weights > 0.0))
+    most = min(setting.k, len(free))
+    if most == 0:
+        return result
+    changes = rng.integers(1, most + 1, size=count)
+    # The first of exponential races with these rates are a draw without replacement.
+    arrival = rng.exponential(size=(count, len(free))) / weights[free]
+    place = arrival.argsort(axis=1).argsort(axis=1)
+    choice = (rng.random((count, len(free))) * options[free]).astype(np.int64)
+    listed = np.argsort(~setting.allowed, axis=1, kind="stable")
+    wanted = listed[free[None, :], choice]
+    result[:, free] = np.where(place < changes[:, None], wanted, result[:, free])
+    return _within_budget(setting, result)
+
+
+def _within_budget(setting: SequenceSetting, sequences: IntArray) -> IntArray:
+    """The same sequences without the changes for which nothing is left."""
+    left = np.full(len(sequences), setting.k)
+    for t, observed in enumerate(setting.observed):
+        price = setting.costs_at(t)[sequences[:, t]]
+        sequences[:, t] = np.where(price <= left, sequences[:, t], observed)
+        left -= np.where(price <= left, price, 0)
+    return sequences
+
+
+def distinct_states(setting: SequenceSetting, sequences: IntArray) -> FloatArray:
+    """The observed states, then each other state that the sequences (n, T-1) pass, once."""
+    paths = setting.trajectories(sequences)
+    found = [setting.states]
+    for t in range(1, setting.horizon):
+        # A state is known by the actions that lead to it.
+        prefixes, first = np.unique(sequences[:, :t], axis=0, return_index=True)
+        other: BoolArray = (prefixes != setting.observed[:t]).any(axis=1)
+        found.append(paths[first[other], t])
+    return np.concatenate(found)
+
+
+def _comparable(setting: SequenceSetting, population: FloatArray) -> FloatArray:
+    """States of the data in the model's units, with the fixed features of this episode: no state
+    that it can reach has others."""
+    if population.shape[1] != setting.states.shape[1]:
+        raise InputError(
+            f"population has {population.shape[1]} features, states have {setting.states.shape[1]}"
+        )
+    scaling = setting.scaling
+    states = population if scaling is None else scaling.encode_states(population)
+    states[:, : setting.scm.fixed] = setting.states[0, : setting.scm.fixed]
+    return np.unique(states, axis=0)

@@ -1,0 +1,624 @@
+"""The exact solver of continuous problems: which bound, where to start, what to report."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from counterplan.core.problem import Limits, Problem
+from counterplan.core.result import Explanation, Status
+from counterplan.core.validation import FloatArray, IntArray, whole_number
+from counterplan.counterfactual.baselines import greedy_sequence
+from counterplan.counterfactual.continuous.first_order import FirstOrder
+from counterplan.counterfactual.continuous.setting import (
+    SequenceExplanation,
+    SequenceSetting,
+    prepare_sequence,
+)
+from counterplan.errors import InputError, NotApplicableError
+from counterplan.scm.point import PointSCM, Region
+
+# ----------------------------------------------------------------------------------------------
+# Open nodes of a search, as arrays.
+
+KEPT = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """n nodes of one step.
+
+    states   (n, D)
+    used     (n,) budget spent
+    earned   (n,) rewards of the states before
+    promise  (n,) the most that any sequence through the node can earn
+    actions  (n, T-1) what was changed on the way, KEPT where nothing was; in few bytes
+    """
+
+    states: FloatArray
+    used: IntArray
+    earned: FloatArray
+    promise: FloatArray
+    actions: NDArray[np.signedinteger]
+
+    @classmethod
+    def root(cls, state: FloatArray, decisions: int, n_actions: int) -> Nodes:
+        """The first state, nothing changed."""
+        return cls(
+            state[None].copy(),
+            np.zeros(1, dtype=np.int64),
+            np.zeros(1),
+            np.full(1, math.inf),
+            np.full((1, decisions), KEPT, dtype=np.min_scalar_type(-n_actions)),
+        )
+
+    def __len__(self) -> int:
+        return len(self.used)
+
+    def take(self, rows: NDArray[np.bool_] | IntArray | slice) -> Nodes:
+        """Some of the nodes; a slice is not copied."""
+        return Nodes(
+            self.states[rows],
+            self.used[rows],
+            self.earned[rows],
+            self.promise[rows],
+            self.actions[rows],
+        )
+
+    def children(self, parent: IntArray, t: int, action: IntArray, observed: int) -> Nodes:
+        """Copies of the parents with the action of step t noted."""
+        made = self.take(parent)
+        made.actions[:, t] = np.where(action == observed, KEPT, action)
+        return made
+
+    def moved(self, states: FloatArray, used: IntArray, earned: FloatArray) -> Nodes:
+        """The same histories, one step on."""
+        return replace(self, states=states, used=used, earned=earned)
+
+    def with_promise(self, promise: FloatArray) -> Nodes:
+        """The same nodes with their promise."""
+        return replace(self, promise=promise)
+
+    def sequence(self, row: int, observed: IntArray) -> IntArray:
+        """The whole action sequence of a node that changes nothing any more."""
+        changed = self.actions[row]
+        return np.where(changed == KEPT, observed, changed).astype(np.int64)
+
+
+class Pool:
+    """Open nodes of one step; the most promising are taken first.
+
+    They lie in runs, each sorted best first. Runs of similar size are merged, so that a node is
+    copied O(log n) times however many are open, and taking the best looks at the runs' heads only.
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[Nodes] = []
+
+    def __len__(self) -> int:
+        return sum(len(run) for run in self._runs)
+
+    @property
+    def largest(self) -> float:
+        """The most that any open node promises."""
+        return max((float(run.promise[0]) for run in self._runs), default=-math.inf)
+
+    def push(self, nodes: Nodes) -> None:
+        """Add nodes."""
+        if len(nodes) == 0:
+            return
+        self._runs.append(_best_first(nodes))
+        while len(self._runs) > 1 and len(self._runs[-2]) <= 2 * len(self._runs[-1]):
+            last, before = self._runs.pop(), self._runs.pop()
+            self._runs.append(_best_first(_joined([before, last])))
+
+    def pop(self, count: int, above: float) -> tuple[Nodes, float]:
+        """Up to `count` of the most promising nodes; those not above the threshold are dropped,
+        and the largest promise among these is told."""
+        enough = [int(np.count_nonzero(run.promise > above)) for run in self._runs]
+        dropped = max(
+            (float(r.promise[n]) for r, n in zip(self._runs, enough, strict=True) if n < len(r)),
+            default=-math.inf,
+        )
+        heads = [run.promise[: min(n, count)] for run, n in zip(self._runs, enough, strict=True)]
+        owner = np.repeat(np.arange(len(heads)), [len(head) for head in heads])
+        # Stable, so that what is taken of a run is its beginning, also among equals.
+        order = np.argsort(-np.concatenate(heads), kind="stable")[:count]
+        used = np.bincount(owner[order], minlength=len(heads))
+        parts = [run.take(slice(0, n)) for run, n in zip(self._runs, used, strict=True)]
+        rests = [
+            _compact(run.take(slice(first, last)))
+            for run, first, last in zip(self._runs, used, enough, strict=True)
+        ]
+        self._runs = [rest for rest in rests if len(rest)]
+        return _joined(parts), dropped
+
+
+def _best_first(nodes: Nodes) -> Nodes:
+    return nodes.take(np.argsort(-nodes.promise, kind="stable"))
+
+
+def _compact(nodes: Nodes) -> Nodes:
+    """The same nodes; copied where they would keep a much larger array alive."""
+    held = nodes.used.base
+    if held is not None and len(held) > 2 * len(nodes):
+        return nodes.take(np.arange(len(nodes)))
+    return nodes
+
+
+def _joined(batches: list[Nodes]) -> Nodes:
+    if len(batches) == 1:
+        return batches[0]
+    return Nodes(
+        *(
+            np.concatenate([getattr(batch, name) for batch in batches])
+            for name in ("states", "used", "earned", "promise", "actions")
+        )
+    )
+
+
+# ----------------------------------------------------------------------------------------------
+# How a search went: nodes expanded, best value and bound as it goes on.
+#
+# A search of millions of nodes is drawn and told by a few thousand of its moments. Once there are
+# more, every second one is forgotten and only every second further one is kept. Moments at which
+# something better was found are never forgotten.
+
+LONGEST = 4096
+
+
+class Moment(NamedTuple):
+    """After so many nodes the best value was this, and nothing better than the bound is left."""
+
+    expanded: int
+    value: float
+    bound: float
+
+
+class History:
+    """The moments of one search."""
+
+    def __init__(self, longest: int = LONGEST) -> None:
+        self._longest, self._stride, self._seen = longest, 1, 0
+        self._moments: list[Moment] = []
+        self._last: Moment | None = None
+
+    def add(self, expanded: int, value: float, bound: float) -> None:
+        """Tell where the search stands."""
+        last = self._last
+        self._last = Moment(expanded, value, bound)
+        if last is not None and last.expanded == expanded:
+            # Nothing was expanded since: what is known now replaces what was known.
+            if self._moments and self._moments[-1] == last:
+                self._moments[-1] = self._last
+            return
+        is_better = last is not None and value > last.value
+        if is_better or self._seen % self._stride == 0:
+            self._moments.append(self._last)
+            if len(self._moments) > self._longest:
+                self._thin()
+        self._seen += 1
+
+    def array(self) -> FloatArray:
+        """(m, 3) moments in order; the last is where the search ended."""
+        moments = list(self._moments)
+        if self._last is not None and moments[-1:] != [self._last]:
+            moments.append(self._last)
+        return np.array(moments, dtype=np.float64).reshape(-1, 3)
+
+    def _thin(self) -> None:
+        moments = self._moments
+        self._moments = [
+            moment
+            for place, moment in enumerate(moments)
+            if place % 2 == 0 or moment.value > moments[place - 1].value
+        ]
+        self._stride *= 2
+
+
+# ----------------------------------------------------------------------------------------------
+# Best-first search for the best action sequence with at most k changes.
+#
+# A node is a state reached at step t with l units of the budget spent. Its promise is
+#
+#     f = (rewards earned before t) + U(s, l, t),        never more than its parent's
+#
+# where U is any admissible bound (Eq. 10 of the 2023 paper with an upper bound for the value). The
+# search expands the most promising nodes, many of one step at a time: all children of a batch are
+# one call to the model. A child whose promise does not beat the best sequence known is dropped; one
+# whose budget is spent is followed to the end at once. When nothing open promises more than the
+# best sequence known, that sequence is optimal; stopped earlier, the largest open promise
+# certifies how much better the optimum can be. What is better by rounding only is not better: ties
+# keep what was done.
+
+
+class UpperBound(Protocol):
+    """An admissible bound, prepared for one problem."""
+
+    @property
+    def name(self) -> str: ...
+
+    def upper(self, t: int, used: IntArray, states: FloatArray) -> FloatArray:
+        """(n,) no sequence earns more from step t on, states (n, D) included, with `used` spent."""
+        ...
+
+    def restricted(self, setting: SequenceSetting) -> UpperBound:
+        """The bound of the same problem with a smaller budget."""
+        ...
+
+
+@dataclass(eq=False)
+class Outcome:
+    """What a search found: the best sequence (T-1,), its value, a bound on any, and counts."""
+
+    sequence: IntArray
+    value: float
+    bound: float = math.inf
+    complete: bool = False
+    expanded: int = 0
+    added: int = 0
+    history: History = field(default_factory=History)
+
+
+class Search:
+    """One run; `batch` nodes are expanded at a time, about `memory` are kept open, and with
+    `rollout` spent budgets are followed to the end at once. Without it every child counts as added,
+    as in a textbook search, which drops none."""
+
+    def __init__(
+        self,
+        setting: SequenceSetting,
+        bound: UpperBound,
+        batch: int = 256,
+        memory: int = 2_000_000,
+        rollout: bool = True,
+    ) -> None:
+        self._setting, self._bound = setting, bound
+        self._batch, self._memory, self._rollout = batch, memory, rollout
+        self._pools = [Pool() for _ in range(setting.horizon)]
+        # The largest promise that was dropped: never more than the wanted gap above the value.
+        self._dropped = -math.inf
+
+    def run(self, start: IntArray, limits: Limits, started: float | None = None) -> Outcome:
+        """Search, knowing that the sequence `start` is possible; the time that limits count from
+        is now, or when preparations `started`."""
+        setting = self._setting
+        deadline = (time.perf_counter() if started is None else started) + limits.seconds
+        found = Outcome(start, float(setting.outcomes(start[None])[0]))
+        self._open_root(found, limits)
+        while True:
+            t, promise = self._most_promising()
+            found.bound = max(found.value, promise, self._dropped)
+            found.history.add(found.expanded, found.value, found.bound)
+            enough = self._worthwhile(found, limits)
+            if promise <= enough:
+                found.complete = True
+                return found
+            out_of_nodes = limits.nodes is not None and found.expanded >= limits.nodes
+            if out_of_nodes or time.perf_counter() > deadline:
+                return found
+            room = self._batch
+            if limits.nodes is not None:
+                room = min(room, limits.nodes - found.expanded)
+            nodes, dropped = self._pools[t].pop(room, enough)
+            self._dropped = max(self._dropped, dropped)
+            found.expanded += len(nodes)
+            self._expand(t, nodes, found, limits)
+
+    def _worthwhile(self, found: Outcome, limits: Limits) -> float:
+        """What a sequence has to exceed to be of interest."""
+        return found.value + max(limits.gap, self._setting.negligible(found.value))
+
+    def _open_root(self, found: Outcome, limits: Limits) -> None:
+        setting = self._setting
+        if setting.horizon == 1:
+            return
+        root = Nodes.root(setting.states[0], setting.horizon - 1, setting.n_actions)
+        promise = self._bound.upper(0, root.used, root.states)
+        self._keep(0, root, promise, found, limits)
+
+    def _most_promising(self) -> tuple[int, float]:
+        """The step whose open nodes promise most; the latest with open nodes if memory is short,
+        since depth-first order soon empties it."""
+        promises = [pool.largest for pool in self._pools]
+        best = int(np.argmax(promises))
+        if sum(len(pool) for pool in self._pools) > self._memory:
+            latest = max(t for t, pool in enumerate(self._pools) if len(pool))
+            return latest, promises[best]
+        return best, promises[best]
+
+    def _expand(self, t: int, nodes: Nodes, found: Outcome, limits: Limits) -> None:
+        setting = self._setting
+        if len(nodes) == 0:
+            return
+        earned = nodes.earned + setting.reward(nodes.states)
+        after = setting.replay.children(t, nodes.states)
+        spent = nodes.used[:, None] + setting.costs_at(t)[None, :]
+        parent, action = np.nonzero(setting.allowed[t] & (spent <= setting.k))
+        children = nodes.children(parent, t, action, setting.observed[t])
+        children = children.moved(after[parent, action], spent[parent, action], earned[parent])
+        if not self._rollout:
+            found.added += len(children)
+        if t + 1 == setting.horizon - 1:
+            self._finish(children, children.earned + setting.reward(children.states), found)
+            return
+        promise = children.earned + self._bound.upper(t + 1, children.used, children.states)
+        promise = np.minimum(promise, nodes.promise[parent])
+        self._keep(t + 1, children, promise, found, limits)
+
+    def _keep(
+        self, t: int, nodes: Nodes, promise: FloatArray, found: Outcome, limits: Limits
+    ) -> None:
+        """Open nodes that promise enough; follow those whose budget is spent to their end."""
+        setting = self._setting
+        worth = promise > self._worthwhile(found, limits)
+        spent = (nodes.used + int(setting.costs.min()) > setting.k) & self._rollout
+        final = worth & spent
+        if final.any():
+            leaves = nodes.take(final)
+            self._finish(leaves, leaves.earned + setting.follow_observed(t, leaves.states), found)
+            worth &= promise > self._worthwhile(found, limits)
+        missed = promise[~worth & ~final]
+        if missed.size:
+            self._dropped = max(self._dropped, float(missed.max()))
+        stay = worth & ~spent
+        if self._rollout:
+            found.added += int(np.count_nonzero(stay))
+        self._pools[t].push(nodes.take(stay).with_promise(promise[stay]))
+
+    def _finish(self, nodes: Nodes, values: FloatArray, found: Outcome) -> None:
+        """Whole sequences: keep the best."""
+        best = int(np.argmax(values))
+        if values[best] > found.value + self._setting.negligible(found.value):
+            found.value = float(values[best])
+            found.sequence = nodes.sequence(best, self._setting.observed)
+
+
+# ----------------------------------------------------------------------------------------------
+
+
+@runtime_checkable
+class Heuristic(Protocol):
+    """A kind of upper bound; `AStar` prepares it for a problem."""
+
+    def refuses(self, setting: SequenceSetting) -> str | None:
+        """What the model would have to provide, or None."""
+        ...
+
+    def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
+        """The bound of one problem; what is not known at the deadline (by `time.perf_counter`)
+        is left unbounded."""
+        ...
+
+
+@dataclass(frozen=True)
+class FirstOrderBound:
+    """The certified first-order bound, from the model's slopes or at least its constants."""
+
+    def refuses(self, setting: SequenceSetting) -> str | None:
+        """Why there is no such bound: the model knows neither constants nor slopes. Or None."""
+        if setting.step_constants is not None or knows_slopes(setting):
+            return None
+        return (
+            f"{type(setting.scm).__name__} states no Lipschitz constants, which every bound needs: "
+            "pass lipschitz=..., or search without a bound, solver=AStar(NoBound())"
+        )
+
+    def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
+        """The bound of one problem, unbounded where it is not known at the deadline."""
+        return FirstOrder(setting, deadline=deadline)
+
+
+@dataclass(frozen=True)
+class NoBound:
+    """No bound at all: every sequence is tried (uniform-cost search, for comparison)."""
+
+    def refuses(self, setting: SequenceSetting) -> str | None:
+        """None: it asks nothing of the model."""
+        return None
+
+    def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
+        """Infinity everywhere, at once."""
+        return _Unbounded()
+
+
+@dataclass(frozen=True)
+class Tightest:
+    """The least of several bounds, which is again a bound."""
+
+    heuristics: tuple[Heuristic, ...]
+
+    def __post_init__(self) -> None:
+        given: object = self.heuristics
+        if not isinstance(given, Sequence) or not given:
+            raise InputError("Tightest needs bounds: e.g. Tightest((FirstOrderBound(), ...))")
+        for heuristic in given:
+            _check_heuristic(heuristic)
+
+    def refuses(self, setting: SequenceSetting) -> str | None:
+        """What the first bound that cannot be had would need, or None."""
+        refusals = (heuristic.refuses(setting) for heuristic in self.heuristics)
+        return next((refusal for refusal in refusals if refusal), None)
+
+    def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
+        """The least of the bounds of one problem, prepared one after the other."""
+        return _Least([heuristic.prepare(setting, deadline) for heuristic in self.heuristics])
+
+
+@dataclass(frozen=True)
+class AStar:
+    """Best-first search for the best sequence.
+
+    heuristic  the bound
+    batch      how many nodes are expanded at a time
+    incumbent  whether to start from the greedy sequence, to drop what cannot beat it
+    memory     how many nodes may be open before the search turns to depth first
+    rollout    whether a spent budget is followed to the end at once
+
+    With batch=1, incumbent=False, rollout=False it visits and adds nodes as textbook A* does.
+    """
+
+    heuristic: Heuristic = FirstOrderBound()
+    batch: int = 256
+    incumbent: bool = True
+    memory: int = 2_000_000
+    rollout: bool = True
+
+    def refuses(self, problem: Problem) -> str | None:
+        """One line on the violated assumption and what to use instead, or None."""
+        _check_heuristic(self.heuristic)
+        whole_number(self.batch, "batch", minimum=1)
+        whole_number(self.memory, "memory", minimum=1)
+        if not isinstance(problem.scm, PointSCM):
+            return (
+                f"a {type(problem.scm).__name__} has no point abduction: A* needs a PointSCM, "
+                "such as NeuralSCM, LocationScaleSCM or your own subclass"
+            )
+        return None
+
+    def solve(self, problem: Problem) -> Explanation:
+        """The explanation for the budget problem.k."""
+        started = time.perf_counter()
+        setting = self._accepted(problem)
+        bound = self.heuristic.prepare(setting, started + problem.limits.seconds)
+        return self._explained(problem, setting, bound, setting.observed, started)
+
+    def frontier(self, problem: Problem) -> Sequence[Explanation]:
+        """Every budget in turn, each starting from the best sequence of the one before. Limits
+        hold for each of them, and for preparing the bound that they share."""
+        found: list[Explanation] = []
+        start: IntArray | None = None
+        largest = self._accepted(problem)
+        bound = self.heuristic.prepare(largest, time.perf_counter() + problem.limits.seconds)
+        for k in range(problem.k + 1):
+            started = time.perf_counter()
+            smaller = replace(problem, k=k)
+            setting = replace(largest, k=min(k, largest.k))
+            begin = setting.observed if start is None else start
+            explanation = self._explained(
+                smaller, setting, bound.restricted(setting), begin, started
+            )
+            start = explanation.actions
+            found.append(explanation)
+        return found
+
+    def _accepted(self, problem: Problem) -> SequenceSetting:
+        setting = prepare_sequence(problem)
+        if refusal := self.heuristic.refuses(setting):
+            raise NotApplicableError(refusal)
+        return setting
+
+    def _explained(
+        self,
+        problem: Problem,
+        setting: SequenceSetting,
+        bound: UpperBound,
+        start: IntArray,
+        started: float,
+    ) -> SequenceExplanation:
+        prepared = time.perf_counter()
+        if self.incumbent:
+            start = greedy_sequence(setting, start)
+        outcome = self._search(setting, bound).run(start, problem.limits, started)
+        ended = time.perf_counter()
+        stats = {
+            "seconds": ended - started,
+            "bound_seconds": prepared - started,
+            "nodes_expanded": float(outcome.expanded),
+            "nodes_added": float(outcome.added),
+            "effective_branching_factor": branching_factor(outcome.added, setting.horizon),
+        }
+        return explained(problem, setting, outcome, bound.name, stats)
+
+    def _search(self, setting: SequenceSetting, bound: UpperBound) -> Search:
+        """The search itself; solvers that add to it go through here."""
+        return Search(setting, bound, self.batch, self.memory, self.rollout)
+
+
+@dataclass(frozen=True)
+class _Unbounded:
+    name = "none"
+
+    def upper(self, t: int, used: IntArray, states: FloatArray) -> FloatArray:
+        return np.full(len(states), np.inf)
+
+    def restricted(self, setting: SequenceSetting) -> UpperBound:
+        return self
+
+
+class _Least:
+    def __init__(self, bounds: list[UpperBound]) -> None:
+        self._bounds = bounds
+
+    @property
+    def name(self) -> str:
+        return " and ".join(bound.name for bound in self._bounds)
+
+    def upper(self, t: int, used: IntArray, states: FloatArray) -> FloatArray:
+        return np.asarray(np.min([b.upper(t, used, states) for b in self._bounds], axis=0))
+
+    def restricted(self, setting: SequenceSetting) -> UpperBound:
+        return _Least([bound.restricted(setting) for bound in self._bounds])
+
+
+def _check_heuristic(heuristic: object) -> None:
+    if isinstance(heuristic, type) or not isinstance(heuristic, Heuristic):
+        raise InputError(f"the bound is {heuristic!r}: pass an object such as FirstOrderBound()")
+
+
+def knows_slopes(setting: SequenceSetting) -> bool:
+    """Whether the model states slopes, tried at the first state."""
+    first = setting.states[0]
+    region = Region(first, 0.0, np.zeros(len(first)))
+    return setting.scm.slopes(region, setting.vectors[0][:1], setting.noise[0]) is not None
+
+
+def explained(
+    problem: Problem,
+    setting: SequenceSetting,
+    outcome: Outcome,
+    method: str,
+    stats: dict[str, float],
+) -> SequenceExplanation:
+    """The result of a search, in the units of the episode."""
+    actions = setting.simplified(outcome.sequence)
+    states = setting.trajectories(actions[None])[0]
+    value = float(setting.reward(states).sum())
+    # Compared as the search added it up: here the same rewards may round differently.
+    gap = outcome.bound - outcome.value
+    proved = outcome.complete and gap <= setting.negligible(outcome.value)
+    return SequenceExplanation(
+        episode=setting.episode,
+        k=problem.k,
+        value=value,
+        factual_value=float(setting.reward(setting.states).sum()),
+        bound=value if proved else max(value, outcome.bound),
+        status=Status.OPTIMAL if proved else Status.LIMIT,
+        stats=MappingProxyType(stats),
+        method=method,
+        actions=actions,
+        observed=setting.observed,
+        states=setting.in_episode_units(states),
+        history=outcome.history.array(),
+    )
+
+
+def branching_factor(nodes: int, horizon: int) -> float:
+    """b with nodes = b + b^2 + ... + b^T (the paper's effective branching factor)."""
+    if nodes <= 0:
+        return 0.0
+    # b^T is at most `nodes`, and smaller powers cannot overflow.
+    largest = max(1.0, float(nodes) ** (1.0 / horizon) * (1.0 + 1e-9))
+
+    def surplus(b: float) -> float:
+        return sum(b**power for power in range(1, horizon + 1)) - nodes
+
+    return float(brentq(surplus, 0.0, largest))

@@ -1,0 +1,148 @@
+"""Every sequence with at most k changes, many at a time: what a search has to beat.
+
+The sequences form a tree by their beginnings. It is walked depth first in batches, so that memory
+stays bounded: all children of a batch are one call to the model, and those that can afford no more
+changes are followed to the end together.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from counterplan.core.problem import Problem
+from counterplan.core.result import Explanation, Status
+from counterplan.core.validation import FloatArray, IntArray, whole_number
+from counterplan.counterfactual.continuous.astar import Nodes
+from counterplan.counterfactual.continuous.setting import (
+    SequenceExplanation,
+    SequenceSetting,
+    prepare_sequence,
+)
+from counterplan.scm.point import PointSCM
+
+
+@dataclass(frozen=True)
+class Exhaustive:
+    """Tries every sequence; exact for any model, and slow.
+
+    batch  how many nodes of the tree are expanded at a time
+    """
+
+    batch: int = 1024
+
+    def refuses(self, problem: Problem) -> str | None:
+        """One line on what it cannot do, or None."""
+        whole_number(self.batch, "batch", minimum=1)
+        if isinstance(problem.scm, PointSCM):
+            return None
+        return "Exhaustive tries sequences: a discrete problem asks for a policy, use BudgetDP()"
+
+    def solve(self, problem: Problem) -> Explanation:
+        """The explanation for the budget problem.k."""
+        started = time.perf_counter()
+        walk = _Walk(prepare_sequence(problem), self.batch)
+        complete = walk.run(problem, started)
+        return walk.explained(problem, complete, started)
+
+    def frontier(self, problem: Problem) -> Sequence[Explanation]:
+        """All budgets from one walk through the sequences of the largest."""
+        started = time.perf_counter()
+        walk = _Walk(prepare_sequence(problem), self.batch)
+        complete = walk.run(problem, started)
+        budgets = range(problem.k + 1)
+        return [walk.explained(replace(problem, k=k), complete, started) for k in budgets]
+
+
+class _Walk:
+    """The tree of one problem, and the best sequence found for each amount spent."""
+
+    def __init__(self, setting: SequenceSetting, batch: int) -> None:
+        self._setting, self._batch = setting, batch
+        self._best: dict[int, tuple[float, IntArray]] = {}
+        self._transitions = 0
+        self._expanded = 0
+
+    def run(self, problem: Problem, started: float) -> bool:
+        """Walk the whole tree; False if a limit stopped it."""
+        setting, limits = self._setting, problem.limits
+        factual = float(setting.reward(setting.states).sum())
+        self._best[0] = factual, setting.observed
+        if setting.horizon == 1:
+            return True
+        waiting = [(0, Nodes.root(setting.states[0], setting.horizon - 1, setting.n_actions))]
+        while waiting:
+            out_of_nodes = limits.nodes is not None and self._expanded >= limits.nodes
+            if out_of_nodes or time.perf_counter() > started + limits.seconds:
+                return False
+            t, nodes = waiting.pop()
+            if len(nodes) > self._batch:
+                waiting.append((t, nodes.take(np.arange(self._batch, len(nodes)))))
+                nodes = nodes.take(np.arange(self._batch))
+            children = self._expand(t, nodes)
+            if len(children):
+                waiting.append((t + 1, children))
+        return True
+
+    def _expand(self, t: int, nodes: Nodes) -> Nodes:
+        """The children that can still change something; the others are followed to their end."""
+        setting = self._setting
+        earned = nodes.earned + setting.reward(nodes.states)
+        after = setting.replay.children(t, nodes.states)
+        spent = nodes.used[:, None] + setting.costs_at(t)[None, :]
+        parent, action = np.nonzero(setting.allowed[t] & (spent <= setting.k))
+        children = nodes.children(parent, t, action, int(setting.observed[t]))
+        children = children.moved(after[parent, action], spent[parent, action], earned[parent])
+        self._expanded += len(nodes)
+        self._transitions += len(children)
+        final = children.used + int(setting.costs.min()) > setting.k
+        if t + 1 == setting.horizon - 1:
+            final[:] = True
+        ended = children.take(final)
+        if len(ended):
+            self._transitions += len(ended) * (setting.horizon - 2 - t)
+            self._note(ended, ended.earned + setting.follow_observed(t + 1, ended.states))
+        return children.take(~final)
+
+    def _note(self, nodes: Nodes, values: FloatArray) -> None:
+        for used in np.unique(nodes.used):
+            rows = np.flatnonzero(nodes.used == used)
+            row = int(rows[np.argmax(values[rows])])
+            if values[row] > self._best.get(int(used), (-math.inf, None))[0]:
+                sequence = nodes.sequence(row, self._setting.observed)
+                self._best[int(used)] = float(values[row]), sequence
+
+    def explained(self, problem: Problem, complete: bool, started: float) -> SequenceExplanation:
+        """The best sequence within the budget problem.k."""
+        setting = self._setting
+        best, sequence = self._best[0]
+        for used, (reached, found) in sorted(self._best.items()):
+            # A tie keeps what costs less.
+            if used <= problem.k and reached > best + setting.negligible(best):
+                best, sequence = reached, found
+        states = setting.trajectories(sequence[None])[0]
+        value = float(setting.reward(states).sum())
+        stats = {
+            "seconds": time.perf_counter() - started,
+            "nodes_expanded": float(self._expanded),
+            "transitions": float(self._transitions),
+        }
+        return SequenceExplanation(
+            episode=setting.episode,
+            k=problem.k,
+            value=value,
+            factual_value=float(setting.reward(setting.states).sum()),
+            bound=value if complete else math.inf,
+            status=Status.OPTIMAL if complete else Status.LIMIT,
+            stats=MappingProxyType(stats),
+            method="exhaustive",
+            actions=sequence,
+            observed=setting.observed,
+            states=setting.in_episode_units(states),
+            history=np.empty((0, 3)),
+        )

@@ -1,0 +1,336 @@
+"""One episode of a continuous process, ready to be searched.
+
+The counterfactual is deterministic (Eq. 6, 7 of the 2023 paper): from state s at step t the action
+a leads to F_t(s, a). An alternative is a sequence of T-1 actions; its outcome is the sum of R(s)
+over all T states. Everything here is in the model's own units.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from counterplan.core.episode import Episode
+from counterplan.core.problem import Problem
+from counterplan.core.result import Change, Explanation, Status
+from counterplan.core.reward import Reward
+from counterplan.core.validation import BoolArray, FloatArray, IntArray
+from counterplan.errors import CounterplanError, InputError
+from counterplan.scm.point import PointSCM, Replay, Scaling, action_indices, action_vectors
+
+# What rounding can do to an outcome, as a share of the terms it is the sum of.
+ROUNDING = 1e-12
+# So many amounts of the budget are told apart exactly; where more are possible, so many groups.
+EXACT_LEVELS, MERGED_LEVELS = 64, 32
+
+
+class Levels(NamedTuple):
+    """Amounts of the budget that bounds tell apart: level i stands for first[i]..last[i].
+
+    These are the sums that changes can cost. Where there are too many, those close to each other
+    share a level; bounds then count as if the least of it were spent, or the most were left.
+    """
+
+    first: IntArray
+    last: IntArray
+
+    def of(self, amounts: IntArray) -> IntArray:
+        """The levels of amounts of the budget."""
+        return np.searchsorted(self.first, amounts, side="right") - 1
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceSetting:
+    """What a search works on.
+
+    states    (T, D) observed
+    vectors   (T-1, N, d) action vectors
+    observed  (T-1,) which of them were taken
+    noise     (T-1, U) abducted
+    allowed   (T-1, N) the observed action, and those that may replace it
+    costs     (N,) budget units of a change to each action
+    """
+
+    scm: PointSCM
+    replay: Replay
+    reward: Reward
+    states: FloatArray
+    vectors: FloatArray
+    observed: IntArray
+    noise: FloatArray
+    allowed: BoolArray
+    costs: IntArray
+    k: int
+    scaling: Scaling | None
+    episode: Episode
+
+    @property
+    def horizon(self) -> int:
+        """T, the number of states."""
+        return len(self.states)
+
+    @property
+    def n_actions(self) -> int:
+        return int(self.vectors.shape[1])
+
+    @cached_property
+    def step_constants(self) -> FloatArray | None:
+        """(T-1,) Lipschitz constants of the steps, None where the model states none."""
+        if self.horizon == 1:
+            return np.empty(0)
+        given = self.scm.lipschitz(self.noise)
+        if given is None:
+            return None
+        constants = np.asarray(given, dtype=np.float64)
+        usable = np.isfinite(constants) & (constants >= 0.0)
+        if constants.shape != (len(self.noise),) or not usable.all():
+            raise InputError(
+                f"{type(self.scm).__name__}: lipschitz must give one finite constant from 0 up for "
+                f"each of {len(self.noise)} noise vectors, got {constants.tolist()}"
+            )
+        return constants
+
+    @cached_property
+    def levels(self) -> Levels:
+        """What to tell apart of the budget."""
+        sums, costs = {0}, np.unique(self.costs).tolist()
+        for _ in range(self.horizon - 1):
+            more = {paid + cost for paid in sums for cost in costs if paid + cost <= self.k}
+            if more <= sums:
+                break
+            sums |= more
+            if len(sums) > EXACT_LEVELS:
+                edges = np.arange(MERGED_LEVELS + 1) * (self.k + 1) // MERGED_LEVELS
+                return Levels(edges[:-1], edges[1:] - 1)
+        exact = np.array(sorted(sums), dtype=np.int64)
+        return Levels(exact, exact)
+
+    @cached_property
+    def _terms(self) -> float:
+        """The size of what the observed outcome is the sum of."""
+        weights = np.abs(self.reward.gradient(self.states.shape[1]))
+        return float((np.abs(self.reward(self.states)) + np.abs(self.states) @ weights).sum())
+
+    def negligible(self, value: float) -> float:
+        """Outcomes this close to a value are the same but for rounding: no reason for a change."""
+        return ROUNDING * max(self._terms, abs(value))
+
+    def in_episode_units(self, states: FloatArray) -> FloatArray:
+        """States as the episode gives them."""
+        return states if self.scaling is None else self.scaling.decode_states(states)
+
+    def costs_at(self, t: int) -> IntArray:
+        """(N,) budget units of each action; keeping the observed one is free."""
+        costs = self.costs.copy()
+        costs[self.observed[t]] = 0
+        return costs
+
+    def follow_observed(self, t: int, states: FloatArray) -> FloatArray:
+        """(n,) the rewards from step t on, states (n, D) included, if nothing changes any more."""
+        total = self.reward(states)
+        for step in range(t, self.horizon - 1):
+            taken = np.full(len(states), self.observed[step])
+            states = self.replay.follow(step, states, taken)
+            total = total + self.reward(states)
+        return total
+
+    def trajectories(self, sequences: IntArray) -> FloatArray:
+        """(n, T, D) the states along sequences (n, T-1) of actions."""
+        current = np.repeat(self.states[:1], len(sequences), axis=0)
+        path = [current]
+        for t in range(self.horizon - 1):
+            current = self.replay.follow(t, current, sequences[:, t])
+            path.append(current)
+        return np.stack(path, axis=1)
+
+    def outcomes(self, sequences: IntArray) -> FloatArray:
+        """(n,) what sequences (n, T-1) of actions earn."""
+        n, T = len(sequences), self.horizon
+        states = self.trajectories(sequences).reshape(n * T, -1)
+        return np.asarray(self.reward(states).reshape(n, T).sum(axis=1))
+
+    def simplified(self, sequence: IntArray) -> IntArray:
+        """The sequence (T-1,) without the changes that bring nothing."""
+        value = float(self.outcomes(sequence[None])[0])
+        # Half of it: simplified or not, what beat another sequence still does.
+        least = value - self.negligible(value) / 2
+        while (changed := np.flatnonzero(sequence != self.observed)).size:
+            fewer = np.repeat(sequence[None], len(changed), axis=0)
+            fewer[np.arange(len(changed)), changed] = self.observed[changed]
+            values = self.outcomes(fewer)
+            if not values.max() >= least:
+                break
+            sequence = fewer[int(np.argmax(values))]
+        return sequence
+
+
+def prepare_sequence(problem: Problem) -> SequenceSetting:
+    """Check a continuous problem and bring it into the model's own units."""
+    scm, episode = problem.scm, problem.episode
+    if problem.actions is None:
+        raise InputError("a continuous problem needs the set of actions: actions=(N, d) vectors")
+    scm, scaling = scm.internal()
+    vectors = action_vectors(problem.actions, len(episode) - 1)
+    observed = action_indices(episode, vectors)
+    states, reward = episode.states, _accepted(problem.reward)
+    rules = problem.constraints.resolve_sequence(vectors, observed)
+    if scaling is not None:
+        _check_widths(states, vectors, scaling, episode)
+        states, vectors = scaling.encode_states(states), scaling.encode_actions(vectors)
+        reward = reward.rescaled(scaling.state_offset, scaling.state_range, scm.fixed)
+    reward.gradient(states.shape[1])
+    _check_size(reward, states, episode)
+    taken = vectors[np.arange(len(observed)), observed]
+    noise = _inferred(scm, episode, states, taken)
+    replay = scm.replay(vectors, noise, states[0])
+    spendable = len(observed) * int(rules.costs.max())
+    return SequenceSetting(
+        scm=scm,
+        replay=replay,
+        reward=reward,
+        states=_replayed(replay, states, observed),
+        vectors=vectors,
+        observed=observed,
+        noise=noise,
+        allowed=rules.alternatives,
+        costs=rules.costs,
+        k=min(problem.k, spendable),
+        scaling=scaling,
+        episode=episode,
+    )
+
+
+def _accepted(reward: Reward | None) -> Reward:
+    if reward is None:
+        raise InputError("a continuous problem needs a reward: e.g. reward=LinearReward(weights)")
+    if isinstance(reward, type) or not isinstance(reward, Reward):
+        raise InputError(
+            f"reward is a {type(reward).__name__}: pass LinearReward(weights), or a function of "
+            "yours as LipschitzReward(function, constant)"
+        )
+    return reward
+
+
+def _check_size(reward: Reward, states: FloatArray, episode: Episode) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(reward(states).sum())
+    if not np.isfinite(total):
+        raise InputError(
+            f"{episode.name}: its rewards add up to {total}: state them in larger units"
+        )
+
+
+def _inferred(scm: PointSCM, episode: Episode, states: FloatArray, taken: FloatArray) -> FloatArray:
+    """The noise of the episode; what the model cannot read is the episode's fault, not a crash."""
+    widths = f"{states.shape[1]} features and action vectors of {taken.shape[1]} components"
+    try:
+        noise = np.asarray(scm.infer(states[:-1], taken, states[1:]), dtype=np.float64)
+    except CounterplanError:
+        raise
+    except (ValueError, IndexError) as problem:
+        raise InputError(
+            f"{episode.name}: the model cannot read states of {widths}: {problem}"
+        ) from None
+    if noise.ndim != 2 or len(noise) != len(taken):
+        raise InputError(
+            f"{type(scm).__name__}: infer returned shape {noise.shape}, expected one row of noise "
+            f"for each transition: ({len(taken)}, U)"
+        )
+    unknown = np.flatnonzero(~np.isfinite(noise).all(axis=1))
+    if unknown.size:
+        t = int(unknown[0])
+        raise InputError(
+            f"{episode.name}: no finite noise explains the transition after t={t}: the model "
+            "rules it out"
+        )
+    return noise
+
+
+def _replayed(replay: Replay, states: FloatArray, observed: IntArray) -> FloatArray:
+    """The observed states as the model replays them: the same but for rounding, and exactly what
+    a search reaches by changing nothing."""
+    path = [states[0]]
+    for t in range(len(states) - 1):
+        path.append(replay.follow(t, path[-1][None], observed[t : t + 1])[0])
+    result = np.stack(path)
+    # Each feature in its own units, beside what rounding in others can do to it.
+    sizes = np.abs(states).max(axis=0)
+    allowed = 1e-6 * sizes + 1e-10 * sizes.max()
+    off = np.abs(result - states)
+    if not (off <= allowed).all():
+        t, feature = (int(i) for i in np.argwhere(~(off <= allowed))[0])
+        raise InputError(
+            f"the model does not reproduce the episode: replayed, state {t} is off by "
+            f"{off[t, feature]:.3g} in feature {feature}; check that infer and step are inverse to "
+            "each other and that fixed features are fixed"
+        )
+    return result
+
+
+def _check_widths(
+    states: FloatArray, vectors: FloatArray, scaling: Scaling, episode: Episode
+) -> None:
+    features, components = len(scaling.state_offset), len(scaling.action_offset)
+    if states.shape[1] != features:
+        raise InputError(
+            f"{episode.name}: states have {states.shape[1]} features, the model has {features}"
+        )
+    if vectors.shape[2] != components:
+        raise InputError(
+            f"action vectors have {vectors.shape[2]} components, the model takes {components}"
+        )
+
+
+# ----------------------------------------------------------------------------------------------
+# An explanation that is one sequence of actions, where the counterfactual is certain.
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SequenceExplanation(Explanation):
+    """The alternative actions and where they lead.
+
+    actions   (T-1,) indices into the set of actions
+    observed  (T-1,) those that were taken
+    states    (T, D) the counterfactual states, in the units of the episode
+    history   (m, 3) nodes expanded, best value and bound as the search went on, from its first
+              moment to its end; none where nothing was searched
+    """
+
+    actions: IntArray
+    observed: IntArray
+    states: FloatArray
+    history: FloatArray
+
+    @cached_property
+    def changes(self) -> tuple[Change, ...]:
+        """Where the sequence differs from what was done."""
+        return tuple(
+            Change(int(t), int(self.observed[t]), int(self.actions[t]))
+            for t in np.flatnonzero(self.actions != self.observed)
+        )
+
+
+def unproved(
+    setting: SequenceSetting, k: int, actions: IntArray, method: str, **stats: float
+) -> SequenceExplanation:
+    """Actions that were not searched for, and where they lead: nothing is known of better ones."""
+    states = setting.trajectories(actions[np.newaxis])[0]
+    return SequenceExplanation(
+        episode=setting.episode,
+        k=k,
+        value=float(setting.reward(states).sum()),
+        factual_value=float(setting.reward(setting.states).sum()),
+        bound=math.inf,
+        status=Status.HEURISTIC,
+        stats=MappingProxyType(stats),
+        method=method,
+        actions=actions,
+        observed=setting.observed,
+        states=setting.in_episode_units(states),
+        history=np.empty((0, 3)),
+    )

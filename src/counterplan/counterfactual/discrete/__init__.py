@@ -1,0 +1,1 @@
+"""Discrete states: the budgeted dynamic program and what follows from it."""

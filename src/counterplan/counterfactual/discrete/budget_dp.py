@@ -1,0 +1,360 @@
+"""The exact solver of discrete problems, and what all policy solvers share."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterplan.core.problem import Limits, Problem
+from counterplan.core.result import Certified, Change, Explanation, Status
+from counterplan.core.validation import FloatArray, Seed, generator, whole_number
+from counterplan.counterfactual.discrete.distributions import (
+    LOST,
+    TOLERANCE,
+    Moments,
+    Path,
+    PolicyProcess,
+    Realizations,
+    find_lattice,
+)
+from counterplan.counterfactual.discrete.dynamic_program import (
+    BackwardPass,
+    PolicyTable,
+    Setting,
+    outcome_bounds,
+    solve,
+)
+from counterplan.counterfactual.discrete.laws import (
+    CounterfactualLaw,
+    DiscreteSCM,
+    SampledLaw,
+    law_of,
+)
+from counterplan.errors import InfeasibleError, InputError, NotApplicableError
+from counterplan.scm.gumbel import GumbelMaxSCM
+from counterplan.scm.tabular import TabularMDP
+
+# ----------------------------------------------------------------------------------------------
+# An explanation whose changes depend on how the counterfactual unfolds: a policy.
+
+# Outcomes off any lattice are bracketed on a grid: as fine as about this many numbers and
+# operations allow.
+ENTRIES = 10_000_000
+OPERATIONS = 2_000_000_000
+COARSEST, FINEST = 20, 2_000
+
+
+class OutcomeDistribution(NamedTuple):
+    """Outcomes in ascending order with their probabilities; -inf first if it can happen."""
+
+    values: FloatArray
+    probabilities: FloatArray
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PolicyExplanation(Explanation):
+    """An explanation with its policy and the counterfactual process it runs in.
+
+    `process` carries the model, the constraints, the causal law and the policy's table.
+    """
+
+    process: PolicyProcess = field(repr=False)
+
+    @cached_property
+    def changes(self) -> tuple[Change, ...]:
+        """The changes along the likeliest counterfactual episode (see `most_likely`)."""
+        observed, path = self.episode.actions, self.most_likely
+        return tuple(
+            Change(int(t), int(observed[t]), int(path.actions[t]))
+            for t in np.flatnonzero(path.actions != observed)
+        )
+
+    @cached_property
+    def most_likely(self) -> Path:
+        """The likeliest counterfactual episode under the policy, with its probability."""
+        return self.process.most_likely()
+
+    def policy(self, t: int, state: int, used: int) -> int:
+        """The action at step t in `state` when `used` of the budget is spent (the most probable
+        one, where a baseline chooses at random)."""
+        return self.process.table.action(*self._place(t, state, used))
+
+    def action_probabilities(self, t: int, state: int, used: int) -> FloatArray:
+        """(A,) how likely the policy is to take each action there."""
+        place = self._place(t, state, used)
+        return self.process.table.probabilities(*place, self.process.setting.mdp.n_actions)
+
+    def sample(self, n: int, seed: Seed = 0) -> Realizations:
+        """n counterfactual episodes (the paper's Algorithm 1)."""
+        return self.process.sample(whole_number(n, "n", minimum=1), generator(seed))
+
+    def change_probabilities(self) -> FloatArray:
+        """(T, A) the probability that the action of step t is changed to a, exact."""
+        return self._moments.change_probabilities
+
+    def changes_distribution(self) -> FloatArray:
+        """(T + 1,) the probabilities of 0, 1, ..., T changes, exact."""
+        T = len(self.episode)
+        shape = self.process.setting.mdp.rewards.shape
+        increments = [np.ones(shape, dtype=np.int64) for _ in range(T)]
+        for t, action in enumerate(self.episode.actions):
+            increments[t][:, action] = 0
+        smallest, probabilities, _ = self.process.sums(increments)
+        result = np.zeros(T + 1)
+        result[smallest : smallest + len(probabilities)] = probabilities
+        return result
+
+    @property
+    def outcome_mean(self) -> float:
+        """The expected outcome under the causal model, exact."""
+        return -math.inf if self.value == -math.inf else self._moments.mean
+
+    @property
+    def outcome_variance(self) -> float:
+        """The variance of the outcome, exact; inf where an outcome of -inf is possible."""
+        return math.inf if self.value == -math.inf else self._moments.variance
+
+    def outcome_distribution(self) -> OutcomeDistribution:
+        """The exact distribution of the outcome, where all rewards lie on a lattice."""
+        setting, T = self.process.setting, len(self.episode)
+        rewards = [setting.rewards_at(t) for t in range(T)]
+        lattice = find_lattice(np.stack([rewards[0], rewards[-1]]))
+        if lattice is None:
+            raise NotApplicableError(
+                "the rewards do not lie on a lattice (whole multiples of a common step), so the "
+                "outcome has no small exact distribution: use sample(n), outcome_mean and "
+                "outcome_variance, or probability_better(), which is bounded for any rewards"
+            )
+        increments = [lattice.index(reward) for reward in rewards]
+        for step in increments:
+            step[step < 0] = LOST
+        smallest, probabilities, lost = self.process.sums(increments)
+        possible = np.flatnonzero(probabilities)
+        values = np.asarray(T * lattice.base + lattice.step * (smallest + possible), np.float64)
+        if lost > 0.0:
+            values = np.concatenate([[-np.inf], values])
+            return OutcomeDistribution(values, np.concatenate([[lost], probabilities[possible]]))
+        return OutcomeDistribution(values, probabilities[possible])
+
+    def probability_better(self) -> Certified:
+        """The probability that the outcome beats the observed one: exact where the rewards before
+        the last step lie on a lattice, otherwise between bounds from rounding them down and up."""
+        setting, T = self.process.setting, len(self.episode)
+        if self.factual_value == -math.inf:
+            exact = 1.0 - self._probability_of_barred()
+            return Certified(exact, exact, exact)
+        gains = []
+        for t in range(T):
+            earned = setting.mdp.rewards_at(t, T)[self.episode.states[t], self.episode.actions[t]]
+            gains.append(setting.rewards_at(t) - earned)
+        *before, last = gains
+        largest = max(float(np.abs(gain[np.isfinite(gain)]).max(initial=0.0)) for gain in gains)
+        # Gains this small are what rounding leaves of a tie. Whole numbers g plus the last gain x
+        # are positive if and only if g + ceil(x) is, so the last step needs no lattice.
+        last = last - TOLERANCE * largest
+        lattice = find_lattice(np.concatenate([[0.0], *(np.ravel(gain) for gain in before)]))
+        if lattice is not None:
+            zero = round(-lattice.base / lattice.step)
+            increments = [_marked(lattice.index(gain), -zero) for gain in before]
+            exact = self.process.positive([*increments, _rounded(np.ceil, last, lattice.step)])
+            return Certified(exact, exact, exact)
+        step = largest / self._grid()
+        low, high = (
+            self.process.positive(
+                [*(_rounded(way, gain, step) for gain in before), _rounded(np.ceil, last, step)]
+            )
+            for way in (np.floor, np.ceil)
+        )
+        low, high = min(low, high), max(low, high)  # equal but for rounding, in any order
+        return Certified((low + high) / 2, low, high)
+
+    @cached_property
+    def _moments(self) -> Moments:
+        return self.process.moments()
+
+    def _grid(self) -> int:
+        """As many steps as memory and a few seconds of work allow."""
+        setting, T = self.process.setting, len(self.episode)
+        nodes = setting.mdp.n_states * (setting.k + 1)
+        row = max(1, len(setting.mdp.rows.indices) // len(setting.mdp.rows))
+        affordable = min(ENTRIES // (2 * T * nodes), OPERATIONS // (T * T * nodes * row))
+        return min(FINEST, max(COARSEST, affordable))
+
+    def _probability_of_barred(self) -> float:
+        """How likely a pair of reward -inf is taken."""
+        rewards = [self.process.setting.rewards_at(t) for t in range(len(self.episode))]
+        _, _, lost = self.process.sums([np.where(np.isfinite(r), 0, LOST) for r in rewards])
+        return min(1.0, lost)
+
+    def _place(self, t: int, state: int, used: int) -> tuple[int, int, int]:
+        mdp = self.process.setting.mdp
+        places: tuple[tuple[str, object, int], ...] = (
+            ("t", t, len(self.episode)),
+            ("state", state, mdp.n_states),
+            ("used", used, self.k + 1),
+        )
+        for name, given, count in places:
+            if not isinstance(given, int | np.integer) or not 0 <= given < count:
+                raise InputError(f"policy: {name} is {given}, expected 0..{count - 1}")
+        # A budget beyond what an episode can spend is as good as the largest that it can.
+        return t, state, min(self.k - used, self.process.setting.k)
+
+
+def _marked(positions: NDArray[np.int64], offset: int) -> NDArray[np.int64]:
+    """Lattice positions counted from the observed reward, -inf marked as LOST."""
+    return np.where(positions < 0, LOST, positions + offset)
+
+
+def _rounded(direction: np.ufunc, gain: FloatArray, step: float) -> NDArray[np.int64]:
+    finite = np.isfinite(gain)
+    result = np.full(gain.shape, LOST, dtype=np.int64)
+    result[finite] = direction(gain[finite] / step).astype(np.int64)
+    return result
+
+
+# ----------------------------------------------------------------------------------------------
+
+# As explanations name it.
+METHOD = "dynamic programming"
+# Entries of a policy's table, (T, S, C): 2 GB.
+LARGEST_POLICY = 500_000_000
+
+
+@dataclass(frozen=True)
+class BudgetDP:
+    """Exact dynamic programming over (step, state, budget left).
+
+    samples  None for the exact counterfactual law; a number for the paper's Monte Carlo estimate
+             of it (Gumbel-Max only)
+    seed     of those samples
+    """
+
+    samples: int | None = None
+    seed: int = 0
+
+    def refuses(self, problem: Problem) -> str | None:
+        """One line on the violated assumption and what to use instead, or None."""
+        if self.samples is not None:
+            whole_number(self.samples, "samples", minimum=1)
+            whole_number(self.seed, "seed")
+            if not isinstance(problem.scm, GumbelMaxSCM | TabularMDP):
+                return "sampled kernels are defined for Gumbel-Max models: leave samples out"
+        return refuse_unless_discrete(problem)
+
+    def solve(self, problem: Problem) -> Explanation:
+        """The explanation for the budget problem.k."""
+        return self.frontier(problem)[-1]
+
+    def frontier(self, problem: Problem) -> Sequence[Explanation]:
+        """One explanation for each budget 0..problem.k, all from one backward pass."""
+        started = time.perf_counter()
+        setting, law = prepare(problem)
+        if self.samples is not None:
+            law = SampledLaw(setting.mdp, setting.episode, self.samples, self.seed)
+        ended, table = self._solved(setting, law, problem.limits)
+        values, bounds = outcome_bounds(setting, ended)
+        status = Status.OPTIMAL if ended.start == 0 else Status.LIMIT
+        stats = {"seconds": time.perf_counter() - started, "nodes_expanded": float(ended.rows)}
+        check_feasible(setting, bounds)
+        process = PolicyProcess(setting, law, table)
+        return PolicyExplanations(process, values, bounds, status, stats, problem.k, self._method)
+
+    @property
+    def _method(self) -> str:
+        sampled = "" if self.samples is None else f", {self.samples:,} samples a kernel"
+        return METHOD + sampled
+
+    def _solved(
+        self, setting: Setting, law: CounterfactualLaw, limits: Limits
+    ) -> tuple[BackwardPass, PolicyTable]:
+        """The backward pass; solvers that add to it go through here."""
+        return solve(setting, law, limits)
+
+
+def refuse_unless_discrete(problem: Problem) -> str | None:
+    """Why a model cannot be solved by a discrete method, or None."""
+    if isinstance(problem.scm, TabularMDP | DiscreteSCM):
+        return None
+    return (
+        f"a {type(problem.scm).__name__} is no discrete causal model: pass a TabularMDP, a "
+        "GumbelMaxSCM, or an object with `mdp` and `counterfactual_row`"
+    )
+
+
+def prepare(problem: Problem) -> tuple[Setting, CounterfactualLaw]:
+    """The checked setting of a problem and the exact law of its causal model."""
+    scm: DiscreteSCM = (
+        GumbelMaxSCM(problem.scm) if isinstance(problem.scm, TabularMDP) else problem.scm
+    )
+    mdp, episode = scm.mdp, problem.episode
+    mdp.check_episode(episode)
+    resolved = problem.constraints.resolve(len(episode), mdp.n_states, mdp.n_actions)
+    spendable = len(episode) * int(resolved.costs.max())
+    entries = len(episode) * mdp.n_states * (min(problem.k, spendable) + 1)
+    if entries > LARGEST_POLICY:
+        raise InputError(
+            f"{episode.name}: a policy for k={problem.k} and these change costs has {entries:,} "
+            f"entries (limit {LARGEST_POLICY:,}): count costs in larger units or lower k"
+        )
+    return Setting(mdp, episode, resolved, min(problem.k, spendable)), law_of(scm, episode)
+
+
+def check_feasible(setting: Setting, bounds: FloatArray) -> None:
+    """Raise if what was observed is barred and the whole budget cannot avoid it."""
+    if bounds[-1] > -math.inf:
+        return
+    episode = setting.episode
+    for t in range(len(episode)):
+        state, action = episode.states[t], episode.actions[t]
+        if setting.rewards_at(t)[state, action] == -math.inf:
+            why = "forbidden" if setting.constraints.forbidden[state, action] else "of reward -inf"
+            raise InfeasibleError(
+                f"{episode.name}: no policy with k={setting.k} avoids a barred pair; the observed "
+                f"(state {state}, action {action}) at t={t} is {why}: raise k, or free the step"
+            )
+    raise InfeasibleError(f"{episode.name}: no policy with k={setting.k} satisfies the constraints")
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyExplanations(Sequence[PolicyExplanation]):
+    """Explanations for the budgets 0..largest_k from one pass, each made when asked for.
+
+    values, bounds  (C,) for the budgets that an episode can spend; larger ones change nothing
+    """
+
+    process: PolicyProcess
+    values: FloatArray
+    bounds: FloatArray
+    status: Status
+    stats: Mapping[str, float]
+    largest_k: int
+    method: str
+
+    def __len__(self) -> int:
+        return self.largest_k + 1
+
+    def __getitem__(self, k: Any) -> Any:
+        if isinstance(k, slice):
+            return [self[i] for i in range(*k.indices(len(self)))]
+        k = range(len(self))[k]
+        setting = self.process.setting
+        spendable = min(k, setting.k)
+        return PolicyExplanation(
+            episode=setting.episode,
+            k=k,
+            value=float(self.values[spendable]),
+            factual_value=setting.mdp.outcome(setting.episode),
+            bound=float(self.bounds[spendable]),
+            status=self.status,
+            stats=MappingProxyType(dict(self.stats)),
+            method=self.method,
+            process=replace(self.process, setting=replace(setting, k=spendable)),
+        )

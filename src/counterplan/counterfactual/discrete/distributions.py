@@ -1,0 +1,440 @@
+"""What a counterfactual policy leads to, computed without sampling.
+
+Every question is one forward pass over the nodes (state, budget left): the distribution of nodes
+with the moments of the reward so far, the distribution of any sum of whole-numbered increments
+(rewards on a lattice, the number of changes), or the likeliest path. Sampling (Algorithm 1) is
+here too, for those who want realizations.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from counterplan.core.validation import FloatArray, IntArray
+from counterplan.counterfactual.discrete.dynamic_program import PolicyTable, Setting
+from counterplan.counterfactual.discrete.laws import CounterfactualLaw
+from counterplan.errors import NotApplicableError
+
+# ----------------------------------------------------------------------------------------------
+# Whether numbers lie on a lattice: base + step * whole number.
+
+# Larger lattices would cost more memory than the answer is worth.
+LARGEST_INDEX = 100_000
+TOLERANCE = 1e-9
+# Stands for minus infinity where numbers are counted in steps.
+LOST = -(2**62)
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """The values base + step * 0, 1, 2, ..."""
+
+    base: float
+    step: float
+
+    def index(self, values: FloatArray) -> NDArray[np.int64]:
+        """Positions of the values, -1 for -inf."""
+        finite = np.isfinite(values)
+        positions = np.full(values.shape, -1, dtype=np.int64)
+        positions[finite] = np.rint((values[finite] - self.base) / self.step).astype(np.int64)
+        return positions
+
+
+def find_lattice(values: ArrayLike) -> Lattice | None:
+    """The coarsest lattice that holds all finite values, or None if there is no small one."""
+    array = np.asarray(values, dtype=np.float64)
+    distinct = np.unique(array[np.isfinite(array)])
+    if distinct.size == 0:
+        return Lattice(0.0, 1.0)
+    base = float(distinct[0])
+    gaps = distinct[1:] - base
+    if gaps.size == 0:
+        return Lattice(base, 1.0)
+    noise = TOLERANCE * float(gaps[-1])
+    step = float(gaps[0])
+    for gap in gaps[1:]:
+        step = _common_divisor(step, float(gap), noise)
+        if gaps[-1] / step > LARGEST_INDEX:
+            return None
+        # Each division of Euclid's multiplies the rounding error: fit the step to the gap again.
+        step = float(gap / np.rint(gap / step))
+    positions = gaps / step
+    if np.abs(positions - np.rint(positions)).max() > TOLERANCE * max(1.0, positions[-1]):
+        return None
+    return Lattice(base, step)
+
+
+def _common_divisor(a: float, b: float, noise: float) -> float:
+    """Euclid's algorithm, taking remainders below `noise` for zero."""
+    while b > noise:
+        a, b = b, a % b
+        if a - b <= noise:  # a remainder just below the divisor is rounding, not a remainder
+            b = 0.0
+    return a
+
+
+# ----------------------------------------------------------------------------------------------
+# Following a policy forward through the counterfactual process, compiled.
+#
+# A node is (state, budget left). Each function moves what is known about the nodes of step t along
+# one step: the policy's actions (S, C, M) with weights (S, C, M), their costs (A,), and the
+# counterfactual rows of the pairs in use, compressed as (indptr, indices, probabilities) with
+# `position` (R,) telling where a row id stands among them.
+
+
+@njit(cache=True, nogil=True)
+def push_moments(
+    nodes: tuple[Any, Any, Any], policy: tuple[Any, Any], costs: Any, rewards: Any, law: Any
+) -> tuple[Any, Any, Any]:
+    """Mass, mean and weighted squared deviation of the reward so far, (S, C) each, one step on.
+
+    Streams of reward that meet in a node are merged by the pairwise update of Chan et al., so the
+    variance never comes out of a difference of large numbers.
+    """
+    mass, mean, spread = nodes
+    actions, weights = policy
+    row_of, position, indptr, indices, probabilities = law
+    n_states, columns = mass.shape
+    new_mass = np.zeros((n_states, columns))
+    new_mean = np.zeros((n_states, columns))
+    new_spread = np.zeros((n_states, columns))
+    for s in range(n_states):
+        for c in range(columns):
+            if mass[s, c] == 0.0:
+                continue
+            for m in range(actions.shape[2]):
+                a = actions[s, c, m]
+                share = mass[s, c] * weights[s, c, m]
+                if share == 0.0:
+                    continue
+                left = c - costs[a]
+                total = mean[s, c] + rewards[s, a]
+                variance = spread[s, c] / mass[s, c]
+                row = position[row_of[s, a]]
+                for j in range(indptr[row], indptr[row + 1]):
+                    weight = share * probabilities[j]
+                    if weight > 0.0:
+                        i = indices[j]
+                        merged = new_mass[i, left] + weight
+                        shift = total - new_mean[i, left]
+                        part = weight / merged
+                        new_spread[i, left] += weight * variance
+                        new_spread[i, left] += new_mass[i, left] * part * shift * shift
+                        new_mean[i, left] += part * shift
+                        new_mass[i, left] = merged
+    return new_mass, new_mean, new_spread
+
+
+@njit(cache=True, nogil=True)
+def push_sums(
+    mass: Any, policy: tuple[Any, Any], costs: Any, increments: Any, law: Any, window: Any
+) -> tuple[Any, float]:
+    """Distribution of a sum of whole-numbered increments (S, A), (S, C, G) -> (S, C, G').
+
+    window  the sum that the first column stands for before, and the least and largest sum kept
+            after; sums beyond these are counted as them
+
+    An increment of LOST stands for minus infinity; the mass that meets it is returned apart.
+    """
+    actions, weights = policy
+    row_of, position, indptr, indices, probabilities = law
+    n_states, columns, sums = mass.shape
+    before, low, high = window
+    result = np.zeros((n_states, columns, high - low + 1))
+    lost = 0.0
+    for s in range(n_states):
+        for c in range(columns):
+            here = mass[s, c].sum()
+            if here == 0.0:
+                continue
+            for m in range(actions.shape[2]):
+                weight = weights[s, c, m]
+                if weight == 0.0:
+                    continue
+                a = actions[s, c, m]
+                increment = increments[s, a]
+                if increment == LOST:
+                    lost += weight * here
+                    continue
+                left = c - costs[a]
+                row = position[row_of[s, a]]
+                for j in range(indptr[row], indptr[row + 1]):
+                    factor = weight * probabilities[j]
+                    if factor > 0.0:
+                        target = result[indices[j], left]
+                        for g in range(sums):
+                            place = min(max(before + g + increment, low), high) - low
+                            target[place] += factor * mass[s, c, g]
+    return result, lost
+
+
+@njit(cache=True, nogil=True)
+def push_most_likely(
+    score: Any, policy: tuple[Any, Any], costs: Any, law: Any
+) -> tuple[Any, Any, Any]:
+    """Log probability of the likeliest path into each node (S, C), with the node (s * C + c) it
+    comes from and the action taken there."""
+    actions, weights = policy
+    row_of, position, indptr, indices, probabilities = law
+    n_states, columns = score.shape
+    new_score = np.full((n_states, columns), -np.inf)
+    source = np.full((n_states, columns), -1, dtype=np.int64)
+    taken = np.full((n_states, columns), -1, dtype=np.int32)
+    for s in range(n_states):
+        for c in range(columns):
+            if score[s, c] == -np.inf:
+                continue
+            for m in range(actions.shape[2]):
+                if weights[s, c, m] == 0.0:
+                    continue
+                a = actions[s, c, m]
+                left = c - costs[a]
+                row = position[row_of[s, a]]
+                for j in range(indptr[row], indptr[row + 1]):
+                    probability = weights[s, c, m] * probabilities[j]
+                    if probability > 0.0:
+                        candidate = score[s, c] + np.log(probability)
+                        if candidate > new_score[indices[j], left]:
+                            new_score[indices[j], left] = candidate
+                            source[indices[j], left] = s * columns + c
+                            taken[indices[j], left] = a
+    return new_score, source, taken
+
+
+@njit(cache=True, nogil=True)
+def draw_actions(states: Any, left: Any, policy: tuple[Any, Any], uniforms: Any) -> Any:
+    """(n,) one action for each realization."""
+    actions, weights = policy
+    result = np.empty(states.shape[0], dtype=np.int32)
+    for n in range(states.shape[0]):
+        options = weights[states[n], left[n]]
+        choice = _draw(options, uniforms[n])
+        result[n] = actions[states[n], left[n], choice]
+    return result
+
+
+@njit(cache=True, nogil=True)
+def draw_states(states: Any, actions: Any, law: Any, uniforms: Any) -> Any:
+    """(n,) the next state of each realization."""
+    row_of, position, indptr, indices, probabilities = law
+    result = np.empty(states.shape[0], dtype=np.int64)
+    for n in range(states.shape[0]):
+        row = position[row_of[states[n], actions[n]]]
+        start, end = indptr[row], indptr[row + 1]
+        result[n] = indices[start + _draw(probabilities[start:end], uniforms[n])]
+    return result
+
+
+@njit(cache=True, nogil=True)
+def _draw(probabilities: Any, uniform: float) -> int:
+    """Inverse of the cumulative sum; never an entry of probability zero."""
+    total = 0.0
+    choice = 0
+    for j in range(probabilities.shape[0]):
+        if probabilities[j] > 0.0:
+            choice = j
+            total += probabilities[j]
+            if uniform < total:
+                break
+    return choice
+
+
+# ----------------------------------------------------------------------------------------------
+
+# (S, C, G) entries above which a distribution of sums is refused: 1.6 GB for the two arrays.
+LARGEST_SUMS = 100_000_000
+
+
+class Realizations(NamedTuple):
+    """Sampled counterfactual episodes.
+
+    states, actions  (n, T)
+    outcomes         (n,) sums of rewards
+    changes          (n,) how many actions differ from the observed ones
+    """
+
+    states: IntArray
+    actions: IntArray
+    outcomes: FloatArray
+    changes: IntArray
+
+
+class Moments(NamedTuple):
+    """Mean and variance of the outcome, and (T, A) probabilities of each change."""
+
+    mean: float
+    variance: float
+    change_probabilities: FloatArray
+
+
+class Path(NamedTuple):
+    """The likeliest counterfactual episode."""
+
+    states: IntArray
+    actions: IntArray
+    probability: float
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyProcess:
+    """The counterfactual process under a policy, starting with the whole budget."""
+
+    setting: Setting
+    law: CounterfactualLaw
+    table: PolicyTable
+
+    def moments(self) -> Moments:
+
+        setting, T = self.setting, len(self.setting.episode)
+        mass = self._start()
+        nodes = (mass, np.zeros_like(mass), np.zeros_like(mass))
+        changes = np.zeros((T, setting.mdp.n_actions))
+        for t in range(T):
+            changes[t] = self._changes_at(t, nodes[0])
+            rewards = np.nan_to_num(setting.rewards_at(t), neginf=0.0)
+            # After the last step all mass meets in one node, which merges what it earned.
+            law = self._law_at(t, nodes[0] > 0.0) if t < T - 1 else self._sink()
+            costs = setting.costs_at(t) if t < T - 1 else self._no_costs()
+            nodes = push_moments(nodes, self._policy(t), costs, rewards, law)
+        total = nodes[0][0].sum()
+        mean = float(nodes[1][0] @ nodes[0][0] / total)
+        spread = float(nodes[2][0].sum() + nodes[0][0] @ (nodes[1][0] - mean) ** 2)
+        return Moments(mean, float(spread / total), changes)
+
+    def sums(self, increments: list[NDArray[np.int64]]) -> tuple[int, FloatArray, float]:
+        """Distribution of sum_t increments[t][s_t, a_t] as (smallest sum, probabilities, lost):
+        increments are whole numbers (S, A), or LOST for what ends in minus infinity."""
+        windows = _reachable(increments)
+        probabilities, lost = self._push_sums(increments, windows)
+        return windows[-1][0], probabilities, lost
+
+    def positive(self, increments: list[NDArray[np.int64]]) -> float:
+        """The probability that the sum is positive; sums whose sign can no longer change are kept
+        together, so that memory grows only with what is still open."""
+        ahead = _reachable(increments[::-1])[::-1]
+        windows = []
+        for (low, high), (falls, rises) in zip(_reachable(increments), ahead, strict=True):
+            lowest, highest = -rises, 1 - falls
+            windows.append((min(max(low, lowest), highest), max(min(high, highest), lowest)))
+        probabilities, _ = self._push_sums(increments, windows)
+        return float(min(1.0, probabilities[max(0, 1 - windows[-1][0]) :].sum()))
+
+    def _push_sums(
+        self, increments: list[NDArray[np.int64]], windows: list[tuple[int, int]]
+    ) -> tuple[FloatArray, float]:
+        """Distribution of the sum over its last window, and the mass lost to minus infinity."""
+
+        T, lost = len(self.setting.episode), 0.0
+        mass = self._start()[:, :, None]
+        for t in range(T):
+            (before, _), (low, high) = windows[t], windows[t + 1]
+            _check_size(mass.shape[0] * mass.shape[1] * (high - low + 1))
+            law = self._law_at(t, np.any(mass > 0.0, axis=2)) if t < T - 1 else self._sink()
+            costs = self.setting.costs_at(t) if t < T - 1 else self._no_costs()
+            window = (before, low, high)
+            mass, gone = push_sums(mass, self._policy(t), costs, increments[t], law, window)
+            lost += gone
+        return mass.sum(axis=(0, 1)), lost
+
+    def most_likely(self) -> Path:
+        """The single likeliest path (Viterbi)."""
+
+        T, columns = len(self.setting.episode), self.setting.k + 1
+        with np.errstate(divide="ignore"):
+            score = np.log(self._start())
+        back: list[tuple[IntArray, NDArray[np.int32]]] = []
+        for t in range(T):
+            law = self._law_at(t, score > -np.inf) if t < T - 1 else self._sink()
+            costs = self.setting.costs_at(t) if t < T - 1 else self._no_costs()
+            score, source, taken = push_most_likely(score, self._policy(t), costs, law)
+            back.append((source, taken))
+        node = int(np.argmax(score))
+        probability = math.exp(score.flat[node])
+        states, actions = np.empty(T, dtype=np.int64), np.empty(T, dtype=np.int64)
+        for t in range(T - 1, -1, -1):
+            source, taken = back[t]
+            actions[t] = taken.flat[node]
+            node = int(source.flat[node])
+            states[t] = node // columns
+        return Path(states, actions, probability)
+
+    def sample(self, n: int, rng: np.random.Generator) -> Realizations:
+        """Algorithm 1, all realizations side by side."""
+
+        setting, T = self.setting, len(self.setting.episode)
+        states, actions = np.empty((n, T), dtype=np.int64), np.empty((n, T), dtype=np.int64)
+        outcomes = np.zeros(n)
+        state = np.full(n, setting.episode.states[0])
+        left = np.full(n, setting.k, dtype=np.int64)
+        for t in range(T):
+            action = draw_actions(state, left, self._policy(t), rng.random(n))
+            states[:, t], actions[:, t] = state, action
+            outcomes += setting.rewards_at(t)[state, action]
+            if t < T - 1:
+                ids = np.unique(self.law.row_of[state, action])
+                state = draw_states(state, action, self._law_of_rows(t, ids), rng.random(n))
+                left = left - setting.costs_at(t)[action]
+        changes = (actions != setting.episode.actions).sum(axis=1)
+        return Realizations(states, actions, outcomes, changes)
+
+    def _start(self) -> FloatArray:
+        mass = np.zeros((self.setting.mdp.n_states, self.setting.k + 1))
+        mass[self.setting.episode.states[0], self.setting.k] = 1.0
+        return mass
+
+    def _policy(self, t: int) -> tuple[NDArray[np.int32], FloatArray]:
+        return self.table.at(t, self.setting.k)
+
+    def _changes_at(self, t: int, mass: FloatArray) -> FloatArray:
+        """(A,) probability that step t is changed to each action."""
+        actions, weights = self._policy(t)
+        probabilities = np.zeros(self.setting.mdp.n_actions)
+        np.add.at(probabilities, actions, mass[:, :, None] * weights)
+        probabilities[self.setting.episode.actions[t]] = 0.0
+        return probabilities
+
+    def _law_at(self, t: int, occupied: NDArray[np.bool_]) -> tuple[Any, ...]:
+        """The compressed rows of the pairs that the policy takes in occupied nodes."""
+        actions, weights = self._policy(t)
+        used = occupied[:, :, None] & (weights > 0.0)
+        state = np.broadcast_to(np.arange(actions.shape[0])[:, None, None], actions.shape)
+        return self._law_of_rows(t, np.unique(self.law.row_of[state[used], actions[used]]))
+
+    def _law_of_rows(self, t: int, ids: NDArray[np.int32]) -> tuple[Any, ...]:
+        block = self.law.rows_at(t, ids)
+        position = np.full(int(self.law.row_of.max()) + 1, -1, dtype=np.int64)
+        position[ids] = np.arange(len(ids))
+        return self.law.row_of, position, block.indptr, block.indices, block.probabilities
+
+    def _sink(self) -> tuple[Any, ...]:
+        """After the last step everything comes to rest in state 0."""
+        row_of = np.zeros(self.law.row_of.shape, dtype=np.int32)
+        zero = np.zeros(1, dtype=np.int64)
+        return row_of, zero, np.array([0, 1]), zero.astype(np.int32), np.ones(1)
+
+    def _no_costs(self) -> IntArray:
+        return np.zeros(self.setting.mdp.n_actions, dtype=np.int64)
+
+
+def _reachable(increments: list[NDArray[np.int64]]) -> list[tuple[int, int]]:
+    """The smallest and largest sum before each step, and at the end."""
+    windows = [(0, 0)]
+    for step in increments:
+        kept = step[step != LOST]
+        low, high = (int(kept.min()), int(kept.max())) if kept.size else (0, 0)
+        windows.append((windows[-1][0] + low, windows[-1][1] + high))
+    return windows
+
+
+def _check_size(entries: int) -> None:
+    if entries > LARGEST_SUMS:
+        raise NotApplicableError(
+            f"the exact distribution would need {entries:,} numbers (limit {LARGEST_SUMS:,}): "
+            "use sample(n) instead"
+        )

@@ -1,0 +1,188 @@
+"""The law of the counterfactual process: P_{tau,t}(s' | s, a) of Eq. 3, one step at a time.
+
+A dynamic program asks a law for expected values, a forward pass for rows; neither ever holds the
+(T, S, A, S) array. Pairs that share a row of the MDP share a counterfactual row, so everything is
+indexed by the ids in `row_of`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterplan.core.episode import Episode
+from counterplan.core.validation import FloatArray
+from counterplan.errors import InputError
+from counterplan.scm.gumbel import GumbelMaxSCM
+from counterplan.scm.tabular import SUM_TOLERANCE, Rows, TabularMDP, numbers
+
+RowIds = NDArray[np.int32]
+
+
+@runtime_checkable
+class DiscreteSCM(Protocol):
+    """A causal model of a tabular MDP: all that a user's own must offer."""
+
+    @property
+    def mdp(self) -> TabularMDP: ...
+
+    def counterfactual_row(
+        self, s_obs: int, a_obs: int, s_next_obs: int, s: int, a: int
+    ) -> FloatArray:
+        """(S,) distribution of the next state after (s, a), knowing what (s_obs, a_obs) led to."""
+        ...
+
+
+class Expectation(Protocol):
+    """Expected values one step ahead."""
+
+    @property
+    def row_of(self) -> NDArray[np.int32]:
+        """(S, A) id of the counterfactual row of a pair."""
+        ...
+
+    def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
+        """(ids, C): for each row id in `rows`, its expectation of each column of values (S, C);
+        other ids are left undefined. Values may be -inf, never +inf or nan."""
+        ...
+
+
+class CounterfactualLaw(Expectation, Protocol):
+    """A single distribution per pair, so that paths can be followed forward."""
+
+    def rows_at(self, t: int, rows: RowIds) -> Rows:
+        """The counterfactual rows of these ids at step t, in this order; entries may be zero."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ExactLaw:
+    """The closed form of `gumbel_kernel`."""
+
+    mdp: TabularMDP
+    episode: Episode
+
+    @property
+    def row_of(self) -> NDArray[np.int32]:
+        return self.mdp.row_of
+
+    def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
+        from counterplan.scm.gumbel import expected_values
+
+        table = self._table()
+        return np.asarray(expected_values(self._factual(t), self._outcome(t), *table, rows, values))
+
+    def rows_at(self, t: int, rows: RowIds) -> Rows:
+        from counterplan.scm.gumbel import kernel_rows
+
+        return Rows(
+            *kernel_rows(self._factual(t), self._outcome(t), *self._table(), rows),
+        )
+
+    def _table(self) -> tuple[NDArray[np.int64], NDArray[np.int32], FloatArray]:
+        table = self.mdp.rows
+        return table.indptr, table.indices, table.probabilities
+
+    def _factual(self, t: int) -> FloatArray:
+        return self.mdp.row(self.episode.states[t], self.episode.actions[t])
+
+    def _outcome(self, t: int) -> int:
+        return int(self.episode.states[t + 1])
+
+
+@dataclass(frozen=True, eq=False)
+class SampledLaw:
+    """The paper's estimate (Eq. 5): the winners' shares among `samples` posterior noise vectors,
+    the same vectors for all pairs of a step."""
+
+    mdp: TabularMDP
+    episode: Episode
+    samples: int
+    seed: int
+
+    @property
+    def row_of(self) -> NDArray[np.int32]:
+        return self.mdp.row_of
+
+    def rows_at(self, t: int, rows: RowIds) -> Rows:
+        from counterplan.scm.gumbel import winner_shares
+
+        states, actions = self.episode.states, self.episode.actions
+        # One generator per step: a second visit of the step sees the same noise.
+        noise = GumbelMaxSCM(self.mdp).sample_noise(
+            states[t],
+            actions[t],
+            states[t + 1],
+            self.samples,
+            np.random.default_rng([self.seed, t]),
+        )
+        table = self.mdp.rows
+        return Rows(
+            *winner_shares(noise, table.indptr, table.indices, np.log(table.probabilities), rows)
+        )
+
+    def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
+        return _expect_by_rows(self, t, rows, values)
+
+
+@dataclass(frozen=True, eq=False)
+class RowwiseLaw:
+    """A user's own causal model, asked for one row at a time."""
+
+    scm: DiscreteSCM
+    episode: Episode
+
+    @property
+    def row_of(self) -> NDArray[np.int32]:
+        # The row may depend on the pair in ways the MDP does not show: every pair has its own id.
+        shape = self.scm.mdp.row_of.shape
+        return np.arange(shape[0] * shape[1], dtype=np.int32).reshape(shape)
+
+    def rows_at(self, t: int, rows: RowIds) -> Rows:
+        states, actions = self.episode.states, self.episode.actions
+        observed = (int(states[t]), int(actions[t]), int(states[t + 1]))
+        pairs = [divmod(int(row), self.scm.mdp.n_actions) for row in rows]
+        dense = [self._checked_row(observed, pair) for pair in pairs]
+        indices = [np.flatnonzero(row) for row in dense]
+        return Rows(
+            indptr=np.concatenate([[0], np.cumsum([len(i) for i in indices])]).astype(np.int64),
+            indices=np.concatenate(indices).astype(np.int32),
+            probabilities=np.concatenate([row[i] for row, i in zip(dense, indices, strict=True)]),
+        )
+
+    def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
+        return _expect_by_rows(self, t, rows, values)
+
+    def _checked_row(self, observed: tuple[int, int, int], pair: tuple[int, int]) -> FloatArray:
+        """A row that is no distribution would become a wrong value that looks like any other."""
+        row = numbers(self.scm.counterfactual_row(*observed, *pair), "a counterfactual row")
+        if row.shape != (self.scm.mdp.n_states,):
+            problem = f"has shape {row.shape}, expected ({self.scm.mdp.n_states},)"
+        elif not (row >= 0.0).all() or abs(row.sum() - 1.0) > SUM_TOLERANCE:
+            problem = f"is no distribution: smallest entry {row.min()}, sum {row.sum():.9g}"
+        else:
+            return row
+        raise InputError(
+            f"{type(self.scm).__name__}: the counterfactual row of (state {pair[0]}, action "
+            f"{pair[1]}) after (state {observed[0]}, action {observed[1]} -> state {observed[2]}) "
+            f"{problem}; check the model with testing.check_scm"
+        )
+
+
+def law_of(scm: DiscreteSCM, episode: Episode) -> CounterfactualLaw:
+    """The exact law of a causal model, given an episode."""
+    if isinstance(scm, GumbelMaxSCM):
+        return ExactLaw(scm.mdp, episode)
+    return RowwiseLaw(scm, episode)
+
+
+def _expect_by_rows(law: CounterfactualLaw, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
+    from counterplan.scm.gumbel import row_expectations
+
+    block = law.rows_at(t, rows)
+    result = np.zeros((int(law.row_of.max()) + 1, values.shape[1]))
+    result[rows] = row_expectations(block.indptr, block.indices, block.probabilities, values)
+    return result

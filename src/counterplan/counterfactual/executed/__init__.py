@@ -1,0 +1,1 @@
+"""Executed plans: what should have been spent along the path that was."""

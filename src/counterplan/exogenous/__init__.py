@@ -1,1 +1,0 @@
-"""Processes that no action touches, and decision problems built on them."""

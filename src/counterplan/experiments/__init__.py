@@ -1,1 +1,0 @@
-"""The papers' figures, recomputed: one module for each family of figures, and a registry."""

@@ -1,1 +1,0 @@
-"""Reading and writing files safely: what every layer above shares, whatever the file holds."""

@@ -1,0 +1,303 @@
+"""What should have been done, had the future been known: the exact allocation for realised paths.
+
+    'knapsack'   one resource whose level no step can exhaust or overfill before the end, so that
+                 only the steps and the total bind: fractional knapsack, O(T log T)
+    'advantage'  two plain stocks that share a fixed quota at every step: comparative advantage
+    'nested'     one resource with levels bounded at every step: nested cumulative bounds
+    'lp'         several resources, budgets with spilling, and all of these but one that is added to
+                 and spills over: linear program (HiGHS)
+    'model'      the model's own `allocate`
+    'auto'       the first of these that applies; a model that is no resource program: its own
+
+Models with a solver of their own may be resource programs all the same (bunkering without fixed
+costs): then the general methods apply, too. None is exact where adding to a resource pays although
+it spills over: units are then worth adding only to be lost, and the optimum is not concave.
+
+The mean of the value over sampled futures bounds V* from above (a cost: from below); it does not
+converge to V*, which knows no future (the paper's Thm. 1 equates the two).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from counterplan.core.validation import FloatArray
+from counterplan.errors import InputError, NotApplicableError
+from counterplan.planning.allocation import (
+    allocate_advantage,
+    allocate_knapsack,
+    allocate_transport,
+    refuses_transport,
+)
+from counterplan.planning.model import (
+    Allocation,
+    ExogenousModel,
+    HasHindsight,
+    State,
+    checked_state,
+)
+from counterplan.planning.nested import (
+    NO_METHOD,
+    nested_start,
+    nested_steps,
+    solve_nested,
+    total_only,
+)
+from counterplan.planning.resource import ResourceProgram
+
+Method: TypeAlias = Literal["auto", "knapsack", "advantage", "nested", "lp", "model"]
+METHODS = ("auto", "knapsack", "advantage", "nested", "lp", "model")
+
+
+@runtime_checkable
+class IsResourceProgram(Protocol):
+    """A model that is nothing but rewards per unit and a resource program."""
+
+    @property
+    def program(self) -> ResourceProgram: ...
+
+    def unit_rewards(self, t: int, paths: FloatArray) -> FloatArray:
+        """(n, steps, A) to be maximised, for paths (n, steps, X) that begin at t."""
+        ...
+
+
+@runtime_checkable
+class StatedAsProgram(Protocol):
+    """A model with a solver of its own that can also be stated as a resource program."""
+
+    def as_program(self) -> IsResourceProgram:
+        """The program with the same states and actions; raises NotApplicableError where there is
+        none."""
+        ...
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Why a hindsight value is right.
+
+    replayed  the value that the model gives when the actions are replayed along the path
+    bound     no allocation is better than this, by the dual solution of the linear program; None
+              where the problem is not known as one
+    """
+
+    replayed: float
+    bound: float | None
+
+
+@dataclass(frozen=True)
+class Hindsight:
+    """The optimum for one realised path.
+
+    value        in the model's sense: the most reward, or the least cost
+    actions      (steps, A)
+    method       which solver, and why it applies
+    certificate  what the value can be checked against
+    """
+
+    value: float
+    actions: FloatArray
+    method: str
+    certificate: Certificate
+
+
+def hindsight(
+    problem: ExogenousModel, path: ArrayLike, method: Method = "auto", state: State | None = None
+) -> Hindsight:
+    """The exact allocation for a realised path (T - t, X) from a state (default: the start)."""
+    now = checked_state(problem, state)
+    if now.t == problem.horizon:
+        raise InputError(f"the state is at t={now.t}, the end: there is nothing left to allocate")
+    exogenous = _path(problem, path, now)
+    found = allocate(problem, exogenous[None], method, now)
+    value, actions = float(found.values[0]), found.actions[0]
+    certificate = Certificate(
+        _replay(problem, exogenous, actions, now), _bound(problem, exogenous, now)
+    )
+    return Hindsight(value, actions, found.method, certificate)
+
+
+def _bound(problem: ExogenousModel, path: FloatArray, state: State) -> float | None:
+    """By the dual solution of the linear program, where the problem is one."""
+    try:
+        stated = problem.as_program() if isinstance(problem, StatedAsProgram) else problem
+    except NotApplicableError:
+        return None
+    if not isinstance(stated, IsResourceProgram) or refuses_transport(stated.program) is not None:
+        return None
+    rewards = stated.unit_rewards(state.t, path[None])
+    dual = allocate_transport(rewards, stated.program, state.t, state.resource).bounds[0]
+    return _sign(problem) * float(dual)
+
+
+def allocate(
+    problem: ExogenousModel, paths: FloatArray, method: Method = "auto", state: State | None = None
+) -> Allocation:
+    """The exact allocations for many paths (n, T - t, X) at once, from one state."""
+    if method not in METHODS:
+        raise InputError(f"method {method!r} is not one of {', '.join(METHODS)}")
+    now = problem.start if state is None else state
+    if isinstance(problem, IsResourceProgram):
+        return _by_program(problem, paths, method, now, _sign(problem))
+    if method in SOLVERS and isinstance(problem, StatedAsProgram):
+        return _by_program(problem.as_program(), paths, method, now, _sign(problem))
+    return _by_model(problem, paths, method, now)
+
+
+def _by_program(
+    stated: IsResourceProgram, paths: FloatArray, method: Method, state: State, sign: int
+) -> Allocation:
+    rewards = stated.unit_rewards(state.t, paths)
+    refusals = {name: refuses(stated.program, state) for name, (refuses, _) in SOLVERS.items()}
+    applicable = [name for name, refusal in refusals.items() if refusal is None]
+    chosen = applicable[0] if method in ("auto", "model") else method
+    if refusals[chosen] is not None:
+        advice = f"use {_either(applicable)}"
+        if _spills_what_is_added(stated.program) and (rewards > 0.0).any():
+            advice = f"nor does any other: {NO_METHOD}"
+        raise NotApplicableError(f"method '{chosen}' does not apply: {refusals[chosen]}; {advice}")
+    values, actions = SOLVERS[chosen][1](stated.program, rewards, state)
+    return Allocation(sign * values, actions, f"{chosen}: {REASONS[chosen]}")
+
+
+def _sign(problem: ExogenousModel) -> int:
+    return 1 if problem.sense == "max" else -1
+
+
+def _path(problem: ExogenousModel, path: ArrayLike, state: State) -> FloatArray:
+    try:
+        exogenous = np.asarray(path, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("the path must be a table of numbers, x_t row by row") from None
+    wanted = (problem.horizon - state.t, len(problem.start.exogenous))
+    if exogenous.ndim == 1 and wanted[1] == 1:
+        exogenous = exogenous[:, None]
+    if exogenous.shape != wanted:
+        raise InputError(
+            f"the path must be {wanted}: x_{state.t} .. x_{problem.horizon - 1}, "
+            f"got {exogenous.shape}"
+        )
+    if not np.isfinite(exogenous).all():
+        s = int(np.argmax(~np.isfinite(exogenous).all(axis=1)))
+        raise InputError(f"the path at t={state.t + s} is {exogenous[s].tolist()}: must be finite")
+    return exogenous
+
+
+def _by_model(
+    problem: ExogenousModel, paths: FloatArray, method: Method, state: State
+) -> Allocation:
+    name = type(problem).__name__
+    if not isinstance(problem, HasHindsight):
+        raise NotApplicableError(
+            f"{name} cannot be solved in hindsight: give it an `allocate` method, or state it as "
+            "an ExogenousMDP"
+        )
+    if method not in ("auto", "model"):
+        raise NotApplicableError(
+            f"method '{method}' needs a plain resource program, but {name} has a solver of its "
+            "own for its structure; use 'model'"
+        )
+    return problem.allocate(paths, state)
+
+
+def _replay(problem: ExogenousModel, path: FloatArray, actions: FloatArray, state: State) -> float:
+    resource, total = state.resource[None], 0.0
+    for s in range(len(path)):
+        reward, resource = problem.step(state.t + s, path[s : s + 1], resource, actions[s : s + 1])
+        total += float(reward[0])
+    return total
+
+
+def _either(names: list[str]) -> str:
+    return " or ".join(f"'{name}'" for name in names)
+
+
+# --- The solvers: why one does not apply, and how it is called --------------------------------
+
+
+def _refuses_knapsack(program: ResourceProgram, state: State) -> str | None:
+    if len(program.resources) > 1:
+        return f"it allocates one resource, there are {len(program.resources)}"
+    if not total_only(program, state):
+        return "the level is bounded at every step, so that not only the total matters"
+    return None
+
+
+def _refuses_advantage(program: ResourceProgram, state: State) -> str | None:
+    if len(program.resources) != 2:
+        return f"it divides a quota between two resources, there are {len(program.resources)}"
+    if not program.plain_stocks:
+        return "the levels change by themselves"
+    low, high = program.step_bounds[state.t :].T
+    if (low != high).any():
+        s = int(np.argmax(low != high))
+        return f"step t={state.t + s} may spend {low[s]:g} to {high[s]:g}, not a fixed quota"
+    return None
+
+
+def _refuses_nested(program: ResourceProgram, state: State) -> str | None:
+    if len(program.resources) > 1:
+        return f"it allocates one resource, there are {len(program.resources)}"
+    if program.resources[0].spill and program.has_budget:
+        return "with spilling, the level does not tell how much of the budget is left"
+    return None
+
+
+def _spills_what_is_added(program: ResourceProgram) -> bool:
+    return program.resources[0].effect > 0 and program.resources[0].spill
+
+
+def _refuses_lp(program: ResourceProgram, state: State) -> str | None:
+    return refuses_transport(program)
+
+
+def _knapsack(
+    program: ResourceProgram, rewards: FloatArray, state: State
+) -> tuple[FloatArray, FloatArray]:
+    budget = total_only(program, state)
+    assert budget is not None
+    values, actions = allocate_knapsack(rewards[:, :, 0], program.step_bounds[state.t :], budget)
+    return values, actions[:, :, None]
+
+
+def _advantage(
+    program: ResourceProgram, rewards: FloatArray, state: State
+) -> tuple[FloatArray, FloatArray]:
+    quotas = program.step_bounds[state.t :, 0]
+    stocks = (float(state.resource[0]), float(state.resource[1]))
+    return allocate_advantage(rewards[:, :, 0], rewards[:, :, 1], quotas, stocks)
+
+
+def _nested(
+    program: ResourceProgram, rewards: FloatArray, state: State
+) -> tuple[FloatArray, FloatArray]:
+    starts = np.full(len(rewards), nested_start(program, state))
+    values, actions = solve_nested(rewards[:, :, 0], nested_steps(program, state), starts)
+    return values, actions[:, :, None]
+
+
+def _lp(
+    program: ResourceProgram, rewards: FloatArray, state: State
+) -> tuple[FloatArray, FloatArray]:
+    found = allocate_transport(rewards, program, state.t, state.resource)
+    return found.values, found.actions
+
+
+_Refusal: TypeAlias = Callable[[ResourceProgram, State], str | None]
+_Solver: TypeAlias = Callable[[ResourceProgram, FloatArray, State], tuple[FloatArray, FloatArray]]
+SOLVERS: Mapping[str, tuple[_Refusal, _Solver]] = {
+    "knapsack": (_refuses_knapsack, _knapsack),
+    "advantage": (_refuses_advantage, _advantage),
+    "nested": (_refuses_nested, _nested),
+    "lp": (_refuses_lp, _lp),
+}
+REASONS = {
+    "knapsack": "one resource, and only the steps and the total are bounded",
+    "advantage": "two stocks share a fixed quota at every step",
+    "nested": "one resource whose level is bounded at every step",
+    "lp": "the bounds form a linear program",
+}

@@ -1,0 +1,317 @@
+"""What a structurally decomposed MDP is, and what more a model may offer.
+
+The state is a pair (x, d). The exogenous part x follows its own law whatever is done; the resource
+d follows the action deterministically; the reward is linear in the action (Eq. 2.2-2.8):
+
+    x_{t+1} ~ P(. | x_t),    d_{t+1} = step_t(x_t, d_t, a_t),    r_t = <phi f(x_t), a_t>
+
+x_t is known before a_t is chosen. Times are t = 0 .. T-1 (`horizon` = T decisions), so a path is
+(T, X): x_0 .. x_{T-1}. Arrays: X exogenous numbers, D resource levels, A numbers per action, n
+states at once. A capability is a type: a model that has the method has it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from counterplan.core.result import Sense as Sense
+from counterplan.core.validation import FloatArray, Seed, whole_number
+from counterplan.errors import InputError
+from counterplan.planning.processes.base import Process
+
+if TYPE_CHECKING:
+    from counterplan.planning.search.kernel import Kernel
+
+
+class State(NamedTuple):
+    """Where a decision is made: before decision t, x_t revealed.
+
+    exogenous  (X,)
+    resource   (D,)
+    """
+
+    t: int
+    exogenous: FloatArray
+    resource: FloatArray
+
+
+@runtime_checkable
+class ExogenousModel(Protocol):
+    """The least a planner needs; plain NumPy is enough.
+
+    sense   'max': rewards, 'min': costs; `step`, values and bounds are all in this sense
+    start   the state before the first decision
+    """
+
+    @property
+    def horizon(self) -> int: ...
+
+    @property
+    def sense(self) -> Sense: ...
+
+    @property
+    def start(self) -> State: ...
+
+    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
+        """x_{t+1} for each x_t: (n, X) -> (n, X)."""
+        ...
+
+    def actions(self, state: State) -> FloatArray:
+        """The actions to choose from, (m, A), m >= 1; all feasible."""
+        ...
+
+    def step(
+        self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Rewards (n,) and next resources (n, D) for (n, X), (n, D), (n, A)."""
+        ...
+
+
+@runtime_checkable
+class FiniteSupport(Protocol):
+    """x_{t+1} takes finitely many values."""
+
+    def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Values (M, X) and probabilities (M,) of x_{t+1} given one x_t."""
+        ...
+
+
+@runtime_checkable
+class SamplesPaths(Protocol):
+    """Whole futures at once."""
+
+    def sample_paths(self, n: int, seed: Seed, state: State | None = None) -> FloatArray:
+        """(n, T - t, X): futures that begin with the state's x_t (default: the start)."""
+        ...
+
+
+class Allocation(NamedTuple):
+    """What should have been done along each of n paths.
+
+    values   (n,)
+    actions  (n, steps, A)
+    method   which solver, and why it applies
+    """
+
+    values: FloatArray
+    actions: FloatArray
+    method: str
+
+
+@runtime_checkable
+class HasHindsight(Protocol):
+    """The optimum for realised paths is computed exactly."""
+
+    def allocate(self, paths: FloatArray, state: State | None = None) -> Allocation:
+        """The best actions along (n, T - t, X) paths from the state's resource."""
+        ...
+
+
+@runtime_checkable
+class MakesFeasible(Protocol):
+    """The closest possible action is known, for many states at once."""
+
+    def feasible(
+        self, t: int, exogenous: FloatArray, resource: FloatArray, wanted: FloatArray
+    ) -> FloatArray:
+        """(n, A) the possible actions closest to those wanted (n, A)."""
+        ...
+
+
+@runtime_checkable
+class HasMeanPath(Protocol):
+    """Conditional means are known."""
+
+    def mean_path(self, state: State | None = None) -> FloatArray:
+        """(T - t, X): E[x_s | x_t] for s = t .. T-1."""
+        ...
+
+
+@runtime_checkable
+class HasExactValue(Protocol):
+    """The optimum without foresight is computed by a dynamic program of the model's own."""
+
+    def optimal_value(self, state: State | None = None) -> float: ...
+
+    def optimal_actions(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
+        """The optimal actions (n, A) for (n, X), (n, D)."""
+        ...
+
+
+@runtime_checkable
+class Compiled(Protocol):
+    """The model as compiled functions, for the fast search."""
+
+    def compiled(self, quantiles: int = 0) -> Kernel:
+        """`quantiles` > 0: continuous chance is replaced by that many equally likely values."""
+        ...
+
+
+@runtime_checkable
+class HasBoundTables(Protocol):
+    """Bounds on the value at every state, prepared once and read by `Kernel.bounds`."""
+
+    def bound_tables(self, samples: int, seed: Seed) -> FloatArray:
+        """One flat array of numbers; what it holds is between the model and its kernel."""
+        ...
+
+
+# ----------------------------------------------------------------------------------------------
+# The states that questions are about, checked before anything is done with them.
+
+# What levels may miss their bounds by.
+ROUNDING = 1e-9
+
+
+def checked_state(problem: ExogenousModel, state: State | None) -> State:
+    """The state, or the problem's start, as arrays of the right sizes.
+
+    A state that the problem offers no actions for is refused by the problem itself: its `actions`
+    knows which levels, prices and modes there are.
+    """
+    start = problem.start
+    if state is None:
+        return _arrays(start, problem)
+    found = _arrays(state, problem)
+    if found.t < problem.horizon:
+        problem.actions(found)
+    return found
+
+
+def _arrays(state: State, problem: ExogenousModel) -> State:
+    start = problem.start
+    try:
+        t, exogenous, resource = state
+    except (TypeError, ValueError):
+        raise InputError(f"state must be State(t, exogenous, resource), got {state!r}") from None
+    t = whole_number(t, "state t", maximum=problem.horizon)
+    x = _vector(exogenous, "exogenous", np.size(start.exogenous))
+    return State(t, x, _vector(resource, "resource", np.size(start.resource)))
+
+
+def _vector(values: object, name: str, size: int) -> FloatArray:
+    try:
+        vector = np.array(values, dtype=np.float64, ndmin=1)
+    except (TypeError, ValueError):
+        raise InputError(f"the state's {name} must hold numbers, got {values!r}") from None
+    if vector.shape != (size,):
+        raise InputError(f"the state's {name} has shape {vector.shape}, the problem's ({size},)")
+    if not np.all(np.isfinite(vector)):
+        raise InputError(f"the state's {name} must be finite, got {vector}")
+    return vector
+
+
+# What follows is asked at every decision, of a few numbers: plain Python is faster there.
+
+
+def require_levels(t: int, levels: FloatArray, capacities: Iterable[float], what: str) -> None:
+    """Refuse a state whose levels do not lie between 0 and their capacities."""
+    for level, capacity in zip(levels.tolist(), capacities, strict=True):
+        slack = ROUNDING * (1.0 + abs(level))
+        if not -slack <= level <= capacity + slack:
+            between = f"lie between 0 and {capacity:g}" if capacity < math.inf else "be at least 0"
+            raise InputError(
+                f"the state at t={t} has {what} {level:g}, which must {between}: no such state "
+                "can be reached"
+            )
+
+
+def require_prices(state: State) -> None:
+    """Refuse a state with a price that is not positive."""
+    for price in state.exogenous.tolist():
+        if not price > 0.0:
+            raise InputError(
+                f"the state at t={state.t} has a price of {price:g}: prices must be positive"
+            )
+
+
+def require_held(state: State) -> None:
+    """Refuse a state in which an option is neither held (1) nor exercised (0)."""
+    held = state.resource.tolist()
+    if any(one not in (0.0, 1.0) for one in held):
+        raise InputError(
+            f"the state at t={state.t} holds {held}: give 1 for each option still held and 0 for "
+            "the others"
+        )
+
+
+# ----------------------------------------------------------------------------------------------
+# Futures of a model whose exogenous part is one process.
+
+
+class HasFutures:
+    """Paths x_t, x_{t+1}, ... of a model with `process`, `horizon` and `start`."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def process(self) -> Any: ...
+
+        @property
+        def horizon(self) -> int: ...
+
+        @property
+        def start(self) -> State: ...
+
+    @property
+    def law(self) -> Process:
+        """What the exogenous part follows."""
+        found: Process = self.process
+        return found
+
+    def sample_paths(self, n: int, seed: Seed = 0, state: State | None = None) -> FloatArray:
+        """(n, T - t, X): futures that begin with the state's x_t."""
+        now = self.start if state is None else state
+        return self.law.sample_paths(n, self.horizon - now.t, seed, now.t, now.exogenous)
+
+    def sample_path(self, seed: Seed = 0) -> FloatArray:
+        """(T, X): one future from the start."""
+        return np.asarray(self.sample_paths(1, seed)[0])
+
+    def mean_path(self, state: State | None = None) -> FloatArray:
+        """(T - t, X): E[x_s | x_t]."""
+        now = self.start if state is None else state
+        return self.law.mean_path(self.horizon - now.t, now.t, now.exogenous)
+
+
+# ----------------------------------------------------------------------------------------------
+# Problems and states that a question is about, checked before anything is done with them.
+
+__all__ = ["checked_problem", "checked_state", "is_number"]
+
+
+def checked_problem(problem: ExogenousModel) -> ExogenousModel:
+    """The problem, if it has all that a planner needs."""
+    if not isinstance(problem, ExogenousModel):
+        raise InputError(
+            f"{type(problem).__name__} is not a problem to plan for: it needs horizon, sense, "
+            "start, draw, actions and step (see ExogenousModel)"
+        )
+    return problem
+
+
+def is_number(value: object) -> bool:
+    """Whether it is one number, whatever its value."""
+    return isinstance(value, int | float | np.integer | np.floating | np.bool_)
+
+
+# ----------------------------------------------------------------------------------------------
+# A Monte Carlo mean and its standard error.
+
+
+class Estimate(NamedTuple):
+    """The mean of independent samples, and the standard deviation of that mean."""
+
+    mean: float
+    se: float
+
+
+def estimate(values: FloatArray) -> Estimate:
+    """Of (n,) independent samples."""
+    if len(values) < 2:
+        raise InputError(f"{len(values)} sample(s) give no standard error: use at least 2")
+    return Estimate(float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values))))

@@ -1,0 +1,172 @@
+"""Exogenous processes: what no action touches (Eq. 2.3).
+
+A process knows nothing of horizons, resources and rewards: it gives x_{t+1} from x_t. X numbers
+describe x_t; n states are handled at once. `kernel_parameters` is the process as one flat array for
+the compiled functions of `process_kernel`, which do the same.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from counterplan.core.validation import FloatArray, Seed, generator, whole_number
+from counterplan.errors import InputError
+
+# The first of a process's kernel parameters: which of the compiled processes it is.
+GBM_CODE = 1.0
+LATTICE_CODE = 2.0
+MODES_CODE = 3.0
+HIDDEN_CODE = 4.0
+GAUSSIAN_CODE = 5.0
+BOOTSTRAP_CODE = 6.0
+
+
+@runtime_checkable
+class Process(Protocol):
+    """What `ExogenousMDP` needs; plain NumPy is enough.
+
+    start  (X,) the value at t = 0
+    """
+
+    @property
+    def start(self) -> FloatArray: ...
+
+    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
+        """x_{t+1} for each x_t: (n, X) -> (n, X)."""
+        ...
+
+    def mean_path(self, steps: int, t: int = 0, start: FloatArray | None = None) -> FloatArray:
+        """(steps, X): E[x_s | x_t] for s = t, t+1, ...; x_t is `start` (default: the process's)."""
+        ...
+
+    def sample_paths(
+        self, n: int, steps: int, seed: Seed = 0, t: int = 0, start: FloatArray | None = None
+    ) -> FloatArray:
+        """(n, steps, X): futures that all begin with x_t."""
+        ...
+
+
+@runtime_checkable
+class FiniteProcess(Protocol):
+    """x_{t+1} takes finitely many values."""
+
+    def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Values (M, X) and probabilities (M,) of x_{t+1} given one x_t (X,)."""
+        ...
+
+
+@runtime_checkable
+class HasQuantiles(Protocol):
+    """A continuous x_{t+1} can be replaced by equally likely values with the same mean."""
+
+    def quantiles(self, t: int, exogenous: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
+        """Values (count, X) and probabilities (count,): the conditional means of `count` equally
+        likely strata, so that the mean is exact (the variance is a little too small)."""
+        ...
+
+
+@runtime_checkable
+class CompiledProcess(Protocol):
+    """The process as numbers for `process_kernel`."""
+
+    def kernel_parameters(self, steps: int, quantiles: int = 0) -> FloatArray:
+        """Flat: its kind (see `process_kernel`), then its numbers; good for times 0 .. steps."""
+        ...
+
+    def most_successors(self, quantiles: int = 0) -> int:
+        """No x_t has more (0: continuous)."""
+        ...
+
+
+def draw_paths(
+    process: Process, n: int, steps: int, seed: Seed, t: int, start: FloatArray | None
+) -> FloatArray:
+    """Futures of any process, one step at a time."""
+    rng = generator(seed)
+    first = given_start(process, start)
+    n, steps = whole_number(n, "n", minimum=1), whole_number(steps, "steps", minimum=1)
+    paths = np.empty((n, steps, len(first)))
+    paths[:, 0] = first
+    for s in range(1, steps):
+        paths[:, s] = process.draw(t + s - 1, paths[:, s - 1], rng)
+    return paths
+
+
+def given_start(process: Process, start: FloatArray | None) -> FloatArray:
+    """The x_t to begin with, (X,)."""
+    if start is None:
+        return process.start
+    first = np.atleast_1d(np.asarray(start, dtype=np.float64))
+    if first.shape != process.start.shape:
+        raise InputError(f"start must have shape {process.start.shape}, got {first.shape}")
+    return first
+
+
+# ----------------------------------------------------------------------------------------------
+# Checks of the numbers that processes are made of.
+
+# Printed matrices are rounded, so their rows sum to one only about.
+ROW_SUM_TOLERANCE = 1e-6
+
+
+def number(value: object, name: str, least: float = -math.inf, above: bool = False) -> float:
+    """A finite number from `least` up (`above`: beyond it), or an error that names it."""
+    try:
+        found = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a number, got {value!r}") from None
+    if not math.isfinite(found):
+        raise InputError(f"{name} must be finite, got {found}")
+    if above and found <= least:
+        raise InputError(f"{name} must be greater than {least:g}, got {found:g}")
+    if found < least:
+        raise InputError(f"{name} must be at least {least:g}, got {found:g}")
+    return found
+
+
+def vector(values: ArrayLike, name: str, size: int | None = None) -> FloatArray:
+    """Finite numbers (size,); a single number stands for all of them."""
+    try:
+        array = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a number or a list of numbers, got {values!r}") from None
+    if array.ndim != 1 or array.size == 0:
+        raise InputError(f"{name} must be a number or a list of numbers, got shape {array.shape}")
+    if size is not None and array.size == 1:
+        array = np.repeat(array, size)
+    if size is not None and array.size != size:
+        raise InputError(f"{name} must have {size} numbers, got {array.size}")
+    bad = np.flatnonzero(~np.isfinite(array))
+    if bad.size:
+        raise InputError(f"{name} number {int(bad[0])} is {array[bad[0]]}: must be finite")
+    return array
+
+
+def stochastic_matrix(values: ArrayLike, name: str, columns: int | None = None) -> FloatArray:
+    """Rows that are distributions: (M, M), or (M, columns); scaled to sum to one exactly."""
+    try:
+        matrix = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be rows of numbers of the same length") from None
+    if matrix.ndim != 2 or matrix.size == 0:
+        raise InputError(f"{name} must be a table of rows, got shape {matrix.shape}")
+    wanted = matrix.shape[0] if columns is None else columns
+    if matrix.shape[1] != wanted:
+        raise InputError(f"{name} must have {wanted} columns, got shape {matrix.shape}")
+    bad = np.argwhere(~((matrix >= 0.0) & (matrix <= 1.0 + ROW_SUM_TOLERANCE)))
+    if bad.size:
+        row, column = (int(i) for i in bad[0])
+        raise InputError(
+            f"{name} row {row}, column {column} is {matrix[row, column]}: a probability lies "
+            "between 0 and 1"
+        )
+    sums = matrix.sum(axis=1)
+    off = np.flatnonzero(np.abs(sums - 1.0) > ROW_SUM_TOLERANCE)
+    if off.size:
+        row = int(off[0])
+        raise InputError(f"{name} row {row} sums to {sums[row]:.6g}: each row must sum to 1")
+    return np.asarray(matrix / sums[:, None], dtype=np.float64)

@@ -1,0 +1,452 @@
+"""Observed modes that follow a Markov chain (Sec. F.1).
+
+x is the number of the mode, or its indicator: (M,) zeros with a one at the mode. A reward per mode
+is linear in the indicator, and the mean of the indicator is the distribution of the mode, while the
+mean of a mode's number means nothing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from counterplan.core.number_table import read_number_table
+from counterplan.core.validation import FloatArray, IntArray, Seed, index_vector, whole_number
+from counterplan.errors import FileError, InputError, NotApplicableError
+from counterplan.planning.processes.base import (
+    GAUSSIAN_CODE,
+    HIDDEN_CODE,
+    MODES_CODE,
+    draw_paths,
+    given_start,
+    number,
+    stochastic_matrix,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class MarkovModes:
+    """A Markov chain on M modes.
+
+    matrix      (M, M) row i: where mode i leads
+    initial     the mode at t = 0
+    indicators  False: x (1,) is the mode's number. True: x (M,) is its indicator
+    """
+
+    matrix: ArrayLike
+    initial: int = 0
+    indicators: bool = False
+
+    def __post_init__(self) -> None:
+        matrix = stochastic_matrix(self.matrix, "mode matrix")
+        object.__setattr__(self, "matrix", matrix)
+        whole_number(self.initial, "initial mode", maximum=len(matrix) - 1)
+
+    @property
+    def probabilities(self) -> FloatArray:
+        """(M, M) the matrix."""
+        return np.asarray(self.matrix, dtype=np.float64)
+
+    @property
+    def start(self) -> FloatArray:
+        """(1,) or (M,): where it begins."""
+        return np.asarray(self._encoded(np.array([self.initial]))[0])
+
+    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
+        """x_{t+1} for each x_t: (n, X) -> (n, X)."""
+        rows = np.cumsum(self.probabilities, axis=1)[self.modes(exogenous)]
+        # The last sum may miss 1 by rounding; the last mode takes what is left.
+        uniform = generator.random((len(rows), 1))
+        return self._encoded((rows[:, :-1] <= uniform).sum(axis=1))
+
+    def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Values (m, X) and probabilities (m,) of the modes that may follow."""
+        row = self.probabilities[self.modes(np.atleast_2d(exogenous))[0]]
+        possible = np.flatnonzero(row)
+        return self._encoded(possible), row[possible]
+
+    def sample_paths(
+        self, n: int, steps: int, seed: Seed = 0, t: int = 0, start: FloatArray | None = None
+    ) -> FloatArray:
+        """(n, steps, X): futures that all begin with x_t."""
+        return draw_paths(self, n, steps, seed, t, start)
+
+    def mean_path(self, steps: int, t: int = 0, start: FloatArray | None = None) -> FloatArray:
+        """(steps, M): the distribution of each later mode; for indicators only."""
+        if not self.indicators:
+            raise NotApplicableError(
+                "the mean of a mode's number means nothing; use MarkovModes(..., indicators=True)"
+            )
+        path = np.empty((whole_number(steps, "steps", minimum=1), len(self.probabilities)))
+        path[0] = given_start(self, start)
+        for s in range(1, steps):
+            path[s] = path[s - 1] @ self.probabilities
+        return path
+
+    def modes(self, exogenous: FloatArray) -> IntArray:
+        """(n,) the mode numbers of (n, X)."""
+        if self.indicators:
+            return np.asarray(np.argmax(exogenous, axis=1), dtype=np.int64)
+        return np.asarray(exogenous[:, 0], dtype=np.int64)
+
+    def kernel_parameters(self, steps: int, quantiles: int = 0) -> FloatArray:
+        """The layout is in `process_kernel`."""
+        head = [MODES_CODE, float(self.indicators), float(len(self.probabilities))]
+        return np.concatenate([head, self.probabilities.ravel()])
+
+    def most_successors(self, quantiles: int = 0) -> int:
+        """M."""
+        return len(self.probabilities)
+
+    def _encoded(self, modes: IntArray) -> FloatArray:
+        if self.indicators:
+            return np.asarray(np.eye(len(self.probabilities))[modes])
+        return modes[:, None].astype(np.float64)
+
+
+# ----------------------------------------------------------------------------------------------
+# Hidden modes: only what they emit is seen, and a belief about the mode is kept (Eq. F.4-F.6).
+#
+#     b'(m') = P(o | m') sum_m P(m' | m) b(m) / P(o | b),    P(o | b) = sum_m' P(o | m') (b P)(m')
+#
+# x = (observation (O,), belief (M,)) is a Markov process that no action touches: b holds all that
+# the observations say about the present mode. For a hybrid vehicle the observation is a mileage
+# (gas, electric) around the mode's mean. Two laws of it:
+#
+#     HiddenModes          finitely many observations, so the belief tree is finite and exact
+#     GaussianHiddenModes  normal around each mode's mean
+#
+# At t = 0 nothing has been observed: the belief is the prior, the observation its mean.
+
+
+class _Beliefs(ABC):
+    """What both laws share, given `transitions` (M, M), `prior` (M,) and `mode_means` (M, O)."""
+
+    transitions: FloatArray
+    prior: FloatArray
+    mode_means: FloatArray
+
+    @property
+    def start(self) -> FloatArray:
+        """(O + M,) the prior and the mean observation."""
+        return np.concatenate([self.prior @ self.mode_means, self.prior])
+
+    def beliefs(self, exogenous: FloatArray) -> FloatArray:
+        """(..., M) the beliefs in (..., O + M)."""
+        return np.asarray(exogenous)[..., self.mode_means.shape[1] :]
+
+    def sample_paths(
+        self, n: int, steps: int, seed: Seed = 0, t: int = 0, start: FloatArray | None = None
+    ) -> FloatArray:
+        """(n, steps, O + M): futures that all begin with x_t."""
+        return draw_paths(self, n, steps, seed, t, start)
+
+    def mean_path(self, steps: int, t: int = 0, start: FloatArray | None = None) -> FloatArray:
+        """(steps, O + M): E[x_s | x_t]; the mean belief is the distribution of the mode."""
+        first = given_start(self, start)
+        path = np.empty((whole_number(steps, "steps", minimum=1), len(first)))
+        path[0] = first
+        belief = self.beliefs(first)
+        for s in range(1, steps):
+            belief = belief @ self.transitions
+            path[s] = np.concatenate([belief @ self.mode_means, belief])
+        return path
+
+    @abstractmethod
+    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
+        """x_{t+1} for each x_t: (n, O + M) -> (n, O + M)."""
+
+    def _next_modes(
+        self, exogenous: FloatArray, generator: np.random.Generator
+    ) -> tuple[FloatArray, IntArray]:
+        """The distribution (n, M) of the next mode, and a mode drawn from it (n,)."""
+        predicted = self.beliefs(exogenous) @ self.transitions
+        return predicted, _pick(predicted, generator)
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenModes(_Beliefs):
+    """Hidden modes with finitely many observations.
+
+    matrix         (M, M) of the modes
+    values         (K, O) what may be observed
+    probabilities  (M, K) how likely each mode emits each of them
+    initial        (M,) the belief at t = 0, or the number of the mode it begins in
+    """
+
+    matrix: ArrayLike
+    values: ArrayLike
+    probabilities: ArrayLike
+    initial: ArrayLike = 0
+
+    def __post_init__(self) -> None:
+        values = _table(self.values, "values")
+        transitions = stochastic_matrix(self.matrix, "mode matrix")
+        chances = stochastic_matrix(self.probabilities, "emission matrix", columns=len(values))
+        M = len(transitions)
+        if len(chances) != M:
+            raise InputError(
+                f"the emission matrix has {len(chances)} rows, but there are {M} modes"
+            )
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "probabilities", chances)
+        object.__setattr__(self, "transitions", transitions)
+        object.__setattr__(self, "prior", _belief(self.initial, M))
+        object.__setattr__(self, "mode_means", chances @ values)
+
+    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
+        """x_{t+1} for each x_t: (n, O + M) -> (n, O + M)."""
+        predicted, modes = self._next_modes(np.asarray(exogenous), generator)
+        observed = _pick(np.asarray(self.probabilities)[modes], generator)
+        return self._after(predicted, observed)
+
+    def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Each observation with the belief after it, and its probability (Eq. F.5)."""
+        predicted = self.beliefs(exogenous) @ self.transitions
+        chances = predicted @ np.asarray(self.probabilities)
+        possible = np.flatnonzero(chances)
+        rows = np.repeat(predicted[None], len(possible), axis=0)
+        return self._after(rows, possible), chances[possible]
+
+    def _after(self, predicted: FloatArray, observed: IntArray) -> FloatArray:
+        weights = predicted * np.asarray(self.probabilities).T[observed]
+        beliefs = weights / weights.sum(axis=1, keepdims=True)
+        return np.hstack([np.asarray(self.values)[observed], beliefs])
+
+    def kernel_parameters(self, steps: int, quantiles: int = 0) -> FloatArray:
+        """The layout is in `process_kernel`; the support is finite as it is."""
+        K, width = np.shape(self.values)
+        tables = (self.transitions, self.values, self.probabilities)
+        head = [HIDDEN_CODE, float(len(self.transitions)), float(width), float(K)]
+        return np.concatenate([head, *(np.ravel(table) for table in tables)])
+
+    def most_successors(self, quantiles: int = 0) -> int:
+        """One for each observation."""
+        return len(np.asarray(self.values))
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianHiddenModes(_Beliefs):
+    """Hidden modes with normal observations around each mode's mean.
+
+    matrix   (M, M) of the modes
+    means    (M, O)
+    spread   standard deviation, above 0: one, or (M, O)
+    initial  (M,) the belief at t = 0, or the number of the mode it begins in
+    """
+
+    matrix: ArrayLike
+    means: ArrayLike
+    spread: ArrayLike
+    initial: ArrayLike = 0
+
+    def __post_init__(self) -> None:
+        transitions = stochastic_matrix(self.matrix, "mode matrix")
+        means = _table(self.means, "means")
+        M = len(transitions)
+        if len(means) != M:
+            raise InputError(f"means must have {M} rows, one per mode, got {len(means)}")
+        spread = np.asarray(self.spread, dtype=np.float64)
+        if spread.ndim not in (0, 2) or (spread.ndim == 2 and spread.shape != means.shape):
+            raise InputError(f"spread must be one number or {means.shape}, got {spread.shape}")
+        if not ((spread > 0) & np.isfinite(spread)).all():
+            raise InputError("spread must be greater than 0: without noise the mode is observed")
+        object.__setattr__(self, "transitions", transitions)
+        object.__setattr__(self, "spread", np.broadcast_to(spread, means.shape).copy())
+        object.__setattr__(self, "mode_means", means)
+        object.__setattr__(self, "prior", _belief(self.initial, M))
+
+    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
+        """x_{t+1} for each x_t: (n, O + M) -> (n, O + M)."""
+        predicted, modes = self._next_modes(np.asarray(exogenous), generator)
+        spread = np.asarray(self.spread)
+        normal = generator.standard_normal((len(modes), spread.shape[1]))
+        observed = self.mode_means[modes] + spread[modes] * normal
+        z = (observed[:, None, :] - self.mode_means) / spread
+        with np.errstate(divide="ignore"):
+            logs = np.log(predicted) - (0.5 * z**2 + np.log(spread)).sum(axis=2)
+        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return np.hstack([observed, weights / weights.sum(axis=1, keepdims=True)])
+
+    def kernel_parameters(self, steps: int, quantiles: int = 0) -> FloatArray:
+        """The layout is in `process_kernel`."""
+        if quantiles:
+            raise NotApplicableError(
+                "quantiles of a belief are not defined; draw samples, or use HiddenModes, whose "
+                "observations are finitely many"
+            )
+        tables = (self.transitions, self.mode_means, self.spread)
+        head = [GAUSSIAN_CODE, float(len(self.transitions)), float(self.mode_means.shape[1]), 0.0]
+        return np.concatenate([head, *(np.ravel(table) for table in tables)])
+
+    def most_successors(self, quantiles: int = 0) -> int:
+        """Observations are continuous."""
+        return 0
+
+
+def _pick(rows: FloatArray, generator: np.random.Generator) -> IntArray:
+    """(n,) an index drawn from each row (n, M)."""
+    uniform = generator.random((len(rows), 1))
+    return np.asarray((np.cumsum(rows, axis=1)[:, :-1] <= uniform).sum(axis=1), dtype=np.int64)
+
+
+def _table(values: ArrayLike, name: str) -> FloatArray:
+    try:
+        table = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be rows of numbers of the same length") from None
+    if table.ndim != 2 or table.size == 0 or not np.isfinite(table).all():
+        raise InputError(f"{name} must be a table of finite numbers, one row for each")
+    return table
+
+
+def _belief(initial: ArrayLike, M: int) -> FloatArray:
+    if np.ndim(initial) == 0:
+        return np.asarray(np.eye(M)[whole_number(initial, "initial mode", maximum=M - 1)])
+    rows = stochastic_matrix(np.atleast_2d(np.asarray(initial)), "initial belief", columns=M)
+    return np.asarray(rows[0])
+
+
+# ----------------------------------------------------------------------------------------------
+# Modes resampled from recorded traces, such as drive cycles.
+#
+# From a place in a record where the last `memory` modes were those just seen, the next mode is what
+# followed there; all such places are equally likely. That is a Markov chain whose states are the
+# last `memory` modes, so planning sees nothing but the modes themselves. With memory = 1 it is the
+# record's transition matrix. Modes that the record never shows in a row continue as their latest
+# ones did.
+#
+# A drive cycle (speed once a second) becomes modes in windows of some seconds:
+#
+#     2  braking             mean acceleration below `braking` (m/s^2)
+#     0  gas efficient       else, mean speed at least `fast` (m/s)
+#     1  electric efficient  else
+#
+# The thresholds' defaults: -0.25 m/s^2 is clearly more than rolling out, 13.4 m/s (30 mph) is about
+# where city traffic ends.
+
+GAS_EFFICIENT, ELECTRIC_EFFICIENT, BRAKING = range(3)
+LARGEST_CHAIN = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class ResampledTraces(MarkovModes):
+    """Modes that follow each other as they did in a record; made by `from_modes`.
+
+    newest  (M,) the present mode of each state of the chain (a state: the last `memory` modes)
+    """
+
+    newest: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    @classmethod
+    def from_modes(
+        cls,
+        traces: Sequence[ArrayLike],
+        modes: int | None = None,
+        memory: int = 1,
+        indicators: bool = False,
+    ) -> ResampledTraces:
+        """Resample recorded modes; it begins as the first trace does.
+
+        traces  each a list of mode numbers in time order
+        modes   how many there are (default: the largest number seen, plus one)
+        memory  how many of the last modes the next one depends on
+        """
+        records = [index_vector(trace, f"trace {i}") for i, trace in enumerate(traces)]
+        whole_number(memory, "memory", minimum=1)
+        short = [i for i, record in enumerate(records) if len(record) <= memory]
+        if short or not records:
+            raise InputError(
+                f"trace {short[0]} has {len(records[short[0]])} modes: it needs more than {memory}"
+                if short
+                else "there are no traces: pass at least one list of modes"
+            )
+        seen = max(int(record.max()) for record in records) + 1
+        M = whole_number(modes, "modes", minimum=seen) if modes is not None else seen
+        if M**memory > LARGEST_CHAIN:
+            raise InputError(
+                f"{M} modes with memory {memory} make {M**memory} states, more than "
+                f"{LARGEST_CHAIN}: use a shorter memory"
+            )
+        following = _following(records, M, memory)
+        states = np.arange(M**memory)
+        # A state's digits to the base M are its modes, the newest last.
+        matrix = np.zeros((len(states), len(states)))
+        for mode in range(M):
+            matrix[states, (states * M + mode) % len(states)] = following[:, mode]
+        first = _states(records[0], M, memory)[0]
+        return cls(matrix, int(first), indicators, states % M)
+
+
+def drive_cycle_modes(
+    path: str | Path,
+    columns: Sequence[str] = ("cycSecs", "cycMps"),
+    seconds: float = 10.0,
+    fast: float = 13.4,
+    braking: float = -0.25,
+) -> IntArray:
+    """(T,) modes of a drive cycle in a CSV table: 0 gas efficient, 1 electric efficient, 2 braking.
+
+    columns  the names of its time (s) and speed (m/s) columns
+    seconds  length of a window; an incomplete last one is left out
+    """
+    number(seconds, "seconds", 0.0, above=True)
+    times, speeds = _read_cycle(path, columns)
+    count = int((times[-1] - times[0]) // seconds)
+    if count < 2:
+        raise FileError(
+            f"{path}: lasts {times[-1] - times[0]:g} s, less than two windows of {seconds:g} s; "
+            "give a longer one"
+        )
+    borders = times[0] + seconds * np.arange(count + 1)
+    # Speed between two records is a straight line, so its mean is exact from the distance.
+    distance = np.concatenate([[0.0], np.cumsum(np.diff(times) * (speeds[1:] + speeds[:-1]) / 2)])
+    mean_speed = np.diff(_distance_at(borders, times, speeds, distance)) / seconds
+    acceleration = np.diff(np.interp(borders, times, speeds)) / seconds
+    driving = np.where(mean_speed >= fast, GAS_EFFICIENT, ELECTRIC_EFFICIENT)
+    return np.asarray(np.where(acceleration < braking, BRAKING, driving), dtype=np.int64)
+
+
+def _read_cycle(path: str | Path, columns: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+    if len(columns) != 2:
+        raise InputError(f"columns must name a time and a speed column, got {tuple(columns)!r}")
+    time, speed = columns
+    table = read_number_table(path, [time, speed])
+    times, speeds = table.numbers(time), table.numbers(speed)
+    late = np.concatenate([[True], np.diff(times) > 0]) | ~np.isfinite(times)
+    table.report(~late, time, "is not later than the row before; sort the rows by time")
+    table.report(speeds < 0, speed, "is negative; give the speed in m/s")
+    table.refuse_mistakes()
+    return times, speeds
+
+
+def _distance_at(
+    moments: FloatArray, times: FloatArray, speeds: FloatArray, distance: FloatArray
+) -> FloatArray:
+    """How far the vehicle has come at each moment."""
+    before = np.clip(np.searchsorted(times, moments, side="right") - 1, 0, len(times) - 1)
+    since = moments - times[before]
+    return distance[before] + since * (speeds[before] + np.interp(moments, times, speeds)) / 2
+
+
+def _states(record: IntArray, M: int, memory: int) -> IntArray:
+    """(len - memory + 1,) the state after each mode from the `memory`-th on."""
+    windows = np.lib.stride_tricks.sliding_window_view(record, memory)
+    return np.asarray(windows @ (M ** np.arange(memory)[::-1]), dtype=np.int64)
+
+
+def _following(records: list[IntArray], M: int, memory: int) -> FloatArray:
+    """(M^memory, M) how often each mode followed each state, as shares."""
+    counts = np.zeros((M**memory, M))
+    for record in records:
+        np.add.at(counts, (_states(record, M, memory)[:-1], record[memory:]), 1.0)
+    totals = counts.sum(axis=1)
+    # States never left go by their latest modes; a mode never left is kept.
+    shorter = np.tile(_following(records, M, memory - 1), (M, 1)) if memory > 1 else np.eye(M)
+    seen = counts / np.maximum(totals, 1.0)[:, None]
+    return np.where(totals[:, None] > 0, seen, shorter)

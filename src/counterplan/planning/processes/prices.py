@@ -1,0 +1,440 @@
+"""Geometric Brownian motion (Sec. C), exactly sampled at the times 0, dt, 2 dt, ...
+
+    S_{s+h} = S_s exp((mu - sigma^2 / 2) h + sigma W_h),    E[S_{s+h} | S_s] = S_s exp(mu h)
+
+Three kinds:
+    'independent'  x_t = S_{t dt} of a motion of its own for every t, all from `initial`: successive
+                   x_t are independent (a ship's ports, each with its own price history)
+    'global'       one motion: x_{t+1} continues x_t
+    'correlated'   X motions at once, each continuing, with correlated increments
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from statistics import NormalDist
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from counterplan.core.number_table import read_number_table
+from counterplan.core.validation import FloatArray, Seed, generator, whole_number
+from counterplan.errors import FileError, InputError, NotApplicableError
+from counterplan.planning.processes.base import (
+    BOOTSTRAP_CODE,
+    GBM_CODE,
+    LATTICE_CODE,
+    draw_paths,
+    given_start,
+    number,
+    vector,
+)
+
+Kind: TypeAlias = Literal["independent", "global", "correlated"]
+KINDS: tuple[Kind, ...] = ("independent", "global", "correlated")
+# Eigenvalues of a correlation matrix this little below zero are rounding.
+EIGENVALUE_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class GBM:
+    """Geometric Brownian motion, x (X,) = prices; X = 1 unless kind is 'correlated'.
+
+    initial      price at time 0, one or (X,)
+    drift        mu per unit of time, one or (X,)
+    volatility   sigma, one or (X,)
+    dt           time between decisions
+    correlation  of the increments ('correlated' only): one number for all pairs, or (X, X)
+    """
+
+    initial: ArrayLike
+    drift: ArrayLike
+    volatility: ArrayLike
+    dt: float
+    correlation: ArrayLike = 0.0
+    kind: Kind = "global"
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InputError(f"kind {self.kind!r} is not one of {', '.join(KINDS)}")
+        size = max(np.size(self.initial), np.size(self.drift), np.size(self.volatility))
+        if size > 1 and self.kind != "correlated":
+            raise InputError(f"kind {self.kind!r} has one price; use kind='correlated' for {size}")
+        for name in ("initial", "drift", "volatility"):
+            object.__setattr__(self, name, vector(getattr(self, name), name, size))
+        _all_from(self.start, "initial", 0.0, above=True)
+        _all_from(np.asarray(self.volatility), "volatility", 0.0)
+        object.__setattr__(self, "dt", number(self.dt, "dt", 0.0, above=True))
+        _ = self.mixing  # checks the correlation
+
+    @property
+    def start(self) -> FloatArray:
+        """(X,) the initial prices."""
+        return np.array(self.initial, dtype=np.float64)
+
+    @cached_property
+    def mixing(self) -> FloatArray:
+        """(X, X) B with B B' = correlation: B @ independent normals are the increments."""
+        X = np.size(self.initial)
+        given = np.asarray(self.correlation, dtype=np.float64)
+        matrix = np.where(np.eye(X) > 0, 1.0, given) if given.ndim == 0 else given
+        if matrix.shape != (X, X) or not np.allclose(matrix, matrix.T):
+            raise InputError(f"correlation must be one number or a symmetric ({X}, {X}) matrix")
+        if not (np.allclose(np.diag(matrix), 1.0) and (np.abs(matrix) <= 1 + 1e-12).all()):
+            raise InputError("correlation must have ones on its diagonal, the rest in [-1, 1]")
+        values, vectors = np.linalg.eigh(matrix)
+        if values[0] < -EIGENVALUE_TOLERANCE:
+            raise InputError(
+                f"correlation has a negative eigenvalue {values[0]:.3g}, so no prices can be "
+                f"correlated like that; a common correlation of {X} prices is at least "
+                f"{-1 / max(X - 1, 1):.3g}"
+            )
+        return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+
+    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
+        """x_{t+1} for each x_t: (n, X) -> (n, X)."""
+        normal = generator.standard_normal(np.shape(exogenous))
+        if self.kind == "independent":
+            return self._moved(self.start, (t + 1) * self.dt, normal)
+        return self._moved(exogenous, self.dt, normal)
+
+    def sample_paths(
+        self, n: int, steps: int, seed: Seed = 0, t: int = 0, start: FloatArray | None = None
+    ) -> FloatArray:
+        """(n, steps, X): futures that all begin with x_t."""
+        n, steps = whole_number(n, "n", minimum=1), whole_number(steps, "steps", minimum=1)
+        first = given_start(self, start)
+        normal = generator(seed).standard_normal((n, steps - 1, len(first)))
+        paths = np.empty((n, steps, len(first)))
+        paths[:, 0] = first
+        if self.kind == "independent":
+            times = self.dt * np.arange(t + 1, t + steps, dtype=np.float64)
+            paths[:, 1:] = self._moved(self.start, np.asarray(times[:, None]), normal)
+        else:
+            factors = self._moved(np.ones_like(first), self.dt, normal)
+            paths[:, 1:] = first * np.cumprod(factors, axis=1)
+        return paths
+
+    def mean_path(self, steps: int, t: int = 0, start: FloatArray | None = None) -> FloatArray:
+        """(steps, X): E[x_s | x_t]."""
+        first = given_start(self, start)
+        ahead = self.dt * np.arange(whole_number(steps, "steps", minimum=1))[:, None]
+        if self.kind != "independent":
+            return np.asarray(first * np.exp(np.asarray(self.drift) * ahead))
+        path = np.asarray(self.start * np.exp(np.asarray(self.drift) * (t * self.dt + ahead)))
+        path[0] = first
+        return path
+
+    def quantiles(self, t: int, exogenous: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
+        """Values (count, 1) and probabilities (count,): strata of equal probability."""
+        self._refuse_strata()
+        if self.kind == "independent":
+            base, h = self.start, (t + 1) * self.dt
+        else:
+            base, h = np.asarray(exogenous, dtype=np.float64), self.dt
+        mean = base * np.exp(np.asarray(self.drift) * h)
+        values = mean * self._strata(h, count)[:, None]
+        return values, np.full(count, 1.0 / count)
+
+    def kernel_parameters(self, steps: int, quantiles: int = 0) -> FloatArray:
+        """The layout is in `process_kernel`."""
+        if quantiles:
+            self._refuse_strata()
+        X, independent = len(self.start), self.kind == "independent"
+        rows = (steps + 1 if independent else 1) if quantiles else 0
+        times = self.dt * np.arange(1, rows + 1)
+        strata = [self._strata(h, quantiles) for h in times]
+        head = [GBM_CODE, float(independent), float(X), self.dt, float(quantiles)]
+        numbers = [self.start, np.asarray(self.drift), np.asarray(self.volatility)]
+        return np.concatenate([head, *numbers, self.mixing.ravel(), *strata])
+
+    def most_successors(self, quantiles: int = 0) -> int:
+        """The quantiles, if any: prices are continuous."""
+        return quantiles
+
+    def _moved(
+        self, prices: FloatArray, time: float | FloatArray, normal: FloatArray
+    ) -> FloatArray:
+        """Prices after some time, given standard normals (..., X)."""
+        sigma, drift = np.asarray(self.volatility), np.asarray(self.drift)
+        if self.kind == "correlated":
+            normal = normal @ self.mixing.T
+        return np.asarray(
+            prices * np.exp((drift - sigma**2 / 2) * time + sigma * np.sqrt(time) * normal)
+        )
+
+    def _strata(self, time: float, count: int) -> FloatArray:
+        """(count,) mean of S / E[S] within each of `count` equally likely ranges of S:
+        count (Phi(z_{i+1} - s) - Phi(z_i - s)) with s = sigma sqrt(time), z_i = Phi^-1(i / count).
+        """
+        whole_number(count, "quantiles", minimum=1)
+        normal = NormalDist()
+        spread = float(np.asarray(self.volatility)[0]) * time**0.5
+        inner = [normal.cdf(normal.inv_cdf(i / count) - spread) for i in range(1, count)]
+        return count * np.diff([0.0, *inner, 1.0])
+
+    def _refuse_strata(self) -> None:
+        if len(self.start) > 1:
+            raise NotApplicableError(
+                f"quantiles of {len(self.start)} prices at once are not defined; draw samples, or "
+                "take a binomial lattice of one price"
+            )
+
+
+def _all_from(values: FloatArray, name: str, least: float, above: bool = False) -> None:
+    for value in values:
+        number(value, name, least, above)
+
+
+# ----------------------------------------------------------------------------------------------
+# The binomial lattice of Cox, Ross and Rubinstein: one price that goes up or down by a factor.
+#
+#     u = exp(sigma sqrt(dt)),    d = 1 / u,    p = (exp((r - q) dt) - d) / (u - d)
+#
+# x_{t+1} is u x_t with probability p and d x_t with 1 - p, so E[x_{t+1} | x_t] = x_t e^{(r-q) dt}.
+
+
+@dataclass(frozen=True)
+class BinomialLattice:
+    """One price, x (1,), with two successors at every step.
+
+    initial     price at time 0
+    rate        r per unit of time
+    volatility  sigma, above 0
+    dt          time between steps
+    dividend    yield q per unit of time
+    """
+
+    initial: float
+    rate: float
+    volatility: float
+    dt: float
+    dividend: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("initial", "volatility", "dt"):
+            object.__setattr__(self, name, number(getattr(self, name), name, 0.0, above=True))
+        for name in ("rate", "dividend"):
+            object.__setattr__(self, name, number(getattr(self, name), name))
+        if not 0.0 <= self.probability <= 1.0:
+            longest = (self.volatility / (self.rate - self.dividend)) ** 2
+            raise InputError(
+                f"the probability of going up would be {self.probability:.4g}: dt = {self.dt:g} is "
+                f"too long for this volatility and rate; use a dt of at most {longest:.4g}"
+            )
+
+    @property
+    def up(self) -> float:
+        """u, the factor of a rise."""
+        return float(np.exp(self.volatility * np.sqrt(self.dt)))
+
+    @property
+    def down(self) -> float:
+        """d = 1 / u."""
+        return 1.0 / self.up
+
+    @property
+    def probability(self) -> float:
+        """p, of a rise."""
+        growth = float(np.exp((self.rate - self.dividend) * self.dt))
+        return (growth - self.down) / (self.up - self.down)
+
+    @property
+    def start(self) -> FloatArray:
+        """(1,) the initial price."""
+        return np.array([self.initial])
+
+    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
+        """x_{t+1} for each x_t: (n, 1) -> (n, 1)."""
+        rises = generator.random(np.shape(exogenous)) < self.probability
+        return np.asarray(exogenous * np.where(rises, self.up, self.down))
+
+    def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Values (2, 1), the rise first, and probabilities (2,)."""
+        price = float(np.asarray(exogenous)[0])
+        p = self.probability
+        return np.array([[price * self.up], [price * self.down]]), np.array([p, 1.0 - p])
+
+    def sample_paths(
+        self, n: int, steps: int, seed: Seed = 0, t: int = 0, start: FloatArray | None = None
+    ) -> FloatArray:
+        """(n, steps, 1): futures that all begin with x_t."""
+        return draw_paths(self, n, steps, seed, t, start)
+
+    def mean_path(self, steps: int, t: int = 0, start: FloatArray | None = None) -> FloatArray:
+        """(steps, 1): E[x_s | x_t]."""
+        ahead = self.dt * np.arange(whole_number(steps, "steps", minimum=1))[:, None]
+        growth = np.exp((self.rate - self.dividend) * ahead)
+        return np.asarray(given_start(self, start) * growth)
+
+    def kernel_parameters(self, steps: int, quantiles: int = 0) -> FloatArray:
+        """The layout is in `process_kernel`; the support is finite as it is."""
+        return np.array([LATTICE_CODE, self.up, self.down, self.probability])
+
+    def most_successors(self, quantiles: int = 0) -> int:
+        """Up and down."""
+        return 2
+
+
+# ----------------------------------------------------------------------------------------------
+# Prices bootstrapped from a recorded table: no law assumed, only what happened before.
+#
+# With log returns r_1 .. r_n of the table and `block` rows between two decisions, a step multiplies
+# the price by exp(r_i + ... + r_{i + block - 1}), the run of successive returns that begins at a
+# random place: all runs in the table are equally likely, and what happens within a run (momentum,
+# calm and stormy weeks) is kept. Steps are independent, so the price alone is a Markov process: it
+# does not give away where in the record the next run will begin.
+#
+#     'global'       one price: x_{t+1} continues x_t by a run of `block` returns
+#     'independent'  x_t is `initial` moved by a run of t * block returns of its own
+
+
+@dataclass(frozen=True, eq=False)
+class BootstrapPrices:
+    """One price, x (1,), that moves as the recorded one did.
+
+    prices   (n,) recorded, equally spaced, all positive
+    initial  price at t = 0 (default: the last recorded)
+    block    rows of the record between two decisions
+    kind     'global' or 'independent', see above
+    """
+
+    prices: ArrayLike
+    initial: float | None = None
+    block: int = 1
+    kind: Literal["global", "independent"] = "global"
+    _runs: dict[int, FloatArray] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        prices = vector(self.prices, "prices")
+        bad = np.flatnonzero(prices <= 0)
+        if bad.size:
+            raise InputError(
+                f"price number {int(bad[0])} is {prices[bad[0]]:g}: prices must be positive"
+            )
+        if self.kind not in ("global", "independent"):
+            raise InputError(f"kind {self.kind!r} is not one of global, independent")
+        whole_number(self.block, "block", minimum=1)
+        if len(prices) <= self.block:
+            raise InputError(
+                f"{len(prices)} prices have no run of {self.block} returns: give more prices or a "
+                "smaller block"
+            )
+        initial = prices[-1] if self.initial is None else self.initial
+        object.__setattr__(self, "initial", number(initial, "initial", 0.0, above=True))
+        object.__setattr__(self, "prices", prices)
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: str | Path,
+        columns: Sequence[str] = ("Date", "Price"),
+        initial: float | None = None,
+        block: int = 1,
+        kind: Literal["global", "independent"] = "global",
+    ) -> BootstrapPrices:
+        """Read a table with a date (YYYY-MM-DD) and a price column; rows in any order.
+
+        columns  their two names
+        """
+        return cls(read_prices(path, columns), initial, block, kind)
+
+    @cached_property
+    def log_prices(self) -> FloatArray:
+        """(n,) of the record."""
+        return np.asarray(np.log(np.asarray(self.prices)))
+
+    @property
+    def start(self) -> FloatArray:
+        """(1,) the initial price."""
+        return np.array([self.initial], dtype=np.float64)
+
+    def factors(self, t: int) -> FloatArray:
+        """Sorted: what x_{t+1} may be, in units of x_t ('independent': of `initial`)."""
+        length = self.block * (t + 1 if self.kind == "independent" else 1)
+        if len(self.log_prices) <= length:
+            raise InputError(
+                f"the record of {len(self.log_prices)} prices has no run of {length} returns, "
+                f"needed for t={t + 1}: use fewer steps, a smaller block or a longer record"
+            )
+        if length not in self._runs:
+            runs = np.exp(self.log_prices[length:] - self.log_prices[:-length])
+            self._runs[length] = np.sort(runs)
+        return self._runs[length]
+
+    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
+        """x_{t+1} for each x_t: (n, 1) -> (n, 1)."""
+        factors = self.factors(t)
+        drawn = factors[generator.integers(len(factors), size=np.shape(exogenous))]
+        return np.asarray(self._base(np.asarray(exogenous)) * drawn)
+
+    def quantiles(self, t: int, exogenous: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
+        """Values (count, 1) and probabilities (count,): strata of equal probability."""
+        values = self._base(np.asarray(exogenous)) * _strata(self.factors(t), count)[:, None]
+        return values, np.full(count, 1.0 / count)
+
+    def sample_paths(
+        self, n: int, steps: int, seed: Seed = 0, t: int = 0, start: FloatArray | None = None
+    ) -> FloatArray:
+        """(n, steps, 1): futures that all begin with x_t."""
+        return draw_paths(self, n, steps, seed, t, start)
+
+    def mean_path(self, steps: int, t: int = 0, start: FloatArray | None = None) -> FloatArray:
+        """(steps, 1): E[x_s | x_t]."""
+        path = np.empty((whole_number(steps, "steps", minimum=1), 1))
+        path[0] = given_start(self, start)
+        for s in range(1, steps):
+            path[s] = self._base(path[s - 1]) * self.factors(t + s - 1).mean()
+        return path
+
+    def kernel_parameters(self, steps: int, quantiles: int = 0) -> FloatArray:
+        """The layout is in `process_kernel`."""
+        rows = [self.factors(t) for t in range(steps if self.kind == "independent" else 1)]
+        strata = [_strata(row, quantiles) for row in rows if quantiles]
+        code, independent = BOOTSTRAP_CODE, float(self.kind == "independent")
+        head = [code, independent, self.start[0], float(quantiles), float(len(rows))]
+        before = len(head) + 2 * len(rows) + 1 + quantiles * len(rows)
+        begins = before + np.cumsum([0, *(len(row) for row in rows)])
+        means = [row.mean() for row in rows]
+        return np.concatenate([head, begins, means, *strata, *rows])
+
+    def most_successors(self, quantiles: int = 0) -> int:
+        """The quantiles, if any: single runs are too many to list."""
+        return quantiles
+
+    def _base(self, exogenous: FloatArray) -> FloatArray:
+        return self.start if self.kind == "independent" else exogenous
+
+
+def read_prices(path: str | Path, columns: Sequence[str] = ("Date", "Price")) -> FloatArray:
+    """(n,) prices of a CSV table in the order of their dates; mistakes name row and column."""
+    import polars as pl
+
+    if len(columns) != 2:
+        raise InputError(f"columns must name a date and a price column, got {tuple(columns)!r}")
+    date, price = columns
+    table = read_number_table(path, [date, price])
+    days = table.texts[date].str.to_date("%Y-%m-%d", strict=False)
+    table.report(days.is_null().to_numpy(), date, "is not a date; write it as 2024-12-31")
+    first_of_day = days.is_first_distinct() | days.is_null()
+    table.report(~first_of_day.to_numpy(), date, "occurs twice; keep one row for each date")
+    prices = table.numbers(price)
+    table.report(prices <= 0, price, "is not positive; correct it: log returns need prices above 0")
+    table.refuse_mistakes()
+    if len(prices) < 2:
+        raise FileError(f"{path}: has one row; add more: a return needs two prices")
+    return np.asarray(prices[days.cast(pl.Int32).arg_sort().to_numpy()], dtype=np.float64)
+
+
+def _strata(factors: FloatArray, count: int) -> FloatArray:
+    """(count,) means of `count` equally likely parts of sorted, equally likely factors; a factor on
+    a border counts to either side in part, so that the mean is exact."""
+    whole_number(count, "quantiles", minimum=1)
+    places = np.linspace(0.0, 1.0, len(factors) + 1)
+    area = np.concatenate([[0.0], np.cumsum(factors)]) / len(factors)
+    borders = np.interp(np.linspace(0.0, 1.0, count + 1), places, area)
+    return np.asarray(count * np.diff(borders))

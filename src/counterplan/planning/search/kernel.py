@@ -1,0 +1,317 @@
+"""A model as compiled functions: what the search loop calls, once per simulated step.
+
+Functions are compiled with the signatures below and passed as values, so one search, compiled once
+and cached on disk, serves every model. All rewards and bounds here are to be maximised (a model
+that counts costs negates them). `parameters` is the model's own flat array of numbers.
+
+    draw(parameters, t, x, generator, out_x)                 x_{t+1} given x_t
+    successors(parameters, t, x, out_states, out_probabilities) -> M
+                                                             finite support; 0: there is none
+    actions(parameters, t, x, d, out_actions) -> m           at least one
+    step(parameters, t, x, d, action, out_d) -> reward
+    policy(parameters, t, x, d, generator, actions, m) -> i  which of the m actions a rollout takes
+    bounds(parameters, tables, t, x, d, generator, out)      out = (lower, upper) of the value from
+                                                             (t, x, d) on; +-inf where unknown
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import numba as nb
+import numpy as np
+from numba import njit, types
+from numba.core import cgutils
+from numba.core.options import DefaultOptions
+from numba.experimental import structref
+from numba.extending import intrinsic
+
+from counterplan.core.validation import FloatArray
+from counterplan.planning.processes.base import GBM_CODE, MODES_CODE
+from counterplan.planning.processes.compiled import (
+    mode_draw,
+    one_price_draw,
+    process_draw,
+    process_successors,
+)
+
+VECTOR = types.float64[::1]
+MATRIX = types.float64[:, ::1]
+GENERATOR = nb.typeof(np.random.default_rng(0))  # type: ignore[no-untyped-call]
+
+DRAW = types.void(VECTOR, types.int64, VECTOR, GENERATOR, VECTOR)
+SUCCESSORS = types.int64(VECTOR, types.int64, VECTOR, MATRIX, VECTOR)
+ACTIONS = types.int64(VECTOR, types.int64, VECTOR, VECTOR, MATRIX)
+STEP = types.float64(VECTOR, types.int64, VECTOR, VECTOR, VECTOR, VECTOR)
+POLICY = types.int64(VECTOR, types.int64, VECTOR, VECTOR, GENERATOR, MATRIX, types.int64)
+BOUNDS = types.void(VECTOR, VECTOR, types.int64, VECTOR, VECTOR, GENERATOR, VECTOR)
+
+
+@nb.njit(SUCCESSORS, cache=True)
+def no_successors(parameters, t, x, states, probabilities):  # type: ignore[no-untyped-def]
+    """Continuous support."""
+    return 0
+
+
+@nb.njit(POLICY, cache=True)
+def uniform_policy(parameters, t, x, d, generator, actions, m):  # type: ignore[no-untyped-def]
+    """The paper's rollout: any action, equally likely."""
+    return int(generator.random() * m)
+
+
+@nb.njit(BOUNDS, cache=True)
+def no_bounds(parameters, tables, t, x, d, generator, out):  # type: ignore[no-untyped-def]
+    """Nothing is known of the value."""
+    out[0] = -np.inf
+    out[1] = np.inf
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A compiled model.
+
+    parameters       the model's numbers, flat
+    horizon          T decisions
+    exogenous        (X,) at the start
+    resource         (D,) at the start
+    action_size      A
+    most_actions     no state offers more
+    most_successors  no x_t has more (0: continuous)
+    """
+
+    draw: Any
+    actions: Any
+    step: Any
+    parameters: FloatArray
+    horizon: int
+    exogenous: FloatArray
+    resource: FloatArray
+    action_size: int
+    most_actions: int
+    successors: Any = no_successors
+    most_successors: int = 0
+    policy: Any = uniform_policy
+    bounds: Any = no_bounds
+    tables: FloatArray = field(default_factory=lambda: np.empty(0))
+
+
+# ----------------------------------------------------------------------------------------------
+# The exogenous part of a kernel whose x follows one of the shipped processes.
+#
+# `parameters[0]` says where the numbers of the process begin (`process_kernel`); they come last,
+# and the model's own numbers in between.
+
+PROCESS = 0
+
+
+@njit(DRAW, cache=True)
+def draw(parameters, t, x, generator, out):  # type: ignore[no-untyped-def]
+    """x_{t+1} given x_t; the commonest processes without a slice, which would cost as much."""
+    at = int(parameters[PROCESS])
+    if parameters[at] == GBM_CODE and parameters[at + 2] == 1.0:
+        one_price_draw(parameters, at, t, x, generator, out)
+    elif parameters[at] == MODES_CODE:
+        mode_draw(parameters, at, x, generator, out)
+    else:
+        process_draw(parameters[at:], t, x, generator, out)
+
+
+@njit(SUCCESSORS, cache=True)
+def successors(parameters, t, x, states, probabilities):  # type: ignore[no-untyped-def]
+    """All values of x_{t+1} and their probabilities; 0 where there are infinitely many."""
+    block = parameters[int(parameters[PROCESS]) :]
+    return process_successors(block, t, x, states, probabilities)
+
+
+# ----------------------------------------------------------------------------------------------
+# How the search's own functions are compiled: cached on disk, and without counting owners.
+#
+# They make no arrays, only look at those that Python made before. Without numba's counting of
+# owners (`_nrt=False`, an option of its own library code) a search takes two thirds of the time.
+
+# A numba that no longer knows the option is only slower.
+_OPTIONS: dict[str, Any] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
+
+jit: Any = partial(njit, cache=True, **_OPTIONS)
+# Small functions with many arrays: passing those on would cost more than the work.
+inlined: Any = njit(cache=True, forceinline=True, **_OPTIONS)
+
+
+# ----------------------------------------------------------------------------------------------
+# What the compiled search is given: a model and three parts, as function values.
+#
+# A model's functions (see `kernel`) and the parts of a search are compiled apart from the loop that
+# calls them, each with the signature below, so the loop is compiled once, cached on disk, and takes
+# anyone's functions.
+#
+#     select(settings, spread, node, edges, generator) -> i     which edge a simulation follows
+#     backup(settings, node, edges)                             sets the node's VALUE (and ENTROPY)
+#     leaf(model, settings, t, x, d, generator) -> value        of a state seen for the first time
+#
+# `node` is one row of the tree's nodes and `edges` the rows of its m actions; their columns are
+# named in `tree`. `spread` is the range of the returns simulated so far from this time on.
+# `settings` holds the numbers of all parts, in the places named here; those of a user's own part
+# follow from OWN on. All values are to be maximised.
+
+# Places in `settings`.
+EXPLORATION = 0  # of UCB, in units of the spread
+SCALE = 1  # replaces the spread where it is not 0
+TEMPERATURE = 2  # alpha, in units of reward
+EPSILON = 3  # of the uniform part of a Boltzmann selection
+ENTROPY_WEIGHT = 4  # of DENTS, in units of reward
+CLIP = 5  # the probability alpha_c that a leaf's value is clipped
+BELLMAN = 6  # 1: successors count by probability, 0: by how often they were met
+WIDENING = 7  # a chance node has at most WIDENING * passes ** WIDENING_POWER children
+WIDENING_POWER = 8
+TRUST = 9  # the weight of a rollout against the lower bound
+OWN = 10
+
+
+class Model(NamedTuple):
+    """A model inside compiled code: its functions, its numbers, and room to work in.
+
+    finite          whether x_{t+1} has finite support
+    room_actions    (most_actions, A)
+    room_exogenous  (2, X) a state and the one after it
+    room_resource   (2, D)
+    room_bounds     (2,) what the leaf part asked of the model's bounds
+    """
+
+    draw: Any
+    successors: Any
+    actions: Any
+    step: Any
+    policy: Any
+    bounds: Any
+    horizon: int
+    finite: bool
+    parameters: FloatArray
+    tables: FloatArray
+    room_bounds: FloatArray
+    room_actions: FloatArray
+    room_exogenous: FloatArray
+    room_resource: FloatArray
+
+
+class PartSet(NamedTuple):
+    """The parts of a search inside compiled code, and their numbers."""
+
+    select: Any
+    backup: Any
+    leaf: Any
+    settings: FloatArray
+
+
+_FUNCTIONS = [types.FunctionType(one) for one in (DRAW, SUCCESSORS, ACTIONS, STEP, POLICY, BOUNDS)]
+_NUMBERS = [types.int64, types.boolean, *[VECTOR] * 3, *[MATRIX] * 3]
+MODEL = types.NamedTuple([*_FUNCTIONS, *_NUMBERS], Model)  # type: ignore[no-untyped-call]
+
+SELECT = types.int64(VECTOR, types.float64, VECTOR, MATRIX, GENERATOR)
+BACKUP = types.void(VECTOR, VECTOR, MATRIX)
+LEAF_SIGNATURE = types.float64(MODEL, VECTOR, types.int64, VECTOR, VECTOR, GENERATOR)
+
+_PARTS = [types.FunctionType(one) for one in (SELECT, BACKUP, LEAF_SIGNATURE)]
+PARTS = types.NamedTuple([*_PARTS, VECTOR], PartSet)  # type: ignore[no-untyped-call]
+
+
+@structref.register
+class HandleType(types.StructRef):
+    """The type of what Python holds of a compiled tuple."""
+
+
+class Handle(structref.StructRefProxy):
+    """A compiled tuple as Python sees it: something to pass on. Handing functions over one by one
+    takes as long as hundreds of simulations; a handle is made once."""
+
+
+structref.define_boxing(HandleType, Handle)  # type: ignore[no-untyped-call]
+MODEL_HANDLE = HandleType([("value", MODEL)])  # type: ignore[no-untyped-call]
+PARTS_HANDLE = HandleType([("value", PARTS)])  # type: ignore[no-untyped-call]
+
+
+class Engine(NamedTuple):
+    """Handles of a model and of parts for the search, and the arrays that they borrow."""
+
+    model: Any
+    parts: Any
+    owned: tuple[FloatArray, ...]
+
+
+def _borrowed(context: Any, value: Any) -> Any:
+    """An array or generator, or each array of a named tuple, without a share in its ownership:
+    whoever calls keeps it alive. Counting owners is an atomic operation for every row looked at,
+    and took most of a search's time."""
+
+    def alone(context: Any, builder: Any, kind: Any, owned: Any) -> Any:
+        view = cgutils.create_struct_proxy(kind)(context, builder, value=owned)  # type: ignore[no-untyped-call]
+        view.meminfo = cgutils.get_null_value(view.meminfo.type)  # type: ignore[no-untyped-call]
+        if isinstance(kind, types.Array):
+            view.parent = cgutils.get_null_value(view.parent.type)  # type: ignore[no-untyped-call]
+        return view._getvalue()
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if not isinstance(value, types.NamedTuple):
+            return alone(context, builder, value, arguments[0])
+        whole = arguments[0]
+        for i, kind in enumerate(value.types):
+            part = alone(context, builder, kind, builder.extract_value(whole, i))
+            whole = builder.insert_value(whole, part, i)
+        return whole
+
+    return value(value), code
+
+
+borrowed: Any = intrinsic(_borrowed)
+new: Any = structref.new
+
+_SIZES = types.Tuple([types.int64, types.boolean])  # type: ignore[no-untyped-call]
+_VECTORS = types.UniTuple(VECTOR, 3)  # type: ignore[no-untyped-call]
+_MATRICES = types.UniTuple(MATRIX, 3)  # type: ignore[no-untyped-call]
+_ROOM = types.Tuple([_SIZES, _VECTORS, _MATRICES])  # type: ignore[no-untyped-call]
+
+
+@njit(MODEL_HANDLE(*_FUNCTIONS, _ROOM), cache=True)
+def _model(draw, successors, actions, step, policy, bounds, room):  # type: ignore[no-untyped-def]
+    (horizon, finite), vectors, matrices = room
+    handle = new(MODEL_HANDLE)
+    handle.value = Model(
+        draw,
+        successors,
+        actions,
+        step,
+        policy,
+        bounds,
+        horizon,
+        finite,
+        borrowed(vectors[0]),
+        borrowed(vectors[1]),
+        borrowed(vectors[2]),
+        borrowed(matrices[0]),
+        borrowed(matrices[1]),
+        borrowed(matrices[2]),
+    )
+    return handle
+
+
+@njit(PARTS_HANDLE(*_PARTS, VECTOR), cache=True)
+def _parts(select, backup, leaf, settings):  # type: ignore[no-untyped-def]
+    handle = new(PARTS_HANDLE)
+    handle.value = PartSet(select, backup, leaf, borrowed(settings))
+    return handle
+
+
+def engine(kernel: Kernel, select: Any, backup: Any, leaf: Any, settings: FloatArray) -> Engine:
+    """A kernel and three parts in the form that the search takes."""
+    vectors = (kernel.parameters, kernel.tables, np.empty(2))
+    matrices = (
+        np.empty((kernel.most_actions, kernel.action_size)),
+        np.empty((2, kernel.exogenous.size)),
+        np.empty((2, kernel.resource.size)),
+    )
+    room = ((kernel.horizon, kernel.most_successors > 0), vectors, matrices)
+    functions = (kernel.draw, kernel.successors, kernel.actions, kernel.step)
+    model = _model(*functions, kernel.policy, kernel.bounds, room)
+    parts = _parts(select, backup, leaf, settings)
+    return Engine(model, parts, (*vectors, *matrices, settings))

@@ -1,0 +1,616 @@
+"""The planners: named compositions of a selection, a backup and a leaf part around one search.
+
+    planner  selection       backup              final action
+    UCT      UCB (Eq. 3.1)   mean return         highest mean
+    MENTS    E2W (Eq. 3.6)   soft value          highest soft value
+    BTS      Boltzmann       highest value       highest value
+    DENTS    Boltzmann with  highest value       highest value
+             decaying entropy
+
+MENTS maximises reward plus entropy, so its values converge to the soft optimum, above V*; BTS and
+DENTS (Painter et al. 2024) explore in the same way and converge to V*. UCT's mean counts every
+exploration further down, which it forgets only slowly (Coquelin & Munos 2007): without a good
+rollout or bounds, BTS needs far fewer simulations.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from math import ceil
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numba.core.errors import NumbaError
+
+from counterplan.core.result import Interval
+from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
+from counterplan.errors import InputError, NotApplicableError
+from counterplan.planning.model import (
+    Compiled,
+    ExogenousModel,
+    HasBoundTables,
+    State,
+    checked_problem,
+    checked_state,
+    is_number,
+)
+from counterplan.planning.search import kernel as compiled
+from counterplan.planning.search import kernel as contract
+from counterplan.planning.search import parts as leaf
+from counterplan.planning.search import tree
+from counterplan.planning.search import tree as storage
+from counterplan.planning.search.interpreted import interpret
+from counterplan.planning.search.kernel import Kernel, no_bounds, uniform_policy
+from counterplan.planning.search.loop import follow, search
+
+# ----------------------------------------------------------------------------------------------
+# From a problem to what the search runs on: its compiled model, and its bounds where wanted.
+
+# Futures that a model's bounds are prepared from.
+BOUND_SAMPLES = 4000
+
+_SIGNATURES = {
+    "draw": contract.DRAW,
+    "successors": contract.SUCCESSORS,
+    "actions": contract.ACTIONS,
+    "step": contract.STEP,
+    "policy": contract.POLICY,
+    "bounds": contract.BOUNDS,
+}
+
+
+def kernel_of(problem: ExogenousModel, quantiles: int) -> Kernel:
+    """The model's compiled functions, or its methods called from compiled code."""
+    checked_problem(problem)
+    if isinstance(problem, Compiled):
+        try:
+            kernel = problem.compiled(quantiles=quantiles)
+        except NotApplicableError:
+            return interpret(problem)
+        return checked(kernel)
+    return interpret(problem)
+
+
+def checked(kernel: Kernel) -> Kernel:
+    """A kernel whose functions can be called and whose numbers are where the search finds them."""
+    for name, signature in _SIGNATURES.items():
+        function: Any = getattr(kernel, name)
+        try:
+            function.get_compile_result(signature)
+        except (AttributeError, NumbaError, TypeError, RuntimeError):
+            raise InputError(
+                f"the kernel's {name} is not a function compiled with the search's signature: "
+                f"decorate it with @numba.njit(counterplan.planning.search.kernel.{name.upper()})"
+            ) from None
+    for name in ("parameters", "exogenous", "resource", "tables"):
+        numbers = getattr(kernel, name)
+        if not isinstance(numbers, np.ndarray) or numbers.ndim != 1 or numbers.dtype != np.float64:
+            raise InputError(f"the kernel's {name} must be a one-dimensional array of float64")
+    if kernel.horizon < 1 or kernel.most_actions < 1 or kernel.action_size < 1:
+        raise InputError("the kernel's horizon, most_actions and action_size must be at least 1")
+    return replace(
+        kernel,
+        parameters=np.ascontiguousarray(kernel.parameters),
+        exogenous=np.ascontiguousarray(kernel.exogenous),
+        resource=np.ascontiguousarray(kernel.resource),
+        tables=np.ascontiguousarray(kernel.tables),
+    )
+
+
+def kernel_with_bounds(
+    problem: ExogenousModel, kernel: Kernel, clip: Clip, needed: bool, seed: Seed
+) -> tuple[Kernel, float]:
+    """The kernel with its tables of bounds, and the probability that a leaf value is clipped.
+
+    needed  the leaf part cannot do without bounds
+    """
+    if clip is not None and not (is_number(clip) and 0.0 <= clip <= 1.0):
+        raise InputError(f"clip must be True, False or a probability from 0 to 1, got {clip!r}")
+    if not needed and clip is not None and float(clip) == 0.0:
+        return kernel, 0.0
+    wanted = 1.0 if clip is None else float(clip)
+    try:
+        if kernel.bounds is no_bounds:
+            raise NotApplicableError(
+                f"{type(problem).__name__} has no bounds on its value to clip to: give the model "
+                "bounds(state) -> (lower, upper), or its kernel `bounds`, or plan with clip=False"
+            )
+        if isinstance(problem, HasBoundTables) and kernel.tables.size == 0:
+            kernel = replace(kernel, tables=problem.bound_tables(BOUND_SAMPLES, seed))
+    except NotApplicableError:
+        if needed or clip is not None:
+            raise
+        return kernel, 0.0
+    return kernel, wanted
+
+
+# ----------------------------------------------------------------------------------------------
+# What a planner decides: the action, what it is worth, and how sure that is.
+
+
+class PlanStatus(StrEnum):
+    """What stands behind a decision; `advice` says what to do about it."""
+
+    SEARCHED = "searched"
+    FORCED = "forced"
+    OVER = "over"
+
+    @property
+    def advice(self) -> str:
+        return {
+            PlanStatus.SEARCHED: "Estimated by simulation: compare the values of the actions with "
+            "their standard errors; more simulations separate closer ones.",
+            PlanStatus.FORCED: "There is only one action: nothing to decide.",
+            PlanStatus.OVER: "The horizon is reached: there is no decision left, and no value.",
+        }[self]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Plan:
+    """A decision at a state. Values are in the problem's own sense: costs where it minimises.
+
+    action           (A,) what to do
+    index            its row in `actions` (-1 where nothing is left to decide)
+    value            of the state: what the action, then the search's choices, then fresh rollouts
+                     bring, so below the optimum but for chance; within `bounds` where the planner
+                     clips. MENTS: its soft value, above the optimum
+    se               standard error of the value, from the rollouts; the successors in the tree are
+                     taken as given
+    actions          (m, A) all that could be done
+    values           (m,) of each action, by which it is chosen; nan where it was never tried. Means
+                     over all that was tried further down, so they lag behind the optimum
+    values_se        (m,) standard error of each; inf where it was tried less than twice
+    visits           (m,) simulations that began with it
+    bounds           what the model knows of the value beforehand, if anything
+    status           'searched', 'forced' or 'over'
+    stats            simulations, seconds, simulations_per_second, nodes, depth, transpositions, ...
+    planner          whose decision it is
+    """
+
+    action: FloatArray
+    index: int
+    value: float
+    se: float
+    actions: FloatArray
+    values: FloatArray
+    values_se: FloatArray
+    visits: IntArray
+    bounds: Interval | None
+    status: PlanStatus
+    stats: Mapping[str, float]
+    planner: str
+
+
+# ----------------------------------------------------------------------------------------------
+# A tree planner at work on one problem: prepared once, then asked at every state.
+
+# The weight of a rollout against the lower bound, by random actions or by the model's own. More
+# would make waits for chance look too good where the lower bound is the value (options D and F).
+TRUST = (0.25, 0.5)
+# Random plays that set the unit of temperatures where none is given.
+PILOT_PLAYS = 64
+# Rollouts that value a decision: as many as simulations, but not fewer than these.
+LEAST_PLAYS = 200
+
+
+class Session:
+    """The planner's model, parts and tree for one problem; calling it plans from a state."""
+
+    def __init__(
+        self, planner: TreePlanner, problem: ExogenousModel, clip: Clip, seed: Seed
+    ) -> None:
+        chance, self._generator = generator(seed).spawn(2)
+        self._planner, self._parts = planner, planner.parts()
+        self._sign = -1.0 if problem.sense == "min" else 1.0
+        kernel = kernel_of(problem, planner.quantiles)
+        needed = planner.leaf == "bounds"
+        kernel, clipped = kernel_with_bounds(problem, kernel, clip, needed, chance)
+        if planner.leaf in ("uniform", "clipped"):
+            kernel = replace(kernel, policy=uniform_policy)
+        self._kernel = kernel
+        self._settings = settings_of(planner, self._parts, clipped)
+        value = leaf.named(planner.leaf, clipped > 0.0)
+        parts = (self._parts.select, self._parts.backup, value)
+        self._engine = compiled.engine(kernel, *parts, self._settings)
+        self._tree = storage.allocate(kernel, self._needs(), planner.simulations)
+
+    def _needs(self) -> IntArray:
+        factor, power = self._planner.widening
+        most_children = ceil(factor * self._planner.simulations**power)
+        return storage.most_per_simulation(self._kernel, most_children, self._planner.bellman)
+
+    def __call__(self, state: State) -> Plan:
+        """The decision at a state."""
+        if state.t == self._kernel.horizon:
+            return self._nothing_left()
+        began = time.perf_counter()
+        self._set_units(state)
+        storage.plant(self._tree, state)
+        while self._search(state.t) < self._planner.simulations:
+            self._tree = storage.grown(self._tree)
+        return self._plan(state, time.perf_counter() - began)
+
+    def _search(self, t: int) -> int:
+        model, parts, _ = self._engine
+        wanted = self._planner.simulations
+        return int(search(model, parts, self._tree, t, wanted, self._generator))
+
+    def _set_units(self, state: State) -> None:
+        """Count temperatures in units of reward: one objective for all of a search."""
+        if not self._parts.in_units:
+            return
+        unit = self._planner.scale
+        if unit is None:
+            unit = leaf.pilot(self._engine.model, *state, PILOT_PLAYS, self._generator) or 1.0
+        for place in self._parts.in_units:
+            self._settings[place] = unit * self._parts.settings[place]
+
+    def _plan(self, state: State, seconds: float) -> Plan:
+        first, m = self._tree.node_index[0, tree.FIRST_EDGE :]
+        returns = self._tree.root[:m]
+        visits = returns[:, 0].astype(np.int64)
+        values = np.where(visits > 0, self._tree.edges[first : first + m, tree.VALUE], -np.inf)
+        index = int(np.argmax(values))
+        value = self._tree.nodes[0, tree.VALUE] if self._parts.soft else values[index]
+        actions = self._tree.actions[first : first + m].copy()
+        errors = standard_errors(returns, last=state.t == self._kernel.horizon - 1)
+        return Plan(
+            action=actions[index],
+            index=index,
+            value=self._sign * float(value),
+            se=float(errors[index]),
+            actions=actions,
+            values=self._sign * np.where(visits > 0, values, np.nan),
+            values_se=errors,
+            visits=visits,
+            bounds=self._bounds(state),
+            status=PlanStatus.SEARCHED if m > 1 else PlanStatus.FORCED,
+            stats=self._stats(seconds),
+            planner=self._planner.name,
+        )
+
+    def followed(self, decision: Plan, state: State) -> Plan:
+        """The decision, valued by following the search's choices."""
+        if decision.status is PlanStatus.OVER or self._parts.soft:
+            return decision
+        edge = int(self._tree.node_index[0, tree.FIRST_EDGE]) + decision.index
+        question = (state.t, edge, max(LEAST_PLAYS, self._planner.simulations))
+        found = np.empty(2)
+        model, _, _ = self._engine
+        follow(model, self._settings, self._tree, question, self._generator, found)
+        value, bounds = self._sign * float(found[0]), decision.bounds
+        if bounds is not None and self._settings[compiled.CLIP] > 0.0:
+            value = min(max(value, bounds.low), bounds.high)
+        return replace(decision, value=value, se=float(found[1]))
+
+    def _bounds(self, state: State) -> Interval | None:
+        limits = np.empty(2)
+        kernel = self._kernel
+        kernel.bounds(kernel.parameters, kernel.tables, *state, self._generator, limits)
+        if not np.any(np.isfinite(limits)):
+            return None
+        low, high = limits if self._sign > 0.0 else -limits[::-1]
+        return Interval(float(low), float(high))
+
+    def _stats(self, seconds: float) -> MappingProxyType[str, float]:
+        counts = self._tree.counts
+        return MappingProxyType(
+            {
+                "simulations": int(counts[tree.DONE]),
+                "seconds": seconds,
+                "simulations_per_second": int(counts[tree.DONE]) / seconds,
+                "nodes": int(counts[tree.IN_NODES]),
+                "exogenous_nodes": int(counts[tree.IN_EXOGENOUS]),
+                "depth": int(counts[tree.DEEPEST]),
+                "transpositions": int(counts[tree.TRANSPOSITIONS]),
+                "temperature": float(self._settings[compiled.TEMPERATURE]),
+                "clip": float(self._settings[compiled.CLIP]),
+            }
+        )
+
+    def _nothing_left(self) -> Plan:
+        nothing = np.empty(0)
+        return Plan(
+            action=nothing,
+            index=-1,
+            value=0.0,
+            se=0.0,
+            actions=np.empty((0, self._kernel.action_size)),
+            values=nothing,
+            values_se=nothing,
+            visits=np.empty(0, dtype=np.int64),
+            bounds=Interval(0.0, 0.0),
+            status=PlanStatus.OVER,
+            stats=MappingProxyType({"simulations": 0}),
+            planner=self._planner.name,
+        )
+
+
+def settings_of(planner: TreePlanner, parts: Parts, clipped: float) -> FloatArray:
+    """The numbers that the parts read, by place."""
+    size = max(compiled.OWN, 1 + max(parts.settings, default=0))
+    settings = np.zeros(size)
+    settings[compiled.BELLMAN] = planner.bellman
+    settings[compiled.WIDENING], settings[compiled.WIDENING_POWER] = planner.widening
+    settings[compiled.CLIP] = clipped
+    settings[compiled.TRUST] = TRUST[planner.leaf != "uniform"]
+    for place, number in parts.settings.items():
+        settings[place] = number
+    return settings
+
+
+def standard_errors(returns: FloatArray, last: bool) -> FloatArray:
+    """(m,) of the mean returns (m, 3: number, mean, squared deviations); the last step is sure."""
+    n = returns[:, 0]
+    if last:
+        return np.where(n > 0, 0.0, np.inf)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(n > 1, np.sqrt(returns[:, 2] / (n * (n - 1))), np.inf)
+
+
+# ----------------------------------------------------------------------------------------------
+
+# More would not fit in memory: each may add a node to the tree.
+MOST_SIMULATIONS = 10**8
+# Whether leaf values are clipped: yes, no, with a probability, or (None) if the model has bounds.
+Clip: TypeAlias = bool | float | None
+
+
+@runtime_checkable
+class HasAction(Protocol):
+    """The least that a decision holds: `Plan`, or a planner's own result."""
+
+    @property
+    def action(self) -> FloatArray: ...
+
+
+Decide: TypeAlias = Callable[[State], HasAction]
+
+
+@runtime_checkable
+class Planner(Protocol):
+    """Anything that decides by looking ahead. `begin` prepares it for one problem; the function it
+    returns is then asked at every state. `seed` is the planner's own chance, never the future's."""
+
+    @property
+    def name(self) -> str: ...
+
+    def begin(self, problem: ExogenousModel, clip: Clip = None, seed: Seed = 0) -> Decide: ...
+
+
+class Parts(NamedTuple):
+    """The compiled parts of a search (signatures: `planning.compiled`) and their numbers.
+
+    settings     place in the settings -> number
+    in_units     which of them are counted in units of the scale of returns
+    soft         whether the root's own value is the answer, instead of its best action's
+    """
+
+    select: Any
+    backup: Any
+    leaf: Any
+    settings: Mapping[int, float]
+    in_units: tuple[int, ...] = ()
+    soft: bool = False
+
+
+@dataclass(frozen=True)
+class TreePlanner(ABC):
+    """What all tree searches have in common.
+
+    simulations  for each decision
+    leaf         how a new state is valued: 'rollout' (play on by the model's own rollout policy),
+                 'uniform' (by random actions), 'bounds' (the middle of the model's bounds),
+                 'clipped' (random actions, clipped as in the paper and no more), or a compiled
+                 function of one's own
+    bellman      average over all successors by their probabilities (Algorithms 1 and 2), instead of
+                 over those met
+    quantiles    continuous chance is replaced by that many equally likely values; 0: it is sampled,
+                 with progressive widening
+    widening     (k, alpha): a chance node passed N times has at most k N^alpha children
+    scale        the unit of exploration and temperature; None: found from the returns themselves
+    """
+
+    simulations: int = 1000
+    leaf: Any = "rollout"
+    bellman: bool = False
+    quantiles: int = 32
+    widening: tuple[float, float] = (1.0, 0.5)
+    scale: float | None = None
+
+    label: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        whole_number(self.simulations, "simulations", 1, MOST_SIMULATIONS)
+        whole_number(self.quantiles, "quantiles")
+        if not callable(self.leaf) and self.leaf not in LEAVES:
+            raise InputError(f"leaf must be one of {', '.join(LEAVES)}, got {self.leaf!r}")
+        try:
+            factor, power = (float(one) for one in self.widening)
+        except (TypeError, ValueError):
+            factor = power = math.nan
+        if not (0.0 < factor < math.inf and 0.0 <= power <= 1.0):
+            raise InputError(
+                f"widening must be two numbers (k > 0, 0 <= alpha <= 1), got {self.widening!r}"
+            )
+        if self.scale is not None:
+            positive(self.scale, "scale")
+
+    @property
+    def name(self) -> str:
+        return self.label or type(self).__name__
+
+    @abstractmethod
+    def parts(self) -> Parts:
+        """The composition; `leaf` is put in by the search where a name stands for it."""
+
+    def begin(self, problem: ExogenousModel, clip: Clip = None, seed: Seed = 0) -> Decide:
+
+        return Session(self, problem, clip, seed)
+
+
+LEAVES = ("rollout", "uniform", "bounds", "clipped")
+
+
+def positive(value: float, name: str) -> None:
+    """Refuse anything but a positive, finite number."""
+    if not (is_number(value) and 0.0 < value < math.inf):
+        raise InputError(f"{name} must be a positive number, got {value!r}")
+
+
+def not_negative(value: float, name: str) -> None:
+    """Refuse anything but a finite number from 0 up."""
+    if not (is_number(value) and 0.0 <= value < math.inf):
+        raise InputError(f"{name} must be a number from 0 up, got {value!r}")
+
+
+@dataclass(frozen=True)
+class UCT(TreePlanner):
+    """Upper confidence bounds for trees.
+
+    exploration  c of Eq. 3.1, in units of the range of returns met (or of `scale`)
+    """
+
+    exploration: float = 0.7
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        not_negative(self.exploration, "exploration")
+
+    def parts(self) -> Parts:
+        from counterplan.planning.search import kernel as compiled
+        from counterplan.planning.search import parts as backup
+        from counterplan.planning.search import parts as selection
+
+        settings = {compiled.EXPLORATION: self.exploration, compiled.SCALE: self.scale or 0.0}
+        return Parts(selection.ucb, backup.mean, self.leaf, settings)
+
+
+@dataclass(frozen=True)
+class Boltzmann(TreePlanner):
+    """What the Boltzmann searches have in common.
+
+    temperature  alpha, in units of the standard deviation of random play (or of `scale`)
+    epsilon      of the uniform share min(1, epsilon |A| / log(N + 1))
+    """
+
+    temperature: float = 0.3
+    epsilon: float = 0.2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(self.temperature, "temperature")
+        not_negative(self.epsilon, "epsilon")
+
+    def compose(self, backup: Any, entropy: float = 0.0, soft: bool = False) -> Parts:
+        """The parts with this backup."""
+        from counterplan.planning.search import kernel as compiled
+        from counterplan.planning.search import parts as selection
+
+        settings = {
+            compiled.TEMPERATURE: self.temperature,
+            compiled.EPSILON: self.epsilon,
+            compiled.ENTROPY_WEIGHT: entropy,
+        }
+        units = (compiled.TEMPERATURE, compiled.ENTROPY_WEIGHT)
+        return Parts(selection.boltzmann, backup, self.leaf, settings, units, soft)
+
+
+@dataclass(frozen=True)
+class MENTS(Boltzmann):
+    """Maximum entropy tree search (Eq. 3.3-3.6): its values are soft values."""
+
+    temperature: float = 0.01
+    epsilon: float = 0.1
+
+    def parts(self) -> Parts:
+        from counterplan.planning.search import parts as backup
+
+        return self.compose(backup.soft, soft=True)
+
+
+@dataclass(frozen=True)
+class BTS(Boltzmann):
+    """Boltzmann tree search: explores like MENTS, values like dynamic programming."""
+
+    def parts(self) -> Parts:
+        from counterplan.planning.search import parts as backup
+
+        return self.compose(backup.highest)
+
+
+@dataclass(frozen=True)
+class DENTS(Boltzmann):
+    """Decaying entropy tree search: BTS whose exploration also seeks entropy further down.
+
+    entropy  the weight of entropy at a node's first visit, in the unit of the temperature; it
+             decays as 1 / log(e + N)
+    """
+
+    entropy: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        not_negative(self.entropy, "entropy")
+
+    def parts(self) -> Parts:
+        from counterplan.planning.search import parts as backup
+
+        return self.compose(backup.entropy, entropy=self.entropy)
+
+
+# By the names that a command line or a file has for them.
+PLANNERS: Mapping[str, type[TreePlanner]] = {
+    "uct": UCT,
+    "ments": MENTS,
+    "bts": BTS,
+    "dents": DENTS,
+}
+
+
+# ----------------------------------------------------------------------------------------------
+# Ask a planner for one decision: what to do now.
+
+
+@runtime_checkable
+class Follows(Protocol):
+    """What a tree search can do besides: value its decision by following its choices."""
+
+    def followed(self, decision: Plan, state: State) -> Plan: ...
+
+
+def plan(
+    problem: ExogenousModel,
+    state: State | None = None,
+    planner: Planner | None = None,
+    clip: Clip = None,
+    seed: Seed = 0,
+) -> Plan:
+    """Decide at a state (default: the problem's start).
+
+    planner  default: UCT with 1,000 simulations
+    clip     leaf values are kept within the model's bounds: True, False, or with which probability
+             (the paper's alpha_c); None: if the model has bounds
+    """
+    chosen = planner if planner is not None else UCT()
+    if not isinstance(chosen, Planner):
+        raise InputError(
+            f"{type(chosen).__name__} is not a planner such as UCT(simulations=1000): "
+            "a policy is played by evaluate"
+        )
+    place = checked_state(checked_problem(problem), state)
+    decide: object = chosen.begin(problem, clip, seed)
+    assert callable(decide)
+    decision = decide(place)
+    if not isinstance(decision, Plan):
+        raise InputError(
+            f"{chosen.name} returns {type(decision).__name__}, not a Plan: ask it directly, "
+            "planner.begin(problem)(state), or play it with evaluate"
+        )
+    return decide.followed(decision, place) if isinstance(decide, Follows) else decision

@@ -1,0 +1,470 @@
+"""What is asked about every episode of a cohort."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from counterplan.core.constraints import Constraints
+from counterplan.core.episode import Episode
+from counterplan.core.problem import Limits
+from counterplan.core.validation import LARGEST_BUDGET, FloatArray, whole_number
+from counterplan.counterfactual.discrete.distributions import LOST
+from counterplan.domains.sepsis_table import LEVELS
+from counterplan.errors import InputError
+from counterplan.scm.gumbel import GumbelMaxSCM
+from counterplan.scm.neural import NeuralSCM
+from counterplan.scm.point import Scaling
+from counterplan.scm.tabular import TabularMDP
+from counterplan.tables.stays import DRUGS
+
+if TYPE_CHECKING:
+    from scipy.spatial import KDTree
+
+    from counterplan.core.problem import Solver
+    from counterplan.core.result import Explanation
+    from counterplan.counterfactual.continuous.setting import SequenceExplanation
+    from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
+    from counterplan.scm.support import Seen
+    from counterplan.tables.layout import SchemaLayout
+    from counterplan.tables.stays import StayLayout
+
+EXACT = "exact"
+# Every budget has its own row for every episode.
+MOST_BUDGETS = 1_000
+
+
+@dataclass(frozen=True)
+class Question:
+    """Budgets, method and limits.
+
+    budgets   how many actions may change at most; several are answered from one frontier
+    solver    exact, greedy, noisy-greedy, top-k, random or uct
+    nodes     limits of each search, as `Limits` has them; None for none
+    max_move  by how much a dose may differ from the one given, in the units of action vectors
+    robust    whether to add the lowest and highest value over all causal models that fit
+    seed      of solvers that draw; every episode has a generator of its own
+    """
+
+    budgets: tuple[int, ...] = (3,)
+    solver: str = EXACT
+    nodes: int | None = None
+    seconds: float | None = None
+    gap: float = 0.0
+    max_move: float | None = None
+    robust: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.budgets or tuple(sorted(set(self.budgets))) != self.budgets:
+            raise InputError(f"budgets {self.budgets} must be whole numbers, each once, rising")
+        largest = LARGEST_BUDGET if len(self.budgets) == 1 else MOST_BUDGETS
+        for k in self.budgets:
+            whole_number(k, "k, where there are several," if self.budgets[1:] else "k", 0, largest)
+        whole_number(self.seed, "seed")
+        self.solver_for("")
+        self.limits()
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether the answer depends on nothing but the question; seconds are never the same."""
+        return self.seconds is None
+
+    def limits(self) -> Limits:
+        """When a search stops."""
+        seconds = math.inf if self.seconds is None else self.seconds
+        return Limits(seconds=seconds, nodes=self.nodes, gap=self.gap)
+
+    def constraints(self, given: Constraints) -> Constraints:
+        """What an episode rules out, and the question besides."""
+        return Constraints(fixed_steps=given.fixed_steps, max_move=self.max_move)
+
+    def solver_for(self, episode: str) -> Solver | None:
+        """The solver of an episode, None for the exact one; what it draws depends on the seed and
+        the episode's name, never on other episodes."""
+        from counterplan.counterfactual import baselines
+
+        makers: dict[str, Any] = {
+            EXACT: lambda: None,
+            "greedy": baselines.Greedy,
+            "noisy-greedy": lambda: baselines.NoisyGreedy(self._seed_of(episode)),
+            "top-k": baselines.TopK,
+            "random": lambda: baselines.Random(self._seed_of(episode)),
+            "uct": lambda: baselines.TreeSearch(seed=self._seed_of(episode)),
+        }
+        if self.solver not in makers:
+            raise InputError(f"unknown solver {self.solver!r}: there are {', '.join(makers)}")
+        solver: Solver | None = makers[self.solver]()
+        return solver
+
+    def _seed_of(self, episode: str) -> int:
+        checksum = hashlib.sha256(f"{self.seed} {episode}".encode())
+        return int.from_bytes(checksum.digest()[:8], "big")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values; `question_from_dict` reads them back."""
+        return {**asdict(self), "budgets": list(self.budgets)}
+
+
+def question_from_dict(values: Mapping[str, Any]) -> Question:
+    """The question that plain values stand for."""
+    return Question(**{**values, "budgets": tuple(values["budgets"])})
+
+
+# ----------------------------------------------------------------------------------------------
+# How far a counterfactual leaves the data that its model was learned from.
+#
+# States that are vectors: the distance of each counterfactual state to the nearest state in the
+# data, in the model's own units, divided by what is typical between the states of different
+# episodes there (`scm.seen`). A changed action was taken nearby if one of the NEIGHBOURS
+# transitions whose states are nearest took it; components that are no choice (replayed inputs) do
+# not matter. An episode that the model was learned from is part of that data itself.
+#
+# Discrete states: the probability that the counterfactual episode comes to take an action in a
+# state in which nobody took it (`mdp.visits`), and how often each changed action was taken in its
+# state.
+
+NEIGHBOURS = 100
+# A chance of leaving the data that is not held against a policy.
+TOLERATED = 0.05
+
+
+@dataclass(frozen=True)
+class Support:
+    """What is known of the data under a counterfactual; None where nothing is.
+
+    taken        for each change: how often the new action was taken there (discrete: in its state;
+                 vectors: among the nearest NEIGHBOURS transitions)
+    distance     (T,) of the states, in units of what is typical
+    is_far       whether a state is farther than nearly all states of the data are from others
+    unseen       probability of an action in a state in which it was never taken
+    """
+
+    taken: tuple[int | None, ...]
+    distance: FloatArray | None = None
+    is_far: bool | None = None
+    unseen: float | None = None
+
+    @property
+    def new_actions(self) -> int | None:
+        """How many changed actions were never taken there."""
+        if self.supported is None:
+            return None
+        return sum(count == 0 for count in self.taken)
+
+    @property
+    def supported(self) -> bool | None:
+        """Whether there is data under all of it."""
+        if self.is_far is None and self.unseen is None:
+            return None
+        return not (self.is_far or (self.unseen or 0.0) > TOLERATED or 0 in self.taken)
+
+
+def policy_support(explanation: PolicyExplanation, no_action: int | None = None) -> Support:
+    """Of a policy in a discrete model; `no_action` stands for none, so it is never a new one."""
+    changes, path = explanation.changes, explanation.most_likely
+    visits = explanation.process.setting.mdp.visits
+    if visits is None:
+        return Support((None,) * len(changes))
+    step = np.where(visits > 0, 0, LOST)
+    if no_action is not None:
+        step[:, no_action:] = 0  # a model in which every row has an action has no such column
+    _, _, unseen = explanation.process.sums([step] * len(explanation.episode))
+    taken = tuple(int(visits[path.states[change.t], change.alternative]) for change in changes)
+    return Support(taken, unseen=min(1.0, float(unseen)))
+
+
+@dataclass(frozen=True, eq=False)
+class SeenData:
+    """The data of a neural model, ready to be searched; None if the model has none."""
+
+    seen: Seen | None
+    scaling: Scaling | None
+
+    @classmethod
+    def of(cls, scm: NeuralSCM) -> SeenData:
+        """What a model has kept."""
+        return cls(scm.seen, scm.scaling)
+
+    @cached_property
+    def _tree(self) -> KDTree:
+        from scipy.spatial import KDTree
+
+        assert self.seen is not None
+        return KDTree(self.seen.states.astype(np.float64))
+
+    def support(self, explanation: SequenceExplanation, vectors: FloatArray) -> Support:
+        """Of a sequence of actions; `vectors` (T-1, N, d) or (N, d) is their set."""
+        changes = explanation.changes
+        # Of one episode alone nothing is known about how far others are.
+        if self.seen is None or math.isinf(self.seen.typical):
+            return Support((None,) * len(changes))
+        states = explanation.states
+        if self.scaling is not None:
+            states = self.scaling.encode_states(states)
+            vectors = self.scaling.encode_actions(vectors)
+        distance = np.asarray(self._tree.query(states)[0])
+        if vectors.ndim == 2:
+            vectors = np.broadcast_to(vectors, (len(states) - 1, *vectors.shape))
+        taken = tuple(
+            self._taken(states[change.t], vectors[change.t], change.alternative)
+            for change in changes
+        )
+        return Support(taken, self._relative(distance), bool(distance.max() > self.seen.far))
+
+    def _relative(self, distance: FloatArray) -> FloatArray:
+        assert self.seen is not None
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.nan_to_num(distance / self.seen.typical, nan=0.0, posinf=np.inf)
+
+    def _taken(self, state: FloatArray, options: FloatArray, action: int) -> int:
+        """How many of the nearest transitions took the action number `action` of `options`."""
+        assert self.seen is not None
+        count = min(NEIGHBOURS, len(self.seen.states))
+        nearest = self._tree.query(state, k=range(1, count + 1))[1]
+        off = np.abs(self.seen.actions[nearest] - options[action])
+        return int((off <= _tolerance(options)).all(axis=1).sum())
+
+
+def _tolerance(options: FloatArray) -> FloatArray:
+    """(d,) how far a dose may be from one of the set (N, d) to be counted as that one: half way to
+    the next; anything where all have the same, which is no choice."""
+    found = np.empty(options.shape[1])
+    for component, values in enumerate(options.T):
+        levels = np.unique(values)
+        found[component] = np.diff(levels).min() / 2 if len(levels) > 1 else np.inf
+    return found
+
+
+# ----------------------------------------------------------------------------------------------
+# Actions, changes and times of an episode in words, and changes of vectors part by part.
+
+
+class PartChange(NamedTuple):
+    """A component of an action that is `alternative` instead of `observed`."""
+
+    name: str
+    observed: float
+    alternative: float
+
+
+class Words(ABC):
+    """How an episode is talked about.
+
+    unit        of times, empty where steps are counted
+    components  what an action consists of; none where it is one thing
+    """
+
+    unit: str = ""
+    components: tuple[str, ...] = ()
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """How many actions there are, numbered from 0 up."""
+
+    @abstractmethod
+    def action(self, action: int) -> str:
+        """An action."""
+
+    @abstractmethod
+    def change(self, observed: int, alternative: int) -> str:
+        """What is changed about an action."""
+
+    def parts(self, observed: int, alternative: int) -> list[PartChange]:
+        """The components that change; none where an action has none."""
+        return []
+
+    def when(self, time: float) -> str:
+        """When a step begins."""
+        return f"at {time:g} {self.unit}" if self.unit else f"step {time:g}"
+
+
+@dataclass(frozen=True)
+class LabelWords(Words):
+    """Actions that a model has names for: "step 3: rest -> walk"."""
+
+    mdp: TabularMDP
+
+    @property
+    def count(self) -> int:
+        return self.mdp.n_actions
+
+    def action(self, action: int) -> str:
+        return self.mdp.action_name(action)
+
+    def change(self, observed: int, alternative: int) -> str:
+        return f"{self.action(observed)} -> {self.action(alternative)}"
+
+
+class DoseWords(Words):
+    """Levels of two drugs, numbered 5 * vasopressor + fluids: "at 8 h: vasopressor 0 -> 2"."""
+
+    unit = "h"
+    components = DRUGS
+    count = LEVELS**2
+
+    def action(self, action: int) -> str:
+        levels = divmod(action, LEVELS)
+        return ", ".join(f"{drug} {level}" for drug, level in zip(DRUGS, levels, strict=True))
+
+    def change(self, observed: int, alternative: int) -> str:
+        moved = self.parts(observed, alternative)
+        return ", ".join(f"{part.name} {part.observed} -> {part.alternative}" for part in moved)
+
+    def parts(self, observed: int, alternative: int) -> list[PartChange]:
+        levels = zip(DRUGS, divmod(observed, LEVELS), divmod(alternative, LEVELS), strict=True)
+        return [PartChange(drug, old, new) for drug, old, new in levels if old != new]
+
+
+class SchemaWords(Words):
+    """Actions as a schema calls them."""
+
+    def __init__(self, layout: SchemaLayout) -> None:
+        self._layout = layout
+        self.unit = layout.schema.unit
+        self.components = tuple(column.name for column in layout.choices.columns)
+
+    @property
+    def count(self) -> int:
+        return len(self._layout.choices)
+
+    def action(self, action: int) -> str:
+        return self._layout.action_name(action)
+
+    def change(self, observed: int, alternative: int) -> str:
+        return self._layout.change_in_words(observed, alternative)
+
+    def parts(self, observed: int, alternative: int) -> list[PartChange]:
+        layout = self._layout
+        if layout.no_action in (observed, alternative):
+            return []
+        columns, vectors = layout.choices.columns, layout.choices.vectors
+        both = zip(columns, vectors[observed], vectors[alternative], strict=True)
+        moved = [(column.name, float(old), float(new)) for column, old, new in both if old != new]
+        return [PartChange(*part) for part in moved]
+
+
+# ----------------------------------------------------------------------------------------------
+# What episodes are about: the model that explains them, and the problem that each poses.
+#
+# discrete     a tabular model; a policy answers
+# stays        a neural model of one of the built-in tables of intensive care
+# schema       either kind of model, on a table that a schema describes
+
+
+class Subject(ABC):
+    """A model with what is needed to ask it about an episode."""
+
+    is_discrete: ClassVar[bool]
+    words: Words
+
+    @property
+    @abstractmethod
+    def model(self) -> TabularMDP | NeuralSCM:
+        """The model itself."""
+
+    @abstractmethod
+    def problem(self, episode: Episode) -> Mapping[str, Any]:
+        """What `explain` takes for this episode: `scm`, and for vectors `actions` and `reward`."""
+
+    def constraints(self, episode: Episode) -> Constraints:
+        """What can never change in this episode."""
+        return Constraints()
+
+    def explain(self, episode: Episode, question: Question) -> Sequence[Explanation]:
+        """The answers for all budgets."""
+        from counterplan.counterfactual.explain import explain, frontier
+
+        options: dict[str, Any] = {
+            **self.problem(episode),
+            "episode": episode,
+            "constraints": question.constraints(self.constraints(episode)),
+            "solver": question.solver_for(episode.id or ""),
+            "limits": question.limits(),
+        }
+        if len(question.budgets) == 1:
+            return [explain(k=question.budgets[0], **options)]
+        # No more can change than there are steps: larger budgets have the same answer.
+        longest = min(question.budgets[-1], len(episode))
+        found = frontier(k_max=longest, **options)
+        return [replace(found[min(k, longest)], k=k) for k in question.budgets]
+
+
+class DiscreteSubject(Subject):
+    """Episodes of a tabular model."""
+
+    is_discrete = True
+
+    def __init__(self, mdp: TabularMDP, layout: SchemaLayout | None = None) -> None:
+        self.mdp, self.layout = mdp, layout
+        self.words = LabelWords(mdp) if layout is None else SchemaWords(layout)
+        self._scm = GumbelMaxSCM(mdp)
+
+    @property
+    def model(self) -> TabularMDP:
+        return self.mdp
+
+    def problem(self, episode: Episode) -> Mapping[str, Any]:
+        return {"scm": self._scm}
+
+    def constraints(self, episode: Episode) -> Constraints:
+        return Constraints() if self.layout is None else self.layout.constraints(episode)
+
+    @property
+    def no_action(self) -> int | None:
+        """The number that stands for no action in a last row, None where there is none."""
+        return None if self.layout is None else self.layout.no_action
+
+
+class ContinuousSubject(Subject):
+    """Episodes of a neural model."""
+
+    is_discrete = False
+
+    def __init__(self, scm: NeuralSCM, layout: StayLayout, words: Words) -> None:
+        self.scm, self.layout, self.words = scm, layout, words
+        self.reward = layout.reward()
+        self.seen = SeenData.of(scm)
+
+    @property
+    def model(self) -> NeuralSCM:
+        return self.scm
+
+    def problem(self, episode: Episode) -> Mapping[str, Any]:
+        actions = self.layout.action_set(episode)
+        return {"scm": self.scm, "actions": actions, "reward": self.reward}
+
+
+# The built-in tables, as descriptions of tasks name them.
+COHORT, ICU = "cohort", "icu"
+DISCRETE, SCHEMA = "discrete", "schema"
+
+
+def open_subject(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> Subject:
+    """The subject that plain values stand for: "kind", and for that of a schema "schema"."""
+    from counterplan.tables.layout import SchemaLayout, layout_of_model
+    from counterplan.tables.schema import schema_from_dict
+    from counterplan.tables.stays import CohortLayout, IcuLayout
+
+    kind = about["kind"]
+    if kind == SCHEMA:
+        own = layout_of_model(model)
+        learned = None if own is None else own.learned
+        layout = SchemaLayout(schema_from_dict(about["schema"]), learned)
+        if isinstance(model, TabularMDP):
+            return DiscreteSubject(model, layout)
+        return ContinuousSubject(model, layout, SchemaWords(layout))
+    if kind == DISCRETE and isinstance(model, TabularMDP):
+        return DiscreteSubject(model)
+    stays: dict[str, StayLayout] = {COHORT: CohortLayout(), ICU: IcuLayout()}
+    if kind in stays and isinstance(model, NeuralSCM):
+        return ContinuousSubject(model, stays[kind], DoseWords())
+    raise InputError(f"a {type(model).__name__} has no answers about {kind!r}")

@@ -1,0 +1,317 @@
+"""The Gumbel-Max structural causal model of a tabular MDP (Oberst & Sontag 2019; the 2021 paper).
+
+    S_{t+1} = argmax_s  log P(s | S_t, A_t) + U_{t,s},      U_{t,s} ~ Gumbel(0, 1)         (Eq. 4)
+
+`counterfactual_row` is exact (see `gumbel_kernel`); `sampled_row` is the paper's Monte Carlo
+estimate (Eq. 5), kept for comparison: it draws the posterior noise top-down with truncated
+Gumbels and counts the winners.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from counterplan.core.validation import FloatArray, Seed, generator, whole_number
+from counterplan.errors import InputError
+from counterplan.scm.tabular import TabularMDP, check_index
+
+# ----------------------------------------------------------------------------------------------
+# The counterfactual transition row of a Gumbel-Max causal model, in closed form.
+#
+# Observed: in (s_t, a_t), with next-state row p, the state o followed. Asked: where would (s, a),
+# with row q, have led under the same noise? The paper's Eq. 4 takes argmax_i log p_i + U_i. With
+# E_i = exp(-(log p_i + U_i)) this is a race of independent exponential clocks of rates p_i that the
+# smallest wins. Knowing that o won, o rang at M ~ Exp(1), and by memorylessness any other i rings
+# at M + Exp(p_i). Under q every clock is the same noise run at another rate, E'_i = E_i p_i / q_i:
+# in units of M, o rings at w_o and each other i *starts* at w_i and then rings at rate q_i M, where
+#
+#     w_i  = p_i / q_i                                  (infinite where q_i = 0)
+#     D(u) = 1 + sum_{j != o} max(0, q_j u - p_j)
+#     P(i) = q_i  integral_{w_i}^{w_o} du / D(u)^2      for i != o with w_i < w_o, else 0
+#     P(o) = 1 / D(w_o)                                 (0 where q_o = 0)
+#
+# D is piecewise linear with corners at the w_i, and over a segment [u, v] on which it grows from
+# D_u to D_v the integral is (v - u) / (D_u D_v), or 1 / (B D_u) for v = infinity with B the sum of
+# the rates started by then. All terms are positive and D >= 1, so nothing cancels: entries are
+# exact to rounding. One sort of the started clocks, one sweep forward for D, one back for the
+# tails: O(m log m) for a row with m non-zeros.
+
+# Up to this many entries, insertion beats the general sort and allocates nothing.
+SHORT = 160
+# Ratios p_i / q_i that are equal but for rounding must count as equal: the probability they would
+# leave is far below any error bound, but a value of -inf behind it is not.
+CLEARLY_LESS = 1.0 - 1e-14
+
+
+@njit(cache=True, nogil=True)
+def starts_before(factual: float, probability: float, finish: float) -> bool:
+    """Whether a clock of these two rates starts before the time at which o rings."""
+    return factual / probability < finish * CLEARLY_LESS
+
+
+@njit(cache=True, nogil=True)
+def kernel_row(
+    factual: Any, outcome: int, indices: Any, probabilities: Any, scratch: Any, result: Any
+) -> None:
+    """Write P(i) for the entries of one sparse row q.
+
+    factual        (S,) the observed pair's row p, dense
+    outcome        the observed next state o, p_o > 0
+    indices        (m,) next states with q_i > 0
+    probabilities  (m,) their q_i
+    scratch        (3, >= m) work space
+    result         (>= m,) P(i) at the same positions as `indices`; 0 for states not reached
+    """
+    starts, entries, segments = scratch[0], scratch[1], scratch[2]
+    at_entry = -1
+    for j in range(indices.shape[0]):
+        result[j] = 0.0
+        if indices[j] == outcome:
+            at_entry = j
+    finish = factual[outcome] / probabilities[at_entry] if at_entry >= 0 else np.inf
+
+    started = 0
+    for j in range(indices.shape[0]):
+        if j != at_entry and starts_before(factual[indices[j]], probabilities[j], finish):
+            starts[started] = factual[indices[j]] / probabilities[j]
+            entries[started] = j
+            started += 1
+    _sort_pairs(starts[:started], entries[:started])
+
+    # Forward: D at each start, and the integral over the segment that begins there.
+    density = 1.0
+    rate = 0.0
+    for position in range(started):
+        rate += probabilities[int(entries[position])]
+        end = starts[position + 1] if position + 1 < started else finish
+        if end == np.inf:
+            segments[position] = 1.0 / (rate * density)
+        else:
+            length = end - starts[position]
+            after = density + rate * length
+            segments[position] = (length / after) / density
+            density = after
+
+    # Backward: the integral from each start to the finish.
+    integral = 0.0
+    for position in range(started - 1, -1, -1):
+        integral += segments[position]
+        j = int(entries[position])
+        result[j] = probabilities[j] * integral
+    if at_entry >= 0 and finish < np.inf:
+        result[at_entry] = 1.0 / density
+
+
+@njit(cache=True, nogil=True)
+def _sort_pairs(keys: Any, companions: Any) -> None:
+    """Sort keys ascending in place, the companions with them."""
+    if keys.shape[0] > SHORT:
+        order = np.argsort(keys)
+        keys[:] = keys[order]
+        companions[:] = companions[order]
+        return
+    for i in range(1, keys.shape[0]):
+        key, companion = keys[i], companions[i]
+        j = i - 1
+        while j >= 0 and keys[j] > key:
+            keys[j + 1] = keys[j]
+            companions[j + 1] = companions[j]
+            j -= 1
+        keys[j + 1] = key
+        companions[j + 1] = companion
+
+
+@njit(cache=True, nogil=True)
+def expected_values(
+    factual: Any,
+    outcome: int,
+    indptr: Any,
+    indices: Any,
+    probabilities: Any,
+    rows: Any,
+    values: Any,
+) -> Any:
+    """(R, C) expectations of values (S, C) under the counterfactual rows of the ids in `rows`.
+
+    Each kernel row is formed, used for all columns at once, and dropped. Entries of probability
+    zero are skipped, so that a value of -inf behind them never makes 0 * -inf = nan.
+    """
+    columns = values.shape[1]
+    result = np.zeros((indptr.shape[0] - 1, columns))
+    widest = 0
+    for row in rows:
+        widest = max(widest, indptr[row + 1] - indptr[row])
+    scratch = np.empty((3, widest))
+    kernel = np.empty(widest)
+    for row in rows:
+        start, end = indptr[row], indptr[row + 1]
+        kernel_row(factual, outcome, indices[start:end], probabilities[start:end], scratch, kernel)
+        _accumulate(indices[start:end], kernel, values, result[row])
+    return result
+
+
+@njit(cache=True, nogil=True)
+def kernel_rows(
+    factual: Any, outcome: int, indptr: Any, indices: Any, probabilities: Any, rows: Any
+) -> tuple[Any, Any, Any]:
+    """The counterfactual rows of the ids in `rows`, as (indptr, indices, probabilities)."""
+    starts, targets = _gather(indptr, indices, rows)
+    kernel = np.empty(targets.shape[0])
+    widest = 0
+    for position in range(rows.shape[0]):
+        widest = max(widest, starts[position + 1] - starts[position])
+    scratch = np.empty((3, widest))
+    for position in range(rows.shape[0]):
+        begin, finish = starts[position], starts[position + 1]
+        start, end = indptr[rows[position]], indptr[rows[position] + 1]
+        kernel_row(
+            factual,
+            outcome,
+            indices[start:end],
+            probabilities[start:end],
+            scratch,
+            kernel[begin:finish],
+        )
+    return starts, targets, kernel
+
+
+@njit(cache=True, nogil=True)
+def winner_shares(
+    noise: Any, indptr: Any, indices: Any, log_probabilities: Any, rows: Any
+) -> tuple[Any, Any, Any]:
+    """How often each state wins argmax_i log q_i + u_i over noise (d, S), for the ids in `rows`."""
+    starts, targets = _gather(indptr, indices, rows)
+    shares = np.zeros(targets.shape[0])
+    for position in range(rows.shape[0]):
+        start, end = indptr[rows[position]], indptr[rows[position] + 1]
+        for sample in range(noise.shape[0]):
+            best = -np.inf
+            winner = 0
+            for j in range(start, end):
+                score = log_probabilities[j] + noise[sample, indices[j]]
+                if score > best:
+                    best = score
+                    winner = j - start
+            shares[starts[position] + winner] += 1.0
+    return starts, targets, shares / noise.shape[0]
+
+
+@njit(cache=True, nogil=True)
+def row_expectations(indptr: Any, indices: Any, probabilities: Any, values: Any) -> Any:
+    """(R, C) expectations of values (S, C) under given rows, safe for values of -inf."""
+    result = np.zeros((indptr.shape[0] - 1, values.shape[1]))
+    for row in range(result.shape[0]):
+        start, end = indptr[row], indptr[row + 1]
+        _accumulate(indices[start:end], probabilities[start:end], values, result[row])
+    return result
+
+
+@njit(cache=True, nogil=True)
+def _accumulate(indices: Any, weights: Any, values: Any, total: Any) -> None:
+    for j in range(indices.shape[0]):
+        weight = weights[j]
+        if weight > 0.0:
+            source = values[indices[j]]
+            for c in range(total.shape[0]):
+                total[c] += weight * source[c]
+
+
+@njit(cache=True, nogil=True)
+def _gather(indptr: Any, indices: Any, rows: Any) -> tuple[Any, Any]:
+    """Where each of the chosen rows will start, and their next states one after another."""
+    starts = np.zeros(rows.shape[0] + 1, dtype=np.int64)
+    for position in range(rows.shape[0]):
+        starts[position + 1] = (
+            starts[position] + indptr[rows[position] + 1] - indptr[rows[position]]
+        )
+    targets = np.empty(starts[-1], dtype=np.int32)
+    for position in range(rows.shape[0]):
+        start, end = indptr[rows[position]], indptr[rows[position] + 1]
+        targets[starts[position] : starts[position + 1]] = indices[start:end]
+    return starts, targets
+
+
+# ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class GumbelMaxSCM:
+    """A tabular MDP read as a causal model."""
+
+    mdp: TabularMDP
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.mdp, TabularMDP):
+            raise InputError(
+                f"GumbelMaxSCM needs a TabularMDP, got {type(self.mdp).__name__}: "
+                "wrap the arrays first, TabularMDP(transitions, rewards)"
+            )
+
+    def counterfactual_row(
+        self, s_obs: int, a_obs: int, s_next_obs: int, s: int, a: int
+    ) -> FloatArray:
+        """P(next state | (s, a), knowing that (s_obs, a_obs) led to s_next_obs), exact, (S,)."""
+
+        factual = self._factual_row(s_obs, a_obs, s_next_obs)
+        self.mdp.row(s, a)
+        indices, probabilities = self.mdp.rows.slice(self.mdp.row_of[s, a])
+        result = np.empty(len(indices))
+        scratch = np.empty((3, len(indices)))
+        kernel_row(factual, s_next_obs, indices, probabilities, scratch, result)
+        row = np.zeros(self.mdp.n_states)
+        row[indices] = result
+        return row
+
+    def sample_noise(
+        self, s_obs: int, a_obs: int, s_next_obs: int, samples: int, seed: Seed = 0
+    ) -> FloatArray:
+        """(samples, S) draws of U given that (s_obs, a_obs) led to s_next_obs.
+
+        The winner's log p_o + U_o is Gumbel(0); every other is a Gumbel(log p_i) truncated there.
+        A state with p_i = 0 could not win whatever its noise, so that keeps its prior.
+        """
+        whole_number(samples, "samples", minimum=1)
+        p = self._factual_row(s_obs, a_obs, s_next_obs)
+        rng = generator(seed)
+        n_states = self.mdp.n_states
+        noise = rng.gumbel(size=(samples, n_states))
+        possible = p > 0.0
+        log_p = np.log(p[possible])
+        top = rng.gumbel(size=(samples, 1))
+        truncated = -np.logaddexp(-top, -noise[:, possible] - log_p)
+        noise[:, possible] = truncated - log_p
+        noise[:, s_next_obs] = top[:, 0] - np.log(p[s_next_obs])
+        return noise
+
+    def sampled_row(
+        self,
+        s_obs: int,
+        a_obs: int,
+        s_next_obs: int,
+        s: int,
+        a: int,
+        *,
+        samples: int = 1000,
+        seed: Seed = 0,
+    ) -> FloatArray:
+        """The paper's estimate of `counterfactual_row` (Eq. 5), (S,)."""
+        noise = self.sample_noise(s_obs, a_obs, s_next_obs, samples, seed)
+        with np.errstate(divide="ignore"):
+            log_q = np.log(self.mdp.row(s, a))
+        winners = np.argmax(log_q + noise, axis=1)
+        return np.bincount(winners, minlength=self.mdp.n_states) / samples
+
+    def _factual_row(self, state: int, action: int, after: int) -> FloatArray:
+        row = self.mdp.row(state, action)
+        check_index(after, self.mdp.n_states, "state")
+        if row[after] == 0.0:
+            raise InputError(
+                f"the observed transition (state {state}, action {action} -> state {after}) has "
+                "probability zero in the model, so it has no posterior; check the data or "
+                "estimate the model with a prior"
+            )
+        return row

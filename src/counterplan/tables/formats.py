@@ -1,0 +1,426 @@
+"""Other forms of episode tables: arrays, Minari, d3rlpy and Gymnasium.
+
+Each gives or takes a table in memory (a polars frame with one row per step), which
+`counterplan.from_frame` reads with a schema, and `frame.write_parquet(path)` stores for the command
+line.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterplan.core.files import atomic_file, check_readable, check_target
+from counterplan.core.parquet import try_reading
+from counterplan.core.validation import whole_number
+from counterplan.errors import FileError, InputError, not_installed
+from counterplan.tables.frames import (
+    Trajectory,
+    frame_from_arrays,
+    open_frame,
+    stored_actions,
+    trajectory,
+)
+from counterplan.tables.layout import SchemaLayout
+from counterplan.tables.schema import Schema
+from counterplan.tables.schema_table import GatherNotes
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# ----------------------------------------------------------------------------------------------
+# Arrays in HDF5 files, which may point anywhere: only what lies in the file itself is read.
+
+LARGEST_ARRAY = 2**31
+
+
+def import_h5py() -> Any:
+    """The library, or an error that says how to get it."""
+    try:
+        import h5py
+    except ImportError:
+        raise InputError(not_installed("reading HDF5 needs h5py", "minari")) from None
+    return h5py
+
+
+def check_hdf5(path: str | Path) -> None:
+    """Raise unless there is a file and a library to read it."""
+    import_h5py()
+    check_readable(path, "an HDF5 file")
+
+
+@contextmanager
+def hdf5_file(path: str | Path) -> Iterator[Any]:
+    """An HDF5 file opened for reading; whatever is wrong with it is a FileError."""
+    h5py = import_h5py()
+    try:
+        with h5py.File(path, "r") as file:
+            yield file
+    except (InputError, FileError):
+        raise
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError) as problem:
+        reason = (str(problem).splitlines() or [type(problem).__name__])[0][:200]
+        raise FileError(f"{path}: is damaged or no HDF5 file: {reason}; write it anew") from None
+
+
+def entry(path: str | Path, group: Any, name: str) -> Any:
+    """A group or array that lies in the file itself."""
+    h5py = import_h5py()
+    link = group.get(name, getlink=True)
+    if link is None:
+        raise FileError(f"{path}: has no {name!r}; is it a dataset of this kind?")
+    if not isinstance(link, h5py.HardLink):
+        raise FileError(f"{path}: {name!r} points elsewhere, which is not followed; copy it in")
+    found = group[name]
+    if isinstance(found, h5py.Dataset) and (found.is_virtual or found.external):
+        raise FileError(f"{path}: {name!r} lies in other files, which are not read; copy it in")
+    return found
+
+
+def array(path: str | Path, group: Any, name: str) -> NDArray[Any]:
+    """(n, D) the numbers of an array of one or more dimensions; the type of whole ones is kept."""
+    found = entry(path, group, name)
+    if not hasattr(found, "dtype") or found.dtype.kind not in "biuf":
+        raise FileError(f"{path}: {name!r} holds no numbers; only these can be a table")
+    if found.ndim == 0 or found.size * 8 > LARGEST_ARRAY:
+        raise FileError(f"{path}: {name!r} has shape {found.shape}: no array that fits a table")
+    numbers = np.asarray(found[()], dtype=None if found.dtype.kind in "iu" else np.float64)
+    return numbers.reshape(len(numbers), -1)
+
+
+# ----------------------------------------------------------------------------------------------
+# Replay buffers of d3rlpy, from and to tables: the HDF5 files of `ReplayBuffer.dump`, version 2.1.
+#
+# columns         names of what is stored for each episode
+# num_episodes    how many there are
+# observations_0  (T, D) of episode 0, actions_0, rewards_0 (T, 1), terminated_0; and so on
+# version         "2.1"
+
+VERSION = "2.1"
+COLUMNS = ("observations", "actions", "rewards", "terminated")
+MOST_EPISODES = 10_000_000
+
+
+def read_d3rlpy(path: str | Path, schema: Schema | None = None) -> pl.DataFrame:
+    """The table of a replay buffer; `schema` names its columns.
+
+    Without a schema they are obs_0, obs_1, ..., action (or action_0, ...) and reward. A column
+    terminated says whether the last action of an episode ended it. Actions that are whole numbers
+    count the combinations of the schema's levels.
+    """
+    import polars as pl
+
+    check_hdf5(path)
+    try_reading(f"{__name__}:read_buffer", Path(path))
+    stored, ended = read_buffer(path)
+    try:
+        observations, actions, rewards = stored.values()
+        actions = stored_actions(actions, schema)
+        frame = frame_from_arrays(observations, actions, rewards, schema=schema)
+    except InputError as problem:
+        raise FileError(f"{path}: {problem}") from None
+    lengths = [len(table) for table in observations]
+    return frame.with_columns(pl.Series("terminated", np.repeat(ended, lengths)))
+
+
+def read_buffer(path: str | Path) -> tuple[dict[str, list[NDArray[Any]]], list[bool]]:
+    """The arrays of all episodes by name, and whether each was ended by its last action."""
+    stored: dict[str, list[NDArray[Any]]] = {name: [] for name in COLUMNS[:3]}
+    ended = []
+    with hdf5_file(path) as file:
+        for number in range(_episodes(path, file)):
+            for name, arrays in stored.items():
+                arrays.append(array(path, file, f"{name}_{number}"))
+            ended.append(bool(entry(path, file, f"terminated_{number}")[()]))
+    return stored, ended
+
+
+def write_d3rlpy(path: str | Path, frame: Any, schema: Schema) -> None:
+    """Write a frame of polars or pandas as a replay buffer.
+
+    Observations are features and then contextual columns, actions numbers of the combinations of
+    action columns; a reward is that of the row, or of its state where the schema has no such
+    column. The last state of an episode keeps its place: its action is the one before where
+    nothing was done, and leads nowhere since the episode is not marked as terminated.
+    """
+    h5py = import_h5py()
+    check_target(path)
+    layout = SchemaLayout(schema)
+    content = io.BytesIO()
+    with open_frame(frame, schema) as table, h5py.File(content, "w") as file:
+        file.create_dataset("columns", data=list(COLUMNS))
+        file.create_dataset("num_episodes", data=len(table.episodes))
+        for number, one in enumerate(table.told()):
+            found = trajectory(layout, one)
+            file.create_dataset(f"observations_{number}", data=found.observations)
+            file.create_dataset(f"actions_{number}", data=found.actions[:, np.newaxis])
+            rewards = found.rewards.astype(np.float32)[:, np.newaxis]
+            file.create_dataset(f"rewards_{number}", data=rewards)
+            file.create_dataset(f"terminated_{number}", data=False)
+        file.create_dataset("version", data=VERSION)
+    with atomic_file(path) as target:
+        target.write(content.getvalue())
+
+
+def _episodes(path: str | Path, file: Any) -> int:
+    """How many episodes the file says it has, once it is of the right kind."""
+    version = entry(path, file, "version")[()]
+    text = version.decode(errors="replace") if isinstance(version, bytes) else str(version)
+    if text != VERSION:
+        raise FileError(
+            f"{path}: has version {text[:20]!r} of d3rlpy's format, but this program reads "
+            f"{VERSION}; load and dump it with a recent d3rlpy"
+        )
+    given = entry(path, file, "columns")[()]
+    names = {name.decode(errors="replace") for name in given if isinstance(name, bytes)}
+    absent = [name for name in COLUMNS if name not in names]
+    if absent:
+        raise FileError(f"{path}: its episodes have no {', '.join(absent)}; dump the buffer anew")
+    count = int(entry(path, file, "num_episodes")[()])
+    if not 0 < count <= MOST_EPISODES:
+        raise FileError(f"{path}: says that it has {count:,} episodes; dump the buffer anew")
+    return count
+
+
+# ----------------------------------------------------------------------------------------------
+# Minari datasets, from and to tables.
+#
+# A dataset is a folder with `data/main_data.hdf5` (or that folder `data` itself): for each episode
+# T observations and T-1 actions, rewards and flags.
+
+MAIN = "main_data.hdf5"
+STORED = ("observations", "actions", "rewards")
+
+
+def read_minari(path: str | Path, schema: Schema | None = None) -> pl.DataFrame:
+    """The table of a Minari dataset in HDF5; `schema` names its columns.
+
+    Without a schema they are obs_0, obs_1, ..., action (or action_0, ...) and reward; parts of
+    observations that are dictionaries come one after the other. Actions that are whole numbers
+    count the combinations of the schema's levels.
+    """
+    file_path = _main_file(path)
+    check_hdf5(file_path)
+    try_reading(f"{__name__}:read_main_file", file_path)
+    try:
+        observations, actions, rewards = read_main_file(file_path).values()
+        actions = stored_actions(actions, schema)
+        return frame_from_arrays(observations, actions, rewards, schema=schema)
+    except FileError:
+        raise
+    except InputError as problem:
+        raise FileError(f"{file_path}: {problem}") from None
+
+
+def read_main_file(path: Path) -> dict[str, list[NDArray[Any]]]:
+    """The arrays of all episodes of a dataset's main file, by name."""
+    stored: dict[str, list[NDArray[Any]]] = {name: [] for name in STORED}
+    with hdf5_file(path) as file:
+        count = sum(name.startswith("episode_") for name in file)
+        if not count:
+            raise FileError(f"{path}: has no episodes; is it a Minari dataset?")
+        for number in range(count):
+            group = entry(path, file, f"episode_{number}")
+            for name, arrays in stored.items():
+                arrays.append(_numbers(path, group, name))
+    return stored
+
+
+def write_minari(path: str | Path, frame: Any, schema: Schema) -> None:
+    """Write a frame of polars or pandas as a Minari dataset, a new folder.
+
+    Observations are features and then contextual columns, actions numbers of the combinations of
+    action columns; a reward is that of the row, or of its state where the schema has no such
+    column. Minari stores no action for the last state.
+    """
+    minari, gymnasium = _import_minari()
+    import_h5py()
+    target = Path(path)
+    if target.exists():
+        raise FileError(f"{path}: exists already; give the name of a new folder")
+    check_target(path)
+    layout = SchemaLayout(schema)
+    with open_frame(frame, schema) as table:
+        every = [trajectory(layout, one) for one in _moving(table.told())]
+    width = every[0].observations.shape[1]
+    spaces = gymnasium.spaces
+    space = spaces.Box(-np.inf, np.inf, (width,), np.float64)
+    choices = spaces.Discrete(len(layout.choices))
+    temporary = target.resolve().with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        temporary.mkdir()
+        storage = minari.dataset.minari_storage.MinariStorage.new(
+            temporary / "data", observation_space=space, action_space=choices
+        )
+        storage.update_episodes(_buffer(minari, number, one) for number, one in enumerate(every))
+        storage.update_metadata(
+            {"dataset_id": _identifier(target), "minari_version": minari.__version__}
+        )
+        os.replace(temporary, target)
+    except OSError as problem:
+        raise FileError(f"{path}: cannot be written: {problem.strerror or problem}") from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _moving(episodes: Iterable[GatherNotes]) -> Iterator[GatherNotes]:
+    """The episodes, or an error if one has no transition, which Minari cannot store."""
+    for one in episodes:
+        if len(one.recorded.episode.states) < 2:
+            name = one.recorded.episode.id
+            raise InputError(f"episode {name!r} has a single row, and no transition; leave it out")
+        yield one
+
+
+def _identifier(target: Path) -> str:
+    plain = "".join(letter if letter.isalnum() else "-" for letter in target.name).strip("-")
+    return f"counterplan/{plain or 'table'}-v0"
+
+
+def _buffer(minari: Any, number: int, one: Trajectory) -> Any:
+    steps = len(one.observations) - 1
+    ends = np.zeros(steps, dtype=np.bool_)
+    cut = ends.copy()
+    cut[-1:] = True
+    return minari.data_collector.EpisodeBuffer(
+        id=number,
+        observations=one.observations,
+        actions=one.actions[:steps],
+        rewards=list(one.rewards[:steps]),
+        terminations=list(ends),
+        truncations=list(cut),
+        infos={},
+    )
+
+
+def _numbers(path: Path, group: Any, name: str) -> NDArray[Any]:
+    """An array, or those of a dictionary side by side."""
+    found = entry(path, group, name)
+    if hasattr(found, "dtype"):
+        return array(path, group, name)
+    parts = [_numbers(path, found, part) for part in found]
+    if not parts or len({len(part) for part in parts}) > 1:
+        raise FileError(f"{path}: {name!r} has no parts, or parts of different lengths")
+    return np.concatenate(parts, axis=1)
+
+
+def _main_file(path: str | Path) -> Path:
+    for place in (Path(path) / "data" / MAIN, Path(path) / MAIN):
+        if place.is_file():
+            return place
+    if not Path(path).exists():
+        raise FileError(f"{path}: no such folder; check the path")
+    raise FileError(
+        f"{path}: is no Minari dataset in HDF5: data/{MAIN} is missing; give the dataset's folder"
+    )
+
+
+def _import_minari() -> tuple[Any, Any]:
+    try:
+        import gymnasium
+        import minari
+        import minari.dataset.minari_storage
+    except ImportError:
+        needed = "writing Minari datasets needs minari"
+        raise InputError(not_installed(needed, "minari")) from None
+    return minari, gymnasium
+
+
+# ----------------------------------------------------------------------------------------------
+# Tables from Gymnasium environments: what a policy does in them, one row per step.
+
+
+def roll_out(
+    environment: Any,
+    policy: Callable[[Any], Any] | None = None,
+    *,
+    episodes: int = 100,
+    longest: int = 1_000,
+    seed: int = 0,
+) -> pl.DataFrame:
+    """Play episodes in a Gymnasium environment and write down what happens.
+
+    environment  one, or the name of one, such as "CartPole-v1"
+    policy       the action for an observation; None draws actions at random
+    longest      steps after which an episode ends in any case
+
+    The columns are episode_id, t, obs_0, obs_1, ..., action (or action_0, ...) and reward; nothing
+    is done in the last row of an episode.
+    """
+    whole_number(episodes, "episodes", minimum=1)
+    whole_number(longest, "longest", minimum=1)
+    whole_number(seed, "seed")
+    made = _made(environment) if isinstance(environment, str) else environment
+    for name in ("reset", "step", "action_space"):
+        if not hasattr(made, name):
+            raise InputError(f"{type(made).__name__} is no Gymnasium environment: it has no {name}")
+    made.action_space.seed(seed)
+    found: list[tuple[Any, ...]] = []
+    try:
+        for number in range(episodes):
+            found.append(_episode(made, policy, longest, seed + number))
+    finally:
+        if isinstance(environment, str):
+            made.close()
+    observations, actions, rewards = zip(*found, strict=True)
+    return frame_from_arrays(observations, actions, rewards)
+
+
+def _episode(
+    environment: Any, policy: Callable[[Any], Any] | None, longest: int, seed: int
+) -> tuple[Any, Any, Any]:
+    observation, _ = environment.reset(seed=seed)
+    observations, actions, rewards = [_flat(observation)], [], []
+    for _ in range(longest):
+        action = environment.action_space.sample() if policy is None else policy(observation)
+        observation, reward, terminated, truncated, _ = environment.step(action)
+        observations.append(_flat(observation))
+        actions.append(_flat(action))
+        rewards.append(float(reward))
+        if terminated or truncated:
+            break
+    return np.array(observations), np.array(actions), np.array(rewards)
+
+
+def _flat(value: Any) -> Any:
+    try:
+        return np.asarray(value, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"observations and actions must be numbers, got {type(value).__name__}; wrap the "
+            "environment with gymnasium.wrappers.FlattenObservation"
+        ) from None
+
+
+def _made(name: str) -> Any:
+    try:
+        import gymnasium
+    except ImportError:
+        needed = "environments by name need gymnasium"
+        raise InputError(not_installed(needed, "gymnasium")) from None
+    try:
+        return gymnasium.make(name)
+    except gymnasium.error.Error as problem:
+        reason = str(problem).splitlines()[0]
+        raise InputError(f"there is no environment {name!r}: {reason}") from None
+
+
+# ----------------------------------------------------------------------------------------------
+
+__all__ = [
+    "frame_from_arrays",
+    "read_d3rlpy",
+    "read_minari",
+    "roll_out",
+    "write_d3rlpy",
+    "write_minari",
+]

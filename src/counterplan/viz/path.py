@@ -1,0 +1,418 @@
+"""A realised path of an exogenous future: what was seen, what everyone did, and with what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from counterplan.core.validation import FloatArray
+from counterplan.domains.basket import OptionBasket
+from counterplan.domains.bunkering import Bunkering
+from counterplan.domains.hybrid import HybridVehicle
+from counterplan.domains.options import AmericanOption
+from counterplan.errors import InputError
+from counterplan.planning.evaluate import checked_path
+from counterplan.planning.model import ExogenousModel, State
+from counterplan.planning.regret import Regret
+from counterplan.tables.plan_question import mode_names
+from counterplan.tables.scenarios import form_of
+from counterplan.viz import style
+from counterplan.viz.labels import Quantity, Rows, as_rows, is_table
+from counterplan.viz.style import (
+    COUNTERFACTUAL_MARK,
+    HINDSIGHT_MARK,
+    OBSERVED_MARK,
+    SERIES,
+    Mark,
+    dots,
+    figure_function,
+    fitted,
+    pen,
+    plain,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# ----------------------------------------------------------------------------------------------
+# What the numbers of a planning problem are called: what is seen, done and held at a step.
+
+
+@dataclass(frozen=True)
+class PathNames:
+    """Titles for the numbers of a path.
+
+    seen     of each number that is revealed
+    actions  of each number of an action
+    levels   of each resource
+    modes    names of 0, 1, ..., where what is seen is one of several modes
+    step     what a step is
+    """
+
+    seen: tuple[str, ...]
+    actions: tuple[str, ...]
+    levels: tuple[str, ...]
+    modes: tuple[str, ...] = ()
+    step: str = "step t"
+
+
+def path_names(problem: ExogenousModel) -> PathNames:
+    """The titles of a shipped problem; numbers for any other."""
+    if isinstance(problem, Bunkering):
+        return PathNames(("price",), ("units bought",), ("units in the tank",), step="port t")
+    if isinstance(problem, HybridVehicle):
+        modes = tuple(mode_names(problem.numbers.modes))
+        used, left = ("gas used", "electricity used"), ("gas left", "electricity left")
+        return PathNames(("mode",), used, left, modes)
+    if isinstance(problem, AmericanOption):
+        return PathNames(("price",), ("exercise",), ("held",), step="date t")
+    start = problem.start
+    if isinstance(problem, OptionBasket):
+        options = [f"option {b + 1}" for b in range(len(problem.options))]
+        prices = tuple(f"price {b + 1}" for b in range(len(options)))
+        held = tuple(f"{name} held" for name in options)
+        return PathNames(prices, tuple(options), held, step="date t")
+    return PathNames(
+        _numbered("x", len(start.exogenous)),
+        _numbered("action", problem.actions(start).shape[1]),
+        _numbered("resource", len(start.resource)),
+    )
+
+
+def seen_numbers(problem: ExogenousModel, path: FloatArray) -> FloatArray:
+    """(T, n) what is drawn of a path (T, X): modes as numbers, everything else as it is."""
+    if isinstance(problem, HybridVehicle):
+        likeliest = np.argmax(problem.beliefs(path), axis=1)
+        return np.asarray(likeliest[:, np.newaxis], dtype=np.float64)
+    return path
+
+
+def _numbered(name: str, count: int) -> tuple[str, ...]:
+    return (name,) if count == 1 else tuple(f"{name} {place + 1}" for place in range(count))
+
+
+# ----------------------------------------------------------------------------------------------
+
+# Who decides: the name in tables, the one in figures, and what they look like.
+PLAYERS = {
+    "executed": ("executed", OBSERVED_MARK),
+    "planned": ("planned", COUNTERFACTUAL_MARK),
+    "policy": ("planned", COUNTERFACTUAL_MARK),
+    "hindsight": ("hindsight", HINDSIGHT_MARK),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Player:
+    """Someone who decides along the path.
+
+    name     who, and what it came to
+    actions  (T, A)
+    levels   (T + 1, D) the resource before each decision, and at the end
+    """
+
+    name: str
+    mark: Mark
+    actions: FloatArray
+    levels: FloatArray
+
+
+class PathPanel(NamedTuple):
+    """One of the panels above each other.
+
+    kind   seen, modes, amounts (of an action), choices (yes or no), levels or losses
+    part   which number of the action or the resource
+    title  what stands at its axis
+    """
+
+    kind: str
+    title: str
+    part: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class PathData:
+    """What a path figure shows.
+
+    seen     (T, n) numbers that were revealed
+    players  who decided, the executed decisions first
+    losses   (T,) what each executed decision lost in expectation, None where that is not known
+    names    titles of all numbers
+    heading  what was lost, in words
+    """
+
+    seen: FloatArray
+    players: tuple[Player, ...]
+    losses: FloatArray | None
+    names: PathNames
+    heading: str = ""
+
+    @property
+    def steps(self) -> FloatArray:
+        """(T,) where steps are drawn."""
+        return np.arange(len(self.seen), dtype=np.float64)
+
+    @property
+    def axis_title(self) -> str:
+        """What stands at the axis of steps."""
+        return f"{self.names.step}   ({self.heading})" if self.heading else self.names.step
+
+    @property
+    def panels(self) -> tuple[PathPanel, ...]:
+        """What is drawn, from top to bottom."""
+        names = self.names
+        several = len(names.seen) > 1
+        seen = names.seen[0].rsplit(" ", 1)[0] if several else names.seen[0]
+        found = [PathPanel("modes" if names.modes else "seen", seen)]
+        if self.is_yes_or_no:
+            found.append(PathPanel("choices", ""))
+        else:
+            found += [PathPanel("amounts", name, n) for n, name in enumerate(names.actions)]
+        if self.has_levels:
+            found += [PathPanel("levels", name, n) for n, name in enumerate(names.levels)]
+        if self.losses is not None and self.losses.any():
+            found.append(PathPanel("losses", "expected loss"))
+        return tuple(found)
+
+    @property
+    def is_yes_or_no(self) -> bool:
+        """Whether every action is to do something or not, such as exercising an option."""
+        return all(bool(np.isin(player.actions, (0.0, 1.0)).all()) for player in self.players)
+
+    @property
+    def has_levels(self) -> bool:
+        """Whether resources are drawn: what can be done once only says nothing more."""
+        return not self.is_yes_or_no
+
+    def offset(self, player: int) -> float:
+        """How far a player's marks stand from the middle of a step."""
+        return 0.2 * (player - (len(self.players) - 1) / 2)
+
+
+def path_data(
+    found: Regret | Rows | PathData,
+    problem: ExogenousModel | None = None,
+    path: ArrayLike | None = None,
+    *,
+    state: State | None = None,
+    names: PathNames | None = None,
+) -> PathData:
+    """Prices (or modes), resources and decisions along one path.
+
+    found    a regret, or rows of a run's `decisions` of one scenario
+    problem  the planning problem
+    path     (T, X) that was realised; rows know it
+    state    where the path begins (default: the problem's start)
+    names    titles of the numbers, for problems of one's own
+    """
+    if isinstance(found, PathData):
+        return found
+    if problem is None:
+        raise InputError("path_figure: say which problem: problem=, such as domains.Bunkering()")
+    titles = names or path_names(problem)
+    if isinstance(found, Regret):
+        if path is None:
+            raise InputError("path_figure: a regret does not keep its path: pass it, path=")
+        return _of_regret(found, problem, path, state, titles)
+    if not is_table(found):
+        raise InputError(f"path_figure: cannot draw a {type(found).__name__}")
+    rows = as_rows(found, "path_figure", "scenario_id", "t")
+    return _of_rows(rows, problem, titles)
+
+
+def _of_regret(
+    found: Regret, problem: ExogenousModel, path: ArrayLike, state: State | None, names: PathNames
+) -> PathData:
+    exogenous, start = checked_path(problem, path, state)
+    written = Quantity()
+
+    def player(key: str, value: float, actions: FloatArray, whose: str = "") -> Player:
+        name, mark = PLAYERS[key]
+        levels = _levels(problem, exogenous, actions, start)
+        return Player(f"{name}{whose}: {written.write(value)}", mark, actions, levels)
+
+    players = (
+        player("executed", found.executed, found.actions),
+        player("policy", found.without_foresight, found.policy_actions, f" ({found.policy})"),
+        player("hindsight", found.hindsight, found.hindsight_actions),
+    )
+    heading = f"lost {written.write(found.regret_hindsight)} against hindsight"
+    if found.expected_regret is not None:
+        heading += f", {written.write(found.expected_regret)} in expectation"
+    seen = seen_numbers(problem, exogenous)
+    return PathData(seen, players, found.expected_losses, names, heading)
+
+
+def _levels(
+    problem: ExogenousModel, path: FloatArray, actions: FloatArray, state: State
+) -> FloatArray:
+    """(T + 1, D) the resource before each decision, and at the end."""
+    resource = np.array(state.resource, dtype=np.float64)[np.newaxis]
+    levels = [resource[0]]
+    for s, action in enumerate(actions):
+        _, resource = problem.step(state.t + s, path[s : s + 1], resource, action[np.newaxis])
+        levels.append(resource[0])
+    return np.array(levels)
+
+
+def _of_rows(
+    rows: Sequence[Mapping[str, Any]], problem: ExogenousModel, names: PathNames
+) -> PathData:
+    if len({row["scenario_id"] for row in rows}) > 1:
+        raise InputError("path_figure: the table holds several scenarios; choose one")
+    steps = sorted(rows, key=lambda row: int(row["t"]))
+    form = form_of(problem)
+    seen = np.array([
+        [entry.names.index(row[entry.column]) if entry.names else row[entry.column]
+         for entry in form.seen] for row in steps
+    ], dtype=np.float64)  # fmt: skip
+    decides = "policy" if _known(steps, "planned", form.parts) is None else "planned"
+    path, players = form.path(seen), []
+    for key in ("executed", decides, "hindsight"):
+        actions = _known(steps, key, form.parts)
+        if actions is not None:
+            name, mark = PLAYERS[key]
+            start = form.state(path, _first_level(steps, decides, form.tanks))
+            players.append(Player(name, mark, actions, _levels(problem, path, actions, start)))
+    if not players:
+        raise InputError("path_figure: this scenario failed: nobody's decisions are known")
+    losses = _known(steps, "expected_loss", ("",))
+    lost = None if losses is None else losses[:, 0]
+    heading = "" if lost is None else f"lost {Quantity().write(float(lost.sum()))} in expectation"
+    return PathData(seen, tuple(players), lost, names, heading)
+
+
+def _first_level(
+    steps: Sequence[Mapping[str, Any]], player: str, tanks: Sequence[str]
+) -> FloatArray | None:
+    """The resource that everyone began with, None for the problem's own."""
+    known = _known(steps[:1], f"{player}_level", tanks)
+    return None if known is None else known[0]
+
+
+def _known(
+    steps: Sequence[Mapping[str, Any]], name: str, endings: Sequence[str]
+) -> FloatArray | None:
+    """(T, n) the columns of a name, None if they are not there or empty."""
+    columns = [f"{name}{ending}" for ending in endings]
+    values = [[row.get(column) for column in columns] for row in steps]
+    if any(value is None for row in values for value in row):
+        return None
+    return np.array(values, dtype=np.float64)
+
+
+# ----------------------------------------------------------------------------------------------
+# A realised path and what everyone did along it, for print.
+
+# Inches of a panel, and what a figure has besides.
+PANEL, BESIDES = 1.15, 1.0
+MOST_NUMBERS = 20
+# Width and marker size of lines that lie upon each other, the lowest first.
+PENS = ((2.0, 5.5), (1.6, 4.6), (1.2, 3.0))
+
+
+def draw_path(data: PathData) -> Figure:
+    """Panels above each other: what was seen, what was done, what was left, what was lost."""
+    steps, panels = len(data.seen), data.panels
+    figure = style.new_figure(min(max(5.6, 2.0 + 0.3 * steps), 9.0), BESIDES + PANEL * len(panels))
+    places = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, panel in zip(places, panels, strict=True):
+        style.style_axes(axes)
+        DRAWN[panel.kind](axes, data, panel.part)
+        axes.set_ylabel(fitted(panel.title, PANEL, style.SMALL_SIZE), size=style.SMALL_SIZE)
+        if panel.kind not in ("modes", "choices"):
+            Quantity().label_axis(axes.yaxis)
+    figure.align_ylabels(places)
+    last = places[-1]
+    last.set_xticks(range(0, steps, -(-steps // MOST_NUMBERS)))
+    last.set_xlim(-0.6, steps - 0.4 + (0.5 if data.has_levels else 0.0))
+    last.set_xlabel(plain(data.axis_title))
+    _legend(figure, data)
+    return figure
+
+
+def _draw_seen(axes: Axes, data: PathData, part: int) -> None:
+    """Prices, one line each, with its number at the end where there are several."""
+    for values, mark in zip(data.seen.T, SERIES * len(data.seen.T), strict=False):
+        axes.plot(data.steps, values, color=style.INK, linewidth=1.2, linestyle=mark.line,
+                  marker=".", markersize=5)  # fmt: skip
+    if len(data.names.seen) > 1:
+        for title, value in zip(data.names.seen, data.seen[-1], strict=True):
+            axes.annotate(
+                plain(title.split()[-1]), (float(data.steps[-1]), float(value)), xytext=(4, 0),
+                textcoords="offset points", va="center", size=style.SMALL_SIZE, color=style.INK,
+            )  # fmt: skip
+    axes.margins(y=0.15)
+
+
+def _draw_modes(axes: Axes, data: PathData, part: int) -> None:
+    """Which of several modes it was, as a staircase."""
+    axes.plot(
+        data.steps, data.seen[:, 0], color=style.INK, linewidth=1.2, drawstyle="steps-mid",
+        marker=".", markersize=5,
+    )  # fmt: skip
+    axes.set_yticks(range(len(data.names.modes)), data.names.modes)
+    axes.set_ylim(-0.5, len(data.names.modes) - 0.5)
+
+
+def _draw_amounts(axes: Axes, data: PathData, part: int) -> None:
+    """A stem with a marker for each player and step."""
+    for number, player in enumerate(data.players):
+        places = data.steps + data.offset(number)
+        values = player.actions[:, part]
+        axes.vlines(places, 0.0, values, color=player.mark.colour, linewidth=1.4)
+        axes.plot(places, values, **dots(player.mark, 5.0), label=player.name)
+    axes.axhline(0.0, color=style.MUTED, linewidth=0.8)
+    axes.margins(y=0.12)
+
+
+def _draw_choices(axes: Axes, data: PathData, part: int) -> None:
+    """A row for each thing that can be done, a marker where someone does it."""
+    rows = len(data.names.actions)
+    for number, player in enumerate(data.players):
+        step, row = np.nonzero(player.actions)
+        places = row + (data.offset(number) if rows > 1 else 1.4 * data.offset(number))
+        axes.plot(step, places, **dots(player.mark, 6.0), label=player.name)
+    axes.set_yticks(range(rows), [plain(name) for name in data.names.actions])
+    axes.set_ylim(rows - 0.5, -0.5)
+
+
+def _draw_levels(axes: Axes, data: PathData, part: int) -> None:
+    """The resource before each decision, and at the end."""
+    # From the solid line up to the dashed one: where they are the same, all are seen.
+    players = (*data.players[1:], *data.players[:1])
+    for player, (width, size) in zip(players, PENS[-len(players) :], strict=True):
+        values = player.levels[:, part]
+        axes.plot(range(len(values)), values, **pen(player.mark, width, size))
+    axes.margins(y=0.12)
+
+
+def _draw_losses(axes: Axes, data: PathData, part: int) -> None:
+    """What each executed decision lost in expectation."""
+    assert data.losses is not None
+    axes.bar(data.steps, data.losses, width=0.6, color=style.OBSERVED)
+    axes.set_ylim(0.0, 1.15 * float(data.losses.max(initial=0.0)) or 1.0)
+
+
+def _legend(figure: Figure, data: PathData) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], label=plain(one.name), **pen(one.mark, 1.3)) for one in data.players]
+    style.legend_above(figure, handles, columns=3)
+
+
+DRAWN = {
+    "seen": _draw_seen,
+    "modes": _draw_modes,
+    "amounts": _draw_amounts,
+    "choices": _draw_choices,
+    "levels": _draw_levels,
+    "losses": _draw_losses,
+}
+
+path_figure = figure_function(path_data, draw_path, "path_figure")

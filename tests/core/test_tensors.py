@@ -1,0 +1,85 @@
+"""Files of arrays: those of earlier versions, and entries that a file may have or lack."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load, save
+
+import counterplan as cp
+from counterplan.core.tensors import METADATA, TensorFormat, Tensors, read_tensors, write_tensors
+from counterplan.errors import FileError
+from counterplan.tables.models import model_from_bytes
+
+FORM = TensorFormat("counterplan test", 1, {"x": "F64"}, ("name",), {"y": "F32"}, ("note",))
+# A tabular model, written before models knew anything of their data.
+OLD = base64.b64decode(
+    "aAIAAAAAAAB7Il9fbWV0YWRhdGFfXyI6eyJjb3VudGVycGxhbiI6IntcImZvcm1hdFwiOiBcImNvdW50ZXJwbGFuIH"
+    "RhYnVsYXIgbW9kZWxcIiwgXCJ2ZXJzaW9uXCI6IDEsIFwic2hhMjU2XCI6IFwiNjk4YTRiZTFmNzg3ZTlkNjc3MGQw"
+    "ZDBjNjE5MmUxMzYyN2RlOGEzZjNlZjljYjdiNjRhYzI4NjM2ZmZhZTYyYVwiLCBcInN0YXRlX2xhYmVsc1wiOiBbXC"
+    "JhXCIsIFwiYlwiXSwgXCJhY3Rpb25fbGFiZWxzXCI6IG51bGx9In0sImluZHB0ciI6eyJkdHlwZSI6Ikk2NCIsInNo"
+    "YXBlIjpbNV0sImRhdGFfb2Zmc2V0cyI6WzAsNDBdfSwiaW5pdGlhbCI6eyJkdHlwZSI6IkY2NCIsInNoYXBlIjpbMl"
+    "0sImRhdGFfb2Zmc2V0cyI6WzQwLDU2XX0sInByb2JhYmlsaXRpZXMiOnsiZHR5cGUiOiJGNjQiLCJzaGFwZSI6WzZd"
+    "LCJkYXRhX29mZnNldHMiOls1NiwxMDRdfSwicmV3YXJkcyI6eyJkdHlwZSI6IkY2NCIsInNoYXBlIjpbMiwyXSwiZG"
+    "F0YV9vZmZzZXRzIjpbMTA0LDEzNl19LCJpbmRpY2VzIjp7ImR0eXBlIjoiSTMyIiwic2hhcGUiOls2XSwiZGF0YV9v"
+    "ZmZzZXRzIjpbMTM2LDE2MF19LCJyb3dfb2YiOnsiZHR5cGUiOiJJMzIiLCJzaGFwZSI6WzIsMl0sImRhdGFfb2Zmc2"
+    "V0cyI6WzE2MCwxNzZdfX0gAAAAAAAAAAACAAAAAAAAAAMAAAAAAAAABAAAAAAAAAAGAAAAAAAAAJqZmZmZmbk/zczM"
+    "zMzM7D8AAAAAAADgPwAAAAAAAOA/AAAAAAAA8D8AAAAAAADwPwAAAAAAANA/AAAAAAAA6D8AAAAAAADwPwAAAAAAAA"
+    "BAAAAAAAAACEAAAAAAAADw/wAAAAABAAAAAQAAAAAAAAAAAAAAAQAAAAAAAAACAAAAAQAAAAMAAAA="
+)
+
+
+def test_a_file_of_an_earlier_version() -> None:
+    mdp = model_from_bytes("old.safetensors", OLD)
+    assert isinstance(mdp, cp.TabularMDP)
+    assert mdp.rewards.tolist() == [[1.0, 2.0], [3.0, -np.inf]]
+    assert mdp.row(1, 1).tolist() == [0.25, 0.75]
+    assert mdp.state_labels == ("a", "b")
+    assert mdp.visits is None
+    assert mdp.about == {}
+
+
+def test_what_a_tabular_model_knows_of_its_data(tmp_path: Path) -> None:
+    mdp = model_from_bytes("old.safetensors", OLD)
+    assert isinstance(mdp, cp.TabularMDP)
+    path = tmp_path / "new.safetensors"
+    cp.save_model(mdp.with_data([[3, 0], [1, 2]], {"schema": {"a": 1}}), path)
+    found = cp.load_model(path)
+    assert isinstance(found, cp.TabularMDP)
+    assert found.visits is not None
+    assert found.visits.tolist() == [[3, 0], [1, 2]]
+    assert found.about == {"schema": {"a": 1}}
+    for wrong in ([[1, 2]], [[1.5, 0], [0, 0]], [[-1, 0], [0, 0]]):
+        with pytest.raises(cp.errors.InputError, match="visits must be whole numbers from 0 up"):
+            mdp.with_data(wrong)
+
+
+@pytest.mark.parametrize("entries", [{"name": "a"}, {"name": "a", "note": [1, None]}])
+def test_optional_entries(tmp_path: Path, entries: dict[str, object]) -> None:
+    path = tmp_path / "m.safetensors"
+    arrays = {"x": np.arange(3.0), "y": np.zeros((2, 2), dtype=np.float32)}
+    write_tensors(path, Tensors(FORM, arrays, entries))
+    found = read_tensors(path, (FORM,))
+    assert found.entries == entries
+    assert found.arrays["y"].dtype == np.float32
+    assert found.arrays["x"].tolist() == [0.0, 1.0, 2.0]
+
+
+def test_an_optional_entry_is_part_of_the_checksum(tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    write_tensors(path, Tensors(FORM, {"x": np.zeros(1)}, {"name": "a", "note": "b"}))
+    content = path.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    about = json.loads(json.loads(content[8 : 8 + length])["__metadata__"][METADATA])
+    for changed, words in (
+        (about | {"note": "c"}, "checksum does not match"),
+        ({name: value for name, value in about.items() if name != "note"}, "checksum does not"),
+        (about | {"more": 1}, "its metadata is not complete"),
+    ):
+        path.write_bytes(save(load(content), metadata={METADATA: json.dumps(changed)}))
+        with pytest.raises(FileError, match=words):
+            read_tensors(path, (FORM,))

@@ -1,0 +1,170 @@
+"""Episodes in and out of CSV, Parquet and JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from counterplan.core.episode import Episode
+from counterplan.errors import FileError, InputError
+from counterplan.tables.episodes import read_episode_table, read_episodes, write_episodes
+
+FORMATS = ("csv", "parquet", "json")
+STEPS = st.tuples(st.integers(0, 2**31 - 1), st.integers(0, 50))
+IDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(
+    lambda text: text == text.strip()
+)
+
+
+@given(
+    st.dictionaries(IDS, st.lists(STEPS, min_size=1, max_size=5), min_size=1, max_size=5),
+    st.sampled_from(FORMATS),
+)
+def test_round_trip(
+    tmp_path_factory: pytest.TempPathFactory, given_steps: dict[str, list], form: str
+) -> None:
+    episodes = [Episode(*zip(*steps, strict=True), id=name) for name, steps in given_steps.items()]
+    path = tmp_path_factory.mktemp("episodes") / f"table.{form}"
+    write_episodes(path, episodes)
+    assert read_episodes(path) == episodes
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_same_episodes_same_bytes(tmp_path: Path, form: str) -> None:
+    episodes = [Episode([0, 1], [1, 0], id="a"), Episode([2], [0])]
+    for name in ("one", "two"):
+        write_episodes(tmp_path / f"{name}.{form}", episodes)
+    one, two = ((tmp_path / f"{name}.{form}").read_bytes() for name in ("one", "two"))
+    assert one == two
+    assert [episode.id for episode in read_episodes(tmp_path / f"one.{form}")] == ["a", "1"]
+
+
+def test_rows_in_any_order(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("t,action,note,episode_id,state\n1,5,x,b,4\n0,1,,a,7\n0,3,y,b,2\n")
+    assert read_episodes(path) == [Episode([2, 4], [3, 5], id="b"), Episode([7], [1], id="a")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "episode_id,t,state,action\r\na,0,1,2\r\n\r\na,1,3,0\r\n",
+        "\ufeffepisode_id,t,state,action\na,0,1,2\na,1,3,0\n\n\n",
+        "\n episode_id , t ,state, action\n a , 0, 1 ,2\n,,,\na,1.0,3.,0.00",
+        'episode_id,t,state,action\n"a","0","1","2"\n"a",1,3,-0\n',
+        "episode_id,t,state,action\na,1,3,0\na,0,1,2",
+    ],
+)
+def test_lenient_where_the_meaning_is_clear(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "TABLE.CSV"
+    path.write_bytes(text.encode())
+    assert read_episodes(path) == [Episode([1, 3], [2, 0], id="a")]
+
+
+@pytest.mark.parametrize(
+    "kind", [pl.Int8, pl.UInt64, pl.Int64, pl.Float32, pl.Float64, pl.String, pl.Decimal(10, 2)]
+)
+def test_parquet_types(tmp_path: Path, kind: pl.DataType) -> None:
+    path = tmp_path / "table.parquet"
+    columns = {"episode_id": [7, 7], "t": [0, 1], "state": [3, 4], "action": [1, 0]}
+    pl.DataFrame(columns).with_columns(pl.col("t", "state", "action").cast(kind)).write_parquet(
+        path
+    )
+    assert read_episodes(path) == [Episode([3, 4], [1, 0], id="7")]
+
+
+def test_json_forms(tmp_path: Path) -> None:
+    path = tmp_path / "table.json"
+    listed = [{"states": [0, 2.0], "actions": [1, "1"]}, {"id": 5, "states": [1], "actions": [0]}]
+    for document in (listed, {"episodes": listed, "source": "ward 3"}):
+        path.write_text(json.dumps(document))
+        assert read_episodes(path) == [Episode([0, 2], [1, 1], id="0"), Episode([1], [0], id="5")]
+
+
+def test_labels(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("episode_id,t,state,action\na,0,well,rest\na,1,1,walk\n")
+    labels = {"state_labels": ["ill", " well"], "action_labels": ["walk", "rest"]}
+    assert read_episodes(path, **labels) == [Episode([1, 1], [1, 0], id="a")]
+
+
+def test_labels_that_are_numbers_are_only_labels(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("episode_id,t,state,action\na,0,1,0\na,1,3,0\n")
+    assert read_episodes(path, state_labels=["1", "2", "3"])[0].states.tolist() == [0, 2]
+    path.write_text("episode_id,t,state,action\na,0,1,0\na,1,0,0\n")
+    with pytest.raises(FileError, match=r"row 3, column 'state': '0' is no state of the model"):
+        read_episodes(path, state_labels=["1", "2", "3"])
+
+
+def test_a_label_of_two_states_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("episode_id,t,state,action\na,0,ill,0\n")
+    with pytest.raises(FileError, match="more than one state; give its number"):
+        read_episodes(path, state_labels=["ill", "ill"])
+
+
+def test_rewards_and_their_places(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(
+        'episode_id,t,state,action,reward\n"a\nb",1,0,0,-2.5\n\n"a\nb",0,1,0,1e-3\nc,0,1,1,0.1\n'
+    )
+    table = read_episode_table(path)
+    assert table.rewards is not None
+    assert [rewards.tolist() for rewards in table.rewards] == [[0.001, -2.5], [0.1]]
+    # Lines as an editor numbers them: the first id takes two, and line 4 is blank.
+    assert [table.place(0, 0), table.place(0, 1), table.place(1, 0)] == ["row 5", "row 2", "row 7"]
+
+
+def test_rewards_of_parquet_keep_every_bit(tmp_path: Path) -> None:
+    rewards = np.random.default_rng(0).normal(size=200) * 10.0 ** np.arange(-100, 100)
+    path = tmp_path / "table.parquet"
+    steps = {"episode_id": ["a"] * 200, "t": range(200), "state": [0] * 200, "action": [0] * 200}
+    pl.DataFrame({**steps, "reward": rewards}).write_parquet(path)
+    table = read_episode_table(path)
+    assert table.rewards is not None
+    np.testing.assert_array_equal(table.rewards[0], rewards)
+
+
+def test_bad_rewards_do_not_matter_to_who_ignores_them(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("episode_id,t,state,action,reward\na,0,1,0,\n")
+    assert read_episodes(path) == [Episode([1], [0], id="a")]
+    with pytest.raises(FileError, match=r"row 2, column 'reward': is empty"):
+        read_episode_table(path)
+
+
+@pytest.mark.parametrize(
+    ("episodes", "message"),
+    [
+        ([], "no episodes given"),
+        ([Episode([0], [0], id="a"), Episode([1], [0], id="a")], "two episodes have the id 'a'"),
+        ([Episode([0], [0], id="1"), Episode([1], [0])], "two episodes have the id '1'"),
+        ([Episode([0], [0], id=" a")], "blanks around it"),
+        ([Episode([0], [0], id="")], "is empty"),
+    ],
+)
+def test_what_cannot_be_written(tmp_path: Path, episodes: list[Episode], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        write_episodes(tmp_path / "table.csv", episodes)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_writing_needs_a_known_extension(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"'\.xlsx', but episode files end in \.csv, \.parquet or"):
+        write_episodes(tmp_path / "table.xlsx", [Episode([0], [0])])
+
+
+def test_large_table(tmp_path: Path) -> None:
+    """A hundred thousand rows."""
+    path = tmp_path / "table.csv"
+    episodes = [Episode(np.arange(20) % 7, np.arange(20) % 3, id=f"p{i}") for i in range(5000)]
+    write_episodes(path, episodes)
+    assert read_episodes(path) == episodes

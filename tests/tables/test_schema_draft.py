@@ -1,0 +1,161 @@
+"""Drafts of schemas: roles guessed from names and values."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from counterplan.errors import CounterplanError, FileError
+from counterplan.tables.draft import draft, draft_schema
+from counterplan.tables.schema import read_schema, schema_from_dict, schema_toml
+from counterplan.tables.schema_table import read_table
+
+from .schema_support import WARD, answer, names_the_file, write
+
+
+def roles(path: Path) -> dict[str, str]:
+    return {column.name: column.role for column in draft_schema(path).columns}
+
+
+def test_roles(tmp_path: Path) -> None:
+    text = """\
+stay_id,hour,hr,a_iv,a_vaso,action,iv_ml,sex,note,empty,same,died,reward,done
+1,0,80.5,0,1,5,0,F,ok,,7,1,0,false
+1,4,81,1,0,1,250,F,better,,7,1,1,true
+2,0,70,2,1,7,500,M,worse,,7,0,0,false
+2,4,,0,0,0,0,M,bad,,7,0,-1,true
+"""
+    path = write(tmp_path / "t.csv", text)
+    found = draft(path)
+    assert found.schema.episode == "stay_id"
+    assert (found.schema.time, found.schema.increment, found.schema.step) == ("hour", 4.0, 4.0)
+    assert roles(path) == {
+        "hr": "state",
+        "a_iv": "action",
+        "a_vaso": "action",
+        "action": "ignore",
+        "iv_ml": "ignore",
+        "sex": "fixed",
+        "note": "state",
+        "empty": "ignore",
+        "same": "ignore",
+        "died": "outcome",
+        "reward": "reward",
+        "done": "ignore",
+    }
+    by_name = {column.name: column for column in found.schema.columns}
+    assert by_name["a_iv"].levels == (0.0, 1.0, 2.0)
+    assert by_name["sex"].labels == ("F", "M")
+    assert found.comments["hr"]["role"] == "changes; seen: 70 to 81"
+    assert found.comments["hr"]["missing"].startswith("25.0 % are missing:")
+    assert "combinations of a_iv and a_vaso" in found.comments["action"]["role"]
+    assert (found.rows, found.episodes) == (4, 2)
+    assert "2 episodes, 4 rows" in found.head
+
+
+def test_last_rows_may_have_no_action(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "episode_id,t,x,action\na,0,1.5,0\na,1,2.5,1\na,2,2,\n")
+    said = draft(path).comments["action"]["missing"]
+    assert said.startswith("33.3 % are missing: fine in the last row of an episode, elsewhere ")
+
+
+def test_times_that_are_dates(tmp_path: Path) -> None:
+    text = "stay_id,charttime,hr,action\n1,2020-01-01 00:00,80,0\n1,2020-01-01 04:00,82.5,1\n"
+    head = draft(write(tmp_path / "t.csv", text)).head
+    assert "'charttime' holds '2020-01-01 00:00', but time must be a number: add a column" in head
+    assert "grows by" not in head
+
+
+def test_a_draft_reads_its_own_table(tmp_path: Path) -> None:
+    path = write(tmp_path / "ward.csv", WARD.replace("vaso", "a_vaso").replace("fluids", "a_iv"))
+    found = draft(path)
+    toml = write(tmp_path / "schema.toml", schema_toml(found.schema, found.head, found.comments))
+    schema = read_schema(toml)
+    assert schema == found.schema
+    assert len(read_table(path, schema)) == 2
+    frame = pl.read_csv(path)
+    frame.write_parquet(tmp_path / "ward.parquet")
+    assert draft_schema(tmp_path / "ward.parquet") == schema
+
+
+def test_discrete_states_by_name(tmp_path: Path) -> None:
+    text = "episode_id,t,state,action,reward,age\na,0,0,1,1,70\na,1,2,0,2,70\nb,0,1,1,0,50\n"
+    path = write(tmp_path / "t.csv", text)
+    schema = draft_schema(path)
+    assert schema.kind == "discrete"
+    assert schema.of("state")[0].levels == (0.0, 1.0, 2.0)
+    # A measurement that is fixed cannot be a part of them.
+    assert roles(path)["age"] == "ignore"
+    assert len(read_table(path, schema)) == 2
+
+
+def test_an_action_by_another_name(tmp_path: Path) -> None:
+    text = "id,t,hr,gcs,ventilated,dead\na,0,80.5,15,no,1\na,1,70,14,yes,1\nb,0,60.5,3,no,0\n"
+    path = write(tmp_path / "t.csv", text)
+    assert roles(path) == {"hr": "state", "gcs": "state", "ventilated": "action", "dead": "outcome"}
+    assert "only a guess" in draft(path).comments["ventilated"]["role"]
+    named = write(tmp_path / "n.csv", text.replace("gcs", "morning_dose"))
+    assert roles(named)["morning_dose"] == "action"
+
+
+def test_comments_say_what_to_do_about_good(tmp_path: Path) -> None:
+    text = "episode_id,t,x,action{}\na,0,1.5,1{}\na,1,2,0{}\n"
+    without = draft(write(tmp_path / "t.csv", text.format("", "", ""))).head
+    assert 'Say what is good: better = "lower" or "higher"' in without
+    reward = draft(write(tmp_path / "r.csv", text.format(",reward", ",1", ",2"))).head
+    assert "what is good is read from 'reward'" in reward
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "is empty"),
+        ("id,t\n", "has a header but no rows"),
+        ("id,t,x\na,0,1.5\na,1,2\n", "no column looks like an action; name it 'action'"),
+        ("id,t,action\na,0,1\na,1,0\n", "no column looks like a state"),
+        ("id\na\n", "has the column 'id' only; add those of time, states and actions"),
+        ("id,t,t\na,0,0\n", "2 columns are named 't'"),
+        ("id,t,x,action\na,0,1\n", "row 2: has 3 fields, but the header has 4"),
+        (
+            "id,t,x,action\n" + "".join(f"a,{i},{i}.5,{i}.5\n" for i in range(40)),
+            "no column looks like an action",
+        ),
+    ],
+)
+def test_no_draft(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(FileError) as caught:
+        draft(write(tmp_path / "t.csv", text))
+    assert says in str(caught.value)
+    assert str(caught.value).startswith(str(tmp_path / "t.csv"))
+
+
+@given(st.data())
+def test_any_change_of_a_table_is_drafted_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    content = bytearray(WARD.replace("vaso", "a_vaso").encode())
+    for _ in range(data.draw(st.integers(1, 5))):
+        start = data.draw(st.integers(0, len(content)))
+        piece = data.draw(
+            st.binary(max_size=2) | st.sampled_from([b",", b"\n", b'"', b"nan", b"inf"])
+        )
+        content[start : start + data.draw(st.integers(0, 4))] = piece
+    path = write(tmp_path_factory.getbasetemp() / "drafted.csv", bytes(content))
+    found = answer(lambda: draft(path))
+    if isinstance(found, CounterplanError):
+        assert names_the_file(path, found)
+    else:
+        text = schema_toml(found.schema, found.head, found.comments)
+        assert schema_from_dict(tomllib.loads(text)) == found.schema
+
+
+def test_columns_without_a_name_are_left_out(tmp_path: Path) -> None:
+    text = ",episode_id,t,x,action\n0,a,0,1.5,1\n1,a,1,2,0\n"
+    found = draft(write(tmp_path / "t.csv", text))
+    assert [column.name for column in found.schema.columns] == ["x", "action"]
+    assert "1 columns without a name are left out" in found.head

@@ -1,0 +1,351 @@
+"""Episode tables by a schema: what is read, in which order, and from which file."""
+
+from __future__ import annotations
+
+import io
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from counterplan.core import parquet
+from counterplan.errors import CounterplanError, FileError
+from counterplan.tables import reader as csv_blocks
+from counterplan.tables import reader as spill
+from counterplan.tables.entries import Filled
+from counterplan.tables.parts import Recorded, episodes_from_bytes, episodes_to_bytes
+from counterplan.tables.schema import Column, Schema, read_schema
+from counterplan.tables.schema_table import open_table, read_table
+
+from .schema_support import (
+    DISCRETE,
+    SCHEMA_TOML,
+    WARD,
+    answer,
+    measured,
+    names_the_file,
+    write,
+)
+
+
+@pytest.fixture
+def schema(tmp_path: Path) -> Schema:
+    return read_schema(write(tmp_path / "schema.toml", SCHEMA_TOML))
+
+
+def alike(left: list[Recorded], right: list[Recorded]) -> bool:
+    return all(
+        one.episode == other.episode
+        and np.array_equal(one.times, other.times)
+        and one.filled == other.filled
+        and one.outcomes == other.outcomes
+        for one, other in zip(left, right, strict=True)
+    )
+
+
+def test_what_is_read(tmp_path: Path, schema: Schema) -> None:
+    ann, bob = read_table(write(tmp_path / "ward.csv", WARD), schema)
+    assert (ann.episode.id, bob.episode.id) == ("ann", "bob")
+    # Fixed columns first; F is 0.
+    assert ann.episode.states.tolist() == [[70, 0, 9, 65.5], [70, 0, 8, 70], [70, 0, 6, 72]]
+    # Levels, places of labels, and what is replayed; the last action leads nowhere.
+    assert ann.episode.actions.tolist() == [[0, 0, 0], [2, 1, 1]]
+    assert bob.episode.actions.tolist() == [[1, 0, 0]]
+    assert ann.times.tolist() == [0.0, 4.0, 8.0]
+    assert ann.outcomes == (("died", "1"),)
+    assert ann.filled == 0
+
+
+def test_parquet_says_the_same(tmp_path: Path, schema: Schema) -> None:
+    path = write(tmp_path / "ward.csv", WARD)
+    frame = pl.read_csv(path)
+    frame.write_parquet(tmp_path / "ward.parquet")
+    assert alike(read_table(tmp_path / "ward.parquet", schema), read_table(path, schema))
+    kinds = {"sofa": pl.Int8, "map": pl.Float32, "sex": pl.Categorical, "died": pl.Float64}
+    frame.cast(kinds).write_parquet(tmp_path / "typed.parquet")  # type: ignore[arg-type]
+    assert alike(read_table(tmp_path / "typed.parquet", schema), read_table(path, schema))
+
+
+@pytest.mark.parametrize("name", ["t[1].parquet", "t*.parquet"])
+def test_names_are_no_patterns(tmp_path: Path, schema: Schema, name: str) -> None:
+    """The file of that name is read, not those that match it."""
+    pl.DataFrame({"other": [1]}).write_parquet(tmp_path / "t.parquet")
+    pl.DataFrame({"other": [1]}).write_parquet(tmp_path / "t1.parquet")
+    with (tmp_path / name).open("wb") as file:
+        pl.read_csv(WARD.encode()).write_parquet(file)
+    ward = read_table(write(tmp_path / "ward.csv", WARD), schema)
+    assert alike(read_table(tmp_path / name, schema), ward)
+
+
+def test_rows_may_lie_anywhere(tmp_path: Path, schema: Schema) -> None:
+    header, *rows = WARD.splitlines()
+    scattered = [rows[i] for i in (1, 4, 0, 3, 2)]
+    path = write(tmp_path / "ward.csv", "\n".join([header, *scattered]))
+    ordered = read_table(write(tmp_path / "in_order.csv", WARD), schema)
+    assert alike(read_table(path, schema), ordered)
+
+
+def test_order_is_that_of_first_appearance(tmp_path: Path) -> None:
+    text = "episode_id,t,x,a\nz,1,1,0\nb,0,2,1\nz,0,3,1\nb,1,4,0\n"
+    found = read_table(write(tmp_path / "t.csv", text), measured())
+    assert [one.episode.id for one in found] == ["z", "b"]
+    assert found[0].episode.states.tolist() == [[3.0], [1.0]]
+
+
+def test_labels_may_name_levels(tmp_path: Path) -> None:
+    column = Column("s", "state", levels=(10.0, 20.0), labels=("low", "high"))
+    schema = measured(column, kind="continuous")
+    text = "episode_id,t,x,s,a\ne,0,1,low,0\ne,1,1,20.0,0\n"
+    (one,) = read_table(write(tmp_path / "t.csv", text), schema)
+    assert one.episode.states[:, 1].tolist() == [10.0, 20.0]
+
+
+def test_times_in_units(tmp_path: Path) -> None:
+    columns = measured().columns
+    text = "stay,hour,x,a\ne,16,1,0\ne,12,1,0\n"
+    path = write(tmp_path / "t.csv", text)
+    (one,) = read_table(path, Schema(columns, "stay", "hour", step=4.0, increment=4.0, unit="h"))
+    assert one.times.tolist() == [12.0, 16.0]
+    (one,) = read_table(path, Schema(columns, "stay", "hour", step=0.5, increment=4.0, unit="d"))
+    assert one.times.tolist() == [1.5, 2.0]
+
+
+def test_discrete(tmp_path: Path) -> None:
+    text = (
+        "episode_id,t,state,action,reward\na,0,ill,walk,1\na,1,well,rest,2\nb,0,1,0,2\nb,1,ill,,\n"
+    )
+    with open_table(write(tmp_path / "t.csv", text), DISCRETE) as table:
+        one, two = table.told()
+    assert one.recorded.episode.states.tolist() == [0, 1]
+    assert one.recorded.episode.actions.tolist() == [1, 0]
+    assert one.rewards is not None
+    assert one.rewards.tolist() == [1.0, 2.0]
+    # Nothing was done in the last row of b: that is one action more.
+    assert two.recorded.episode.actions.tolist() == [0, 2]
+
+
+def test_grids_of_discrete_states(tmp_path: Path) -> None:
+    schema = Schema(
+        (
+            Column("ward", "fixed", labels=("A", "B")),
+            Column("severity", "state", levels=(3.0, 1.0, 2.0)),
+            Column("drug", "action", levels=(0.0, 5.0)),
+            Column("rest", "action", labels=("no", "yes")),
+        )
+    )
+    text = "episode_id,t,ward,severity,drug,rest\ne,0,B,1,5,no\ne,1,B,3,0,yes\n"
+    (one,) = read_table(write(tmp_path / "t.csv", text), schema)
+    assert one.episode.states.tolist() == [1 * 3 + 1, 1 * 3 + 0]
+    assert one.episode.actions.tolist() == [1 * 2 + 0, 0 * 2 + 1]
+
+
+GAPS = """\
+episode_id,t,x,y,z,a
+e,0,1,,,0
+e,1,,4,NA,1
+e,2,3,nan,7,0
+f,0,,6,,1
+f,1,5,,null,0
+"""
+
+
+def gaps(x: str, y: str, z: str) -> Schema:
+    return Schema(
+        (
+            Column("x", "state", missing=x, better="higher"),
+            Column("y", "state", missing=y),
+            Column("z", "fixed", missing=z),
+            Column("a", "action", levels=(0.0, 1.0)),
+        )
+    )
+
+
+def test_missing_values_are_filled_and_counted(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", GAPS)
+    with open_table(path, gaps("carry-forward", "mean", "mean")) as table:
+        ((e, f),) = table.parts()
+    # z is fixed: 7 in all of e, and unknown in f, so the mean. x: carried in e, at first the mean.
+    assert e.episode.states.tolist() == [[7, 1, 5], [7, 1, 4], [7, 3, 5]]
+    assert f.episode.states.tolist() == [[7, 3, 6], [7, 5, 5]]
+    assert (e.filled, f.filled) == (5, 4)
+    assert table.filled["x"] == Filled(carried=1, mean=1)
+    assert table.filled["y"] == Filled(carried=0, mean=3)
+    assert table.filled["z"] == Filled(carried=2, mean=2)
+    assert table.summary() == ("2 episodes, 5 steps; gaps: 3 carried forward, 6 set to the mean")
+    assert table.means == {"x": 3.0, "y": 5.0, "z": 7.0}
+
+
+def test_means_of_a_model_are_used(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", GAPS)
+    means = {"x": 100.0, "y": 200.0, "z": 300.0}
+    e, f = read_table(path, gaps("mean", "mean", "mean"), means)
+    assert e.episode.states.tolist() == [[7, 1, 200], [7, 100, 4], [7, 3, 200]]
+    assert f.episode.states[:, 0].tolist() == [300.0, 300.0]
+
+
+def test_means_are_known_of_columns_without_gaps(tmp_path: Path) -> None:
+    """So that a schema which fills gaps fits a model that was learned from a table without any."""
+    text = "episode_id,t,x,a\ne,0,1,0\ne,1,4,0\n"
+    with open_table(write(tmp_path / "t.csv", text), measured()) as table:
+        means = table.means
+    assert means == {"x": 2.5}
+    schema = Schema((Column("x", "state", missing="mean"), *measured().of("action")))
+    gap = write(tmp_path / "gap.csv", "episode_id,t,x,a\ne,0,,0\ne,1,4,0\n")
+    assert read_table(gap, schema, means)[0].episode.states.tolist() == [[2.5], [4.0]]
+    with pytest.raises(FileError, match="no mean is known"):
+        read_table(gap, schema, {})
+
+
+def test_a_gap_in_the_last_action_is_none(tmp_path: Path) -> None:
+    schema = measured(Column("c", "contextual"))
+    text = "episode_id,t,x,a,c\ne,0,1,0,5\ne,1,2,,\n"
+    (one,) = read_table(write(tmp_path / "t.csv", text), schema)
+    assert (one.episode.actions.tolist(), one.filled) == ([[0.0, 5.0]], 0)
+
+
+def test_one_row_is_an_episode(tmp_path: Path) -> None:
+    (one,) = read_table(write(tmp_path / "t.csv", "episode_id,t,x,a\ne,5,1,0\n"), measured())
+    assert one.episode.states.tolist() == [[1.0]]
+    assert one.episode.actions.shape == (0, 1)
+
+
+def test_outcomes_may_stand_in_one_row_only(tmp_path: Path) -> None:
+    schema = measured(Column("died", "outcome"), Column("note", "outcome"))
+    text = 'episode_id,t,x,a,died,note\ne,0,1,0,,\ne,1,2,0,1.0,"fell, twice"\n'
+    (one,) = read_table(write(tmp_path / "t.csv", text), schema)
+    assert one.outcomes == (("died", "1"), ("note", "fell, twice"))
+
+
+def test_outcomes_that_are_gaps_are_none(tmp_path: Path) -> None:
+    schema = measured(Column("died", "outcome"))
+    text = "episode_id,t,x,a,died\ne,0,1,0,NA\ne,1,2,0,1\nf,0,1,0,nan\n"
+    e, f = read_table(write(tmp_path / "t.csv", text), schema)
+    assert (e.outcomes, f.outcomes) == ((("died", "1"),), (("died", ""),))
+
+
+def many(path: Path, episodes: int) -> pl.DataFrame:
+    """Ragged episodes of one to five rows, the rows of all of them in disorder."""
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, 6, episodes)
+    frame = pl.DataFrame(
+        {
+            "episode_id": np.repeat([f"e{i}" for i in range(episodes)], lengths),
+            "t": np.concatenate([np.arange(length) for length in lengths]),
+            "x": rng.normal(size=lengths.sum()),
+            "a": rng.integers(0, 2, lengths.sum()),
+        }
+    )
+    frame = frame.sample(fraction=1.0, shuffle=True, seed=1)
+    frame.write_csv(path)
+    return frame
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_parts_and_buckets_do_not_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    path = tmp_path / "many.csv"
+    frame = many(path, 70)
+    whole = read_table(path, measured())
+    if suffix == ".parquet":
+        path = tmp_path / "many.parquet"
+        frame.write_parquet(path)
+    monkeypatch.setattr(spill, "EPISODES", 7)
+    monkeypatch.setattr(csv_blocks, "BLOCK", 200)
+    monkeypatch.setattr(parquet, "ENTRIES", 40)
+    with open_table(path, measured()) as table:
+        parts = list(table.parts(16))
+    assert [len(part) for part in parts] == [16, 16, 16, 16, 6]
+    assert alike([one for part in parts for one in part], whole)
+    assert [one.episode.id for one in whole] == frame["episode_id"].unique(
+        maintain_order=True
+    ).to_list()
+    for one in whole:
+        rows = frame.filter(pl.col("episode_id") == one.episode.id).sort("t")
+        assert one.episode.states[:, 0].tolist() == rows["x"].to_list()
+        assert all(after - before == 1.0 for before, after in pairwise(one.times))
+
+
+def test_survives_the_form_in_which_cohorts_are_stored(tmp_path: Path, schema: Schema) -> None:
+    found = read_table(write(tmp_path / "ward.csv", WARD), schema)
+    names = [column.name for column in schema.features]
+    components = [column.name for column in schema.components]
+    assert alike(episodes_from_bytes(episodes_to_bytes(found, names, components)), found)
+
+
+def test_nothing_is_given_before_all_is_checked(tmp_path: Path) -> None:
+    text = "episode_id,t,x,a\n" + "".join(f"e{i},0,1,0\n" for i in range(200)) + "last,0,x,0\n"
+    path = write(tmp_path / "t.csv", text)
+    wrong = pytest.raises(FileError, match="row 202, column 'x': 'x' is not a number")
+    with wrong, open_table(path, measured()) as table:
+        pytest.fail(f"{next(table.parts(10))} came before the mistake was told")
+
+
+def test_disk_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.BytesIO):
+        def write(self, content: object) -> int:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(spill.tempfile, "TemporaryFile", lambda prefix: Full())
+    path = write(tmp_path / "t.csv", "episode_id,t,x,a\ne,0,1,0\n")
+    with pytest.raises(FileError, match="No space left on device; free some space"):
+        read_table(path, measured())
+
+
+FUZZED = measured(
+    Column("ward", "fixed", labels=("A", "B")),
+    Column("y", "state", missing="mean", low=-9.0, high=9.0),
+    Column("died", "outcome"),
+)
+VALID = (
+    "episode_id,t,x,a,ward,y,died\ne,0,1,0,A,2,1\ne,1,2,,A,,1\nf,3,1e1,1,B,-2,0\nf,4,2,0,B,1,0\n"
+)
+PIECES = st.sampled_from(
+    [b'"', b",", b"\n", b"\r", b"\0", b"", b"\xff", b"nan", b"inf", b"-", b"1e999", b";", b'""']
+)
+
+
+@given(st.data())
+def test_any_change_of_a_table_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    content = bytearray(VALID.encode())
+    for _ in range(data.draw(st.integers(1, 5))):
+        start = data.draw(st.integers(0, len(content)))
+        end = start + data.draw(st.integers(0, 4))
+        content[start:end] = data.draw(PIECES | st.binary(max_size=2))
+    path = write(tmp_path_factory.getbasetemp() / "changed.csv", bytes(content))
+    found = answer(lambda: read_table(path, FUZZED))
+    if isinstance(found, CounterplanError):
+        assert names_the_file(path, found)
+    else:
+        assert all(np.isfinite(one.episode.states).all() for one in found)
+
+
+@given(st.binary(max_size=80), st.sampled_from([".csv", ".parquet"]))
+def test_any_bytes_are_refused(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, suffix: str
+) -> None:
+    path = write(tmp_path_factory.getbasetemp() / f"any{suffix}", content)
+    with pytest.raises(CounterplanError):
+        read_table(path, FUZZED)
+
+
+@given(st.data())
+def test_damaged_parquet_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    buffer = io.BytesIO()
+    pl.read_csv(VALID.encode()).write_parquet(buffer)
+    content = bytearray(buffer.getvalue())
+    for _ in range(data.draw(st.integers(1, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    if data.draw(st.booleans()):
+        del content[data.draw(st.integers(0, len(content))) :]
+    path = write(tmp_path_factory.getbasetemp() / "damaged.parquet", bytes(content))
+    found = answer(lambda: read_table(path, FUZZED))
+    assert isinstance(found, list) or names_the_file(path, found)
