@@ -15,8 +15,7 @@ path_figure           prices, resources and decisions along a path: executed, pl
 convergence_figure    a planner's value against simulations, between its bounds
 
 Each takes a result, or rows of a cohort run. `Labels`, `labels_of` and `Quantity` say what numbers
-are called; `Trajectory`, `StateBand`, `IntervalRow`, `Move` and `PathNames` are for results of your
-own.
+are called; `Trajectory`, `StateBand`, `IntervalRow`, `Move` and `PathNames` are for own results.
 """
 
 from __future__ import annotations
