@@ -13,7 +13,7 @@ from counterplan.core.problem import Problem
 from counterplan.counterfactual.continuous.setting import SequenceSetting, prepare_sequence
 from counterplan.runs.question import Question, Subject
 
-from ..cohort.subjects import small_scm
+from ..runs.subjects import small_scm
 from ..explorer.long_episodes import long_episodes
 from ..explorer.serving import Explorer, serving
 from ..viz.report.runs import ODD, continuous_run, discrete_run, explain_run, regret_run
