@@ -10,7 +10,7 @@ import counterplan as cp
 from counterplan.explorer.whatif import WatchedAStar, WatchedBudgetDP
 from counterplan.runs.question import open_explainer
 
-from ..cohort.subjects import (
+from ..runs.subjects import (
     CONTINUOUS,
     continuous_episodes,
     discrete_episodes,

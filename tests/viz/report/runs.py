@@ -23,7 +23,7 @@ from counterplan.tables.parts import Recorded
 from counterplan.tables.plan_question import PlanQuestion
 from counterplan.tables.scenarios import Scenario, scenarios_to_bytes
 
-from ...cohort.subjects import (
+from ...runs.subjects import (
     CONTINUOUS,
     DISCRETE,
     continuous_episodes,

@@ -20,7 +20,7 @@ from counterplan.viz.report import report
 from counterplan.viz.report.explain import reading
 from counterplan.viz.report.source import Names, Report, ReportOptions, open_source
 
-from ...cohort.subjects import discrete_episodes, small_mdp
+from ...runs.subjects import discrete_episodes, small_mdp
 from ..reader import read
 from .runs import LABEL, ODD, explain_run, named
 
