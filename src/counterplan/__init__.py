@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from counterplan.counterfactual.explain import Frontier as Frontier
     from counterplan.counterfactual.explain import explain as explain
     from counterplan.counterfactual.explain import frontier as frontier
+    from counterplan.counterfactual.replay import replay as replay
     from counterplan.domains.exogenous_mdp import ExogenousMDP as ExogenousMDP
     from counterplan.planning import processes as processes
     from counterplan.planning.bounds import value_bounds as value_bounds
@@ -145,6 +146,7 @@ _HOME = {
     "read_schema": "tables.schema",
     "read_table": "tables.reader",
     "regret": "planning.regret",
+    "replay": "counterfactual.replay",
     "robust_explain": "counterfactual.discrete.robust",
     "save_model": "tables.models",
     "value_bounds": "planning.bounds",

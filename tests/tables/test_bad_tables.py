@@ -9,11 +9,11 @@ from typing import Any
 
 import polars as pl
 import pytest
+from counterplan.tables.schema_table import read_table
 
 from counterplan.errors import FileError, MistakesError
 from counterplan.tables import schema_table as schema_episodes
 from counterplan.tables.schema import Column, Schema, read_schema
-from counterplan.tables.schema_table import read_table
 
 from .schema_support import DISCRETE, SCHEMA_TOML, WARD, measured, write
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from counterplan.tables.schema_table import read_table
 
 import counterplan as cp
 from counterplan.errors import CounterplanError, InputError, MistakesError
 from counterplan.tables.layout import SchemaLayout, layout_of_model, means_of_model
 from counterplan.tables.schema import Column, Schema, read_schema
-from counterplan.tables.schema_table import read_table
 
 from .schema_support import DISCRETE, SCHEMA_TOML, WARD, measured, write
 

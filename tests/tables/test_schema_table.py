@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from counterplan.tables.entries import Filled
+from counterplan.tables.schema_table import open_table, read_table
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,10 +18,8 @@ from counterplan.core import parquet
 from counterplan.errors import CounterplanError, FileError
 from counterplan.tables import reader as csv_blocks
 from counterplan.tables import reader as spill
-from counterplan.tables.entries import Filled
 from counterplan.tables.parts import Recorded, episodes_from_bytes, episodes_to_bytes
 from counterplan.tables.schema import Column, Schema, read_schema
-from counterplan.tables.schema_table import open_table, read_table
 
 from .schema_support import (
     DISCRETE,

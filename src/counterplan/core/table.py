@@ -521,7 +521,7 @@ def _stray_quotes(letters: Letters) -> BoolArray:
     separator = (letters == COMMA) | (letters == NEWLINE)
     before = np.concatenate([[True], (separator | is_quote)[:-1]])
     after = np.concatenate([(separator | is_quote | (letters == RETURN))[1:], [True]])
-    return is_quote & np.where(_inside(letters), ~before, ~after)
+    return np.asarray(is_quote & np.where(_inside(letters), ~before, ~after))
 
 
 def _endless(pending: bytes) -> str:

@@ -14,9 +14,8 @@ progress_figure       the best value known and the bound while a search expands 
 path_figure           prices, resources and decisions along a path: executed, planned, hindsight
 convergence_figure    a planner's value against simulations, between its bounds
 
-Each takes a result, or rows of a cohort run. `Labels`, `labels_of` and `Quantity` say what numbers are called;
-`Trajectory`, `StateBand`, `IntervalRow`, `Move` and `PathNames` are for results of one's own.
-
+Each takes a result, or rows of a cohort run. `Labels`, `labels_of` and `Quantity` say what numbers
+are called; `Trajectory`, `StateBand`, `IntervalRow`, `Move` and `PathNames` are for own results.
 """
 
 from __future__ import annotations

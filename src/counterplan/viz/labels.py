@@ -230,7 +230,9 @@ def step_title(unit: str) -> str:
 # ----------------------------------------------------------------------------------------------
 # Labels of everything that knows names: schemas, layouts of tables, models.
 
-Named: TypeAlias = Labels | Schema | SchemaLayout | TabularMDP | GumbelMaxSCM | NeuralSCM | IcuSepsis
+Named: TypeAlias = (
+    Labels | Schema | SchemaLayout | TabularMDP | GumbelMaxSCM | NeuralSCM | IcuSepsis
+)
 # Units of the built-in tables of intensive care, by column.
 UNITS = {
     "age": "days", "FiO2_1": "share", "paO2": "mmHg", "Platelets_count": "10⁹/L",
