@@ -104,22 +104,22 @@ MISTAKES = {
     ),
     # The episodes
     "unknown state": with_episodes(
-        HEADER + "a,0,5,0,0\n", "row 2, column 'state': '5' is no state"
+        HEADER + "a,0,5,0,0\n", "row 2, column 'state': '5' is none of 'ill', 'well'"
     ),
-    "unknown action": with_episodes(HEADER + "a,0,0,7,0\n", "column 'action': '7' is no action"),
-    "unknown label": with_episodes(
-        HEADER + "a,0,sick,0,0\n", "'sick' is no state of the model; use one of 'ill', 'well'"
-    ),
+    "unknown action": with_episodes(HEADER + "a,0,0,7,0\n", "column 'action': '7' is none of 'r"),
+    "unknown label": with_episodes(HEADER + "a,0,sick,0,0\n", "'sick' is none of 'ill', 'well'"),
     "empty table": with_episodes("", "is empty"),
-    "no rows": with_episodes(HEADER, "has no rows"),
+    "no rows": with_episodes(HEADER, "but no rows"),
     "no column": with_episodes("episode_id,t,state\na,0,0\n", "no column 'action'"),
     "malformed table": with_episodes(HEADER + "a,0,0,0,0,0\n", "row 2: has 6 fields"),
-    "open quote": with_episodes(HEADER + '"a,0,0,0,0\n', "row 2: is not CSV"),
-    "not UTF-8": with_episodes(b"episode_id,t,state,action\n\xff,0,0,0\n", "line 2: is not text"),
-    "empty cell": with_episodes(HEADER + "a,0,,0,0\n", "row 2, column 'state': is empty"),
+    "open quote": with_episodes(HEADER + '"a,0,0,0,0\n', "row 2: a quote is opened"),
+    "not UTF-8": with_episodes(b"episode_id,t,state,action\n\xff,0,0,0\n", "row 2: is not text"),
+    "empty cell": with_episodes(HEADER + "a,0,,0,0\n", "row 2, column 'state': is missing"),
     "negative state": with_episodes(HEADER + "a,0,-1,0,0\n", "row 2, column 'state': '-1'"),
-    "t missing": with_episodes(HEADER + "a,0,0,0,0\na,2,0,0,0\n", "row 3", "add the missing t=1"),
-    "t twice": with_episodes(HEADER + "a,0,0,0,0\na,0,0,0,0\n", "row 3, column 't': '0' is a step"),
+    "t missing": with_episodes(HEADER + "a,0,0,0,0\na,2,0,0,0\n", "row 3", "add the missing row"),
+    "t twice": with_episodes(
+        HEADER + "a,0,0,0,0\na,0,0,0,0\n", "row 3, column 't': 0 occurs twice"
+    ),
     "episodes malformed": Mistake(
         ("explain", "ward.json", "--model", "model.json"),
         ("ward.json, line 1, column 14: is not JSON",),
@@ -211,7 +211,7 @@ MISTAKES = {
         HEADER + "a,0,0,0,much\n", "row 2, column 'reward': 'much'", arguments=FIT
     ),
     "fit with labels in the table": with_episodes(
-        HEADER + "a,0,ill,0,1\n", "'ill' is not a whole number; number the states", arguments=FIT
+        HEADER + "a,0,ill,0,1\n", "'ill' is not a whole number", arguments=FIT
     ),
     "fit too large": with_episodes(
         HEADER + "a,0,2000000000,0,1\n", "make a model too large for memory", arguments=FIT
@@ -231,7 +231,7 @@ MISTAKES = {
         *FIT, "--action-labels", "rest,rest", says="--action-labels 'rest,rest': a name occurs tw"
     ),
     "too few labels": with_arguments(
-        *FIT, "--state-labels", "ill", says="row 4, column 'state': '1' is no state of the model"
+        *FIT, "--state-labels", "ill", says="row 4, column 'state': '1' is none of 'ill'"
     ),
     "model output of unknown kind": with_arguments(
         "fit", "ward.csv", "-o", "model.json", says="model.json: has the extension '.json', but mod"
@@ -262,8 +262,7 @@ def assert_refused(code: int, stdout: str, stderr: str, mistake: Mistake) -> Non
     assert code == 2
     assert stdout == ""
     assert stderr.endswith("\n")
-    assert len(stderr.splitlines()) == 1, stderr
-    assert stderr.startswith("error: ")
+    assert all(line.startswith("error: ") for line in stderr.splitlines()), stderr
     assert "Traceback" not in stderr
     for phrase in mistake.says:
         assert phrase in stderr

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from counterplan.tables.schema_table import read_table
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -17,6 +16,7 @@ from hypothesis.extra import numpy as hnp
 import counterplan as cp
 from counterplan.errors import InputError, MistakesError
 from counterplan.tables.formats import frame_from_arrays
+from counterplan.tables.reader import read_table
 from counterplan.tables.schema import Column, Schema, read_schema
 
 from .schema_support import DISCRETE, SCHEMA_TOML, WARD, measured, write

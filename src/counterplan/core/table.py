@@ -171,10 +171,11 @@ class Block:
             values = self.texts[name].gather(places[:MOST_ALIKE].tolist()).to_list()
             self.mistakes.in_rows(name, problem, self.rows[places].tolist(), values)
 
-    def numbers(self, name: str, may_miss: bool = True) -> FloatArray:
+    def numbers(self, name: str, may_miss: bool = True, problem: str = "") -> FloatArray:
         """(n,) the numbers of a column, nan where nothing is given, BAD where there is no number.
 
         may_miss  whether nothing may be given
+        problem   what to say of what is no number, if not the usual
         """
         import polars as pl
 
@@ -186,17 +187,21 @@ class Block:
         gap = texts.str.to_uppercase().is_in(GAPS).to_numpy()
         wrong = odd & ~gap
         values[gap], values[wrong] = np.nan, BAD
-        advice = "correct or empty it" if may_miss else "correct it"
-        if wrong.any():
-            comma = wrong & texts.str.contains(r"^[-+]?\d+,\d+$").to_numpy()
-            endless = wrong & texts.str.contains("(?i)^[-+]?inf").to_numpy()
-            large = wrong & ~endless & texts.str.contains(A_NUMBER).to_numpy()
-            self.report(comma, name, "has a decimal comma; write a decimal point")
-            self.report(endless, name, f"is not a finite number; {advice}")
-            self.report(large, name, f"is too far from 0, {LARGEST_NUMBER:g} at most; {advice}")
-            self.report(wrong & ~(comma | endless | large), name, f"is not a number; {advice}")
         if not may_miss:
             self.report(gap, name, "is missing; fill it in")
+        if problem or not wrong.any():
+            self.report(wrong, name, problem)
+            return values
+        advice = "correct or empty it" if may_miss else "correct it"
+        for pattern, why in (
+            (r"^[-+]?\d+,\d+$", "has a decimal comma; write a decimal point"),
+            ("(?i)^[-+]?inf", f"is not a finite number; {advice}"),
+            (A_NUMBER, f"is too far from 0, {LARGEST_NUMBER:g} at most; {advice}"),
+            ("", f"is not a number; {advice}"),
+        ):
+            found = wrong & texts.str.contains(pattern).to_numpy()
+            self.report(found, name, why)
+            wrong &= ~found
         return values
 
     def expect(self, name: str, values: FloatArray, right: BoolArray, problem: str) -> None:
@@ -289,11 +294,12 @@ class TableFile(ABC):
     def blocks(self, wanted: Sequence[str], mistakes: Mistakes) -> Iterator[Block]:
         """The wanted columns, block after block; rows that cannot be read are reported."""
 
-    def check_columns(self, wanted: Sequence[str], where: str = "the schema") -> None:
+    def check_columns(self, wanted: Sequence[str], advice: str = "") -> None:
         """Raise unless the table has each of them once; what is missing is named at once.
 
-        where  what else could be corrected besides the header
+        advice  what to do about a column that is missing, if not to name it like the others
         """
+        advice = advice or f"name the columns {', '.join(wanted)}"
         lines = []
         for name in wanted:
             count = self.header.count(name)
@@ -302,12 +308,11 @@ class TableFile(ABC):
             elif not count:
                 near = get_close_matches(name, self.header, n=1)
                 hint = f"did you mean {near[0]!r}? " if near else ""
-                advice = f"the header or {where}" if where else "the header"
-                lines.append(f"no column {name!r}; {hint}correct {advice}")
+                lines.append(f"no column {name!r}; {hint}{advice}")
         if len(lines) >= len(wanted) > 1:
             found = ", ".join(repr(name[:40]) for name in self.header[:8])
-            advice = _separator(self.header) or f"{where}; name the columns in the first row"
-            lines = [f"none of the columns {', '.join(wanted[:8])}: found {found}{advice}"]
+            other = _other_separator(self.header) or "; name the columns in the first row"
+            lines = [f"none of the columns {', '.join(wanted[:8])}: found {found}{other}"]
         if lines:
             raise MistakesError("\n".join(f"{self.path}: {line}" for line in lines[:20]))
 
@@ -315,7 +320,7 @@ class TableFile(ABC):
         """All rows at once, if they fit in memory."""
         import polars as pl
 
-        self.check_columns(wanted, "")
+        self.check_columns(wanted)
         mistakes, parts, entries = Mistakes(self.path), list[Block](), 0
         for block in self.blocks(wanted, mistakes):
             parts.append(block)
@@ -363,7 +368,7 @@ def table_columns(path: str | Path) -> list[str]:
         return []
 
 
-def _separator(header: Sequence[str]) -> str:
+def _other_separator(header: Sequence[str]) -> str:
     if len(header) == 1:
         for sign, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
             if sign in header[0]:

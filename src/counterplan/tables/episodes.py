@@ -206,8 +206,10 @@ def _named(episodes: Iterable[Episode]) -> dict[str, Episode]:
         name = str(position) if episode.id is None else episode.id
         if name in named:
             raise InputError(f"two episodes have the id {name!r}: give each its own")
-        if not name or name != name.strip():
-            raise InputError(f"the episode id {name!r} is empty or has blanks around it: rename it")
+        if not name or name != name.strip() or "\0" in name:
+            raise InputError(
+                f"the episode id {name!r} is empty, has blanks around it or a NUL in it: rename it"
+            )
         named[name] = episode
     if not named:
         raise InputError("no episodes given: there is nothing to write")

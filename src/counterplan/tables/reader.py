@@ -34,7 +34,6 @@ from numpy.typing import NDArray
 
 from counterplan.core.episode import Episode
 from counterplan.core.table import (
-    BAD,
     GAPS,
     NO_ROWS,
     Block,
@@ -175,12 +174,13 @@ def check_table(
     """Check a table whose header has been read; `place` names its rows in messages."""
     mistakes = Mistakes(file.path, place)
     wanted = [schema.episode, schema.time, *(column.name for column in schema.used)]
-    file.check_columns(wanted)
+    advice = "" if schema.is_plain else "correct the header or the schema"
+    file.check_columns(wanted, advice)
     reading, spill = _Reading(schema), Spill(LEADING + len(schema.used))
     try:
         for block in file.blocks(wanted, mistakes):
             spill.add(reading.numbered(block))
-        if not reading.rows:
+        if not reading.rows and not mistakes.has_broken_rows:
             mistakes.in_file(NO_ROWS)
         if not reading.rows or mistakes.has_broken_rows:
             mistakes.refuse()  # rows that are left out would look like gaps
@@ -229,9 +229,7 @@ class _Reading:
         table = np.empty((len(block), LEADING + len(schema.used)))
         table[:, EPISODE] = self._episodes(block)
         table[:, ROW] = block.rows
-        times = block.numbers(schema.time)
-        block.report(np.isnan(times), schema.time, "is empty; say which step of the episode it is")
-        table[:, TIME] = np.where(np.isnan(times), BAD, times)
+        table[:, TIME] = block.numbers(schema.time, may_miss=False)
         for place, column in enumerate(schema.used, LEADING):
             if column.role == "outcome":
                 table[:, place] = _codes(block.texts[column.name], self.outcomes[column.name])
@@ -261,10 +259,9 @@ class _Reading:
         """(n,) the numbers of a column, by its levels, labels and bounds."""
         if column.size is not None:
             return block.choices(column.name, *self._choices[column.name])
-        values, unit = block.numbers(column.name), f" {column.unit}" if column.unit else ""
         if column.levels == ():
-            right = (values >= 0.0) & (values == np.floor(values)) & (values <= LARGEST_INDEX)
-            block.expect(column.name, values, right, "is not a whole number; number from 0 up")
+            return _indices(block, column)
+        values, unit = block.numbers(column.name), f" {column.unit}" if column.unit else ""
         for side, bound in (("low", column.low), ("high", column.high)):
             if bound is not None:
                 right = values >= bound if side == "low" else values <= bound
@@ -272,6 +269,16 @@ class _Reading:
                 problem = f"is {word} {side} = {bound:g}{unit}; correct it, or {side} in the schema"
                 block.expect(column.name, values, right, problem)
         return values
+
+
+def _indices(block: Block, column: Column) -> FloatArray:
+    """(n,) whole numbers from 0 up."""
+    problem = f"is not a whole number from 0 to {LARGEST_INDEX}; number the {column.role}s so, or "
+    problem += "give their labels"
+    values = block.numbers(column.name, problem=problem)
+    right = (values >= 0.0) & (values == np.floor(values)) & (values <= LARGEST_INDEX)
+    block.expect(column.name, values, right, problem)
+    return values
 
 
 def _accepted(column: Column) -> tuple[dict[str, float], set[float], str]:
