@@ -22,7 +22,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from counterplan.planning.processes.compiled import gbm_price
+from counterplan.planning.compiled import inlined, jit
+from counterplan.planning.processes.laws import gbm_price
 from counterplan.planning.search.kernel import (
     ACTIONS,
     BOUNDS,
@@ -30,8 +31,6 @@ from counterplan.planning.search.kernel import (
     POLICY,
     STEP,
     SUCCESSORS,
-    inlined,
-    jit,
 )
 
 RANKED, BY_PAYOFF, ALL = 0, 1, 2

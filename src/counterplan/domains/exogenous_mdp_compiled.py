@@ -24,7 +24,7 @@ from counterplan.planning.nested import (
     resource_steps,
 )
 from counterplan.planning.processes.base import CompiledProcess
-from counterplan.planning.processes.compiled import process_draw, process_mean, process_successors
+from counterplan.planning.processes.laws import process_draw, process_mean, process_successors
 from counterplan.planning.resource import TOLERANCE, ResourceProgram
 from counterplan.planning.search.kernel import ACTIONS, BOUNDS, DRAW, STEP, SUCCESSORS, Kernel
 

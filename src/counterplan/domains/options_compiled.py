@@ -26,8 +26,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from counterplan.planning.compiled import inlined, jit
 from counterplan.planning.processes.base import LATTICE_CODE
-from counterplan.planning.processes.compiled import GBM_HEAD, gbm_price, process_successors
+from counterplan.planning.processes.laws import process_successors
 from counterplan.planning.search.kernel import (
     ACTIONS,
     BOUNDS,
@@ -35,8 +36,6 @@ from counterplan.planning.search.kernel import (
     POLICY,
     STEP,
     SUCCESSORS,
-    inlined,
-    jit,
 )
 
 T_, SIGN, STRIKE = range(3)
