@@ -24,7 +24,7 @@ from counterplan.core.validation import FloatArray, Seed, whole_number
 from counterplan.planning.compiled import Layout, inlined, jit
 from counterplan.planning.processes.base import draw_paths, given_start
 
-GBM_CODE, LATTICE_CODE, MODES_CODE, HIDDEN_CODE, GAUSSIAN_CODE, BOOTSTRAP_CODE = range(1, 7)
+GBM_CODE, LATTICE_CODE, MODES_CODE, BOOTSTRAP_CODE, HIDDEN_CODE, GAUSSIAN_CODE = range(1, 7)
 
 # initial, drift, volatility (X,); mixing (X, X) lower triangular; strata (R, Q)
 GBM_NUMBERS = Layout(
@@ -53,10 +53,10 @@ hidden, gaussian, bootstrap = (
 )
 
 
-@jit
+@inlined
 def process_draw(block, t, x, generator, out):  # type: ignore[no-untyped-def]
     """x_{t+1} given x_t."""
-    if block[0] == HIDDEN_CODE or block[0] == GAUSSIAN_CODE:
+    if block[0] >= HIDDEN_CODE:
         _draw_mode(block, x, generator, out)
         _draw_observation(block, generator, out)
     else:
@@ -180,18 +180,26 @@ def _gbm_draw(block, t, x, generator, out):  # type: ignore[no-untyped-def]
     """The mixing is triangular: from the last price on, each can replace its own normal, which
     those before it do not need."""
     p = gbm(block)
+    if p.X == 1:
+        out[0] = _moved(p, t, 0, x[0], generator.standard_normal())
+        return
     for i in range(p.X):
         out[i] = generator.standard_normal()
     for i in range(p.X - 1, -1, -1):
         normal = 0.0
         for j in range(i + 1):
             normal += p.mixing[i, j] * out[j]
-        price, time = x[i], p.dt
-        if p.independent > 0:
-            price, time = p.initial[i], (t + 1) * p.dt
-        drift, sigma = p.drift[i], p.volatility[i]
-        log = (drift - 0.5 * sigma * sigma) * time + sigma * np.sqrt(time) * normal
-        out[i] = price * np.exp(log)
+        out[i] = _moved(p, t, i, x[i], normal)
+
+
+@inlined
+def _moved(p, t, i, price, normal):  # type: ignore[no-untyped-def]
+    """Price i of the next time, given a standard normal."""
+    time = p.dt
+    if p.independent > 0:
+        price, time = p.initial[i], (t + 1) * p.dt
+    drift, sigma = p.drift[i], p.volatility[i]
+    return price * np.exp((drift - 0.5 * sigma * sigma) * time + sigma * np.sqrt(time) * normal)
 
 
 @inlined
@@ -299,7 +307,7 @@ def _gaussian_belief(p, out):  # type: ignore[no-untyped-def]
 @jit
 def draw_rows(block, t, x, generator, out):  # type: ignore[no-untyped-def]
     """x_{t+1} (n, X) for each x_t (n, X); of hidden modes first all modes, then what they emit."""
-    if block[0] == HIDDEN_CODE or block[0] == GAUSSIAN_CODE:
+    if block[0] >= HIDDEN_CODE:
         for i in range(x.shape[0]):
             _draw_mode(block, x[i], generator, out[i])
         for i in range(x.shape[0]):
