@@ -110,7 +110,7 @@ class GBM(Shipped):
                 f"{-1 / max(X - 1, 1):.3g}"
             )
         root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-        triangle = np.linalg.qr(root.T, mode="r").T
+        triangle = np.asarray(np.linalg.qr(root.T, mode="r")).T
         return np.asarray(triangle * np.where(np.diag(triangle) < 0.0, -1.0, 1.0))
 
     def sample_paths(
