@@ -13,9 +13,9 @@ from counterplan.core.problem import Problem
 from counterplan.counterfactual.continuous.setting import SequenceSetting, prepare_sequence
 from counterplan.runs.question import Question, Subject
 
-from ..runs.subjects import small_scm
 from ..explorer.long_episodes import long_episodes
 from ..explorer.serving import Explorer, serving
+from ..runs.subjects import small_scm
 from ..viz.report.runs import ODD, continuous_run, discrete_run, explain_run, regret_run
 
 Served = Callable[[str], Explorer]
