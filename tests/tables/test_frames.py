@@ -72,7 +72,7 @@ def test_pandas_is_never_imported() -> None:
         "from counterplan.tables.schema import Column, Schema\n"
         "s = Schema((Column('x', 'state'), Column('a', 'action', levels=(0.0, 1.0))))\n"
         "f = pl.DataFrame({'episode_id': ['e'], 't': [0], 'x': [1.5], 'a': [1]})\n"
-        "assert len(from_frame(f, s)) == 1\n"
+        "assert len(cp.tables.from_frame(f, s)) == 1\n"
         "assert not {'pandas', 'h5py', 'minari', 'gymnasium'} & set(sys.modules)\n"
     )
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
