@@ -18,9 +18,9 @@ import counterplan as cp
 from benchmarks import sepsis_model
 from counterplan.counterfactual import Explanation
 from counterplan.domains import icu_sepsis, sepsis
+from counterplan.runs.cohort import PART_SIZE
 from counterplan.runs.explain import explain_spec
 from counterplan.runs.question import Question
-from counterplan.runs.run import PART_SIZE
 from counterplan.runs.task import TaskSpec
 from counterplan.scm import Scaling
 from counterplan.scm.support import collect_seen

@@ -230,7 +230,7 @@ def test_one_of_each_is_told_as_one(ward: Path, run: Run) -> None:
 def test_options_know_the_limits_of_the_library() -> None:
     """They are written down twice, as loading the library takes longer than parsing."""
     from counterplan.planning.search import planners
-    from counterplan.runs import run as cohort_run
+    from counterplan.runs import cohort as cohort_run
     from counterplan.scm import training
 
     assert limits.MOST_UNITS == training.MOST_UNITS
