@@ -387,7 +387,7 @@ CASES["explorer-scenarios"] = Case(
 
 # --- The program itself -----------------------------------------------------------------------
 
-COMMANDS = ("fit", "explain", "cases", "schema", "plan", "report", "serve", "reproduce", "demo")
+COMMANDS = ("fit", "explain", "cases", "schema", "plan", "report", "serve", "demo")
 CASES["help"] = Case(
     inputs.nothing,
     commands("--version", "--help", *(f"{name} --help" for name in COMMANDS)),
@@ -404,9 +404,8 @@ CASES["reproduce"] = Case(
     _sessions,
     {
         **commands(
-            "reproduce --list --json",
-            "reproduce --list",
-            "reproduce discrete-fig3 --quick --data sessions.csv -o figures --json",
+            "python -m experiments --list --json",
+            "python -m experiments discrete-fig3 --quick --data sessions.csv -o figures --json",
         ),
         "figures": listing("figures"),
         "discrete-fig3": table_file("figures/discrete-fig3.csv"),
@@ -466,8 +465,6 @@ CASES["errors"] = Case(
         "plan bunkering --price nan",
         "plan bunkering --scenarios dear.csv",
         "plan hybrid --scenarios voyages.csv",
-        "reproduce no-such-figure",
-        "reproduce --list discrete-fig1",
     ),
 )
 

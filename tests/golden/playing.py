@@ -62,7 +62,9 @@ def _environment() -> Iterator[None]:
 def _call(line: str) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of a command; in this process, which has loaded everything."""
     given, said, noted = sys.argv, io.StringIO(), io.StringIO()
-    sys.argv = ["counterplan", *shlex.split(line)]
+    own = "python -m experiments "
+    module = "experiments" if line.startswith(own) else "counterplan"
+    sys.argv = [module, *shlex.split(line.removeprefix(own))]
     code: Any = 0
     try:
         with (
@@ -71,7 +73,7 @@ def _call(line: str) -> tuple[int, str, str]:
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore")
-            runpy.run_module("counterplan", run_name="__main__", alter_sys=True)
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as stop:
         code = stop.code or 0
     finally:

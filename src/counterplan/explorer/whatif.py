@@ -11,7 +11,7 @@ A plan is put to the model as a solver that has nothing to search, so that all t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,39 +22,36 @@ from numpy.typing import NDArray
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
-from counterplan.core.problem import Limits, Problem, Solver
+from counterplan.core.problem import Problem, ProgressCallback, Solver
 from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import FloatArray
-from counterplan.counterfactual.continuous.astar import AStar, Nodes, Outcome, Search, UpperBound
+from counterplan.counterfactual.continuous.astar import AStar
 from counterplan.counterfactual.continuous.setting import (
     SequenceExplanation,
-    SequenceSetting,
     prepare_sequence,
     unproved,
 )
 from counterplan.counterfactual.discrete.budget_dp import BudgetDP, PolicyExplanation, prepare
 from counterplan.counterfactual.discrete.distributions import PolicyProcess
 from counterplan.counterfactual.discrete.dynamic_program import (
-    BackwardPass,
     PolicyTable,
     Setting,
     evaluate,
     keep_observed,
-    outcome_bounds,
-    solve,
 )
 from counterplan.counterfactual.discrete.laws import CounterfactualLaw, RowIds
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.explorer.items import Folder, Memo, Rankings, Recent
-from counterplan.runs.cases import Terms, description_of, terms_of
-from counterplan.runs.explain import Answer, stored_subject
+from counterplan.runs.explain import Answer
 from counterplan.runs.question import (
-    ContinuousSubject,
-    DiscreteSubject,
+    ContinuousExplainer,
+    DiscreteExplainer,
+    Explainer,
     Question,
-    Subject,
     question_from_dict,
+    stored_explainer,
 )
+from counterplan.runs.run import Terms
 from counterplan.scm.point import PointSCM
 from counterplan.scm.tabular import Rows
 from counterplan.tables.parts import ID, Recorded, episodes_from_bytes
@@ -73,7 +70,7 @@ class Desk:
     def __init__(self, out: Path) -> None:
         self.folder = Folder(out, ID)
         self.rankings = Rankings(self.folder)
-        self.description: Mapping[str, Any] = description_of(self.folder.run)
+        self.description: Mapping[str, Any] = self.folder.run.description
         self.memo = Memo()
         self._recorded: Recent[Recorded] = Recent(EPISODES)
 
@@ -88,23 +85,23 @@ class Desk:
         return list(self.description["outcomes"])
 
     @cached_property
-    def subject(self) -> Subject:
+    def explainer(self) -> Explainer:
         """The model and what the episodes are about."""
-        return stored_subject(self.description, self.folder.run.file)
+        return stored_explainer(self.description, self.folder.run.file)
 
     @cached_property
     def labels(self) -> Labels:
         """What states and actions are called."""
-        subject = self.subject
-        if isinstance(subject, DiscreteSubject):
-            return labels_of(subject.mdp if subject.layout is None else subject.layout)
-        assert isinstance(subject, ContinuousSubject)
-        return labels_of(subject.layout)
+        explainer = self.explainer
+        if isinstance(explainer, DiscreteExplainer):
+            return labels_of(explainer.mdp if explainer.layout is None else explainer.layout)
+        assert isinstance(explainer, ContinuousExplainer)
+        return labels_of(explainer.layout)
 
     @cached_property
     def terms(self) -> Terms:
         """What an episode is called, and the unit of its times."""
-        return terms_of(self.folder.run)
+        return self.folder.run.terms
 
     def recorded(self, name: str) -> Recorded:
         """An episode by its id."""
@@ -271,11 +268,11 @@ class WhatIf(Question):
         return ByHand(self.edits, self.memo)
 
 
-def what_if(subject: Subject, episode: Episode, edits: Edits, memo: Memo) -> WhatIf:
+def what_if(explainer: Explainer, episode: Episode, edits: Edits, memo: Memo) -> WhatIf:
     """The question, or an error if the edits are none of this episode."""
-    decisions = decisions_of(subject, episode)
-    actions = actions_of(subject, episode)
-    fixed = {t % decisions for t in subject.constraints(episode).fixed_steps}
+    decisions = decisions_of(explainer, episode)
+    actions = actions_of(explainer, episode)
+    fixed = {t % decisions for t in explainer.constraints(episode).fixed_steps}
     for t, action in edits.items():
         if not 0 <= t < decisions:
             raise InputError(
@@ -288,22 +285,22 @@ def what_if(subject: Subject, episode: Episode, edits: Edits, memo: Memo) -> Wha
     return WhatIf(budgets=(len(edits),), edits=dict(edits), memo=memo)
 
 
-def decisions_of(subject: Subject, episode: Episode) -> int:
+def decisions_of(explainer: Explainer, episode: Episode) -> int:
     """How many steps have a decision: with states that are vectors the last leads nowhere."""
-    return len(episode) if subject.is_discrete else len(episode) - 1
+    return len(episode) if explainer.is_discrete else len(episode) - 1
 
 
-def actions_of(subject: Subject, episode: Episode) -> int:
+def actions_of(explainer: Explainer, episode: Episode) -> int:
     """How many actions there are to choose from; the one that stands for none is not among them."""
-    if isinstance(subject, DiscreteSubject):
-        return subject.mdp.n_actions if subject.layout is None else len(subject.layout.choices)
-    return int(np.asarray(subject.problem(episode)["actions"]).shape[-2])
+    if isinstance(explainer, DiscreteExplainer):
+        return explainer.n_actions
+    return int(np.asarray(explainer.problem(episode)["actions"]).shape[-2])
 
 
-def inadmissible(subject: Subject, found: Answer) -> list[str]:
+def inadmissible(explainer: Explainer, found: Answer) -> list[str]:
     """What to be told about changes that a discrete model does not admit where they are made."""
     explanation = found.explanation
-    if not isinstance(subject, DiscreteSubject) or subject.mdp.admissible is None:
+    if not isinstance(explainer, DiscreteExplainer) or explainer.mdp.admissible is None:
         return []
     assert isinstance(explanation, PolicyExplanation)
     states = explanation.most_likely.states
@@ -311,81 +308,25 @@ def inadmissible(subject: Subject, found: Answer) -> list[str]:
         f"{change.text}: the model has no such action in the likeliest state there; what it says "
         "about it means little"
         for change in found.changes
-        if not subject.mdp.admissible[states[change.t], change.alternative]
+        if not explainer.mdp.admissible[states[change.t], change.alternative]
     ]
 
 
-# ----------------------------------------------------------------------------------------------
-# The exact solvers, telling how far they are as they go.
-
-# Told after every batch: nodes expanded (or rows computed), the best value, and what nothing can
-# exceed.
-Watch = Callable[[int, float, float], None]
-
-
-def unwatched(nodes: int, value: float, bound: float) -> None:
-    """Nobody wants to know."""
-
-
-# --- Continuous problems --------------------------------------------------------------------------
-
-
-class WatchedSearch(Search):
-    """A search that tells how far it is; whoever watches may raise to end it."""
-
-    def __init__(self, solver: WatchedAStar, setting: SequenceSetting, bound: UpperBound) -> None:
-        super().__init__(setting, bound, solver.batch, solver.memory, solver.rollout)
-        self._watch = solver.watch
-
-    def _expand(self, t: int, nodes: Nodes, found: Outcome, limits: Limits) -> None:
-        super()._expand(t, nodes, found, limits)
-        self._watch(found.expanded, found.value, found.bound)
-
-
 @dataclass(frozen=True)
-class WatchedAStar(AStar):
-    """`AStar`, watched: the answer is the same."""
+class Watched:
+    """The exact solver of a problem, with a callback that is told how far it is."""
 
-    watch: Watch = unwatched
+    solver: Solver
+    progress: ProgressCallback | None
 
-    def _search(self, setting: SequenceSetting, bound: UpperBound) -> Search:
-        return WatchedSearch(self, setting, bound)
+    def refuses(self, problem: Problem) -> str | None:
+        return self.solver.refuses(problem)
 
+    def solve(self, problem: Problem) -> Explanation:
+        return self.solver.solve(replace(problem, progress=self.progress))
 
-# --- Discrete problems ----------------------------------------------------------------------------
-
-
-@dataclass(eq=False)
-class WatchedLaw:
-    """A law that tells, before each step of a backward pass, what the steps behind it have shown:
-    stopped there the pass would already have an answer."""
-
-    law: CounterfactualLaw
-    setting: Setting
-    watch: Watch
-    computed: int = 0
-
-    @property
-    def row_of(self) -> NDArray[np.int32]:
-        return self.law.row_of
-
-    def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
-        reached, bound = outcome_bounds(self.setting, BackwardPass(t + 1, values, self.computed))
-        self.watch(self.computed, float(reached[-1]), float(bound[-1]))
-        self.computed += len(rows)
-        return self.law.expect(t, rows, values)
-
-
-@dataclass(frozen=True)
-class WatchedBudgetDP(BudgetDP):
-    """`BudgetDP`, watched: the answer is the same."""
-
-    watch: Watch = unwatched
-
-    def _solved(
-        self, setting: Setting, law: CounterfactualLaw, limits: Limits
-    ) -> tuple[BackwardPass, PolicyTable]:
-        return solve(setting, WatchedLaw(law, setting, self.watch), limits)
+    def frontier(self, problem: Problem) -> Sequence[Explanation]:
+        return self.solver.frontier(replace(problem, progress=self.progress))
 
 
 # ----------------------------------------------------------------------------------------------
@@ -400,14 +341,14 @@ class Rules(Question):
     fixed      steps whose action stays as it was
     actions    how many actions the constraints count: with the one that stands for none
     discrete   of which kind the model is
-    watch      told how far the search is
+    progress   told how far the search is
     """
 
     forbidden: tuple[int, ...] = ()
     fixed: tuple[int, ...] = ()
     actions: int = 0
     discrete: bool = False
-    watch: Watch = unwatched
+    progress: ProgressCallback | None = None
 
     def constraints(self, given: Constraints) -> Constraints:
         usual = super().constraints(given)
@@ -419,9 +360,7 @@ class Rules(Question):
         return Constraints(allowed=allowed, fixed_steps=fixed, max_move=usual.max_move)
 
     def solver_for(self, episode: str) -> Solver:
-        return (
-            WatchedBudgetDP(watch=self.watch) if self.discrete else WatchedAStar(watch=self.watch)
-        )
+        return Watched(cast(Solver, BudgetDP() if self.discrete else AStar()), self.progress)
 
 
 @dataclass(frozen=True)
@@ -438,9 +377,9 @@ class SolveRequest:
     seconds: float
 
 
-def check_wish(subject: Subject, episode: Episode, wish: SolveRequest) -> None:
+def check_wish(explainer: Explainer, episode: Episode, wish: SolveRequest) -> None:
     """Raise if a wish is about no step, action or budget of an episode."""
-    actions, decisions = actions_of(subject, episode), decisions_of(subject, episode)
+    actions, decisions = actions_of(explainer, episode), decisions_of(explainer, episode)
     if wish.k > len(episode):
         raise InputError(f"{episode.name} has {len(episode)} steps: k cannot be {wish.k}")
     for action in wish.forbidden:
@@ -454,12 +393,18 @@ def check_wish(subject: Subject, episode: Episode, wish: SolveRequest) -> None:
 
 
 def rules_of(
-    base: Question, subject: Subject, episode: Episode, wish: SolveRequest, watch: Watch
+    base: Question,
+    explainer: Explainer,
+    episode: Episode,
+    wish: SolveRequest,
+    progress: ProgressCallback,
 ) -> Rules:
     """The question; what a wish does not say is as the run had it, and the solver is exact."""
-    check_wish(subject, episode, wish)
-    problem = subject.problem(episode)
-    counted = problem["scm"].mdp.n_actions if subject.is_discrete else actions_of(subject, episode)
+    check_wish(explainer, episode, wish)
+    problem = explainer.problem(episode)
+    counted = (
+        problem["scm"].mdp.n_actions if explainer.is_discrete else actions_of(explainer, episode)
+    )
     return Rules(
         budgets=(wish.k,),
         seconds=wish.seconds,
@@ -469,6 +414,6 @@ def rules_of(
         forbidden=wish.forbidden,
         fixed=wish.fixed,
         actions=counted,
-        discrete=subject.is_discrete,
-        watch=watch,
+        discrete=explainer.is_discrete,
+        progress=progress,
     )

@@ -14,8 +14,8 @@ from counterplan.core.episode import Episode
 from counterplan.runs.explain import explain_spec
 from counterplan.runs.manifest import Manifest, task_record
 from counterplan.runs.question import Question
-from counterplan.runs.reading import Run, open_run
 from counterplan.runs.regret import regret_spec
+from counterplan.runs.run import Run, open_run
 from counterplan.runs.store import open_store
 from counterplan.runs.task import TaskSpec, open_task
 from counterplan.tables.models import save_model

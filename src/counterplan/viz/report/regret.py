@@ -13,8 +13,8 @@ from counterplan.core.validation import FloatArray, counted
 from counterplan.errors import FileError, InputError
 from counterplan.planning.model import ExogenousModel, State
 from counterplan.runs.explain import changes_in_words
-from counterplan.runs.reading import Run
 from counterplan.runs.regret import TOTALS, lost
+from counterplan.runs.run import Run
 from counterplan.runs.task import open_task
 from counterplan.tables.plan_question import action_in_words, state_in_words
 from counterplan.tables.scenarios import ScenarioForm
