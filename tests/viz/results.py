@@ -11,7 +11,9 @@ import numpy as np
 
 import counterplan as cp
 from counterplan.core.result import Interval
+from counterplan.counterfactual import Frontier, PolicyExplanation, SequenceExplanation
 from counterplan.domains.interacting import DRUGS, FEATURES, InteractingEpisode, interacting_episode
+from counterplan.tables import Column, SchemaLayout
 from counterplan.viz import Labels, Quantity
 
 CHANCE = Quantity("survival probability", percent=True)
@@ -20,8 +22,8 @@ COST = Quantity("cost", better="lower")
 ODD = "<b>dose & $more$</b>"
 SCHEMA = cp.Schema(
     (
-        cp.Column("ill", "state", unit="points", better="lower", levels=(0.0, 1.0, 2.0, 4.0)),
-        cp.Column("dose", "action", unit="mg", levels=(0.0, 2.0, 5.0), labels=("no", ODD, "full")),
+        Column("ill", "state", unit="points", better="lower", levels=(0.0, 1.0, 2.0, 4.0)),
+        Column("dose", "action", unit="mg", levels=(0.0, 2.0, 5.0), labels=("no", ODD, "full")),
     ),
     step=4.0,
     unit="h",
@@ -29,7 +31,7 @@ SCHEMA = cp.Schema(
 
 
 @cache
-def discrete() -> tuple[cp.TabularMDP, cp.Frontier[cp.PolicyExplanation]]:
+def discrete() -> tuple[cp.TabularMDP, Frontier[PolicyExplanation]]:
     """An episode of five steps that two changes improve, most probably but not surely."""
     rng = np.random.default_rng(3)
     mdp = cp.TabularMDP(
@@ -44,13 +46,13 @@ def discrete() -> tuple[cp.TabularMDP, cp.Frontier[cp.PolicyExplanation]]:
     return mdp, cp.frontier(mdp, cp.Episode(states, actions, id="<i>one</i>"), k_max=2)
 
 
-def policy() -> cp.PolicyExplanation:
+def policy() -> PolicyExplanation:
     return discrete()[1][-1]
 
 
-def layout() -> cp.SchemaLayout:
+def layout() -> SchemaLayout:
     """Names for the discrete model."""
-    return cp.SchemaLayout(SCHEMA)
+    return SchemaLayout(SCHEMA)
 
 
 @cache
@@ -63,7 +65,7 @@ def drugs() -> Labels:
 
 
 @cache
-def sequence(nodes: int | None = None) -> cp.SequenceExplanation:
+def sequence(nodes: int | None = None) -> SequenceExplanation:
     """Proved optimal, or stopped after some nodes."""
     given = problem()
     limits = cp.Limits(nodes=nodes)

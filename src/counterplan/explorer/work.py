@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from counterplan.core.problem import Progress
 from counterplan.errors import CounterplanError
 from counterplan.explorer.scenarios import ADVICE, PlanDesk, advise
 from counterplan.explorer.whatif import Desk, SolveRequest, rules_of
@@ -92,7 +93,7 @@ class Watcher:
     def __init__(self, path: Path) -> None:
         self._path, self._stop, self._next = path, path.with_suffix(".stop"), 0.0
 
-    def __call__(self, nodes: int, value: float, bound: float) -> None:
+    def __call__(self, progress: Progress) -> None:
         now = time.monotonic()
         if now < self._next:
             return
@@ -100,6 +101,6 @@ class Watcher:
         if self._stop.exists():
             raise StoppedError("cancelled")
         beside = self._path.with_suffix(".new")
-        beside.write_text(json.dumps([nodes, value, bound]))
+        beside.write_text(json.dumps([progress.done, progress.value, progress.bound]))
         # Whoever reads sees all of a note or the one before.
         beside.replace(self._path)

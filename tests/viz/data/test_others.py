@@ -8,6 +8,7 @@ import pytest
 
 import counterplan as cp
 from counterplan.core.result import Change, Interval
+from counterplan.counterfactual import NoBound
 from counterplan.errors import InputError
 from counterplan.viz import IntervalRow
 from counterplan.viz.convergence import QUANTILE, convergence_data
@@ -75,7 +76,7 @@ def test_progress_without_a_bound_shows_what_is_known() -> None:
     given = problem()
     found = cp.explain(
         given.scm, given.episode, k=1, actions=given.actions, reward=given.reward,
-        solver=cp.AStar(cp.NoBound()), limits=cp.Limits(nodes=3),
+        solver=cp.AStar(NoBound()), limits=cp.Limits(nodes=3),
     )  # fmt: skip
     assert np.isnan(progress_data(found).bounds).all()
 

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 import counterplan as cp
 from counterplan import viz
+from counterplan.counterfactual import SequenceExplanation
 from counterplan.viz import Quantity, interactive
 
 from ..results import problem, sequence
@@ -21,7 +22,7 @@ WORTH = Quantity("outcome", unit=LONG)
 STEPS = 50
 
 
-def nothing_changed() -> cp.SequenceExplanation:
+def nothing_changed() -> SequenceExplanation:
     case = problem()
     return cp.explain(case.scm, case.episode, k=0, actions=case.actions, reward=case.reward)
 
