@@ -581,7 +581,7 @@ def _taken(source: Source, change: Row) -> str:
     if count is None:
         return ""
     if isinstance(source.explainer, ContinuousExplainer):
-        seen = source.explainer.seen.seen
+        seen = source.explainer.scm.seen
         most = NEIGHBOURS if seen is None else min(NEIGHBOURS, len(seen.states))
         return f"in {count} of the {most} nearest" if count else f"in none of the {most} nearest"
     return f"{counted(count, 'time')} in that state" if count else "never in that state"
