@@ -10,9 +10,8 @@ import pytest
 
 from counterplan.explorer.items import AbsentError, Folder
 from counterplan.runs.explain import explain_spec
-from counterplan.runs.manifest import Manifest, task_record
 from counterplan.runs.question import Question
-from counterplan.runs.store import Store, open_store
+from counterplan.runs.store import Manifest, Store, open_store, task_record
 from counterplan.runs.task import open_task
 from counterplan.tables.models import save_model
 
