@@ -38,6 +38,11 @@ class Rows:
     def __len__(self) -> int:
         return len(self.indptr) - 1
 
+    @property
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int32], FloatArray]:
+        """The three arrays, as compiled functions take them."""
+        return self.indptr, self.indices, self.probabilities
+
     def slice(self, row: int) -> tuple[NDArray[np.int32], FloatArray]:
         start, end = self.indptr[row], self.indptr[row + 1]
         return self.indices[start:end], self.probabilities[start:end]
