@@ -247,7 +247,7 @@ def _print_totals(summary: Summary, paid: str, worst: list[dict[str, Any]]) -> N
 
 
 def _shown(row: dict[str, Any], name: str) -> str:
-    from counterplan.runs.explain import changes_in_words
+    from counterplan.runs.answer import changes_in_words
 
     if name == "changes" and row["value"] is not None:
         return "\n".join(changes_in_words(row)) or "none"

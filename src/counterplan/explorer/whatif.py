@@ -41,7 +41,7 @@ from counterplan.counterfactual.discrete.dynamic_program import (
 from counterplan.counterfactual.discrete.laws import CounterfactualLaw, RowIds
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.explorer.items import Folder, Memo, Rankings, Recent
-from counterplan.runs.explain import Answer
+from counterplan.runs.answer import Answer
 from counterplan.runs.question import (
     ContinuousExplainer,
     DiscreteExplainer,

@@ -16,11 +16,7 @@ from counterplan.core.problem import Progress
 from counterplan.errors import CounterplanError
 from counterplan.explorer.scenarios import ADVICE, PlanDesk, advise
 from counterplan.explorer.whatif import Desk, SolveRequest, rules_of
-from counterplan.runs.explain import (
-    answers,
-    results_to_bytes,
-    trajectories_to_bytes,
-)
+from counterplan.runs.answer import answers, parquet_bytes, results_table, trajectories_table
 from counterplan.runs.run import RESULTS, TRAJECTORIES, open_run
 from counterplan.runs.task import REGRET, PartResult, TaskSpec
 
@@ -85,8 +81,8 @@ class Work:
         rules = rules_of(desk.question, desk.explainer, recorded.episode, wish, watch)
         found = answers(desk.explainer, recorded, rules)
         tables = {
-            RESULTS: results_to_bytes([one.row() for one in found], desk.outcomes),
-            TRAJECTORIES: trajectories_to_bytes(desk.explainer, found),
+            RESULTS: parquet_bytes(results_table(found, desk.outcomes)),
+            TRAJECTORIES: parquet_bytes(trajectories_table(desk.explainer, found)),
         }
         return PartResult(tables, {})
 

@@ -12,7 +12,7 @@ import numpy as np
 from counterplan.core.validation import FloatArray, counted
 from counterplan.errors import FileError, InputError
 from counterplan.planning.model import ExogenousModel, State
-from counterplan.runs.explain import changes_in_words
+from counterplan.runs.answer import changes_in_words
 from counterplan.runs.regret import TOTALS, lost
 from counterplan.runs.run import Run
 from counterplan.runs.task import open_task
