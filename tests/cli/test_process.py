@@ -155,7 +155,7 @@ def stop(*_: object, **__: object) -> None:
             "fit ward.csv -o m.safetensors",
             "m.safetensors was written before",
         ),
-        ("runs.reading.open_run", "report out", NOTHING),
+        ("runs.run.open_run", "report out", NOTHING),
         ("tables.plan_question.problem_of", "plan bunkering", NOTHING),
         ("tables.models.model_bytes", "explain ward.csv -m model.json -o new", NOTHING),
         ("tables.models.model_bytes", "explain ward.csv -m model.json -o old", CONTINUES),
