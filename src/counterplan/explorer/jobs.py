@@ -22,13 +22,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from counterplan.errors import CounterplanError
-from counterplan.runs.task import PartResult, TaskSpec, Worker, WorkerDiedError
-
-if TYPE_CHECKING:
-    from counterplan.core.problem import Progress
+from counterplan.runs.task import TaskSpec, Worker, WorkerDiedError
 
 # How long a search that was told to stop may go on, and one that is over its time.
 GRACE, OVERTIME = 1.0, 15.0
@@ -38,8 +35,6 @@ FINISHED = 500
 MOST_WAITING = 100
 # The one table of a worker's result: the answer as JSON.
 ANSWER = "answer"
-# Seconds between two notes about the progress.
-PAUSE = 0.1
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 log = logging.getLogger(__name__)
@@ -294,52 +289,3 @@ class Jobs:
         timer.daemon = True
         job.timers.append(timer)
         timer.start()
-
-
-# --- Inside a worker process --------------------------------------------------------------------
-
-
-def worker_spec(out: Path) -> TaskSpec:
-    """The task of answering questions about the run in a folder."""
-    return TaskSpec(__name__, {"out": str(out)})
-
-
-def open_task(spec: TaskSpec) -> Answering:
-    """The task, its model loaded."""
-    from counterplan.explorer.service import open_view
-
-    return Answering(open_view(Path(spec.description["out"])))
-
-
-class Answering:
-    """Answers questions about a run: JSON in, JSON out."""
-
-    def __init__(self, view: Any) -> None:
-        self._view = view
-
-    def solve(self, part: bytes) -> PartResult:
-        """The answer to a question, see `models.SolveQuestion` and `models.AdviseQuestion`."""
-        question = json.loads(part)
-        notes = Notes(Path(question.pop("notes")))
-        found = self._view.answer(question, notes)
-        return PartResult({ANSWER: found.model_dump_json().encode()}, {})
-
-
-class Notes:
-    """Writes down how far a search is, and stops it if someone says so."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._stop, self._next = path, path.with_suffix(".stop"), 0.0
-
-    def __call__(self, progress: Progress) -> bool:
-        now = time.monotonic()
-        if now < self._next:
-            return True
-        self._next = now + PAUSE
-        if self._stop.exists():
-            return False
-        beside = self._path.with_suffix(".new")
-        beside.write_text(json.dumps([progress.done, progress.value, progress.bound]))
-        # Whoever reads sees all of a note or the one before.
-        beside.replace(self._path)
-        return True

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import counterplan
+from counterplan.core.problem import Progress
 from counterplan.errors import FileError, InputError
 from counterplan.explorer import models
 from counterplan.explorer.cases import Cases
-from counterplan.explorer.jobs import Job, Jobs, worker_spec
+from counterplan.explorer.jobs import ANSWER, Job, Jobs
 from counterplan.explorer.lists import Cache
 from counterplan.explorer.scenarios import Scenarios
 from counterplan.explorer.security import Access
 from counterplan.runs.run import AbsentError, open_run
-from counterplan.runs.task import EXPLAIN, REGRET
+from counterplan.runs.task import EXPLAIN, REGRET, PartResult, TaskSpec
 
 # Proved answers and pages of lists that are kept.
 ANSWERS, PAGES = 200, 200
+# Seconds between two notes about how far a search is.
+PAUSE = 0.1
 
 Page = TypeVar("Page")
 
@@ -66,7 +71,8 @@ class Service:
         self.run = self.view.run
         self._answers: Cache[dict[str, Any]] = Cache(ANSWERS)
         self._pages: Cache[Any] = Cache(PAGES)
-        self.jobs = Jobs(worker_spec(out), settings.workers, settings.per_client)
+        spec = TaskSpec(__name__, {"out": str(out)})
+        self.jobs = Jobs(spec, settings.workers, settings.per_client)
 
     @property
     def cases(self) -> Cases:
@@ -150,3 +156,45 @@ class Service:
                 kind: job.result if job.state == "done" else None,
             }
         )
+
+
+# --- Inside a worker process --------------------------------------------------------------------
+
+
+def open_task(spec: TaskSpec) -> Answering:
+    """The task of answering questions about the run in a folder, its model loaded."""
+    return Answering(open_view(Path(spec.description["out"])))
+
+
+class Answering:
+    """Answers questions about a run: JSON in, JSON out."""
+
+    def __init__(self, view: Cases | Scenarios) -> None:
+        self._view = view
+
+    def solve(self, part: bytes) -> PartResult:
+        """The answer to a question, see `models.SolveQuestion` and `models.AdviseQuestion`."""
+        question = json.loads(part)
+        notes = Notes(Path(question.pop("notes")))
+        found = self._view.answer(question, notes)
+        return PartResult({ANSWER: found.model_dump_json().encode()}, {})
+
+
+class Notes:
+    """Writes down how far a search is, and stops it if someone says so."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._stop, self._next = path, path.with_suffix(".stop"), 0.0
+
+    def __call__(self, progress: Progress) -> bool:
+        now = time.monotonic()
+        if now < self._next:
+            return True
+        self._next = now + PAUSE
+        if self._stop.exists():
+            return False
+        beside = self._path.with_suffix(".new")
+        beside.write_text(json.dumps([progress.done, progress.value, progress.bound]))
+        # Whoever reads sees all of a note or the one before.
+        beside.replace(self._path)
+        return True
