@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from counterplan.cli.run_progress import run_display
 from counterplan.core.episode import Episode
 from counterplan.core.files import atomic_file, check_target, suffix_of
 from counterplan.core.validation import whole_number
@@ -67,9 +68,9 @@ def run_voyages(folder: Path, out: Path, seed: int) -> dict[str, Any]:
         hashes={"input": sha256(path.read_bytes())},
         seed=seed,
     )
-    run_cohort(
-        spec, lambda: scenario_parts(table.scenarios(), table.form, PART_SIZE), out, settings
-    )
+    parts = scenario_parts(table.scenarios(), table.form, PART_SIZE)
+    with run_display() as progress:
+        run_cohort(spec, parts, out, settings, progress)
     results = open_run(out).scan("results").collect()
     totals = {name: float(results[name].sum()) for name in ("executed", "planned", "hindsight")}
     return {"voyages": results.height, **{f"voyages_{name}": totals[name] for name in totals}}
@@ -98,7 +99,8 @@ def explain_table(table: Path, model_path: Path, question: Question, out: Path) 
     }
     arguments = {name: value for name, value in asked.items() if value is not None}
     settings = RunSettings(arguments, hashes, seed=question.seed, notes=given.notes)
-    run_cohort(spec, given.parts(settings.part_size), out, settings)
+    with run_display() as progress:
+        run_cohort(spec, given.parts(settings.part_size), out, settings, progress)
 
 
 # ----------------------------------------------------------------------------------------------

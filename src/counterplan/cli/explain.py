@@ -316,6 +316,7 @@ STATUSES = {
 
 def run_into_folder(options: ExplainOptions) -> None:
     """Explain all episodes and keep everything."""
+    from counterplan.cli.run_progress import run_display
     from counterplan.core.files import check_readable
     from counterplan.runs.cohort import run_cohort
     from counterplan.runs.explain import explain_spec
@@ -340,7 +341,9 @@ def run_into_folder(options: ExplainOptions) -> None:
     hashes = {"model": hashlib.sha256(content).hexdigest()}
     settings = _settings(options, given, question, hashes)
     parts = given.parts(settings.part_size)
-    _tell(options, given, question, run_cohort(spec, parts, options.output, settings))
+    with run_display() as progress:
+        summary = run_cohort(spec, parts, options.output, settings, progress)
+    _tell(options, given, question, summary)
 
 
 def _settings(

@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from counterplan.errors import CounterplanError
-from counterplan.runs.pool import Worker, WorkerDiedError
-from counterplan.runs.task import PartResult, TaskSpec
+from counterplan.runs.task import PartResult, TaskSpec, Worker, WorkerDiedError
 
 # How long a search that was told to stop may go on, and one that is over its time.
 GRACE, OVERTIME = 1.0, 15.0

@@ -29,7 +29,6 @@ from counterplan.counterfactual.continuous.astar import AStar
 from counterplan.counterfactual.continuous.setting import (
     SequenceExplanation,
     prepare_sequence,
-    unproved,
 )
 from counterplan.counterfactual.discrete.budget_dp import BudgetDP, PolicyExplanation, prepare
 from counterplan.counterfactual.discrete.distributions import PolicyProcess
@@ -216,7 +215,7 @@ class ByHand:
         actions = setting.observed.copy()
         for t, action in self.edits.items():
             actions[t] = action
-        return unproved(setting, problem.k, actions, BY_HAND)
+        return setting.explanation(problem.k, actions, math.inf, Status.HEURISTIC, BY_HAND, {})
 
     def _expected(self, problem: Problem) -> PolicyExplanation:
         setting, law = prepare(problem)
