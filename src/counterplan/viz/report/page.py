@@ -29,7 +29,7 @@ from counterplan.core.files import read_bytes
 from counterplan.core.result import Status
 from counterplan.core.validation import counted
 from counterplan.errors import FileError
-from counterplan.runs.manifest import Manifest
+from counterplan.runs.store import Manifest
 from counterplan.viz.labels import share
 from counterplan.viz.style import svg_bytes
 
