@@ -151,7 +151,7 @@ def stop(*_: object, **__: object) -> None:
     [
         ("tables.fit.fit_model", "fit ward.csv -o m.safetensors", NOTHING),
         (
-            "cli.fit.tell",
+            "cli.fit._tell",
             "fit ward.csv -o m.safetensors",
             "m.safetensors was written before",
         ),

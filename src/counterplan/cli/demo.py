@@ -31,10 +31,10 @@ from counterplan.errors import FileError
 from counterplan.runs.cohort import PART_SIZE, RunSettings, run_cohort
 from counterplan.runs.explain import explain_spec
 from counterplan.runs.inputs import open_input
-from counterplan.runs.manifest import sha256
 from counterplan.runs.question import Question
 from counterplan.runs.regret import regret_spec
 from counterplan.runs.run import RESULTS, CaseQuery, open_run
+from counterplan.runs.store import sha256
 from counterplan.tables.layout import MEANS, SCHEMA
 from counterplan.tables.models import FORMATS, model_from_bytes, save_model
 from counterplan.tables.plan_question import PlanQuestion, problem_of

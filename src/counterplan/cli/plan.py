@@ -145,8 +145,8 @@ def _judged_in_folder(
 
     from counterplan.cli.run_progress import run_display
     from counterplan.runs.cohort import PART_SIZE, RunSettings, run_cohort
-    from counterplan.runs.manifest import sha256
     from counterplan.runs.run import open_run
+    from counterplan.runs.store import sha256
     from counterplan.tables.scenarios import scenario_parts
 
     assert options.scenarios is not None

@@ -18,8 +18,16 @@ from typing import Any, NoReturn
 from counterplan.core.problem import Progress, ProgressCallback
 from counterplan.core.validation import whole_number
 from counterplan.errors import CounterplanError
-from counterplan.runs.manifest import Manifest, plain, task_record
-from counterplan.runs.store import AGAIN, Store, add, open_store, totals_of
+from counterplan.runs.store import (
+    AGAIN,
+    Manifest,
+    Store,
+    add,
+    json_value,
+    open_store,
+    task_record,
+    totals_of,
+)
 from counterplan.runs.task import (
     Lost,
     PartResult,
@@ -137,7 +145,7 @@ def _manifest_of(spec: TaskSpec, settings: RunSettings) -> Manifest:
         whole_number(settings.workers, "the number of workers", 1, MOST_WORKERS)
     return Manifest(
         task=task_record(spec),
-        arguments=plain(dict(settings.arguments), "the arguments of the run"),
+        arguments=json_value(dict(settings.arguments), "the arguments of the run"),
         hashes=dict(settings.hashes),
         seed=whole_number(settings.seed, "seed"),
         part_size=whole_number(settings.part_size, "the size of parts", 1, MOST_PART_SIZE),
