@@ -5,23 +5,23 @@ from __future__ import annotations
 import csv
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from experiments.expected import EXPECTED
 
 import counterplan as cp
 from counterplan.cli import demo as demo_module
+from counterplan.cli import fit as cli_fit
 from counterplan.cli import options as limits
-from experiments import registry
+from counterplan.scm import count_transitions, estimate_mdp, neighbour_prior
+from counterplan.tables import read_episodes
 
 from .conftest import EPISODES, Run
 
-COMMANDS = ("demo", "schema", "fit", "explain", "cases", "serve", "report", "plan", "reproduce")
+COMMANDS = ("demo", "schema", "fit", "explain", "cases", "serve", "report", "plan")
 
 
 def test_help_without_arguments(run: Run) -> None:
@@ -66,7 +66,7 @@ def test_explain_agrees_with_the_library(ward: Path, run: Run) -> None:
     assert document["k"] == 2
     assert document["solver"] == "exact"
     mdp = cp.load_model("model.json")
-    episodes = {episode.id: episode for episode in cp.read_episodes("ward.csv")}
+    episodes = {episode.id: episode for episode in read_episodes("ward.csv")}
     records = document["explanations"]
     assert {record["episode_id"] for record in records} == set(episodes)
     improvements = [record["improvement"] for record in records]
@@ -205,8 +205,8 @@ def test_fit_options(ward: Path, run: Run) -> None:
     assert mdp.action_labels == ("rest", "walk")
     assert mdp.rewards.tolist() == [[0.0, 0.0], [1.0, 1.0]]
     assert run("fit", "ward.csv", "-o", "n.safetensors", "--neighbour-prior").exit_code == 0
-    counts = cp.count_transitions(cp.read_episodes("ward.csv"), 2, 2)
-    by_hand = cp.estimate_mdp(counts, mdp.rewards, prior=cp.neighbour_prior(2))
+    counts = count_transitions(read_episodes("ward.csv"), 2, 2)
+    by_hand = estimate_mdp(counts, mdp.rewards, prior=neighbour_prior(2))
     assert cp.load_model("n.safetensors").row(0, 0).tolist() == by_hand.row(0, 0).tolist()
 
 
@@ -230,11 +230,11 @@ def test_one_of_each_is_told_as_one(ward: Path, run: Run) -> None:
 
 def test_options_know_the_limits_of_the_library() -> None:
     """They are written down twice, as loading the library takes longer than parsing."""
-    from counterplan.planning.search.loop import planners
-    from counterplan.runs import run as cohort_run
+    from counterplan.planning.search import planners
+    from counterplan.runs import cohort as cohort_run
     from counterplan.scm import training
 
-    assert limits.MOST_UNITS == training.MOST_UNITS
+    assert cli_fit.MOST_UNITS == training.MOST_UNITS
     assert limits.MOST_WORKERS == cohort_run.MOST_WORKERS
     assert limits.MOST_SIMULATIONS == planners.MOST_SIMULATIONS
     assert limits.MOST_PATIENTS == demo_module.MOST_PATIENTS
@@ -270,48 +270,3 @@ def test_demo_passes_its_options_on(ward: Path, run: Run, monkeypatch: pytest.Mo
         "summary": {"deaths": 1},
         "deaths": [{"value": 0.5}],
     }
-
-
-def test_reproduce_passes_its_options_on(
-    ward: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[tuple[Any, ...]] = []
-
-    def reproduce(names: list[str], out: Path, options: registry.Options) -> list[Path]:
-        asked.append((list(names), out, options))
-        return [out / "figure.png"]
-
-    monkeypatch.setattr(registry, "reproduce", reproduce)
-    options = ("--quick", "--sampled", "--seed", "4", "--data", "t.csv", "-o", "here")
-    result = run("reproduce", "discrete-fig1", "discrete-fig2", *options, "--json")
-    expected = registry.Options(quick=True, sampled=True, seed=4, data=Path("t.csv"))
-    assert asked == [(["discrete-fig1", "discrete-fig2"], Path("here"), expected)]
-    assert json.loads(result.stdout) == {"files": [str(Path("here") / "figure.png")]}
-    assert run("reproduce").stdout == str(Path("figures") / "figure.png") + "\n"
-    assert run("reproduce", "--all").exit_code == 0
-    assert asked[1] == asked[2] == (list(registry.FIGURES), Path("figures"), registry.Options())
-
-
-def test_reproduce_checks_what_it_wrote(
-    ward: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written = run("reproduce", "discrete-fig1", "--quick", "--check", "-o", "here")
-    assert written.exit_code == 0
-    assert "all numbers are within their expected ranges" in written.stderr
-    (moved,) = [one for one in EXPECTED["discrete-fig1"] if one.what == "mean observed outcome"]
-    monkeypatch.setitem(EXPECTED, "discrete-fig1", (replace(moved, low=0.0, high=1.0),))
-    result = run("reproduce", "discrete-fig1", "--quick", "--check", "-o", "here", "--json")
-    assert result.exit_code == 1
-    (message,) = json.loads(result.stdout)["unexpected"]
-    assert message == "discrete-fig1: mean observed outcome is 245.6, expected 0 to 1"
-    assert message in result.stderr
-    refused = run("reproduce", "discrete-fig1", "--quick", "--check", "--seed", "1")
-    assert refused.exit_code != 0
-    assert "--check is for seed 0" in refused.stderr
-
-
-def test_reproduce_lists_the_figures(run: Run) -> None:
-    titles = {name: figure.title for name, figure in registry.FIGURES.items()}
-    assert json.loads(run("reproduce", "--list", "--json").stdout) == titles
-    shown = run("reproduce", "--list").stdout
-    assert all(name in shown for name in titles)

@@ -101,13 +101,13 @@ def test_stopped_while_the_input_is_read(tmp_path: Path) -> None:
     code = (
         "import sys, time\n"
         "from pathlib import Path\n"
-        "from counterplan.runs.run import RunSettings, run_cohort\n"
+        "from counterplan.runs.cohort import RunSettings, run_cohort\n"
         "from counterplan.runs.task import TaskSpec\n"
         "def parts():\n"
         "    yield b'one'\n"
         "    print('reading', flush=True)\n"
         "    time.sleep(60)\n"
-        "run_cohort(TaskSpec('own_tasks.reversing', {}, {}), parts, Path('out'), RunSettings())\n"
+        "run_cohort(TaskSpec('own_tasks.reversing', {}, {}), parts(), Path('out'), RunSettings())\n"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code],

@@ -10,13 +10,14 @@ from typing import Annotated
 import typer
 
 import counterplan
-from counterplan.cli.explain import CasesOptions, ExplainOptions
-from counterplan.cli.fit import SchemaOptions, write_draft
-from counterplan.cli.options import DemoOptions, FitOptions, PlanOptions, ReproduceOptions
+from counterplan.cli.cases import cases
+from counterplan.cli.explain import explain
+from counterplan.cli.fit import fit
+from counterplan.cli.options import DemoOptions, PlanOptions
 from counterplan.cli.report import ReportCommandOptions, write_report
+from counterplan.cli.schema import schema
 from counterplan.cli.serve import ServeOptions, serve_run
-from counterplan.cli.support import OneLineErrors, PlainHelp, command, print_json, print_table
-from counterplan.errors import InputError
+from counterplan.cli.support import OneLineErrors, PlainHelp, command, print_json
 
 # The exit code after Ctrl-C, as shells have it.
 INTERRUPTED = 130
@@ -95,74 +96,8 @@ def demo(options: DemoOptions) -> None:
         print_demo(result)
 
 
-@app.command(cls=PlainHelp)
-@command
-def schema(options: SchemaOptions) -> None:
-    """Draft what the columns of a table of episodes mean.
-
-    Looks at the names and values of the columns and writes a schema as TOML, with what was seen of
-    each as a comment: read it, correct the roles, and say what is good. Then use it:
-    counterplan fit EPISODES --schema schema.toml -o model.safetensors
-    """
-    write_draft(options)
-
-
-@app.command(cls=PlainHelp)
-@command
-def fit(options: FitOptions) -> None:
-    """Learn a model from a table of episodes.
-
-    A table of your own needs a --schema that says what its columns mean (`counterplan schema`
-    drafts one): where all states are levels or labels a tabular model is estimated, where they are
-    measurements a neural one is learned.
-
-    Without a schema the table has one row per step with the columns episode_id, t (0, 1, 2, ...),
-    state, action and reward, what the step earned. States and actions are numbers from 0 up, or
-    names given with --state-labels and --action-labels; a name that holds a comma goes into double
-    quotes. Transition probabilities are posterior means under a Dirichlet prior; the reward of a
-    state and action is the one observed for it. The same table always gives the same model.
-
-    Known without a schema are also sepsis cohort tables (one row for each four hours of a stay:
-    icustayid, bloc, ...) and stays whose doses are levels already (episode_id, t, a_vaso, a_iv,
-    ...), which give neural models.
-    """
-    from counterplan.cli.fit import learn
-
-    learn(options)
-
-
-@app.command(cls=PlainHelp)
-@command
-def explain(options: ExplainOptions) -> None:
-    """Say what should have been done differently in each episode.
-
-    For every episode of the table: which actions, at most k, should have been others, all that was
-    left to chance being the same; ranked by improvement, with the proof that nothing is better, or
-    how much better anything could be where a search was stopped.
-
-    Where states are discrete the answer is a policy; the changes shown are those of the likeliest
-    course, each with the probability that the policy makes it. Where they are measurements it is a
-    sequence, such as doses.
-
-    With a folder for the results (-o OUT) all cores work at once, everything is kept as Parquet
-    with the trajectories, and the same command continues a run that was stopped.
-    """
-    from counterplan.cli.explain import answer
-
-    answer(options)
-
-
-@app.command(cls=PlainHelp)
-@command
-def cases(options: CasesOptions) -> None:
-    """List the cases of a run, the most improvable first.
-
-    Filters and order apply to what `counterplan explain EPISODES --model MODEL -o OUT` has found so
-    far; the list goes to the terminal, or into a file with -o.
-    """
-    from counterplan.cli.cases import show
-
-    show(options)
+for _command in (schema, fit, explain, cases):
+    app.command(cls=PlainHelp)(_command)
 
 
 @app.command(cls=PlainHelp)
@@ -210,50 +145,3 @@ def plan(options: PlanOptions) -> None:
     from counterplan.cli.plan import answer
 
     answer(options)
-
-
-@app.command(cls=PlainHelp)
-@command
-def reproduce(options: ReproduceOptions) -> None:
-    """Draw the figures of the three papers anew.
-
-    Each as PNG with its numbers as CSV. --list says what there is, --quick makes small versions.
-    """
-    # Read when numpy is loaded, below: run times should not count threads that wait for others.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from experiments import registry
-
-    titles = {name: figure.title for name, figure in registry.FIGURES.items()}
-    if options.listing:
-        if options.figures:
-            raise InputError(f"--list shows all figures: leave {options.figures[0]} out")
-        if options.as_json:
-            print_json(titles)
-        else:
-            print_table("", {"figure": "left", "shows": "left"}, titles.items())
-        return
-    if options.figures and options.every:
-        raise InputError("name figures or give --all, not both")
-    if options.check and (options.sampled or options.seed or options.data is not None):
-        raise InputError("--check is for seed 0 without --sampled and --data: leave them out")
-    settings = registry.Options(
-        quick=options.quick, sampled=options.sampled, seed=options.seed, data=options.data
-    )
-    written = registry.reproduce(options.figures or list(titles), options.output, settings)
-    unexpected = registry.unexpected(written) if options.check else None
-    if options.as_json:
-        files = {"files": [str(path) for path in written]}
-        print_json(files if unexpected is None else {**files, "unexpected": unexpected})
-    else:
-        for path in written:
-            typer.echo(path)
-    if unexpected is not None:
-        _say_what_is_unexpected(unexpected)
-
-
-def _say_what_is_unexpected(messages: list[str]) -> None:
-    for message in messages:
-        typer.echo(message, err=True)
-    if messages:
-        raise typer.Exit(1)
-    typer.echo("all numbers are within their expected ranges", err=True)

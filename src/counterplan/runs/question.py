@@ -1,14 +1,32 @@
-"""What is asked about every episode of a cohort."""
+"""What is asked about every episode of a cohort, and the models that answer.
+
+A `Question` says how many actions may change, by which method and within which limits. An
+`Explainer` is a model with all that it takes to put the question to an episode: the problem that
+the episode poses, the names of actions, and the data that the model was learned from.
+
+    discrete     a tabular model; a policy answers
+    stays        a neural model of one of the built-in tables of intensive care
+    schema       either kind of model, on a table that a schema describes
+
+How far a counterfactual leaves the data is its `Support`. States that are vectors: the distance of
+each counterfactual state to the nearest state in the data, in the model's own units, divided by
+what is typical between the states of different episodes there (`scm.seen`). A changed action was
+taken nearby if one of the NEIGHBOURS transitions whose states are nearest took it; components that
+are no choice (replayed inputs) do not matter. An episode that the model was learned from is part of
+that data itself. Discrete states: the probability that the counterfactual episode comes to take an
+action in a state in which nobody took it (`mdp.visits`), and how often each changed action was
+taken in its state.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,13 +34,15 @@ from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.problem import Limits
 from counterplan.core.validation import LARGEST_BUDGET, FloatArray, whole_number
+from counterplan.counterfactual.continuous.setting import SequenceExplanation
+from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 from counterplan.counterfactual.discrete.distributions import LOST
 from counterplan.domains.sepsis_table import LEVELS
 from counterplan.errors import InputError
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.neural import NeuralSCM
-from counterplan.scm.point import Scaling
 from counterplan.scm.tabular import TabularMDP
+from counterplan.tables.models import model_from_bytes
 from counterplan.tables.stays import DRUGS
 
 if TYPE_CHECKING:
@@ -30,9 +50,6 @@ if TYPE_CHECKING:
 
     from counterplan.core.problem import Solver
     from counterplan.core.result import Explanation
-    from counterplan.counterfactual.continuous.setting import SequenceExplanation
-    from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
-    from counterplan.scm.support import Seen
     from counterplan.tables.layout import SchemaLayout
     from counterplan.tables.stays import StayLayout
 
@@ -118,18 +135,7 @@ def question_from_dict(values: Mapping[str, Any]) -> Question:
     return Question(**{**values, "budgets": tuple(values["budgets"])})
 
 
-# ----------------------------------------------------------------------------------------------
-# How far a counterfactual leaves the data that its model was learned from.
-#
-# States that are vectors: the distance of each counterfactual state to the nearest state in the
-# data, in the model's own units, divided by what is typical between the states of different
-# episodes there (`scm.seen`). A changed action was taken nearby if one of the NEIGHBOURS
-# transitions whose states are nearest took it; components that are no choice (replayed inputs) do
-# not matter. An episode that the model was learned from is part of that data itself.
-#
-# Discrete states: the probability that the counterfactual episode comes to take an action in a
-# state in which nobody took it (`mdp.visits`), and how often each changed action was taken in its
-# state.
+# --- Support --------------------------------------------------------------------------------------
 
 NEIGHBOURS = 100
 # A chance of leaving the data that is not held against a policy.
@@ -167,87 +173,11 @@ class Support:
         return not (self.is_far or (self.unseen or 0.0) > TOLERATED or 0 in self.taken)
 
 
-def policy_support(explanation: PolicyExplanation, no_action: int | None = None) -> Support:
-    """Of a policy in a discrete model; `no_action` stands for none, so it is never a new one."""
-    changes, path = explanation.changes, explanation.most_likely
-    visits = explanation.process.setting.mdp.visits
-    if visits is None:
-        return Support((None,) * len(changes))
-    step = np.where(visits > 0, 0, LOST)
-    if no_action is not None:
-        step[:, no_action:] = 0  # a model in which every row has an action has no such column
-    _, _, unseen = explanation.process.sums([step] * len(explanation.episode))
-    taken = tuple(int(visits[path.states[change.t], change.alternative]) for change in changes)
-    return Support(taken, unseen=min(1.0, float(unseen)))
+# --- Explainers -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class SeenData:
-    """The data of a neural model, ready to be searched; None if the model has none."""
-
-    seen: Seen | None
-    scaling: Scaling | None
-
-    @classmethod
-    def of(cls, scm: NeuralSCM) -> SeenData:
-        """What a model has kept."""
-        return cls(scm.seen, scm.scaling)
-
-    @cached_property
-    def _tree(self) -> KDTree:
-        from scipy.spatial import KDTree
-
-        assert self.seen is not None
-        return KDTree(self.seen.states.astype(np.float64))
-
-    def support(self, explanation: SequenceExplanation, vectors: FloatArray) -> Support:
-        """Of a sequence of actions; `vectors` (T-1, N, d) or (N, d) is their set."""
-        changes = explanation.changes
-        # Of one episode alone nothing is known about how far others are.
-        if self.seen is None or math.isinf(self.seen.typical):
-            return Support((None,) * len(changes))
-        states = explanation.states
-        if self.scaling is not None:
-            states = self.scaling.encode_states(states)
-            vectors = self.scaling.encode_actions(vectors)
-        distance = np.asarray(self._tree.query(states)[0])
-        if vectors.ndim == 2:
-            vectors = np.broadcast_to(vectors, (len(states) - 1, *vectors.shape))
-        taken = tuple(
-            self._taken(states[change.t], vectors[change.t], change.alternative)
-            for change in changes
-        )
-        return Support(taken, self._relative(distance), bool(distance.max() > self.seen.far))
-
-    def _relative(self, distance: FloatArray) -> FloatArray:
-        assert self.seen is not None
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.nan_to_num(distance / self.seen.typical, nan=0.0, posinf=np.inf)
-
-    def _taken(self, state: FloatArray, options: FloatArray, action: int) -> int:
-        """How many of the nearest transitions took the action number `action` of `options`."""
-        assert self.seen is not None
-        count = min(NEIGHBOURS, len(self.seen.states))
-        nearest = self._tree.query(state, k=range(1, count + 1))[1]
-        off = np.abs(self.seen.actions[nearest] - options[action])
-        return int((off <= _tolerance(options)).all(axis=1).sum())
-
-
-def _tolerance(options: FloatArray) -> FloatArray:
-    """(d,) how far a dose may be from one of the set (N, d) to be counted as that one: half way to
-    the next; anything where all have the same, which is no choice."""
-    found = np.empty(options.shape[1])
-    for component, values in enumerate(options.T):
-        levels = np.unique(values)
-        found[component] = np.diff(levels).min() / 2 if len(levels) > 1 else np.inf
-    return found
-
-
-# ----------------------------------------------------------------------------------------------
-# Actions, changes and times of an episode in words, and changes of vectors part by part.
-
-
-class PartChange(NamedTuple):
+@dataclass(frozen=True)
+class PartChange:
     """A component of an action that is `alternative` instead of `observed`."""
 
     name: str
@@ -255,116 +185,24 @@ class PartChange(NamedTuple):
     alternative: float
 
 
-class Words(ABC):
-    """How an episode is talked about.
+class Explainer(ABC):
+    """A model with what is needed to ask it about an episode, and the names of its actions.
 
     unit        of times, empty where steps are counted
     components  what an action consists of; none where it is one thing
+    n_actions   how many actions there are, numbered from 0 up
     """
 
+    is_discrete: ClassVar[bool]
     unit: str = ""
     components: tuple[str, ...] = ()
+    n_actions: int
 
-    @property
-    @abstractmethod
-    def count(self) -> int:
-        """How many actions there are, numbered from 0 up."""
-
-    @abstractmethod
-    def action(self, action: int) -> str:
-        """An action."""
-
-    @abstractmethod
-    def change(self, observed: int, alternative: int) -> str:
-        """What is changed about an action."""
-
-    def parts(self, observed: int, alternative: int) -> list[PartChange]:
-        """The components that change; none where an action has none."""
-        return []
-
-    def when(self, time: float) -> str:
-        """When a step begins."""
-        return f"at {time:g} {self.unit}" if self.unit else f"step {time:g}"
-
-
-@dataclass(frozen=True)
-class LabelWords(Words):
-    """Actions that a model has names for: "step 3: rest -> walk"."""
-
-    mdp: TabularMDP
-
-    @property
-    def count(self) -> int:
-        return self.mdp.n_actions
-
-    def action(self, action: int) -> str:
-        return self.mdp.action_name(action)
-
-    def change(self, observed: int, alternative: int) -> str:
-        return f"{self.action(observed)} -> {self.action(alternative)}"
-
-
-class DoseWords(Words):
-    """Levels of two drugs, numbered 5 * vasopressor + fluids: "at 8 h: vasopressor 0 -> 2"."""
-
-    unit = "h"
-    components = DRUGS
-    count = LEVELS**2
-
-    def action(self, action: int) -> str:
-        levels = divmod(action, LEVELS)
-        return ", ".join(f"{drug} {level}" for drug, level in zip(DRUGS, levels, strict=True))
-
-    def change(self, observed: int, alternative: int) -> str:
-        moved = self.parts(observed, alternative)
-        return ", ".join(f"{part.name} {part.observed} -> {part.alternative}" for part in moved)
-
-    def parts(self, observed: int, alternative: int) -> list[PartChange]:
-        levels = zip(DRUGS, divmod(observed, LEVELS), divmod(alternative, LEVELS), strict=True)
-        return [PartChange(drug, old, new) for drug, old, new in levels if old != new]
-
-
-class SchemaWords(Words):
-    """Actions as a schema calls them."""
-
-    def __init__(self, layout: SchemaLayout) -> None:
-        self._layout = layout
-        self.unit = layout.schema.unit
-        self.components = tuple(column.name for column in layout.choices.columns)
-
-    @property
-    def count(self) -> int:
-        return len(self._layout.choices)
-
-    def action(self, action: int) -> str:
-        return self._layout.action_name(action)
-
-    def change(self, observed: int, alternative: int) -> str:
-        return self._layout.change_in_words(observed, alternative)
-
-    def parts(self, observed: int, alternative: int) -> list[PartChange]:
-        layout = self._layout
-        if layout.no_action in (observed, alternative):
-            return []
-        columns, vectors = layout.choices.columns, layout.choices.vectors
-        both = zip(columns, vectors[observed], vectors[alternative], strict=True)
-        moved = [(column.name, float(old), float(new)) for column, old, new in both if old != new]
-        return [PartChange(*part) for part in moved]
-
-
-# ----------------------------------------------------------------------------------------------
-# What episodes are about: the model that explains them, and the problem that each poses.
-#
-# discrete     a tabular model; a policy answers
-# stays        a neural model of one of the built-in tables of intensive care
-# schema       either kind of model, on a table that a schema describes
-
-
-class Subject(ABC):
-    """A model with what is needed to ask it about an episode."""
-
-    is_discrete: ClassVar[bool]
-    words: Words
+    def __init__(self, schema_layout: SchemaLayout | None) -> None:
+        self._schema_layout = schema_layout
+        if schema_layout is not None:
+            self.unit, self.n_actions = schema_layout.schema.unit, len(schema_layout.choices)
+            self.components = tuple(column.name for column in schema_layout.choices.columns)
 
     @property
     @abstractmethod
@@ -397,16 +235,47 @@ class Subject(ABC):
         found = frontier(k_max=longest, **options)
         return [replace(found[min(k, longest)], k=k) for k in question.budgets]
 
+    @abstractmethod
+    def support(self, explanation: Explanation) -> Support:
+        """How far an explanation leaves the data that the model was learned from."""
 
-class DiscreteSubject(Subject):
-    """Episodes of a tabular model."""
+    def action_name(self, action: int) -> str:
+        """What an action is called."""
+        assert self._schema_layout is not None
+        return self._schema_layout.action_name(action)
+
+    def change_text(self, observed: int, alternative: int) -> str:
+        """What is changed about an action: "rest -> walk", "vasopressor 0 -> 2"."""
+        assert self._schema_layout is not None
+        return self._schema_layout.change_in_words(observed, alternative)
+
+    def changed_parts(self, observed: int, alternative: int) -> list[PartChange]:
+        """The components that change; none where an action has none."""
+        layout = self._schema_layout
+        if layout is None or layout.no_action in (observed, alternative):
+            return []
+        columns, vectors = layout.choices.columns, layout.choices.vectors
+        both = zip(columns, vectors[observed], vectors[alternative], strict=True)
+        return [
+            PartChange(column.name, float(old), float(new))
+            for column, old, new in both
+            if old != new
+        ]
+
+    def time_text(self, time: float) -> str:
+        """When a step begins: "at 8 h", "step 3"."""
+        return f"at {time:g} {self.unit}" if self.unit else f"step {time:g}"
+
+
+class DiscreteExplainer(Explainer):
+    """Episodes of a tabular model: a policy answers. Without a layout the model names actions."""
 
     is_discrete = True
 
     def __init__(self, mdp: TabularMDP, layout: SchemaLayout | None = None) -> None:
-        self.mdp, self.layout = mdp, layout
-        self.words = LabelWords(mdp) if layout is None else SchemaWords(layout)
+        self.mdp, self.layout, self.n_actions = mdp, layout, mdp.n_actions
         self._scm = GumbelMaxSCM(mdp)
+        super().__init__(layout)
 
     @property
     def model(self) -> TabularMDP:
@@ -423,16 +292,39 @@ class DiscreteSubject(Subject):
         """The number that stands for no action in a last row, None where there is none."""
         return None if self.layout is None else self.layout.no_action
 
+    def support(self, explanation: Explanation) -> Support:
+        assert isinstance(explanation, PolicyExplanation)
+        changes, path, visits = explanation.changes, explanation.most_likely, self.mdp.visits
+        if visits is None:
+            return Support((None,) * len(changes))
+        step = np.where(visits > 0, 0, LOST)
+        if self.no_action is not None:
+            # It is never a new one; a model in which every row has an action has no such column.
+            step[:, self.no_action :] = 0
+        _, _, unseen = explanation.process.sums([step] * len(explanation.episode))
+        taken = tuple(int(visits[path.states[change.t], change.alternative]) for change in changes)
+        return Support(taken, unseen=min(1.0, float(unseen)))
 
-class ContinuousSubject(Subject):
-    """Episodes of a neural model."""
+    def action_name(self, action: int) -> str:
+        return self.mdp.action_name(action) if self.layout is None else super().action_name(action)
+
+    def change_text(self, observed: int, alternative: int) -> str:
+        if self.layout is None:
+            return f"{self.action_name(observed)} -> {self.action_name(alternative)}"
+        return super().change_text(observed, alternative)
+
+
+class ContinuousExplainer(Explainer):
+    """Episodes of a neural model: a sequence of actions answers."""
 
     is_discrete = False
 
-    def __init__(self, scm: NeuralSCM, layout: StayLayout, words: Words) -> None:
-        self.scm, self.layout, self.words = scm, layout, words
+    def __init__(self, scm: NeuralSCM, layout: StayLayout) -> None:
+        from counterplan.tables.layout import SchemaLayout
+
+        self.scm, self.layout = scm, layout
         self.reward = layout.reward()
-        self.seen = SeenData.of(scm)
+        super().__init__(layout if isinstance(layout, SchemaLayout) else None)
 
     @property
     def model(self) -> NeuralSCM:
@@ -442,14 +334,81 @@ class ContinuousSubject(Subject):
         actions = self.layout.action_set(episode)
         return {"scm": self.scm, "actions": actions, "reward": self.reward}
 
+    @cached_property
+    def _tree(self) -> KDTree:
+        """The states of the data, to be searched."""
+        from scipy.spatial import KDTree
+
+        assert self.scm.seen is not None
+        return KDTree(self.scm.seen.states.astype(np.float64))
+
+    def support(self, explanation: Explanation) -> Support:
+        assert isinstance(explanation, SequenceExplanation)
+        changes, seen, scaling = explanation.changes, self.scm.seen, self.scm.scaling
+        # Of one episode alone nothing is known about how far others are.
+        if seen is None or math.isinf(seen.typical):
+            return Support((None,) * len(changes))
+        states, vectors = explanation.states, self.layout.action_set(explanation.episode)
+        if scaling is not None:
+            states, vectors = scaling.encode_states(states), scaling.encode_actions(vectors)
+        distance = np.asarray(self._tree.query(states)[0])
+        vectors = np.broadcast_to(vectors, (len(states) - 1, *vectors.shape[-2:]))
+        taken = tuple(
+            self._count_taken(states[change.t], vectors[change.t], change.alternative)
+            for change in changes
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            relative = np.nan_to_num(distance / seen.typical, nan=0.0, posinf=np.inf)
+        return Support(taken, relative, bool(distance.max() > seen.far))
+
+    def _count_taken(self, state: FloatArray, options: FloatArray, action: int) -> int:
+        """How many of the nearest transitions took the action number `action` of `options`."""
+        seen = self.scm.seen
+        assert seen is not None
+        count = min(NEIGHBOURS, len(seen.states))
+        nearest = self._tree.query(state, k=range(1, count + 1))[1]
+        off = np.abs(seen.actions[nearest] - options[action])
+        return int((off <= _tolerance(options)).all(axis=1).sum())
+
+
+def _tolerance(options: FloatArray) -> FloatArray:
+    """(d,) how far a dose may be from one of the set (N, d) to be counted as that one: half way to
+    the next; anything where all have the same, which is no choice."""
+    found = np.empty(options.shape[1])
+    for component, values in enumerate(options.T):
+        levels = np.unique(values)
+        found[component] = np.diff(levels).min() / 2 if len(levels) > 1 else np.inf
+    return found
+
+
+class StayExplainer(ContinuousExplainer):
+    """Stays of the built-in tables: levels of two drugs, numbered 5 * vasopressor + fluids."""
+
+    unit = "h"
+    components = DRUGS
+    n_actions = LEVELS**2
+
+    def action_name(self, action: int) -> str:
+        levels = divmod(action, LEVELS)
+        return ", ".join(f"{drug} {level}" for drug, level in zip(DRUGS, levels, strict=True))
+
+    def change_text(self, observed: int, alternative: int) -> str:
+        moved = self.changed_parts(observed, alternative)
+        return ", ".join(f"{part.name} {part.observed} -> {part.alternative}" for part in moved)
+
+    def changed_parts(self, observed: int, alternative: int) -> list[PartChange]:
+        levels = zip(DRUGS, divmod(observed, LEVELS), divmod(alternative, LEVELS), strict=True)
+        return [PartChange(drug, old, new) for drug, old, new in levels if old != new]
+
 
 # The built-in tables, as descriptions of tasks name them.
 COHORT, ICU = "cohort", "icu"
 DISCRETE, SCHEMA = "discrete", "schema"
+MODEL = "model"
 
 
-def open_subject(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> Subject:
-    """The subject that plain values stand for: "kind", and for that of a schema "schema"."""
+def open_explainer(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> Explainer:
+    """The explainer of episodes of a kind: "kind", and for that of a schema "schema"."""
     from counterplan.tables.layout import SchemaLayout, layout_of_model
     from counterplan.tables.schema import schema_from_dict
     from counterplan.tables.stays import CohortLayout, IcuLayout
@@ -460,11 +419,17 @@ def open_subject(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> Sub
         learned = None if own is None else own.learned
         layout = SchemaLayout(schema_from_dict(about["schema"]), learned)
         if isinstance(model, TabularMDP):
-            return DiscreteSubject(model, layout)
-        return ContinuousSubject(model, layout, SchemaWords(layout))
+            return DiscreteExplainer(model, layout)
+        return ContinuousExplainer(model, layout)
     if kind == DISCRETE and isinstance(model, TabularMDP):
-        return DiscreteSubject(model)
+        return DiscreteExplainer(model)
     stays: dict[str, StayLayout] = {COHORT: CohortLayout(), ICU: IcuLayout()}
     if kind in stays and isinstance(model, NeuralSCM):
-        return ContinuousSubject(model, stays[kind], DoseWords())
+        return StayExplainer(model, stays[kind])
     raise InputError(f"a {type(model).__name__} has no answers about {kind!r}")
+
+
+def stored_explainer(description: Mapping[str, Any], read: Callable[[str], bytes]) -> Explainer:
+    """The explainer of a task, from its description and its files."""
+    name = MODEL + description["model_suffix"]
+    return open_explainer(model_from_bytes(name, read(name)), description["subject"])

@@ -1,4 +1,17 @@
-"""The exact solver of continuous problems: which bound, where to start, what to report."""
+"""The exact solver of continuous problems: best-first search over sequences of actions.
+
+A node is a state reached at step t with l units of the budget spent. Its promise is
+
+    f = (rewards earned before t) + U(s, l, t),        never more than its parent's
+
+where U is any admissible bound (Eq. 10 of the 2023 paper with an upper bound for the value). The
+search expands the most promising nodes, many of one step at a time: all children of a batch are one
+call to the model. A child whose promise does not beat the best sequence known is dropped; one whose
+budget is spent is followed to the end at once. When nothing open promises more than the best
+sequence known, that sequence is optimal; stopped earlier, the largest open promise certifies how
+much better the optimum can be. What is better by rounding only is not better: ties keep what was
+done.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +19,26 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from counterplan.core.problem import Limits, Problem
+from counterplan.core.problem import Problem, Watch
 from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import FloatArray, IntArray, whole_number
-from counterplan.counterfactual.baselines import greedy_sequence
 from counterplan.counterfactual.continuous.first_order import FirstOrder
 from counterplan.counterfactual.continuous.setting import (
     SequenceExplanation,
     SequenceSetting,
+    greedy_sequence,
     prepare_sequence,
 )
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.scm.point import PointSCM, Region
 
-# ----------------------------------------------------------------------------------------------
-# Open nodes of a search, as arrays.
-
+# In place of an action that was not changed.
 KEPT = -1
 
 
@@ -73,19 +83,16 @@ class Nodes:
             self.actions[rows],
         )
 
-    def children(self, parent: IntArray, t: int, action: IntArray, observed: int) -> Nodes:
-        """Copies of the parents with the action of step t noted."""
-        made = self.take(parent)
-        made.actions[:, t] = np.where(action == observed, KEPT, action)
-        return made
-
-    def moved(self, states: FloatArray, used: IntArray, earned: FloatArray) -> Nodes:
-        """The same histories, one step on."""
-        return replace(self, states=states, used=used, earned=earned)
-
-    def with_promise(self, promise: FloatArray) -> Nodes:
-        """The same nodes with their promise."""
-        return replace(self, promise=promise)
+    def expanded(self, setting: SequenceSetting, t: int) -> Nodes:
+        """All children within the budget, with the promises of their parents."""
+        earned = self.earned + setting.reward(self.states)
+        after = setting.replay.children(t, self.states)
+        spent = self.used[:, None] + setting.costs_at(t)[None, :]
+        parent, action = np.nonzero(setting.allowed[t] & (spent <= setting.k))
+        actions = self.actions[parent]
+        actions[:, t] = np.where(action == setting.observed[t], KEPT, action)
+        place = (parent, action)
+        return Nodes(after[place], spent[place], earned[parent], self.promise[parent], actions)
 
     def sequence(self, row: int, observed: IntArray) -> IntArray:
         """The whole action sequence of a node that changes nothing any more."""
@@ -165,13 +172,7 @@ def _joined(batches: list[Nodes]) -> Nodes:
     )
 
 
-# ----------------------------------------------------------------------------------------------
-# How a search went: nodes expanded, best value and bound as it goes on.
-#
-# A search of millions of nodes is drawn and told by a few thousand of its moments. Once there are
-# more, every second one is forgotten and only every second further one is kept. Moments at which
-# something better was found are never forgotten.
-
+# Moments of a search that are told.
 LONGEST = 4096
 
 
@@ -184,7 +185,9 @@ class Moment(NamedTuple):
 
 
 class History:
-    """The moments of one search."""
+    """The moments of one search, of millions of nodes told by a few thousand: once there are more,
+    every second one is forgotten and only every second further one is kept. Moments at which
+    something better was found are never forgotten."""
 
     def __init__(self, longest: int = LONGEST) -> None:
         self._longest, self._stride, self._seen = longest, 1, 0
@@ -222,22 +225,6 @@ class History:
             if place % 2 == 0 or moment.value > moments[place - 1].value
         ]
         self._stride *= 2
-
-
-# ----------------------------------------------------------------------------------------------
-# Best-first search for the best action sequence with at most k changes.
-#
-# A node is a state reached at step t with l units of the budget spent. Its promise is
-#
-#     f = (rewards earned before t) + U(s, l, t),        never more than its parent's
-#
-# where U is any admissible bound (Eq. 10 of the 2023 paper with an upper bound for the value). The
-# search expands the most promising nodes, many of one step at a time: all children of a batch are
-# one call to the model. A child whose promise does not beat the best sequence known is dropped; one
-# whose budget is spent is followed to the end at once. When nothing open promises more than the
-# best sequence known, that sequence is optimal; stopped earlier, the largest open promise
-# certifies how much better the optimum can be. What is better by rounding only is not better: ties
-# keep what was done.
 
 
 class UpperBound(Protocol):
@@ -287,43 +274,37 @@ class Search:
         # The largest promise that was dropped: never more than the wanted gap above the value.
         self._dropped = -math.inf
 
-    def run(self, start: IntArray, limits: Limits, started: float | None = None) -> Outcome:
-        """Search, knowing that the sequence `start` is possible; the time that limits count from
-        is now, or when preparations `started`."""
-        setting = self._setting
-        deadline = (time.perf_counter() if started is None else started) + limits.seconds
-        found = Outcome(start, float(setting.outcomes(start[None])[0]))
-        self._open_root(found, limits)
+    def run(self, start: IntArray, watch: Watch) -> Outcome:
+        """Search until the watch says stop, knowing that the sequence `start` is possible."""
+        found = Outcome(start, float(self._setting.outcomes(start[None])[0]))
+        self._open_root(found, watch)
         while True:
             t, promise = self._most_promising()
             found.bound = max(found.value, promise, self._dropped)
             found.history.add(found.expanded, found.value, found.bound)
-            enough = self._worthwhile(found, limits)
+            enough = self._worthwhile(found, watch)
             if promise <= enough:
                 found.complete = True
                 return found
-            out_of_nodes = limits.nodes is not None and found.expanded >= limits.nodes
-            if out_of_nodes or time.perf_counter() > deadline:
+            if watch.must_stop(found.expanded, found.value, found.bound):
                 return found
-            room = self._batch
-            if limits.nodes is not None:
-                room = min(room, limits.nodes - found.expanded)
-            nodes, dropped = self._pools[t].pop(room, enough)
+            count = watch.room(self._batch, found.expanded)
+            nodes, dropped = self._pools[t].pop(count, enough)
             self._dropped = max(self._dropped, dropped)
             found.expanded += len(nodes)
-            self._expand(t, nodes, found, limits)
+            self._expand(t, nodes, found, watch)
 
-    def _worthwhile(self, found: Outcome, limits: Limits) -> float:
+    def _worthwhile(self, found: Outcome, watch: Watch) -> float:
         """What a sequence has to exceed to be of interest."""
-        return found.value + max(limits.gap, self._setting.negligible(found.value))
+        return found.value + max(watch.gap, self._setting.negligible(found.value))
 
-    def _open_root(self, found: Outcome, limits: Limits) -> None:
+    def _open_root(self, found: Outcome, watch: Watch) -> None:
         setting = self._setting
         if setting.horizon == 1:
             return
         root = Nodes.root(setting.states[0], setting.horizon - 1, setting.n_actions)
         promise = self._bound.upper(0, root.used, root.states)
-        self._keep(0, root, promise, found, limits)
+        self._keep(0, root, promise, found, watch)
 
     def _most_promising(self) -> tuple[int, float]:
         """The step whose open nodes promise most; the latest with open nodes if memory is short,
@@ -335,44 +316,38 @@ class Search:
             return latest, promises[best]
         return best, promises[best]
 
-    def _expand(self, t: int, nodes: Nodes, found: Outcome, limits: Limits) -> None:
+    def _expand(self, t: int, nodes: Nodes, found: Outcome, watch: Watch) -> None:
         setting = self._setting
         if len(nodes) == 0:
             return
-        earned = nodes.earned + setting.reward(nodes.states)
-        after = setting.replay.children(t, nodes.states)
-        spent = nodes.used[:, None] + setting.costs_at(t)[None, :]
-        parent, action = np.nonzero(setting.allowed[t] & (spent <= setting.k))
-        children = nodes.children(parent, t, action, setting.observed[t])
-        children = children.moved(after[parent, action], spent[parent, action], earned[parent])
+        children = nodes.expanded(setting, t)
         if not self._rollout:
             found.added += len(children)
         if t + 1 == setting.horizon - 1:
             self._finish(children, children.earned + setting.reward(children.states), found)
             return
         promise = children.earned + self._bound.upper(t + 1, children.used, children.states)
-        promise = np.minimum(promise, nodes.promise[parent])
-        self._keep(t + 1, children, promise, found, limits)
+        self._keep(t + 1, children, np.minimum(promise, children.promise), found, watch)
 
     def _keep(
-        self, t: int, nodes: Nodes, promise: FloatArray, found: Outcome, limits: Limits
+        self, t: int, nodes: Nodes, promise: FloatArray, found: Outcome, watch: Watch
     ) -> None:
         """Open nodes that promise enough; follow those whose budget is spent to their end."""
         setting = self._setting
-        worth = promise > self._worthwhile(found, limits)
+        worth = promise > self._worthwhile(found, watch)
         spent = (nodes.used + int(setting.costs.min()) > setting.k) & self._rollout
         final = worth & spent
         if final.any():
             leaves = nodes.take(final)
             self._finish(leaves, leaves.earned + setting.follow_observed(t, leaves.states), found)
-            worth &= promise > self._worthwhile(found, limits)
+            worth &= promise > self._worthwhile(found, watch)
         missed = promise[~worth & ~final]
         if missed.size:
             self._dropped = max(self._dropped, float(missed.max()))
         stay = worth & ~spent
         if self._rollout:
             found.added += int(np.count_nonzero(stay))
-        self._pools[t].push(nodes.take(stay).with_promise(promise[stay]))
+        self._pools[t].push(replace(nodes.take(stay), promise=promise[stay]))
 
     def _finish(self, nodes: Nodes, values: FloatArray, found: Outcome) -> None:
         """Whole sequences: keep the best."""
@@ -380,9 +355,6 @@ class Search:
         if values[best] > found.value + self._setting.negligible(found.value):
             found.value = float(values[best])
             found.sequence = nodes.sequence(best, self._setting.observed)
-
-
-# ----------------------------------------------------------------------------------------------
 
 
 @runtime_checkable
@@ -527,7 +499,9 @@ class AStar:
         prepared = time.perf_counter()
         if self.incumbent:
             start = greedy_sequence(setting, start)
-        outcome = self._search(setting, bound).run(start, problem.limits, started)
+        search = Search(setting, bound, self.batch, self.memory, self.rollout)
+        watch = Watch("search", problem.limits, problem.progress, started)
+        outcome = search.run(start, watch)
         ended = time.perf_counter()
         stats = {
             "seconds": ended - started,
@@ -536,11 +510,18 @@ class AStar:
             "nodes_added": float(outcome.added),
             "effective_branching_factor": branching_factor(outcome.added, setting.horizon),
         }
-        return explained(problem, setting, outcome, bound.name, stats)
-
-    def _search(self, setting: SequenceSetting, bound: UpperBound) -> Search:
-        """The search itself; solvers that add to it go through here."""
-        return Search(setting, bound, self.batch, self.memory, self.rollout)
+        # Compared as the search added it up: replayed, the same rewards may round differently.
+        gap = outcome.bound - outcome.value
+        proved = outcome.complete and gap <= setting.negligible(outcome.value)
+        return setting.explanation(
+            problem.k,
+            setting.simplified(outcome.sequence),
+            outcome.bound,
+            Status.OPTIMAL if proved else Status.LIMIT,
+            bound.name,
+            stats,
+            outcome.history.array(),
+        )
 
 
 @dataclass(frozen=True)
@@ -579,36 +560,6 @@ def knows_slopes(setting: SequenceSetting) -> bool:
     first = setting.states[0]
     region = Region(first, 0.0, np.zeros(len(first)))
     return setting.scm.slopes(region, setting.vectors[0][:1], setting.noise[0]) is not None
-
-
-def explained(
-    problem: Problem,
-    setting: SequenceSetting,
-    outcome: Outcome,
-    method: str,
-    stats: dict[str, float],
-) -> SequenceExplanation:
-    """The result of a search, in the units of the episode."""
-    actions = setting.simplified(outcome.sequence)
-    states = setting.trajectories(actions[None])[0]
-    value = float(setting.reward(states).sum())
-    # Compared as the search added it up: here the same rewards may round differently.
-    gap = outcome.bound - outcome.value
-    proved = outcome.complete and gap <= setting.negligible(outcome.value)
-    return SequenceExplanation(
-        episode=setting.episode,
-        k=problem.k,
-        value=value,
-        factual_value=float(setting.reward(setting.states).sum()),
-        bound=value if proved else max(value, outcome.bound),
-        status=Status.OPTIMAL if proved else Status.LIMIT,
-        stats=MappingProxyType(stats),
-        method=method,
-        actions=actions,
-        observed=setting.observed,
-        states=setting.in_episode_units(states),
-        history=outcome.history.array(),
-    )
 
 
 def branching_factor(nodes: int, horizon: int) -> float:

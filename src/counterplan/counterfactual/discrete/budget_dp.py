@@ -1,9 +1,8 @@
-"""The exact solver of discrete problems, and what all policy solvers share."""
+"""The exact solver of discrete problems, and the policies that it and the baselines return."""
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from counterplan.core.problem import Limits, Problem
-from counterplan.core.result import Certified, Change, Explanation, Status
-from counterplan.core.validation import FloatArray, Seed, generator, whole_number
+from counterplan.core.problem import Problem, Watch
+from counterplan.core.result import Certified, Change, Explanation, Interval, Status
+from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
 from counterplan.counterfactual.discrete.distributions import (
     LOST,
     TOLERANCE,
@@ -26,24 +25,22 @@ from counterplan.counterfactual.discrete.distributions import (
     find_lattice,
 )
 from counterplan.counterfactual.discrete.dynamic_program import (
-    BackwardPass,
-    PolicyTable,
     Setting,
+    evaluate,
     outcome_bounds,
     solve,
 )
 from counterplan.counterfactual.discrete.laws import (
     CounterfactualLaw,
     DiscreteSCM,
+    Expectation,
+    ExtremeLaw,
     SampledLaw,
     law_of,
 )
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.tabular import TabularMDP
-
-# ----------------------------------------------------------------------------------------------
-# An explanation whose changes depend on how the counterfactual unfolds: a policy.
 
 # Outcomes off any lattice are bracketed on a grid: as fine as about this many numbers and
 # operations allow.
@@ -76,6 +73,32 @@ class PolicyExplanation(Explanation):
             Change(int(t), int(observed[t]), int(path.actions[t]))
             for t in np.flatnonzero(path.actions != observed)
         )
+
+    @property
+    def states(self) -> IntArray:
+        """(T,) the states of the likeliest counterfactual episode."""
+        return self.most_likely.states
+
+    @property
+    def actions(self) -> IntArray:
+        """(T,) the actions taken in them."""
+        return self.most_likely.actions
+
+    @cached_property
+    def interval(self) -> Interval:
+        """The lowest and highest expected outcome of the policy over all causal models that fit the
+        MDP (see `value_interval`)."""
+        return self.interval_in(self.process.setting.mdp)
+
+    def interval_in(self, mdp: TabularMDP, stability: bool = False) -> Interval:
+        """The same over the causal models of an MDP, or those with counterfactual stability."""
+        setting, table = replace(self.process.setting, mdp=mdp), self.process.table
+        low, high = (
+            float(evaluate(setting, ExtremeLaw(mdp, self.episode, stability, highest), table)[-1])
+            for highest in (False, True)
+        )
+        # Both ends are sums in different orders: where they meet, rounding may turn them round.
+        return Interval(min(low, high), max(low, high))
 
     @cached_property
     def most_likely(self) -> Path:
@@ -220,8 +243,6 @@ def _rounded(direction: np.ufunc, gain: FloatArray, step: float) -> NDArray[np.i
     return result
 
 
-# ----------------------------------------------------------------------------------------------
-
 # As explanations name it.
 METHOD = "dynamic programming"
 # Entries of a policy's table, (T, S, C): 2 GB.
@@ -255,28 +276,31 @@ class BudgetDP:
 
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
         """One explanation for each budget 0..problem.k, all from one backward pass."""
-        started = time.perf_counter()
         setting, law = prepare(problem)
-        if self.samples is not None:
-            law = SampledLaw(setting.mdp, setting.episode, self.samples, self.seed)
-        ended, table = self._solved(setting, law, problem.limits)
-        values, bounds = outcome_bounds(setting, ended)
-        status = Status.OPTIMAL if ended.start == 0 else Status.LIMIT
-        stats = {"seconds": time.perf_counter() - started, "nodes_expanded": float(ended.rows)}
-        check_feasible(setting, bounds)
-        process = PolicyProcess(setting, law, table)
-        return PolicyExplanations(process, values, bounds, status, stats, problem.k, self._method)
+        if self.samples is None:
+            return optimal_policies(problem, setting, law, law, METHOD)
+        law = SampledLaw(setting.mdp, setting.episode, self.samples, self.seed)
+        method = f"{METHOD}, {self.samples:,} samples a kernel"
+        return optimal_policies(problem, setting, law, law, method)
 
-    @property
-    def _method(self) -> str:
-        sampled = "" if self.samples is None else f", {self.samples:,} samples a kernel"
-        return METHOD + sampled
 
-    def _solved(
-        self, setting: Setting, law: CounterfactualLaw, limits: Limits
-    ) -> tuple[BackwardPass, PolicyTable]:
-        """The backward pass; solvers that add to it go through here."""
-        return solve(setting, law, limits)
+def optimal_policies(
+    problem: Problem,
+    setting: Setting,
+    expectation: Expectation,
+    law: CounterfactualLaw,
+    method: str,
+) -> PolicyExplanations:
+    """The best policies for the budgets 0..problem.k under an expectation; what they lead to is
+    told under a law."""
+    watch = Watch("backward pass", problem.limits, problem.progress)
+    ended, table = solve(setting, expectation, watch)
+    values, bounds = outcome_bounds(setting, ended)
+    check_feasible(setting, bounds)
+    status = Status.OPTIMAL if ended.start == 0 else Status.LIMIT
+    stats = {"seconds": watch.seconds, "nodes_expanded": float(ended.rows)}
+    process = PolicyProcess(setting, law, table)
+    return PolicyExplanations(process, values, bounds, status, stats, problem.k, method)
 
 
 def refuse_unless_discrete(problem: Problem) -> str | None:

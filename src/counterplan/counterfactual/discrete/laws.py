@@ -3,20 +3,39 @@
 A dynamic program asks a law for expected values, a forward pass for rows; neither ever holds the
 (T, S, A, S) array. Pairs that share a row of the MDP share a counterfactual row, so everything is
 indexed by the ids in `row_of`.
+
+The exact, the sampled and a user's own law are distributions. `ExtremeLaw` is what any causal model
+of the MDP allows: knowing only that (s_t, a_t), with row p, led to o, the counterfactual row of
+another pair with row q can be any c with
+
+    sum_i c_i = 1,      0 <= c_i <= min(1, q_i / p_o)
+
+(the mass q_i - c_i p_o left for the other factual outcomes must not be negative; it then sums to
+1 - p_o, so the rest can be coupled in any way). Counterfactual stability further sets c_i = 0 for
+every i != o with q_o / p_o >= q_i / p_i. The smallest expectation of h fills the states from the
+lowest h up to their caps; the largest, from the highest down.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
-from counterplan.scm.gumbel import GumbelMaxSCM
+from counterplan.scm.gumbel import (
+    GumbelMaxSCM,
+    expected_values,
+    kernel_rows,
+    row_expectations,
+    starts_before,
+    winner_shares,
+)
 from counterplan.scm.tabular import SUM_TOLERANCE, Rows, TabularMDP, numbers
 
 RowIds = NDArray[np.int32]
@@ -59,8 +78,8 @@ class CounterfactualLaw(Expectation, Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class ExactLaw:
-    """The closed form of `gumbel_kernel`."""
+class _TabularLaw:
+    """An episode of an MDP, whose pairs share counterfactual rows as they share rows."""
 
     mdp: TabularMDP
     episode: Episode
@@ -69,63 +88,43 @@ class ExactLaw:
     def row_of(self) -> NDArray[np.int32]:
         return self.mdp.row_of
 
-    def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
-        from counterplan.scm.gumbel import expected_values
-
-        table = self._table()
-        return np.asarray(expected_values(self._factual(t), self._outcome(t), *table, rows, values))
-
-    def rows_at(self, t: int, rows: RowIds) -> Rows:
-        from counterplan.scm.gumbel import kernel_rows
-
-        return Rows(
-            *kernel_rows(self._factual(t), self._outcome(t), *self._table(), rows),
-        )
-
-    def _table(self) -> tuple[NDArray[np.int64], NDArray[np.int32], FloatArray]:
-        table = self.mdp.rows
-        return table.indptr, table.indices, table.probabilities
-
-    def _factual(self, t: int) -> FloatArray:
-        return self.mdp.row(self.episode.states[t], self.episode.actions[t])
-
-    def _outcome(self, t: int) -> int:
-        return int(self.episode.states[t + 1])
+    def _observed(self, t: int) -> tuple[FloatArray, int]:
+        """The row of the pair observed at step t, and the state that followed."""
+        states, actions = self.episode.states, self.episode.actions
+        return self.mdp.row(states[t], actions[t]), int(states[t + 1])
 
 
 @dataclass(frozen=True, eq=False)
-class SampledLaw:
+class ExactLaw(_TabularLaw):
+    """The Gumbel-Max model's, in closed form (`scm.gumbel`)."""
+
+    def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
+        table = self.mdp.rows.arrays
+        return np.asarray(expected_values(*self._observed(t), *table, rows, values))
+
+    def rows_at(self, t: int, rows: RowIds) -> Rows:
+        return Rows(*kernel_rows(*self._observed(t), *self.mdp.rows.arrays, rows))
+
+
+@dataclass(frozen=True, eq=False)
+class SampledLaw(_TabularLaw):
     """The paper's estimate (Eq. 5): the winners' shares among `samples` posterior noise vectors,
     the same vectors for all pairs of a step."""
 
-    mdp: TabularMDP
-    episode: Episode
     samples: int
     seed: int
 
-    @property
-    def row_of(self) -> NDArray[np.int32]:
-        return self.mdp.row_of
-
     def rows_at(self, t: int, rows: RowIds) -> Rows:
-        from counterplan.scm.gumbel import winner_shares
-
-        states, actions = self.episode.states, self.episode.actions
+        states, action = self.episode.states, self.episode.actions[t]
         # One generator per step: a second visit of the step sees the same noise.
-        noise = GumbelMaxSCM(self.mdp).sample_noise(
-            states[t],
-            actions[t],
-            states[t + 1],
-            self.samples,
-            np.random.default_rng([self.seed, t]),
-        )
-        table = self.mdp.rows
-        return Rows(
-            *winner_shares(noise, table.indptr, table.indices, np.log(table.probabilities), rows)
-        )
+        rng = np.random.default_rng([self.seed, t])
+        scm = GumbelMaxSCM(self.mdp)
+        noise = scm.sample_noise(states[t], action, states[t + 1], self.samples, rng)
+        indptr, indices, probabilities = self.mdp.rows.arrays
+        return Rows(*winner_shares(noise, indptr, indices, np.log(probabilities), rows))
 
     def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
-        return _expect_by_rows(self, t, rows, values)
+        return expect_by_rows(self, t, rows, values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +153,7 @@ class RowwiseLaw:
         )
 
     def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
-        return _expect_by_rows(self, t, rows, values)
+        return expect_by_rows(self, t, rows, values)
 
     def _checked_row(self, observed: tuple[int, int, int], pair: tuple[int, int]) -> FloatArray:
         """A row that is no distribution would become a wrong value that looks like any other."""
@@ -179,10 +178,87 @@ def law_of(scm: DiscreteSCM, episode: Episode) -> CounterfactualLaw:
     return RowwiseLaw(scm, episode)
 
 
-def _expect_by_rows(law: CounterfactualLaw, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
-    from counterplan.scm.gumbel import row_expectations
-
-    block = law.rows_at(t, rows)
+def expect_by_rows(law: CounterfactualLaw, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
+    """The expectations of a law that only knows its rows."""
     result = np.zeros((int(law.row_of.max()) + 1, values.shape[1]))
-    result[rows] = row_expectations(block.indptr, block.indices, block.probabilities, values)
+    result[rows] = row_expectations(*law.rows_at(t, rows).arrays, values)
     return result
+
+
+# Mass below this is what rounding left over, not something to place in a state worth -inf.
+ROUNDING = 1e-14
+
+
+@njit(cache=True, nogil=True)
+def caps_of_row(
+    factual: Any, outcome: int, indices: Any, probabilities: Any, stability: bool, caps: Any
+) -> None:
+    """Write the largest c_i of one sparse row into the dense caps (S,), zero elsewhere."""
+    caps[:] = 0.0
+    finish = np.inf
+    for j in range(indices.shape[0]):
+        if indices[j] == outcome:
+            finish = factual[outcome] / probabilities[j]
+    for j in range(indices.shape[0]):
+        i = indices[j]
+        # q_o / p_o < q_i / p_i, decided as the Gumbel-Max kernel decides it
+        if not stability or i == outcome or starts_before(factual[i], probabilities[j], finish):
+            caps[i] = min(1.0, probabilities[j] / factual[outcome])
+
+
+@njit(cache=True, nogil=True)
+def extreme_values(
+    factual: Any, outcome: int, table: Any, rows: Any, values: Any, order: Any, stability: bool
+) -> Any:
+    """(R, C) extreme expectations of values (S, C) for the row ids in `rows`.
+
+    order  (S, C) states in the order in which they are filled, for each column
+    """
+    indptr, indices, probabilities = table
+    n_states, columns = values.shape
+    result = np.zeros((indptr.shape[0] - 1, columns))
+    caps = np.empty(n_states)
+    for row in rows:
+        start, end = indptr[row], indptr[row + 1]
+        caps_of_row(factual, outcome, indices[start:end], probabilities[start:end], stability, caps)
+        for c in range(columns):
+            left = 1.0
+            total = 0.0
+            last = -1
+            first = 0.0
+            for position in range(n_states):
+                i = order[position, c]
+                if caps[i] > 0.0:
+                    if last < 0:
+                        first = values[i, c]
+                    share = min(left, caps[i])
+                    total += share * values[i, c]
+                    left -= share
+                    last = i
+                    if left <= ROUNDING:
+                        break
+            if left > 0.0 and last >= 0:
+                total += left * values[last, c]
+            # A mean lies between what it is a mean of, whatever rounding says.
+            least, most = min(first, values[last, c]), max(first, values[last, c])
+            result[row, c] = min(max(total, least), most)
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class ExtremeLaw(_TabularLaw):
+    """The lowest (or highest) expectation over all causal models that fit the MDP.
+
+    stability  only models with counterfactual stability
+    highest    take the highest instead of the lowest
+    """
+
+    stability: bool = False
+    highest: bool = False
+
+    def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
+        order = np.argsort(-values if self.highest else values, axis=0, kind="stable")
+        table = self.mdp.rows.arrays
+        return np.asarray(
+            extreme_values(*self._observed(t), table, rows, values, order, self.stability)
+        )

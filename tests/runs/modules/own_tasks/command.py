@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from counterplan.errors import CounterplanError
-from counterplan.runs.run import RunSettings, run_cohort
+from counterplan.runs.cohort import RunSettings, run_cohort
 from counterplan.runs.task import TaskSpec
 
 
@@ -27,7 +27,7 @@ def main() -> None:
     spec = TaskSpec("own_tasks.reversing", {}, {"suffix": b"!", "seconds": seconds.encode()})
     settings = RunSettings(workers=int(workers), cluster=cluster[0] if cluster else None)
     try:
-        summary = run_cohort(spec, lambda: parts(int(count)), Path(out), settings)
+        summary = run_cohort(spec, parts(int(count)), Path(out), settings)
     except CounterplanError as problem:
         print(f"error: {problem}", file=sys.stderr)
         sys.exit(2)
