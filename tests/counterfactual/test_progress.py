@@ -45,13 +45,15 @@ def questions() -> list[Any]:
     sequence = random_question("neural", 3, horizon=6, n_actions=5, k=3)
     executed = ship()
     return [
-        pytest.param(Problem(mdp, episode, 4), cp.BudgetDP(), id="BudgetDP"),
+        pytest.param(Problem(mdp, episode, 4), cp.counterfactual.BudgetDP(), id="BudgetDP"),
         pytest.param(sequence, cp.AStar(batch=4), id="AStar"),
         pytest.param(sequence, Exhaustive(batch=4), id="Exhaustive"),
-        pytest.param(Problem(*executed, 2), cp.BudgetAllocation(), id="linear programs"),
+        pytest.param(
+            Problem(*executed, 2), cp.counterfactual.BudgetAllocation(), id="linear programs"
+        ),
         pytest.param(
             Problem(option, cp.Episode(path, np.zeros((len(path), 1))), 1),
-            cp.BudgetAllocation(),
+            cp.counterfactual.BudgetAllocation(),
             id="path",
         ),
     ]

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from counterplan.cli.run_progress import run_display
 from counterplan.core.episode import Episode
 from counterplan.core.files import atomic_file, check_target, suffix_of
 from counterplan.core.validation import whole_number
@@ -30,19 +31,19 @@ from counterplan.errors import FileError
 from counterplan.runs.cohort import PART_SIZE, RunSettings, run_cohort
 from counterplan.runs.explain import explain_spec
 from counterplan.runs.inputs import open_input
-from counterplan.runs.manifest import sha256
 from counterplan.runs.question import Question
 from counterplan.runs.regret import regret_spec
 from counterplan.runs.run import RESULTS, CaseQuery, open_run
+from counterplan.runs.store import sha256
 from counterplan.tables.layout import MEANS, SCHEMA
 from counterplan.tables.models import FORMATS, model_from_bytes, save_model
 from counterplan.tables.plan_question import PlanQuestion, problem_of
 from counterplan.tables.scenarios import form_of, open_scenarios, scenario_parts, write_template
 from counterplan.tables.schema import Column, Schema
 from counterplan.tables.stays import CohortSettings, fit_cohort
-from counterplan.viz.page import Panel
 from counterplan.viz.report import report
-from counterplan.viz.report.source import NOTES, OUTCOME, SEVERITY, ReportOptions
+from counterplan.viz.report.explain import NOTES, OUTCOME, SEVERITY
+from counterplan.viz.report.page import Panel, ReportOptions
 from counterplan.viz.style import png_bytes
 
 # ----------------------------------------------------------------------------------------------
@@ -67,9 +68,9 @@ def run_voyages(folder: Path, out: Path, seed: int) -> dict[str, Any]:
         hashes={"input": sha256(path.read_bytes())},
         seed=seed,
     )
-    run_cohort(
-        spec, lambda: scenario_parts(table.scenarios(), table.form, PART_SIZE), out, settings
-    )
+    parts = scenario_parts(table.scenarios(), table.form, PART_SIZE)
+    with run_display() as progress:
+        run_cohort(spec, parts, out, settings, progress)
     results = open_run(out).scan("results").collect()
     totals = {name: float(results[name].sum()) for name in ("executed", "planned", "hindsight")}
     return {"voyages": results.height, **{f"voyages_{name}": totals[name] for name in totals}}
@@ -98,7 +99,8 @@ def explain_table(table: Path, model_path: Path, question: Question, out: Path) 
     }
     arguments = {name: value for name, value in asked.items() if value is not None}
     settings = RunSettings(arguments, hashes, seed=question.seed, notes=given.notes)
-    run_cohort(spec, given.parts(settings.part_size), out, settings)
+    with run_display() as progress:
+        run_cohort(spec, given.parts(settings.part_size), out, settings, progress)
 
 
 # ----------------------------------------------------------------------------------------------

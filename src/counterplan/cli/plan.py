@@ -130,12 +130,12 @@ def _rows(options: PlanOptions, table: ScenarioFile, spec: TaskSpec) -> Iterator
 
 
 def _judged_here(table: ScenarioFile, spec: TaskSpec) -> Iterator[dict[str, Any]]:
-    from counterplan.runs.regret import open_task, result_row
+    from counterplan.runs.regret import open_task
 
     scenarios = list(table.scenarios())
     task = open_task(spec)
     for scenario in tracked(scenarios, "judging"):
-        yield result_row(task.form, task.judge(scenario))
+        yield task.judge(scenario).row()
 
 
 def _judged_in_folder(
@@ -143,9 +143,10 @@ def _judged_in_folder(
 ) -> Iterator[dict[str, Any]]:
     import polars as pl
 
+    from counterplan.cli.run_progress import run_display
     from counterplan.runs.cohort import PART_SIZE, RunSettings, run_cohort
-    from counterplan.runs.manifest import sha256
     from counterplan.runs.run import open_run
+    from counterplan.runs.store import sha256
     from counterplan.tables.scenarios import scenario_parts
 
     assert options.scenarios is not None
@@ -163,12 +164,9 @@ def _judged_in_folder(
         workers=options.workers,
         cluster=options.cluster,
     )
-    summary = run_cohort(
-        spec,
-        lambda: scenario_parts(table.scenarios(), table.form, PART_SIZE),
-        options.output,
-        settings,
-    )
+    parts = scenario_parts(table.scenarios(), table.form, PART_SIZE)
+    with run_display() as progress:
+        summary = run_cohort(spec, parts, options.output, settings, progress)
     run = open_run(summary.out)
     for index in run.done:
         content = run.layout.table("results", index).read_bytes()
@@ -247,7 +245,7 @@ def _print_totals(summary: Summary, paid: str, worst: list[dict[str, Any]]) -> N
 
 
 def _shown(row: dict[str, Any], name: str) -> str:
-    from counterplan.runs.explain import changes_in_words
+    from counterplan.runs.answer import changes_in_words
 
     if name == "changes" and row["value"] is not None:
         return "\n".join(changes_in_words(row)) or "none"

@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.problem import Limits, Problem, ProgressCallback, Solver
-from counterplan.core.result import Explanation
+from counterplan.core.result import Explanation as Explanation
+from counterplan.core.result import Status as Status
+from counterplan.core.reward import LipschitzReward as LipschitzReward
 from counterplan.core.reward import Reward
 from counterplan.core.validation import LARGEST_BUDGET, whole_number
 from counterplan.counterfactual.continuous.setting import SequenceExplanation
@@ -180,7 +182,7 @@ def _kind(scm: Any, episode: Episode) -> Kind:
     elif all(callable(getattr(scm, name, None)) for name in ("infer", "step")):
         raise InputError(
             f"{type(scm).__name__} has infer and step, but is no PointSCM: make it a subclass, "
-            f"class {type(scm).__name__}(counterplan.PointSCM)"
+            f"class {type(scm).__name__}(counterplan.scm.PointSCM)"
         )
     elif episode.states.ndim == 2 and not isinstance(scm, TabularMDP) and not hasattr(scm, "mdp"):
         raise InputError(

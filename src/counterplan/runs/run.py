@@ -20,10 +20,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from counterplan.errors import FileError, InputError
-from counterplan.runs.manifest import Manifest, RunLayout, read_manifest, refuse_links
 from counterplan.runs.question import (
     COHORT,
     DISCRETE,
@@ -32,8 +31,18 @@ from counterplan.runs.question import (
     question_from_dict,
     stored_explainer,
 )
-from counterplan.runs.store import input_sums, missing_line, read_checked, read_input, survey
-from counterplan.runs.task import EXPLAIN, REGRET, TaskSpec
+from counterplan.runs.store import (
+    Manifest,
+    RunLayout,
+    input_sums,
+    missing_line,
+    read_checked,
+    read_input,
+    read_manifest,
+    refuse_links,
+    survey,
+)
+from counterplan.runs.task import EXPLAIN, REGRET, TaskSpec, open_task
 
 if TYPE_CHECKING:
     import polars as pl
@@ -403,12 +412,10 @@ class Run:
     @cached_property
     def task(self) -> RegretTask:
         """The task of a run of `plan`, its problem made ready."""
-        from counterplan.runs.regret import open_task
-
         if self.kind != REGRET:
             raise FileError(f"{self.folder}: is a run of {self.kind!r}, which has no scenarios")
         try:
-            return open_task(self.spec())
+            return cast("RegretTask", open_task(self.spec()))
         except (KeyError, TypeError) as problem:
             raise self._damaged(problem) from None
 

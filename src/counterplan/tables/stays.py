@@ -32,7 +32,7 @@ from counterplan.scm.training import MOST_UNITS, Training, constants
 from counterplan.scm.transitions import Transitions
 from counterplan.tables.layout import SchemaLayout
 from counterplan.tables.parts import Recorded
-from counterplan.tables.schema import Column, Schema
+from counterplan.tables.schema import Column, Grid, Schema
 
 DRUGS = ("vasopressor", "fluids")
 
@@ -116,6 +116,7 @@ class IcuLayout(SchemaLayout):
         columns.append(Column("sofa", "state", better="lower"))
         columns += map(_levels, icu_episodes.ACTIONS)
         super().__init__(Schema(tuple(columns), step=HOURS, unit="h"))
+        self.choices = Grid(tuple(map(_levels, DRUGS)))
 
     def matches(self, columns: set[str]) -> bool:
         """Whether a table with these columns is meant to be of this kind."""
