@@ -169,40 +169,25 @@ def overview_of(
     if k is not None:
         frame = frame.filter(pl.col("k") == k)
     finite = pl.col(column).filter(pl.col(column).is_finite())
-    numbers = {"mean": finite.mean(), "median": finite.median(), "low": finite.min()}
-    statuses, spread = collect(
+    facts = {"total": pl.len(), "mean": finite.mean(), "median": finite.median()}
+    if "supported" in frame.collect_schema():
+        known = pl.col("supported")
+        facts["supported"] = pl.when(known.count() > 0).then(known.sum())
+    statuses, spread, *values = collect(
         frame.group_by("status").len().sort("status"),
-        frame.select(total=pl.len(), largest=finite.max(), **numbers),
+        frame.select(**facts, low=finite.min(), largest=finite.max()),
+        *(frame.select(OUTCOME + name).unique().head(MOST_VALUES + 1) for name in outcomes),
     )
-    facts = spread.row(0, named=True)
+    found = spread.row(0, named=True)
+    choices = [sorted(one.to_series().drop_nulls()) for one in values]
+    few = [one if len(one) <= MOST_VALUES else [] for one in choices]
     return models.Overview(
         k=k,
-        total=facts["total"],
         statuses=dict(statuses.iter_rows()),
-        supported=_supported(frame),
-        mean=facts["mean"],
-        median=facts["median"],
-        largest=facts["largest"],
-        bars=_bars(frame, column, facts),
-        outcomes={name: _values(frame, OUTCOME + name) for name in outcomes},
+        bars=_bars(frame, column, found),
+        outcomes=dict(zip(outcomes, few, strict=True)),
+        **found,
     )
-
-
-def _supported(frame: pl.LazyFrame) -> int | None:
-    import polars as pl
-
-    if "supported" not in frame.collect_schema():
-        return None
-    (known,) = collect(frame.select(pl.col("supported").count(), yes=pl.col("supported").sum()))
-    count, yes = known.row(0)
-    return int(yes) if count else None
-
-
-def _values(frame: pl.LazyFrame, column: str) -> list[str]:
-    """The values of an outcome, none if they are too many to choose from."""
-    (rows,) = collect(frame.select(column).unique().head(MOST_VALUES + 1))
-    found = rows[column].drop_nulls()
-    return sorted(found.to_list()) if len(found) <= MOST_VALUES else []
 
 
 def _bars(frame: pl.LazyFrame, column: str, facts: dict[str, Any]) -> list[models.Bar]:
