@@ -65,7 +65,7 @@ class Cases:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self._list = ItemList(run)
+        self._list = ItemList(run, SORTS, self._conditions)
         self._explainer, self._rows = run.explainer, RowCache()
         layout = getattr(run.explainer, "layout", None)
         self._labels = labels_of(run.model if layout is None else layout)
@@ -94,6 +94,7 @@ class Cases:
         run, labels, explainer = self.run, self._labels, self._explainer
         fixed = explainer.layout.fixed if isinstance(explainer, ContinuousExplainer) else 0
         return {
+            "kind": run.kind,
             "noun": run.terms.noun,
             "unit": run.terms.unit,
             "discrete": explainer.is_discrete,
@@ -114,8 +115,7 @@ class Cases:
 
     def page(self, query: models.CaseQuery) -> models.CasePage:
         """A page of the list."""
-        column = SORTS.get(query.sort, query.sort)
-        total, rows = self._list.page(query, column, self._conditions(query))
+        total, rows = self._list.page(query)
         lines = [
             {**row, "changes": changes_in_words(row), "outcomes": self._outcomes(row)}
             for row in rows
