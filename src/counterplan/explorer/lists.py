@@ -82,8 +82,8 @@ class ItemList:
             run.remember_part(name, part)
         paths = [run.layout.table(RESULTS, part) for part in sorted({*places.values()})]
         files = pl.scan_parquet(paths, glob=False, hive_partitioning=False)
-        wanted = self._conditions(query), pl.col(run.id_column).is_in([*places])
-        (rows,) = collect(files.filter(*wanted))
+        is_here = pl.col(run.id_column).is_in([*places])
+        (rows,) = collect(files.filter(*self._conditions(query), is_here))
         order = {name: number for number, name in enumerate(places)}
         return len(ranked), sorted(rows.to_dicts(), key=lambda row: order[row[run.id_column]])
 
@@ -93,7 +93,7 @@ class ItemList:
         # Ties stand in the order of names, so that pages fit.
         columns = [*dict.fromkeys((column, name))]
         falling = [query.descending, False][: len(columns)]
-        chosen = results(self._run).filter(self._conditions(query)).select(*columns, PART)
+        chosen = results(self._run).filter(*self._conditions(query)).select(*columns, PART)
         ranked = chosen.sort(columns, descending=falling, nulls_last=True)
         return collect(ranked.select(name, PART))[0]
 
