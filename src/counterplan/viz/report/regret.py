@@ -19,7 +19,7 @@ from counterplan.runs.run import DECISIONS, Run
 from counterplan.tables.plan_question import action_in_words, state_in_words
 from counterplan.viz import path_figure, style
 from counterplan.viz.labels import Quantity
-from counterplan.viz.path import path_names
+from counterplan.viz.path import path_names, seen_in_rows
 from counterplan.viz.report.page import (
     MOST_ROWS,
     Item,
@@ -279,10 +279,12 @@ def _losses(run: Run, steps: Sequence[Row]) -> list[Loss] | None:
         return None
     least = LEAST_LOSS * max(1e-12, *losses)
     costly = sorted((s for s, loss in enumerate(losses) if loss > least), key=lambda s: -losses[s])
-    problem, parts = run.problem, run.form.parts
-    found = []
-    for s, state in _states(run, steps, costly):
-        done, better = (_numbers(steps[s], name, parts) for name in ("executed", "advised"))
+    problem, form = run.problem, run.form
+    path, found = form.path(seen_in_rows(form, steps)), []
+    for s in costly:
+        level = _numbers(steps[s], "executed_level", form.tanks)
+        state = State(problem.start.t + s, path[s], level)
+        done, better = (_numbers(steps[s], name, form.parts) for name in ("executed", "advised"))
         found.append(
             Loss(
                 # Ports and dates are counted from 1, steps in the figure from 0: say both.
@@ -293,22 +295,6 @@ def _losses(run: Run, steps: Sequence[Row]) -> list[Loss] | None:
             )
         )
     return found
-
-
-def _states(run: Run, steps: Sequence[Row], chosen: Sequence[int]) -> list[tuple[int, State]]:
-    """Where some of the decisions were made."""
-    form = run.form
-    seen = np.array(
-        [
-            [entry.names.index(step[entry.column]) if entry.names else step[entry.column]
-             for entry in form.seen]
-            for step in steps
-        ],
-        dtype=np.float64,
-    )  # fmt: skip
-    path, first = form.path(seen), run.problem.start.t
-    levels = {s: _numbers(steps[s], "executed_level", form.tanks) for s in chosen}
-    return [(s, State(first + s, path[s], levels[s])) for s in chosen]
 
 
 def _numbers(step: Row, name: str, endings: Sequence[str]) -> FloatArray:
