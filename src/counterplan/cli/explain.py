@@ -37,12 +37,8 @@ if TYPE_CHECKING:
 # ----------------------------------------------------------------------------------------------
 # What `explain` takes.
 
-# For the search of one stay where the answer goes to the terminal or into one file.
-COHORT_SECONDS = 60.0
-# Where it goes into a folder, nodes are counted instead: the same answer every time. So many take
-# about a minute on the longest stays of the MIMIC-III demo (43 steps, 200 hidden units), and 2 to
-# 20 seconds on 20 steps.
-COHORT_NODES = 20_000
+# As in `runs.explain`, which takes too long to load for a help text.
+COHORT_SECONDS, COHORT_NODES = 60.0, 20_000
 
 
 def _budgets(text: str) -> tuple[int, ...]:
