@@ -215,9 +215,26 @@ new: Any = structref.new
 
 @njit(MODEL_HANDLE(*_FUNCTIONS, types.Tuple(_NUMBERS)), cache=True)  # type: ignore[no-untyped-call]
 def _model(draw, successors, actions, step, policy, bounds, numbers):  # type: ignore[no-untyped-def]
+    horizon, finite, parameters, tables, limits, offered, exogenous, resource = numbers
     handle = new(MODEL_HANDLE)
-    model = Model(draw, successors, actions, step, policy, bounds, *numbers)
-    handle.value = borrowed(model)
+    handle.value = borrowed(
+        Model(
+            draw,
+            successors,
+            actions,
+            step,
+            policy,
+            bounds,
+            horizon,
+            finite,
+            parameters,
+            tables,
+            limits,
+            offered,
+            exogenous,
+            resource,
+        )
+    )
     return handle
 
 
@@ -238,6 +255,7 @@ def engine(kernel: Kernel, select: Any, backup: Any, leaf: Any, settings: FloatA
         np.empty((2, kernel.exogenous.size)),
         np.empty((2, kernel.resource.size)),
     )
-    functions = (getattr(kernel, name) for name in SIGNATURES)
-    model = _model(*functions, (kernel.horizon, kernel.most_successors > 0, *arrays))
+    numbers = (kernel.horizon, kernel.most_successors > 0, *arrays)
+    functions = [getattr(kernel, name) for name in SIGNATURES]
+    model = _model(*functions, numbers)  # type: ignore[call-arg]
     return Engine(model, _parts(select, backup, leaf, settings), (*arrays, settings))
