@@ -57,13 +57,16 @@ class Input:
             yield episodes_to_bytes(part, self.features, self.components)
 
 
-def open_input(path: Path, model: Model, model_path: Path, schema: Schema | None) -> Input:
-    """What there is to explain in a file by a model; by the model's own schema if none is given."""
+def open_input(path: Any, model: Model, model_path: Path, schema: Schema | None) -> Input:
+    """What there is to explain in a file or frame by a model; by the model's own schema if none is
+    given."""
     own = _own_schema(model, model_path)
     schema = own if schema is None else schema
     if schema is not None:
         return _by_schema(path, model, model_path, schema)
-    is_stays = layout_of(path) is not None
+    if not isinstance(path, Path) and isinstance(model, NeuralSCM):
+        raise InputError(f"{model_path}: remembers no schema: give one for the table")
+    is_stays = isinstance(path, Path) and layout_of(path) is not None
     if isinstance(model, NeuralSCM) != is_stays:
         raise FileError(_mismatch(path, model_path, is_stays))
     if isinstance(model, NeuralSCM):
@@ -140,7 +143,7 @@ def _stays(path: Path, model: NeuralSCM, model_path: Path) -> Input:
     return Input({"kind": kind}, read, ("died",), *names, "stay", notes, dropped)
 
 
-def _discrete(path: Path, mdp: TabularMDP) -> Input:
+def _discrete(path: Any, mdp: TabularMDP) -> Input:
     def read() -> Iterator[Recorded]:
         states, actions = mdp.state_labels or mdp.n_states, mdp.action_labels or mdp.n_actions
         with open_episodes(path, states, actions, rewards=False) as table:
@@ -149,7 +152,7 @@ def _discrete(path: Path, mdp: TabularMDP) -> Input:
     return Input({"kind": DISCRETE}, read)
 
 
-def _by_schema(path: Path, model: Model, model_path: Path, schema: Schema) -> Input:
+def _by_schema(path: Any, model: Model, model_path: Path, schema: Schema) -> Input:
     from counterplan.tables.layout import SchemaLayout, means_of_model
     from counterplan.tables.reader import open_table
 

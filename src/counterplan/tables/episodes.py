@@ -16,6 +16,7 @@ as the table it stands for, whose rows messages call by episode and step.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ from counterplan.core.episode import Episode
 from counterplan.core.files import atomic_file, check_target, read_json, suffix_of
 from counterplan.core.table import FrameTable, TableFile, open_table_file
 from counterplan.errors import FileError, InputError, MistakesError
-from counterplan.tables.reader import CheckedTable, check_table
+from counterplan.tables.reader import CheckedTable, check_table, frame_table
 from counterplan.tables.schema import DISCRETE, Column, Schema
 
 if TYPE_CHECKING:
@@ -70,13 +71,15 @@ def read_episodes(
 
 
 def open_episodes(
-    path: str | Path, states: Known = None, actions: Known = None, *, rewards: bool = True
+    source: Any, states: Known = None, actions: Known = None, *, rewards: bool = True
 ) -> CheckedTable:
-    """The episodes in a file, checked, with their rewards if it has any."""
+    """The episodes in a file or frame, checked, with their rewards if it has any."""
     place: Callable[[int], str] = "row {}".format
-    if suffix_of(path, FORMATS, "episode files") == ".json":
+    if not isinstance(source, str | os.PathLike):
+        file: TableFile = frame_table(source)
+    elif suffix_of(path := Path(source), FORMATS, "episode files") == ".json":
         frame, place = _json_table(path, rewards)
-        file: TableFile = FrameTable(path, frame.columns, frame)
+        file = FrameTable(path, frame.columns, frame)
     else:
         file = open_table_file(path)
     columns = [_column("state", states), _column("action", actions)]

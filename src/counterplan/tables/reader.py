@@ -141,7 +141,7 @@ def open_table(
     """
     if isinstance(source, str | os.PathLike):
         return check_table(open_table_file(Path(source)), schema, means)
-    return check_table(_frame_table(source), schema, means)
+    return check_table(frame_table(source), schema, means)
 
 
 def read_table(
@@ -161,7 +161,7 @@ def from_frame(
 
     means  what gaps in columns with missing = "mean" stand for; None takes the frame's own
     """
-    with check_table(_frame_table(frame), schema, means) as table:
+    with check_table(frame_table(frame), schema, means) as table:
         return list(table)
 
 
@@ -564,7 +564,8 @@ def _outcome(codes: FloatArray, texts: Sequence[str]) -> str:
 # --- Frames -----------------------------------------------------------------------------------
 
 
-def _frame_table(frame: Any) -> FrameTable:
+def frame_table(frame: Any) -> FrameTable:
+    """A frame of polars or pandas as a table."""
     given = as_polars(frame)
     header = [name.strip() for name in given.columns]
     if len(set(header)) == len(header):
