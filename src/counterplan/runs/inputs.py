@@ -60,12 +60,19 @@ class Input:
             yield episodes_to_bytes(part, self.features, self.components)
 
 
-def open_input(path: Path, model: Model, model_path: Path, schema: Schema | None) -> Input:
-    """What there is to explain in a file by a model; by the model's own schema if none is given."""
+def open_input(path: Any, model: Model, model_path: Path, schema: Schema | None) -> Input:
+    """What there is to explain in a file or frame by a model; by the model's own schema if none is
+    given."""
     own = _own_schema(model, model_path)
     schema = own if schema is None else schema
     if schema is not None:
         return _by_schema(path, model, model_path, schema)
+    if not isinstance(path, Path):
+        if isinstance(model, NeuralSCM):
+            raise InputError(f"{model_path}: remembers no schema: give one for the table")
+        return replace(
+            _by_schema(path, model, model_path, _schema_of(model)), about={"kind": DISCRETE}
+        )
     is_stays = layout_of(path) is not None
     if isinstance(model, NeuralSCM) != is_stays:
         raise FileError(_mismatch(path, model_path, is_stays))
@@ -170,10 +177,10 @@ def _refuse_unknown(table: EpisodeTable, number: int, mdp: TabularMDP) -> None:
             )
 
 
-def streamed(path: Path, model: Model, given: Input) -> Input:
+def streamed(path: Any, model: Model, given: Input) -> Input:
     """The same episodes, no more than a few of which are in memory at once, however many there are;
     as they were where that cannot be."""
-    is_table = path.suffix.lower() in (".csv", ".parquet")
+    is_table = isinstance(path, Path) and path.suffix.lower() in (".csv", ".parquet")
     if given.about["kind"] != DISCRETE or not isinstance(model, TabularMDP) or not is_table:
         return given
     try:
@@ -211,7 +218,8 @@ def _schema_of(mdp: TabularMDP) -> Schema:
     return Schema(tuple(columns), kind="discrete")
 
 
-def _by_schema(path: Path, model: Model, model_path: Path, schema: Schema) -> Input:
+def _by_schema(path: Any, model: Model, model_path: Path, schema: Schema) -> Input:
+    from counterplan.tables.frames import open_frame
     from counterplan.tables.layout import SchemaLayout, means_of_model
     from counterplan.tables.schema_table import open_table
 
@@ -224,7 +232,8 @@ def _by_schema(path: Path, model: Model, model_path: Path, schema: Schema) -> In
     notes: list[str] = []
 
     def read() -> Iterator[Recorded]:
-        with open_table(path, schema, means) as table:
+        opened = open_table if isinstance(path, Path) else open_frame
+        with opened(path, schema, means) as table:
             notes.append(f"{table.summary()}.")
             yield from (one for part in table.parts() for one in part)
 

@@ -125,6 +125,25 @@ class Question:
         checksum = hashlib.sha256(f"{self.seed} {episode}".encode())
         return int.from_bytes(checksum.digest()[:8], "big")
 
+    def arguments(self, episodes: Sequence[str] = (), all_k: bool = False) -> dict[str, Any]:
+        """What is asked, by option of the command line; what is not is left out.
+
+        episodes  that alone are asked about
+        all_k     whether the budgets are all from 0 to the largest by the option of that name
+        """
+        asked = {
+            "k": ",".join(map(str, self.budgets[-1:] if all_k else self.budgets)),
+            "all_k": all_k or None,
+            "solver": self.solver,
+            "episode": list(dict.fromkeys(episodes)) or None,
+            "robust": self.robust or None,
+            "seconds": self.seconds,
+            "nodes": self.nodes,
+            "gap": self.gap or None,
+            "max_move": self.max_move,
+        }
+        return {name: value for name, value in asked.items() if value is not None}
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values; `question_from_dict` reads them back."""
         return {**asdict(self), "budgets": list(self.budgets)}

@@ -20,7 +20,7 @@ from counterplan.planning.evaluate import checked_path
 from counterplan.planning.model import ExogenousModel, State
 from counterplan.planning.regret import Regret
 from counterplan.tables.plan_question import mode_names
-from counterplan.tables.scenarios import form_of
+from counterplan.tables.scenarios import ScenarioForm, form_of
 from counterplan.viz import style
 from counterplan.viz.labels import Quantity, Rows, as_rows, is_table
 from counterplan.viz.style import (
@@ -225,10 +225,7 @@ def _of_rows(
         raise InputError("path_figure: the table holds several scenarios; choose one")
     steps = sorted(rows, key=lambda row: int(row["t"]))
     form = form_of(problem)
-    seen = np.array([
-        [entry.names.index(row[entry.column]) if entry.names else row[entry.column]
-         for entry in form.seen] for row in steps
-    ], dtype=np.float64)  # fmt: skip
+    seen = seen_in_rows(form, steps)
     decides = "policy" if _known(steps, "planned", form.parts) is None else "planned"
     path, players = form.path(seen), []
     for key in ("executed", decides, "hindsight"):
@@ -243,6 +240,15 @@ def _of_rows(
     lost = None if losses is None else losses[:, 0]
     heading = "" if lost is None else f"lost {Quantity().write(float(lost.sum()))} in expectation"
     return RealisedPath(seen, tuple(players), lost, names, heading)
+
+
+def seen_in_rows(form: ScenarioForm, steps: Sequence[Mapping[str, Any]]) -> FloatArray:
+    """(T, n) what was revealed, from rows of a run's `decisions`; modes as numbers."""
+    rows = [
+        [one.names.index(row[one.column]) if one.names else row[one.column] for one in form.seen]
+        for row in steps
+    ]
+    return np.array(rows, dtype=np.float64)
 
 
 def _first_level(
