@@ -106,7 +106,7 @@ class Watch:
         """Whether values and bounds on the way matter to anyone."""
         return self._progress is not None or self._limits.gap > 0.0
 
-    def room(self, wanted: int, done: int) -> int:
+    def remaining(self, wanted: int, done: int) -> int:
         """How many of the next `wanted` nodes there may be."""
         return wanted if self._limits.nodes is None else min(wanted, self._limits.nodes - done)
 
@@ -119,7 +119,7 @@ class Watch:
     ) -> bool:
         """Tell how far the computation is, and whether it must stop here."""
         seconds = self.seconds
-        if self.room(1, done) < 1 or seconds > self._limits.seconds:
+        if self.remaining(1, done) < 1 or seconds > self._limits.seconds:
             return True
         if self._progress is None:
             return False

@@ -39,7 +39,7 @@ from counterplan.errors import InputError, NotApplicableError
 from counterplan.scm.point import PointSCM, Region
 
 # In place of an action that was not changed.
-KEPT = -1
+UNCHANGED = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Nodes:
     used     (n,) budget spent
     earned   (n,) rewards of the states before
     promise  (n,) the most that any sequence through the node can earn
-    actions  (n, T-1) what was changed on the way, KEPT where nothing was; in few bytes
+    actions  (n, T-1) what was changed on the way, UNCHANGED where nothing was; in few bytes
     """
 
     states: FloatArray
@@ -67,7 +67,7 @@ class Nodes:
             np.zeros(1, dtype=np.int64),
             np.zeros(1),
             np.full(1, math.inf),
-            np.full((1, decisions), KEPT, dtype=np.min_scalar_type(-n_actions)),
+            np.full((1, decisions), UNCHANGED, dtype=np.min_scalar_type(-n_actions)),
         )
 
     def __len__(self) -> int:
@@ -90,14 +90,14 @@ class Nodes:
         spent = self.used[:, None] + setting.costs_at(t)[None, :]
         parent, action = np.nonzero(setting.allowed[t] & (spent <= setting.k))
         actions = self.actions[parent]
-        actions[:, t] = np.where(action == setting.observed[t], KEPT, action)
+        actions[:, t] = np.where(action == setting.observed[t], UNCHANGED, action)
         place = (parent, action)
         return Nodes(after[place], spent[place], earned[parent], self.promise[parent], actions)
 
     def sequence(self, row: int, observed: IntArray) -> IntArray:
         """The whole action sequence of a node that changes nothing any more."""
         changed = self.actions[row]
-        return np.where(changed == KEPT, observed, changed).astype(np.int64)
+        return np.where(changed == UNCHANGED, observed, changed).astype(np.int64)
 
 
 class Pool:
@@ -288,7 +288,7 @@ class Search:
                 return found
             if watch.must_stop(found.expanded, found.value, found.bound):
                 return found
-            count = watch.room(self._batch, found.expanded)
+            count = watch.remaining(self._batch, found.expanded)
             nodes, dropped = self._pools[t].pop(count, enough)
             self._dropped = max(self._dropped, dropped)
             found.expanded += len(nodes)

@@ -178,7 +178,7 @@ class StepProgram:
                     wanted = np.minimum(wanted, resource[0, : len(wanted)])
                 result[s] = wanted
             resource = program.levels_after(t, resource, result[s][None])
-        return setting.kept(result)
+        return setting.without_rounding(result)
 
 
 class _Branching:
@@ -324,7 +324,8 @@ class _Budgets:
         if setting.is_free and known is not None:
             gain = setting.sign * (known.bound - setting.replayed(start).value)
             is_better = gain > setting.negligible(known.bound)
-            return Answer(setting.kept(known.actions) if is_better else start, *known[1:])
+            actions = setting.without_rounding(known.actions) if is_better else start
+            return known._replace(actions=actions)
         watch = Watch("search", problem.limits, problem.progress, started)
         if self._steps is not None:
             return _Branching(self._steps, setting.k, start, watch).run()
@@ -347,7 +348,7 @@ class _Budgets:
             except TimeoutError:
                 bound = setting.sign * math.inf if known is None else known.bound
                 return Answer(setting.done.actions, bound, ALONG_PATH, known is not None)
-        actions = setting.kept(self._path.actions(setting.k))
+        actions = setting.without_rounding(self._path.actions(setting.k))
         bound = setting.sign * float(self._path.values[setting.k])
         return Answer(actions, bound, ALONG_PATH, expanded=self._path.states)
 
