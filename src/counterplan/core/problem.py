@@ -72,19 +72,15 @@ ProgressCallback: TypeAlias = Callable[[Progress], bool | None]
 
 
 class Watch:
-    """Whether a computation must stop: at its limits, or because its callback says so."""
+    """Whether a computation that begins now must stop: at its limits, or because its callback says
+    so."""
 
     def __init__(
-        self,
-        what: str,
-        limits: Limits | None = None,
-        progress: ProgressCallback | None = None,
-        started: float | None = None,
+        self, what: str, limits: Limits | None = None, progress: ProgressCallback | None = None
     ) -> None:
-        """`started`: what seconds count from, by `time.perf_counter`; None for now."""
         self._what, self._progress = what, progress
         self._limits = Limits() if limits is None else limits
-        self._started = time.perf_counter() if started is None else started
+        self._started = time.perf_counter()
 
     @property
     def gap(self) -> float:

@@ -16,7 +16,6 @@ done.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -458,28 +457,22 @@ class AStar:
 
     def solve(self, problem: Problem) -> Explanation:
         """The explanation for the budget problem.k."""
-        started = time.perf_counter()
+        watch = Watch("search", problem.limits, problem.progress)
         setting = self._accepted(problem)
-        bound = self.heuristic.prepare(setting, started + problem.limits.seconds)
-        return self._explained(problem, setting, bound, setting.observed, started)
+        bound = self.heuristic.prepare(setting, watch.deadline)
+        return self._explained(problem.k, setting, bound, setting.observed, watch)
 
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
         """Every budget in turn, each starting from the best sequence of the one before. Limits
         hold for each of them, and for preparing the bound that they share."""
-        found: list[Explanation] = []
-        start: IntArray | None = None
+        found: list[SequenceExplanation] = []
         largest = self._accepted(problem)
-        bound = self.heuristic.prepare(largest, time.perf_counter() + problem.limits.seconds)
+        bound = self.heuristic.prepare(largest, Watch("bound", problem.limits).deadline)
         for k in range(problem.k + 1):
-            started = time.perf_counter()
-            smaller = replace(problem, k=k)
+            watch = Watch("search", problem.limits, problem.progress)
             setting = replace(largest, k=min(k, largest.k))
-            begin = setting.observed if start is None else start
-            explanation = self._explained(
-                smaller, setting, bound.restricted(setting), begin, started
-            )
-            start = explanation.actions
-            found.append(explanation)
+            start = found[-1].actions if found else setting.observed
+            found.append(self._explained(k, setting, bound.restricted(setting), start, watch))
         return found
 
     def _accepted(self, problem: Problem) -> SequenceSetting:
@@ -490,22 +483,20 @@ class AStar:
 
     def _explained(
         self,
-        problem: Problem,
+        k: int,
         setting: SequenceSetting,
         bound: UpperBound,
         start: IntArray,
-        started: float,
+        watch: Watch,
     ) -> SequenceExplanation:
-        prepared = time.perf_counter()
+        prepared = watch.seconds
         if self.incumbent:
             start = greedy_sequence(setting, start)
         search = Search(setting, bound, self.batch, self.memory, self.rollout)
-        watch = Watch("search", problem.limits, problem.progress, started)
         outcome = search.run(start, watch)
-        ended = time.perf_counter()
         stats = {
-            "seconds": ended - started,
-            "bound_seconds": prepared - started,
+            "seconds": watch.seconds,
+            "bound_seconds": prepared,
             "nodes_expanded": float(outcome.expanded),
             "nodes_added": float(outcome.added),
             "effective_branching_factor": branching_factor(outcome.added, setting.horizon),
@@ -514,7 +505,7 @@ class AStar:
         gap = outcome.bound - outcome.value
         proved = outcome.complete and gap <= setting.negligible(outcome.value)
         return setting.explanation(
-            problem.k,
+            k,
             setting.simplified(outcome.sequence),
             outcome.bound,
             Status.OPTIMAL if proved else Status.LIMIT,
