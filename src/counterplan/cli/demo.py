@@ -37,8 +37,9 @@ from counterplan.runs.regret import regret_spec
 from counterplan.runs.run import PART_SIZE, RunSettings, run_cohort
 from counterplan.tables.layout import MEANS, SCHEMA
 from counterplan.tables.models import FORMATS, model_from_bytes, save_model
-from counterplan.tables.plan_question import PlanQuestion, problem_of
-from counterplan.tables.scenarios import form_of, open_scenarios, scenario_parts, write_template
+from counterplan.domains.problems import ProblemChoice
+from counterplan.planning.description import columns_of
+from counterplan.tables.scenarios import open_scenarios, scenario_parts, write_template
 from counterplan.tables.schema import Column, Schema
 from counterplan.tables.stays import CohortSettings, fit_cohort
 from counterplan.viz.page import Panel
@@ -55,12 +56,12 @@ PLANNER, SIMULATIONS = "uct", 1_000
 
 def run_voyages(folder: Path, out: Path, seed: int) -> dict[str, Any]:
     """Sample voyages, and judge the decisions of the plan for expected prices into `out`."""
-    question = PlanQuestion(domain="bunkering")
-    form = form_of(problem_of(question))
+    question = ProblemChoice("bunkering")
+    columns = columns_of(question.make())
     path = folder / VOYAGES_TABLE
     path.unlink(missing_ok=True)  # of an earlier demo
-    write_template(path, form, seed)
-    table = open_scenarios(path, form)
+    write_template(path, columns, seed)
+    table = open_scenarios(path, columns)
     spec = regret_spec(question, PLANNER, SIMULATIONS, True, seed)
     searched = {name: spec.description.get(name) for name in ("planner", "simulations", "clip")}
     settings = RunSettings(
@@ -69,7 +70,7 @@ def run_voyages(folder: Path, out: Path, seed: int) -> dict[str, Any]:
         seed=seed,
     )
     run_cohort(
-        spec, lambda: scenario_parts(table.scenarios(), table.form, PART_SIZE), out, settings
+        spec, lambda: scenario_parts(table.scenarios(), table.columns, PART_SIZE), out, settings
     )
     results = open_run(out).scan("results").collect()
     totals = {name: float(results[name].sum()) for name in ("executed", "planned", "hindsight")}

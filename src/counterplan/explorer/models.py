@@ -392,6 +392,9 @@ class Series(BaseModel):
 class Scenario(BaseModel):
     """A realised path with what everyone did along it.
 
+    step             what a step is called
+    tanks, parts     what the numbers of the resource and of an action are called
+    choices          what 0 and 1 of an action mean, where each is done or not
     states           where the executed decisions (or the policy's) were made, in words
     advised          what the policy would have done there
     expected_losses  what each executed decision lost in expectation
@@ -404,8 +407,10 @@ class Scenario(BaseModel):
     policy: str | None
     planner: str | None
     seen: list[Series]
+    step: str
     tanks: list[str]
     parts: list[str]
+    choices: list[str]
     tracks: list[Track]
     states: list[str]
     advised: list[str] | None

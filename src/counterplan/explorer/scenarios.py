@@ -24,12 +24,20 @@ from counterplan.explorer.items import (
     page_of,
 )
 from counterplan.explorer.models import number, numbers, plain, table
+from counterplan.planning.bounds import value_bounds
+from counterplan.planning.description import (
+    Axes,
+    Columns,
+    action_in_words,
+    axes_of,
+    plan_record,
+    state_in_words,
+)
 from counterplan.planning.model import ExogenousModel, State
 from counterplan.planning.search.planners import PLANNERS, plan
 from counterplan.runs.regret import RegretTask, open_task
 from counterplan.runs.task import REGRET
-from counterplan.tables.plan_question import action_in_words, bounds_at, plan_record, state_in_words
-from counterplan.tables.scenarios import ID, Scenario, ScenarioForm, scenarios_from_bytes
+from counterplan.tables.scenarios import ID, Scenario, scenarios_from_bytes
 
 SORTS = {
     "expected_regret": "expected_regret",
@@ -61,9 +69,14 @@ class PlanDesk:
         return self._task.problem
 
     @property
-    def form(self) -> ScenarioForm:
+    def columns(self) -> Columns:
         """How its scenarios are written down."""
-        return self._task.form
+        return self._task.columns
+
+    @property
+    def axes(self) -> Axes:
+        """What its numbers are called."""
+        return axes_of(self.problem)
 
     @property
     def description(self) -> Any:
@@ -72,7 +85,7 @@ class PlanDesk:
 
     def scenario(self, name: str) -> Scenario:
         """A scenario as it was read."""
-        (found,) = scenarios_from_bytes(self.folder.input_of(name), self.form)
+        (found,) = scenarios_from_bytes(self.folder.input_of(name), self.columns)
         return found
 
 
@@ -182,9 +195,11 @@ def scenario_of(desk: PlanDesk, name: str) -> models.Scenario:
         line=line_of(row),
         policy=row["policy"],
         planner=row["planner"],
-        seen=_seen(desk.form, scenario),
-        tanks=[tank.removeprefix("_") for tank in desk.form.tanks],
-        parts=[part.removeprefix("_") for part in desk.form.parts],
+        seen=_seen(desk.columns, scenario),
+        step=desk.axes.step.removesuffix(" t"),
+        tanks=list(desk.axes.levels),
+        parts=list(desk.axes.actions),
+        choices=list(desk.axes.choices),
         tracks=[_track(desk, player, walk, row) for player, walk in walks.items()],
         states=[] if main is None else _states(desk.problem, main),
         advised=_advised(desk, steps, walks.get(EXECUTED)),
@@ -195,9 +210,9 @@ def scenario_of(desk: PlanDesk, name: str) -> models.Scenario:
 def state_at(desk: PlanDesk, name: str, t: int, player: str) -> State:
     """The state in which a player made decision number t of a scenario."""
     scenario = desk.scenario(name)
-    if not 0 <= t < len(scenario.seen):
-        raise InputError(f"scenario {name!r} has decisions 0..{len(scenario.seen) - 1}, not {t}")
-    actions = _actions(desk.form, _steps(desk, name), player)
+    if not 0 <= t < len(scenario.observed):
+        raise InputError(f"scenario {name!r} has decisions 0..{len(scenario.observed) - 1}, not {t}")
+    actions = _actions(desk.axes, _steps(desk, name), player)
     if actions is None:
         raise InputError(f"scenario {name!r} has no decisions of {player!r}")
     return _replayed(desk.problem, actions, _ground(desk, scenario)).state(t)
@@ -209,8 +224,8 @@ def _steps(desk: PlanDesk, name: str) -> Steps:
 
 
 def _ground(desk: PlanDesk, scenario: Scenario) -> Ground:
-    path = desk.form.path(scenario.seen)
-    return Ground(path, desk.form.state(path, scenario.start))
+    path = desk.columns.path(scenario.observed)
+    return Ground(path, desk.columns.state(path, scenario.start))
 
 
 def _walks(desk: PlanDesk, scenario: Scenario, steps: Steps) -> dict[str, Walk]:
@@ -219,7 +234,7 @@ def _walks(desk: PlanDesk, scenario: Scenario, steps: Steps) -> dict[str, Walk]:
         ground = _ground(desk, scenario)
     except CounterplanError:
         return {}
-    given = {player: _actions(desk.form, steps, player) for player in PLAYERS}
+    given = {player: _actions(desk.axes, steps, player) for player in PLAYERS}
     return {
         player: _replayed(desk.problem, actions, ground)
         for player, actions in given.items()
@@ -227,8 +242,8 @@ def _walks(desk: PlanDesk, scenario: Scenario, steps: Steps) -> dict[str, Walk]:
     }
 
 
-def _actions(form: ScenarioForm, steps: Steps, name: str) -> FloatArray | None:
-    columns = [f"{name}{part}" for part in form.parts]
+def _actions(axes: Axes, steps: Steps, name: str) -> FloatArray | None:
+    columns = [f"{name}{key}" for key in axes.action_keys]
     if any(step.get(column) is None for step in steps for column in columns):
         return None
     return np.array([[step[column] for column in columns] for step in steps], dtype=np.float64)
@@ -252,15 +267,15 @@ def _track(desk: PlanDesk, player: str, walk: Walk, row: dict[str, Any]) -> mode
         title=title,
         value=number(row[column]),
         actions=table(walk.actions),
-        words=_words(desk.problem, walk, walk.actions),
+        words=_words(desk.problem, walk.actions),
         rewards=numbers(walk.rewards),
         levels=table(walk.levels),
     )
 
 
-def _words(problem: ExogenousModel, walk: Walk, actions: FloatArray) -> list[str]:
-    """Actions in words, where the walk has come to."""
-    return [action_in_words(problem, walk.state(s), action) for s, action in enumerate(actions)]
+def _words(problem: ExogenousModel, actions: FloatArray) -> list[str]:
+    """Actions in words."""
+    return [action_in_words(problem, action) for action in actions]
 
 
 def _states(problem: ExogenousModel, walk: Walk) -> list[str]:
@@ -268,20 +283,20 @@ def _states(problem: ExogenousModel, walk: Walk) -> list[str]:
 
 
 def _advised(desk: PlanDesk, steps: Steps, executed: Walk | None) -> list[str] | None:
-    actions = _actions(desk.form, steps, ADVISED)
+    actions = _actions(desk.axes, steps, ADVISED)
     if actions is None or executed is None:
         return None
-    return _words(desk.problem, executed, actions)
+    return _words(desk.problem, actions)
 
 
-def _seen(form: ScenarioForm, scenario: Scenario) -> list[models.Series]:
+def _seen(columns: Columns, scenario: Scenario) -> list[models.Series]:
     return [
         models.Series(
-            name=entry.column.replace("_", " "),
+            name=column.title,
             values=numbers(values),
-            labels=list(entry.names) or None,
+            labels=list(column.names) or None,
         )
-        for entry, values in zip(form.seen, scenario.seen.T, strict=True)
+        for column, values in zip(columns.observed, scenario.observed.T, strict=True)
     ]
 
 
@@ -289,6 +304,8 @@ def _seen(form: ScenarioForm, scenario: Scenario) -> list[models.Series]:
 # What a planner would do at a step of a scenario, and what the optimum lies between there.
 
 ADVICE = "advice"
+# Futures that bounds on the optimum are means over.
+BOUND_SAMPLES = 10_000
 
 
 def advise(desk: PlanDesk, question: dict[str, Any]) -> bytes:
@@ -297,7 +314,7 @@ def advise(desk: PlanDesk, question: dict[str, Any]) -> bytes:
     state = state_at(desk, question["id"], question["t"], question["player"])
     planner = PLANNERS[question["planner"]](question["simulations"])
     found = plan(problem, state, planner, seed=seed)
-    bounds = bounds_at(problem, state, seed)
+    bounds = value_bounds(problem, BOUND_SAMPLES, seed, state=state)
     record = plan_record(problem, state, found, bounds)
     between = record["bounds"]
     advice = {

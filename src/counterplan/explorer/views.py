@@ -371,8 +371,6 @@ def _budget(row: dict[str, Any]) -> models.Budget:
 
 # A column with more names than this is told by those that occur.
 MOST_NAMES = 100
-# What the scenarios of a problem are called.
-NOUNS = {"bunkering": "voyage", "hybrid": "drive", "options": "option path", "basket": "basket"}
 
 
 def about_cases(desk: Desk, settings: Settings) -> models.RunAbout:
@@ -406,10 +404,9 @@ def about_cases(desk: Desk, settings: Settings) -> models.RunAbout:
 def about_plans(desk: PlanDesk, settings: Settings) -> models.RunAbout:
     """A run of judged plans."""
     description = desk.description
-    domain = description["problem"]["domain"]
     return models.RunAbout(
         kind="regret",
-        noun=NOUNS[domain],
+        noun=desk.axes.scenario,
         unit="",
         discrete=False,
         budgets=[],

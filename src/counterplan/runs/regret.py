@@ -25,6 +25,8 @@ from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.executed.setting import AllocationExplanation
 from counterplan.counterfactual.explain import explain
+from counterplan.domains.problems import ProblemChoice, options_of, problem_class
+from counterplan.planning.description import Columns, action_in_words, axes_of, columns_of
 from counterplan.planning.evaluate import Journey, carried_out, checked_path, played
 from counterplan.planning.hindsight import Hindsight
 from counterplan.planning.model import ExogenousModel, State
@@ -39,8 +41,7 @@ from counterplan.planning.regret import (
 )
 from counterplan.planning.search.planners import PLANNERS
 from counterplan.runs.task import REGRET, PartResult, TaskSpec, reason_of
-from counterplan.tables.plan_question import PlanQuestion, action_in_words, problem_of
-from counterplan.tables.scenarios import Scenario, ScenarioForm, form_of, scenarios_from_bytes
+from counterplan.tables.scenarios import Scenario, scenarios_from_bytes
 
 if TYPE_CHECKING:
     import polars as pl
@@ -109,7 +110,7 @@ class Judgement:
         return OPTIMAL if self.is_optimal else HEURISTIC
 
 
-def tables(form: ScenarioForm, judged: Sequence[Judgement]) -> dict[str, bytes]:
+def tables(columns: Columns, judged: Sequence[Judgement]) -> dict[str, bytes]:
     """Both tables as Parquet files."""
     import polars as pl
 
@@ -123,9 +124,9 @@ def tables(form: ScenarioForm, judged: Sequence[Judgement]) -> dict[str, bytes]:
         change = pl.Struct({"t": pl.Int64(), **sides, "text": pl.String()})
         kinds |= {"k": pl.Int64, "value": pl.Float64, "improvement": pl.Float64}
         kinds["changes"] = pl.List(change)
-    results = pl.DataFrame([result_row(form, one) for one in judged], schema_overrides=kinds)
-    steps = [step for one in judged for step in _step_rows(form, one)]
-    named = {one.column: pl.String for one in form.seen if one.names}
+    results = pl.DataFrame([result_row(columns, one) for one in judged], schema_overrides=kinds)
+    steps = [step for one in judged for step in _step_rows(columns, one)]
+    named = {one.name: pl.String for one in columns.observed if one.names}
     kinds = {
         name: named.get(name, pl.Int64 if name == "t" else pl.Float64)
         for name in steps[0]
@@ -148,9 +149,9 @@ NUMBERS = (
 )
 
 
-def result_row(form: ScenarioForm, judged: Judgement) -> dict[str, Any]:
+def result_row(columns: Columns, judged: Judgement) -> dict[str, Any]:
     """One scenario."""
-    problem = form.problem
+    problem = columns.problem
     values = {name: journey.value for name, journey in judged.players.items()}
     best = None if judged.hindsight is None else judged.hindsight.value
     done = None if judged.executed is None else judged.executed.done.value
@@ -174,14 +175,14 @@ def result_row(form: ScenarioForm, judged: Judgement) -> dict[str, Any]:
         "regret_hindsight": None if against_best is None else max(0.0, against_best),
         "regret_policy": worse(values.get("policy")),
         "expected_regret": judged.expected_regret,
-        "costliest": _costliest(form, judged),
-        **_explained(form, judged),
+        "costliest": _costliest(columns, judged),
+        **_explained(columns, judged),
         "status": judged.status,
         "reason": judged.reason or _remark(judged),
     }
 
 
-def _explained(form: ScenarioForm, judged: Judgement) -> dict[str, Any]:
+def _explained(columns: Columns, judged: Judgement) -> dict[str, Any]:
     """What at most k changed decisions would have brought; no columns where that was not asked."""
     if judged.k is None:
         return {}
@@ -191,9 +192,8 @@ def _explained(form: ScenarioForm, judged: Judgement) -> dict[str, Any]:
         return {**row, "changes": []}
     changes = []
     for t, observed, alternative in found.changes:
-        at = State(judged.state.t + t, judged.path[t], found.levels[t])
         new, old = (
-            action_in_words(form.problem, at, np.array(amounts))
+            action_in_words(columns.problem, np.array(amounts))
             for amounts in (alternative, observed)
         )
         changes.append(
@@ -201,18 +201,24 @@ def _explained(form: ScenarioForm, judged: Judgement) -> dict[str, Any]:
                 "t": t,
                 "observed": list(observed),
                 "alternative": list(alternative),
-                "text": f"t={at.t}: {new} instead of {old.removeprefix('buy ')}",
+                "text": f"t={judged.state.t + t}: {new} instead of {_rest(old, new)}",
             }
         )
     row |= {"value": found.value, "improvement": found.improvement}
     return {**row, "changes": changes}
 
 
+def _rest(old: str, new: str) -> str:
+    """An action without the verb that it shares with the one before it."""
+    verb, _, rest = old.partition(" ")
+    return rest if rest and verb.isalpha() and new.startswith(f"{verb} ") else old
+
+
 def _remark(judged: Judgement) -> str | None:
     return "no decisions are given" if judged.executed is None else None
 
 
-def _costliest(form: ScenarioForm, judged: Judgement) -> str | None:
+def _costliest(columns: Columns, judged: Judgement) -> str | None:
     """The decision that lost most in expectation, in words; None if none lost anything."""
     found = judged.executed
     if found is None or found.losses is None or judged.path is None or judged.state is None:
@@ -220,32 +226,31 @@ def _costliest(form: ScenarioForm, judged: Judgement) -> str | None:
     s = int(found.losses.argmax())
     if found.losses[s] == 0.0:
         return None
-    at = State(judged.state.t + s, judged.path[s], found.done.levels[s])
     did, better = (
-        action_in_words(form.problem, at, actions[s])
+        action_in_words(columns.problem, actions[s])
         for actions in (found.done.actions, found.advised)
     )
-    return f"t={at.t}: {did}; better {better}"
+    return f"t={judged.state.t + s}: {did}; better {better}"
 
 
-def _step_rows(form: ScenarioForm, judged: Judgement) -> list[dict[str, Any]]:
+def _step_rows(columns: Columns, judged: Judgement) -> list[dict[str, Any]]:
     """One row for each step of a scenario."""
     journeys: dict[str, Journey | None] = {
         "executed": None if judged.executed is None else judged.executed.done,
         **{name: judged.players.get(name) for name in ("policy", "open_loop", "planned")},
     }
-    rows = []
-    for s, seen in enumerate(judged.scenario.seen):
+    rows, axes = [], axes_of(columns.problem)
+    for s, observed in enumerate(judged.scenario.observed):
         row: dict[str, Any] = {"scenario_id": judged.scenario.id, "t": s}
-        for entry, value in zip(form.seen, seen, strict=True):
-            row[entry.column] = entry.names[int(value)] if entry.names else float(value)
+        for column, value in zip(columns.observed, observed, strict=True):
+            row[column.name] = column.names[int(value)] if column.names else float(value)
         for name, journey in journeys.items():
             levels = None if journey is None else journey.levels[s]
-            row |= _named(f"{name}_level", form.tanks, levels)
-            row |= _named(name, form.parts, None if journey is None else journey.actions[s])
+            row |= _named(f"{name}_level", axes.level_keys, levels)
+            row |= _named(name, axes.action_keys, None if journey is None else journey.actions[s])
         known, found = judged.hindsight, judged.executed
-        row |= _named("hindsight", form.parts, None if known is None else known.actions[s])
-        row |= _named("advised", form.parts, None if found is None else found.advised[s])
+        row |= _named("hindsight", axes.action_keys, None if known is None else known.actions[s])
+        row |= _named("advised", axes.action_keys, None if found is None else found.advised[s])
         losses = None if found is None else found.losses
         row["expected_loss"] = None if losses is None else float(losses[s])
         rows.append(row)
@@ -267,15 +272,14 @@ def _parquet(frame: pl.DataFrame) -> bytes:
 
 # ----------------------------------------------------------------------------------------------
 
-# What a problem may be read from: CSV, or Parquet if the name says so.
-FILES = ("prices_csv", "drive_cycle")
+# Files that a problem is made from keep their kind: CSV, or Parquet if the name says so.
 PARQUET = ".parquet"
 # Starts whose optimum is kept: most scenarios begin alike.
 STARTS = 32
 
 
 def regret_spec(
-    question: PlanQuestion,
+    problem: ProblemChoice,
     planner: str | None,
     simulations: int,
     clip: bool,
@@ -286,14 +290,14 @@ def regret_spec(
     changed decisions would have brought is told, too."""
     if planner:
         PLANNERS[planner](simulations)  # a bad number is told of before anything is written
-    said = {name: value for name, value in asdict(question).items() if value}
-    asked = {name: value for name, value in said.items() if name not in FILES}
+    asked: dict[str, Any] = {"domain": problem.domain}
     files = {}
-    for name in FILES:
-        path = getattr(question, name)
-        if path is not None:
-            ending = PARQUET if path.suffix.lower() == PARQUET else ""
-            files[name + ending] = path.read_bytes()
+    for name, value in problem.options.items():
+        if isinstance(value, Path):
+            ending = PARQUET if value.suffix.lower() == PARQUET else ""
+            files[name + ending] = value.read_bytes()
+        elif value:
+            asked[name] = value
     searched = {"planner": planner, "simulations": simulations, "clip": clip} if planner else {}
     changed = {} if k is None else {"k": k}
     return TaskSpec(REGRET, {"problem": asked, "seed": seed, **searched, **changed}, files)
@@ -301,14 +305,16 @@ def regret_spec(
 
 def open_task(spec: TaskSpec) -> RegretTask:
     """The task, its problem made ready."""
+    options = dict(spec.description["problem"])
+    domain = options.pop("domain")
     with tempfile.TemporaryDirectory() as folder:
-        paths: dict[str, Any] = {}
-        for name in FILES:
+        for name, option in options_of(problem_class(domain)).items():
             for ending in ("", PARQUET):
-                if (content := spec.files.get(name + ending)) is not None:
-                    paths[name] = Path(folder) / (name + ending)
-                    paths[name].write_bytes(content)
-        problem = problem_of(PlanQuestion(**spec.description["problem"], **paths))
+                content = spec.files.get(name + ending)
+                if option.kind is Path and content is not None:
+                    options[name] = Path(folder) / (name + ending)
+                    options[name].write_bytes(content)
+        problem = ProblemChoice(domain, options).make()
     return RegretTask(problem, spec.description)
 
 
@@ -316,7 +322,7 @@ class RegretTask:
     """Judges the scenarios of a part."""
 
     def __init__(self, problem: ExogenousModel, description: Mapping[str, Any]) -> None:
-        self.problem, self.form = problem, form_of(problem)
+        self.problem, self.columns = problem, columns_of(problem)
         self._seed = int(description["seed"])
         self._clip = bool(description.get("clip"))
         self._k: int | None = description.get("k")
@@ -326,11 +332,11 @@ class RegretTask:
 
     def solve(self, part: bytes) -> PartResult:
         """Results and decisions of a part."""
-        return self._result([self.judge(one) for one in scenarios_from_bytes(part, self.form)])
+        return self._result([self.judge(one) for one in scenarios_from_bytes(part, self.columns)])
 
     def failed(self, part: bytes, reason: str) -> PartResult:
         """A part that could not be judged, every scenario with the reason."""
-        scenarios = scenarios_from_bytes(part, self.form)
+        scenarios = scenarios_from_bytes(part, self.columns)
         return self._result(
             [Judgement(scenario, reason=reason, k=self._k) for scenario in scenarios]
         )
@@ -341,13 +347,13 @@ class RegretTask:
             "failed": sum(one.reason != "" for one in found),
             "expected_regret": sum(one.expected_regret or 0.0 for one in found),
         }
-        return PartResult(tables(self.form, found), summary)
+        return PartResult(tables(self.columns, found), summary)
 
     def judge(self, scenario: Scenario) -> Judgement:
         """What a scenario lost; whatever is wrong with it is its reason."""
         try:
-            path, state = checked_path(self.problem, self.form.path(scenario.seen))
-            state = self.form.state(path, scenario.start)
+            path, state = checked_path(self.problem, self.columns.path(scenario.observed))
+            state = self.columns.state(path, scenario.start)
             known, players, against = self._play(scenario, path, state)
         # Whatever goes wrong with one scenario must not cost the others their answers.
         except Exception as problem:
@@ -363,10 +369,10 @@ class RegretTask:
             self._name,
             k=self._k,
         )
-        if scenario.decided is None:
+        if scenario.decisions is None:
             return judged
         try:
-            actions = self.form.actions(path, state, scenario.decided)
+            actions = self.columns.actions(path, state, scenario.decisions)
             done = carried_out(self.problem, path, actions, state)
             check_regret(self.problem, done.value, known.value)
             losses = expected_losses(path, done, against, state)

@@ -11,13 +11,19 @@ import numpy as np
 
 from counterplan.core.validation import FloatArray, counted
 from counterplan.errors import FileError, InputError
+from counterplan.planning.description import (
+    Axes,
+    Columns,
+    about,
+    action_in_words,
+    axes_of,
+    state_in_words,
+)
 from counterplan.planning.model import ExogenousModel, State
 from counterplan.runs.explain import changes_in_words
 from counterplan.runs.reading import Run
 from counterplan.runs.regret import TOTALS, lost
 from counterplan.runs.task import open_task
-from counterplan.tables.plan_question import action_in_words, state_in_words
-from counterplan.tables.scenarios import ScenarioForm
 from counterplan.viz import path_figure, style
 from counterplan.viz.labels import Quantity
 from counterplan.viz.page import (
@@ -32,7 +38,6 @@ from counterplan.viz.page import (
     panels,
     render,
 )
-from counterplan.viz.path import path_names
 from counterplan.viz.report.explain import NAME, NUMBER, Heading, Ranking, number, ranking, script
 from counterplan.viz.report.model import incomplete, made_by, provenance
 from counterplan.viz.report.source import MOST_ROWS, Names, Report, ReportOptions
@@ -91,14 +96,20 @@ class RegretSource:
 
     run: Run
     names: Names
-    form: ScenarioForm
+    columns: Columns
     rows: list[dict[str, Any]]
     failures: list[tuple[str, str]]
 
     @property
     def problem(self) -> ExogenousModel:
         """What was decided about."""
-        return self.form.problem
+        problem: ExogenousModel = self.columns.problem
+        return problem
+
+    @property
+    def axes(self) -> Axes:
+        """What its numbers are called."""
+        return axes_of(self.problem)
 
     @property
     def is_cost(self) -> bool:
@@ -151,7 +162,7 @@ def open_regret(run: Run, names: Names) -> RegretSource:
         raise FileError(
             f"{run.layout.manifest}: is damaged: {problem}; make the run anew"
         ) from None
-    form: ScenarioForm = task.form  # type: ignore[attr-defined]
+    columns: Columns = task.columns  # type: ignore[attr-defined]
     rows = _rows(run.scan("results"))
     judged = [row for row in rows if row["status"] != "failed"]
     failures = [
@@ -159,7 +170,7 @@ def open_regret(run: Run, names: Names) -> RegretSource:
     ]
     # Of equals the first in the table comes first.
     judged.sort(key=lost, reverse=True)
-    return RegretSource(run, names, form, judged, failures)
+    return RegretSource(run, names, columns, judged, failures)
 
 
 def _rows(results: pl.LazyFrame) -> list[dict[str, Any]]:
@@ -288,8 +299,8 @@ def _decisions(source: RegretSource, scenario: ScenarioSection) -> Html:
         cells = (
             # Ports and dates are counted from 1, steps in the figure from 0: say both.
             element("td", f"t={states[s].t}: {state_in_words(source.problem, states[s])}"),
-            element("td", action_in_words(source.problem, states[s], done)),
-            element("td", action_in_words(source.problem, states[s], better), class_="strong"),
+            element("td", action_in_words(source.problem, done)),
+            element("td", action_in_words(source.problem, better), class_="strong"),
             element("td", source.quantity.write(losses[s]), class_="number"),
         )
         body.append(element("tr", *cells))
@@ -299,22 +310,14 @@ def _decisions(source: RegretSource, scenario: ScenarioSection) -> Html:
 
 def _states(source: RegretSource, scenario: ScenarioSection) -> list[State]:
     """Where each decision was made."""
-    form = source.form
-    seen = np.array(
-        [
-            [entry.names.index(step[entry.column]) if entry.names else step[entry.column]
-             for entry in form.seen]
-            for step in scenario.steps
-        ],
-        dtype=np.float64,
-    )  # fmt: skip
-    path, first = form.path(seen), source.problem.start.t
-    levels = [_numbers(step, "executed_level", form.tanks) for step in scenario.steps]
+    columns, keys = source.columns, source.axes.level_keys
+    path, first = columns.path(columns.from_rows(scenario.steps)), source.problem.start.t
+    levels = [_numbers(step, "executed_level", keys) for step in scenario.steps]
     return [State(first + s, path[s], levels[s]) for s in range(len(path))]
 
 
 def _action(source: RegretSource, step: Row, name: str) -> FloatArray:
-    return _numbers(step, name, source.form.parts)
+    return _numbers(step, name, source.axes.action_keys)
 
 
 def _numbers(step: Row, name: str, endings: Sequence[str]) -> FloatArray:
@@ -355,18 +358,18 @@ def _table(source: RegretSource, steps: Sequence[Row]) -> Html:
     """All numbers of the scenario, folded away until they are asked for."""
     if not steps:
         return Html("")
-    form, names = source.form, path_names(source.problem)
-    columns = [(entry.column, entry.column) for entry in form.seen]
+    axes = source.axes
+    columns = [(column.name, column.name) for column in source.columns.observed]
     for player in ("executed", "advised", "policy", "planned", "hindsight"):
-        for ending, title in zip(form.parts, names.actions, strict=True):
+        for ending, title in zip(axes.action_keys, axes.actions, strict=True):
             columns.append((f"{player}{ending}", f"{title}, {player}"))
     columns += [
         (f"executed_level{ending}", f"{title}, executed")
-        for ending, title in zip(form.tanks, names.levels, strict=True)
+        for ending, title in zip(axes.level_keys, axes.levels, strict=True)
     ]
     columns.append(("expected_loss", "expected loss"))
     known = [one for one in columns if any(step.get(one[0]) is not None for step in steps)]
-    head = element("tr", element("th", names.step), *(element("th", title) for _, title in known))
+    head = element("tr", element("th", axes.step), *(element("th", title) for _, title in known))
     body = (
         element("tr", element("td", str(step["t"])), *(_cell(step[name]) for name, _ in known))
         for step in steps
@@ -387,21 +390,13 @@ def _cell(value: Any) -> Html:
 # ----------------------------------------------------------------------------------------------
 # What a report of executed plans says of its problem, how to read it, what it does not claim.
 
-TITLES = {
-    "bunkering": "fuel for a ship: how much to buy at each port, prices being known on arrival",
-    "hybrid": "a hybrid vehicle: gas or electricity at each step, the road being seen step by step",
-    "options": "an option: whether to exercise it now or to hold it",
-    "basket": "a basket of options: which to exercise now and which to hold",
-}
-
-
 def problem_facts(source: RegretSource) -> list[tuple[str, str]]:
     """What was decided about."""
-    about = source.run.manifest.task["description"]
-    asked = dict(about["problem"])
-    domain = str(asked.pop("domain", ""))
+    description = source.run.manifest.task["description"]
+    asked = dict(description["problem"])
+    asked.pop("domain", None)
     pairs = [
-        ("Problem", TITLES.get(domain, domain)),
+        ("Problem", about(source.problem)),
         ("Decisions", f"{source.problem.horizon} for each scenario"),
         ("Better", "lower costs" if source.is_cost else "higher values"),
     ]
@@ -411,12 +406,12 @@ def problem_facts(source: RegretSource) -> list[tuple[str, str]]:
     policies = sorted({str(row["policy"]) for row in source.rows if row["policy"]})
     if policies:
         pairs.append(("Policy to compare with", ", ".join(policies)))
-    if about.get("planner"):
-        clip = "with" if about.get("clip") else "without"
+    if description.get("planner"):
+        clip = "with" if description.get("clip") else "without"
         pairs.append(
             (
                 "Planner",
-                f"{about['planner']}, {about['simulations']:,} simulations for a decision, "
+                f"{description['planner']}, {description['simulations']:,} simulations for a decision, "
                 f"{clip} clipping",
             )
         )
