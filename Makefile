@@ -25,7 +25,7 @@ demo: $(VENV)/.installed-run ## run all three systems on built-in data and write
 	$(BIN)/counterplan demo -o demo
 
 reproduce: $(VENV)/.installed-run ## draw every figure of the papers, small, and check its numbers
-	$(BIN)/counterplan reproduce --all --quick --check -o figures
+	$(BIN)/python -m experiments --all --quick --check -o figures
 
 test: lint typecheck docs ## lint, type-check, build the docs, run the tests and every docs snippet
 	$(BIN)/pytest -n auto --dist worksteal

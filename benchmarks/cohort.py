@@ -93,8 +93,8 @@ def _loop(cohort: Any, count: int | None) -> tuple[float, float, list[float]]:
 
 def _run(cohort: Any, workers: int, first: bool = False) -> tuple[float, float, list[float]]:
     """Seconds of a whole run, those of all processors, and its values."""
-    from counterplan.runs.reading import open_run
-    from counterplan.runs.run import RunSettings, run_cohort
+    from counterplan.runs.cohort import RunSettings, run_cohort
+    from counterplan.runs.run import open_run
 
     spec, parts = cohort.spec(), list(cohort.parts())
     with tempfile.TemporaryDirectory() as folder:

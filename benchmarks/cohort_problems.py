@@ -17,9 +17,9 @@ import numpy as np
 import counterplan as cp
 from benchmarks import sepsis_model
 from counterplan.domains import icu_sepsis, sepsis
+from counterplan.runs.cohort import PART_SIZE
 from counterplan.runs.explain import explain_spec
 from counterplan.runs.question import Question
-from counterplan.runs.run import PART_SIZE
 from counterplan.runs.task import TaskSpec
 from counterplan.scm.support import collect_seen
 from counterplan.tables.models import save_model

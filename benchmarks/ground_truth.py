@@ -12,12 +12,11 @@ import sys
 import time
 from pathlib import Path
 
-from experiments.ground_truth import SEPSIS, K, Measured, learn, measure
-from experiments.panels import canvas, set_title
-
 from counterplan.domains.infection import VERSIONS
 from counterplan.viz import style
 from counterplan.viz.style import png_bytes
+from experiments.ground_truth import SEPSIS, K, Measured, learn, measure
+from experiments.panels import canvas, set_title
 
 RESULTS = Path(__file__).parent / "results"
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "ground-truth.png"

@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from experiments.discrete_synthetic import ALPHA, draw_realizations, outcomes, relative_difference
-from experiments.figure import Options
-from experiments.therapy_sessions import load_sessions
 
 import counterplan as cp
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 from counterplan.counterfactual.discrete.dynamic_program import evaluate
 from counterplan.counterfactual.discrete.laws import law_of
 from counterplan.domains import therapy
+from experiments.discrete_synthetic import ALPHA, draw_realizations, outcomes, relative_difference
+from experiments.figure import Options
+from experiments.therapy_sessions import load_sessions
 
 RESULTS = Path(__file__).parent / "results" / "sampling_bias.md"
 SHOWN = (1, 5, 10)

@@ -11,7 +11,7 @@ first 12 (48 hours), the paper's horizon. The two searches that figures compare:
 Seconds are CPU time of the whole process, bound included: the linear algebra may use threads of its
 own. So nothing else runs meanwhile: searches that are timed take turns. Idle threads of the linear
 algebra spin for a while, which counts as well; OPENBLAS_NUM_THREADS=1, set before the start, avoids
-that, and `counterplan reproduce` sets it unless the environment does.
+that, and `python -m experiments` sets it unless the environment does.
 """
 
 from __future__ import annotations

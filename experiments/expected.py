@@ -3,7 +3,7 @@
 The ranges are wide enough for the few realizations of a quick run and narrow enough that a mistake
 in sign, unit or method falls out of them; where the paper or theory gives a sharp statement (nobody
 beats hindsight, two exact searches agree, an optimum is at least as good as observed) it is one of
-the ranges. `counterplan reproduce --check` compares, and so do the tests.
+the ranges. `python -m experiments --check` compares, and so do the tests.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""All figures that `counterplan reproduce` knows, and how they are computed and written."""
+"""All figures that `python -m experiments` knows, and how they are computed and written."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 The blocks of one document share a namespace and a working directory, in the order a reader meets
 them. A ``>>>`` block is compared with what it prints; in a console block each ``$ counterplan``
-line must succeed and, where output follows it, print that output (``...`` matches anything).
+and ``$ python -m experiments`` line must succeed and, where output follows it, print that output
+(``...`` matches anything).
 ``counterplan serve`` is started on a free port, asked for its page, and ended.
 """
 
@@ -39,7 +40,9 @@ def relative(path: Path) -> str:
 def environment() -> dict[str, str]:
     """The test's own environment with its ``counterplan`` first, and output as in a plain file."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    return {**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+    modules = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    plain = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+    return {**os.environ, "PATH": path, "PYTHONPATH": modules, **plain}
 
 
 def console_steps(source: str) -> Iterator[tuple[str, str]]:
@@ -79,7 +82,7 @@ def serve_once(command: str) -> str | None:
 def run_console(example: Example) -> str | None:
     """Run a console block's counterplan commands; return what went wrong, if anything."""
     for command, expected in console_steps(example.parsed):
-        if command.split()[0] != "counterplan":
+        if not command.startswith(("counterplan ", "python -m experiments ")):
             continue
         if command.split()[1:2] == ["serve"]:
             if problem := serve_once(command):

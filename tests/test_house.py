@@ -209,6 +209,18 @@ def test_core_imports_nothing_above_it(path: Path) -> None:
     assert {name for name in names if not allowed.fullmatch(name)} == set()
 
 
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_the_package_stands_without_the_repository(path: Path) -> None:
+    """Experiments, benchmarks and tests are not in the wheel."""
+    nodes = [
+        node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    named = {alias.name for node in nodes for alias in node.names}
+    named |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    outside = {"experiments", "benchmarks", "tests", "tools"}
+    assert {name.partition(".")[0] for name in named} & outside == set()
+
+
 def test_cycle_check_can_fail() -> None:
     with pytest.raises(pytest.fail.Exception, match="import cycle"):
         assert_acyclic({"a": {"b"}, "b": {"a"}})

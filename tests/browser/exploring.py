@@ -11,11 +11,11 @@ from urllib.parse import urlencode
 import counterplan as cp
 from counterplan.core.problem import Problem
 from counterplan.counterfactual.continuous.setting import SequenceSetting, prepare_sequence
-from counterplan.runs.question import Question, Subject
+from counterplan.runs.question import Explainer, Question
 
-from ..cohort.subjects import small_scm
 from ..explorer.long_episodes import long_episodes
 from ..explorer.serving import Explorer, serving
+from ..runs.subjects import small_scm
 from ..viz.report.runs import ODD, continuous_run, discrete_run, explain_run, regret_run
 
 Served = Callable[[str], Explorer]
@@ -100,15 +100,15 @@ def setting_of(explorer: Explorer, name: str) -> SequenceSetting:
     desk = explorer.service.desk
     episode = desk.recorded(name).episode
     return prepare_sequence(
-        Problem(episode=episode, k=len(episode), **desk.subject.problem(episode))
+        Problem(episode=episode, k=len(episode), **desk.explainer.problem(episode))
     )
 
 
 def explained(explorer: Explorer, name: str, k: int, **constraints: Any) -> Any:
-    subject: Subject = explorer.service.desk.subject
+    explainer: Explainer = explorer.service.desk.explainer
     episode = explorer.service.desk.recorded(name).episode
     return cp.explain(
-        **subject.problem(episode),
+        **explainer.problem(episode),
         episode=episode,
         k=k,
         constraints=cp.Constraints(**constraints),

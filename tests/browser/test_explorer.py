@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from counterplan.runs.cases import CaseQuery, review_list
+from counterplan.runs.run import CaseQuery
 
 from ..viz.report.runs import ODD
 from .exploring import (
@@ -32,7 +32,7 @@ from .exploring import (
 def test_the_list(page: Any, served: Served, tmp_path: Path) -> None:
     explorer = served("discrete")
     open_list(page, explorer)
-    ranked = review_list(explorer.service.folder.run, CaseQuery())["episode_id"].to_list()
+    ranked = explorer.service.folder.run.cases(CaseQuery())["episode_id"].to_list()
     assert ids(page) == ranked[:25]
     assert page.locator(".found").first.inner_text() == "1–25 of 71 episodes"
     page.get_by_role("button", name="Next page").first.click()

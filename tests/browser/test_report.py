@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from counterplan.runs.cases import CaseQuery, review_list
-from counterplan.runs.reading import Run
+from counterplan.runs.run import CaseQuery, Run
 from counterplan.viz.report import report
 from counterplan.viz.report.source import ReportOptions
 
@@ -45,7 +44,7 @@ def ids(page: Any) -> list[str]:
 
 
 def ranked(run: Run) -> list[dict[str, Any]]:
-    return review_list(run, CaseQuery()).to_dicts()
+    return run.cases(CaseQuery()).to_dicts()
 
 
 def test_it_opens_from_disk(page: Any, run: Run, tmp_path: Path) -> None:

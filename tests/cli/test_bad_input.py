@@ -239,11 +239,7 @@ MISTAKES = {
     "model output nowhere": with_arguments(
         "fit", "ward.csv", "-o", "absent/m.safetensors", says="the folder does not exist"
     ),
-    # Figures and the demo
-    "figure unknown": with_arguments("reproduce", "fig99", says="unknown figure 'fig99': choose"),
-    "figures and all": with_arguments(
-        "reproduce", "discrete-fig1", "--all", says="name figures or give --all, not both"
-    ),
+    # The demo
     "no patients": with_arguments("demo", "--patients", "0", says="--patients: '0' is not a whole"),
     "demo into a file": with_arguments("demo", "-o", "ward.csv", says="ward.csv: is not a folder"),
     # The command line itself

@@ -5,23 +5,20 @@ from __future__ import annotations
 import csv
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from experiments.expected import EXPECTED
 
 import counterplan as cp
 from counterplan.cli import demo as demo_module
 from counterplan.cli import options as limits
-from experiments import registry
 
 from .conftest import EPISODES, Run
 
-COMMANDS = ("demo", "schema", "fit", "explain", "cases", "serve", "report", "plan", "reproduce")
+COMMANDS = ("demo", "schema", "fit", "explain", "cases", "serve", "report", "plan")
 
 
 def test_help_without_arguments(run: Run) -> None:
@@ -230,8 +227,8 @@ def test_one_of_each_is_told_as_one(ward: Path, run: Run) -> None:
 
 def test_options_know_the_limits_of_the_library() -> None:
     """They are written down twice, as loading the library takes longer than parsing."""
-    from counterplan.planning.search.loop import planners
-    from counterplan.runs import run as cohort_run
+    from counterplan.planning.search import planners
+    from counterplan.runs import cohort as cohort_run
     from counterplan.scm import training
 
     assert limits.MOST_UNITS == training.MOST_UNITS
@@ -270,48 +267,3 @@ def test_demo_passes_its_options_on(ward: Path, run: Run, monkeypatch: pytest.Mo
         "summary": {"deaths": 1},
         "deaths": [{"value": 0.5}],
     }
-
-
-def test_reproduce_passes_its_options_on(
-    ward: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[tuple[Any, ...]] = []
-
-    def reproduce(names: list[str], out: Path, options: registry.Options) -> list[Path]:
-        asked.append((list(names), out, options))
-        return [out / "figure.png"]
-
-    monkeypatch.setattr(registry, "reproduce", reproduce)
-    options = ("--quick", "--sampled", "--seed", "4", "--data", "t.csv", "-o", "here")
-    result = run("reproduce", "discrete-fig1", "discrete-fig2", *options, "--json")
-    expected = registry.Options(quick=True, sampled=True, seed=4, data=Path("t.csv"))
-    assert asked == [(["discrete-fig1", "discrete-fig2"], Path("here"), expected)]
-    assert json.loads(result.stdout) == {"files": [str(Path("here") / "figure.png")]}
-    assert run("reproduce").stdout == str(Path("figures") / "figure.png") + "\n"
-    assert run("reproduce", "--all").exit_code == 0
-    assert asked[1] == asked[2] == (list(registry.FIGURES), Path("figures"), registry.Options())
-
-
-def test_reproduce_checks_what_it_wrote(
-    ward: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written = run("reproduce", "discrete-fig1", "--quick", "--check", "-o", "here")
-    assert written.exit_code == 0
-    assert "all numbers are within their expected ranges" in written.stderr
-    (moved,) = [one for one in EXPECTED["discrete-fig1"] if one.what == "mean observed outcome"]
-    monkeypatch.setitem(EXPECTED, "discrete-fig1", (replace(moved, low=0.0, high=1.0),))
-    result = run("reproduce", "discrete-fig1", "--quick", "--check", "-o", "here", "--json")
-    assert result.exit_code == 1
-    (message,) = json.loads(result.stdout)["unexpected"]
-    assert message == "discrete-fig1: mean observed outcome is 245.6, expected 0 to 1"
-    assert message in result.stderr
-    refused = run("reproduce", "discrete-fig1", "--quick", "--check", "--seed", "1")
-    assert refused.exit_code != 0
-    assert "--check is for seed 0" in refused.stderr
-
-
-def test_reproduce_lists_the_figures(run: Run) -> None:
-    titles = {name: figure.title for name, figure in registry.FIGURES.items()}
-    assert json.loads(run("reproduce", "--list", "--json").stdout) == titles
-    shown = run("reproduce", "--list").stdout
-    assert all(name in shown for name in titles)

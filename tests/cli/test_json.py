@@ -21,7 +21,6 @@ from counterplan.cli import demo
 from counterplan.cli import demo as demo_continuous
 from counterplan.cli import serve as cli_serve
 from counterplan.domains import sepsis
-from experiments import registry
 
 from .conftest import MODEL, Run
 
@@ -177,13 +176,6 @@ def test_plan(asked: Any, ward: Path) -> None:
         asked("plan bunkering --scenarios voyages.csv --simulations 20 --k 2"),
     ]
     compare("counterplan plan", found)
-
-
-def test_reproduce(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "reproduce", lambda *_: [Path("figure.png")])
-    monkeypatch.setattr(registry, "unexpected", lambda *_: [])
-    found = [asked(f"reproduce {options}") for options in ("--list", "--all", "--all --check")]
-    compare("counterplan reproduce", found)
 
 
 def test_demo(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:

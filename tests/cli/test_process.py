@@ -17,6 +17,7 @@ from counterplan.tables import models
 from .conftest import Run
 
 PROGRAM = "from counterplan.cli import main; main()"
+NOTHING = "nothing was written"
 CONTINUES = "the same command continues"
 EXPLAIN = ("explain", "ward.csv", "--model", "model.json")
 
@@ -33,29 +34,6 @@ def test_entry_point_is_installed() -> None:
     script = Path(sys.executable).with_name("counterplan")
     finished = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
     assert finished.stdout.startswith("counterplan ")
-
-
-def test_run_times_do_not_count_idle_threads() -> None:
-    """`reproduce` limits the linear algebra to one thread, which works before numpy is loaded."""
-    code = (
-        "import os, sys\n"
-        "from counterplan.cli import main\n"
-        "assert 'numpy' not in sys.modules\n"
-        "sys.argv[1:] = ['reproduce', '--list']\n"
-        "try:\n    main()\nexcept SystemExit:\n    print(os.environ['OPENBLAS_NUM_THREADS'])\n"
-    )
-    for given, expected in ((None, "1"), ("3", "3")):
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": given or ""}
-        if given is None:
-            del environment["OPENBLAS_NUM_THREADS"]
-        finished = subprocess.run(
-            [sys.executable, "-c", code],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert finished.stdout.splitlines()[-1] == expected
 
 
 def test_json_on_stdout_and_nothing_on_stderr(ward: Path) -> None:
@@ -171,17 +149,16 @@ def stop(*_: object, **__: object) -> None:
 @pytest.mark.parametrize(
     ("where", "command", "says"),
     [
-        ("io.fit.fit_model", "fit ward.csv -o m.safetensors", "nothing was written"),
+        ("tables.fit.fit_model", "fit ward.csv -o m.safetensors", NOTHING),
         (
             "cli.fit.tell",
             "fit ward.csv -o m.safetensors",
             "m.safetensors was written before",
         ),
-        ("cohort.reading.open_run", "report out", "nothing was written"),
-        ("io.plan_question.problem_of", "plan bunkering", "nothing was written"),
-        ("io.models.model_bytes", "explain ward.csv -m model.json -o new", "nothing was written"),
-        ("io.models.model_bytes", "explain ward.csv -m model.json -o old", CONTINUES),
-        ("experiments.registry._write", "reproduce discrete-fig1 --quick -o figs", CONTINUES),
+        ("runs.reading.open_run", "report out", NOTHING),
+        ("tables.plan_question.problem_of", "plan bunkering", NOTHING),
+        ("tables.models.model_bytes", "explain ward.csv -m model.json -o new", NOTHING),
+        ("tables.models.model_bytes", "explain ward.csv -m model.json -o old", CONTINUES),
     ],
 )
 def test_stopped(

@@ -10,10 +10,6 @@ LEARN = "fit cohort.csv -o m.safetensors"
 MEASURED = "fit stays.csv --schema stays.toml -o m.safetensors"
 EXPLAIN = "explain ward.csv -m model.json"
 JUDGE = "plan bunkering --scenarios voyages.csv"
-QUESTIONS = ",".join(f"phq{number}" for number in range(1, 10))
-SESSIONS = f"patient,topic,{QUESTIONS}\n" + "".join(
-    f"ann,{topic}{',1' * 9}\n" for topic in ("STR", *["BIO"] * 9, "END")
-)
 OWN = (
     r"stays\.csv: no column 'state' or 'action': found 'stay_id', .*; for a table of your own: "
     r"counterplan schema stays\.csv -o schema\.toml, then give --schema schema\.toml"
@@ -299,49 +295,7 @@ PLANNING = {
         "plan bunkering --scenarios-template t.parquet", r"t\.parquet: has the extension .*; rename"
     ),
 }
-REPRODUCING = {
-    "figure unknown": asked("reproduce fig99", "unknown figure 'fig99': choose from discrete-fig1"),
-    "figures and all": asked(
-        "reproduce discrete-fig1 --all", "name figures or give --all, not both"
-    ),
-    "figures and the list": asked(
-        "reproduce --list discrete-fig1", "--list shows all figures: leave discrete-fig1 out"
-    ),
-    "samples of no law": asked(
-        "reproduce continuous-fig3 --quick --sampled",
-        "sampled: no figure asked for .*; leave it out, or name discrete-fig1",
-    ),
-    "samples of plans": asked(
-        "reproduce sdmdp-fig13 --quick --sampled",
-        "sampled: no figure asked for .*; leave it out, or name discrete-fig1",
-    ),
-    "figures into a file": asked(
-        "reproduce discrete-fig1 --quick -o ward.csv", r"ward\.csv: cannot be used as .*; choose"
-    ),
-    "sessions missing": asked(
-        "reproduce discrete-fig3 --data no.csv", r"no\.csv: no such file; check the path"
-    ),
-    "sessions a device": asked(
-        "reproduce discrete-fig3 --data d.csv",
-        r"d\.csv: is a pipe or .*; give",
-        link("d.csv", "/dev/zero"),
-    ),
-    "sessions of another table": asked(
-        "reproduce discrete-fig3 --data ward.csv", r"ward\.csv: no column 'patient', .*; expected"
-    ),
-    "sessions about nothing": asked(
-        "reproduce discrete-fig3 --data s.csv",
-        r"s\.csv, row 3, column 'topic': 'XYZ' is not a topic .*; correct the entry",
-        put("s.csv", SESSIONS.replace("BIO", "XYZ", 1)),
-    ),
-    "figure onto its own sessions": asked(
-        "reproduce discrete-fig3 --quick --data discrete-fig3.csv -o .",
-        r"discrete-fig3\.csv: is read by this command; choose another folder",
-        put("discrete-fig3.csv", SESSIONS),
-    ),
-    "sessions nobody reads": asked(
-        "reproduce discrete-fig1 --data ward.csv", "data: no figure .*; name discrete-fig3"
-    ),
+DEMO = {
     "demo of no patients": whole("demo", "--patients", "0", 1, 100_000),
     "demo of two billion patients": whole("demo", "--patients", "2147483647", 1, 100_000),
     "demo into a file": asked("demo -o ward.csv", r"ward\.csv: is not a folder, .*; give a folder"),
@@ -368,6 +322,6 @@ CASES = {
     **EXPLAINING,
     **LISTING,
     **PLANNING,
-    **REPRODUCING,
+    **DEMO,
     **SHOWING,
 }

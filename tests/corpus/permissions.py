@@ -38,7 +38,4 @@ CASES = {
     "no place for a schema": unwritable("schema stays.csv -o s.toml", f"s.toml{NOT_HERE}"),
     "no place for cases": unwritable("cases out -o c.csv", f"c.csv{NOT_HERE}"),
     "no place for a run": unwritable(f"{EXPLAIN} -o new", "new: cannot be made: Permiss.*; choose"),
-    "no place for figures": unwritable(
-        "reproduce discrete-fig1 --quick -o f", "f: cannot be used as a folder: Permiss.*; choose"
-    ),
 }

@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 
 import polars as pl
 import pytest
-from experiments.continuous_study import OURS, PAPERS, Cell, Study
-from experiments.expected import broken
-from experiments.parts import Parts, finish
 
 import counterplan as cp
 from counterplan.scm.neural import NeuralSCM
 from experiments import continuous_fit, continuous_patients, continuous_study, registry
+from experiments.continuous_study import OURS, PAPERS, Cell, Study
+from experiments.expected import broken
+from experiments.parts import Parts, finish
 
 Item = TypeVar("Item")
 EBF = "effective_branching_factor"

@@ -15,7 +15,7 @@ from counterplan.cli.demo import DemoResult, run_demo
 from counterplan.domains import icu_sepsis
 from counterplan.domains.icu_sepsis import IcuSepsis
 from counterplan.errors import CounterplanError
-from counterplan.runs.reading import open_run
+from counterplan.runs.run import open_run
 from counterplan.viz.terminal import print_demo
 
 PATIENTS, SEED, K = 60, 0, 2

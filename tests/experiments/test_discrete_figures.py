@@ -9,13 +9,13 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import polars as pl
 import pytest
-from experiments.discrete_synthetic import draw_realizations
-from experiments.expected import broken
-from experiments.registry import Options, reproduce
 
 import counterplan as cp
 from counterplan.domains import therapy
 from counterplan.errors import FileError, InputError
+from experiments.discrete_synthetic import draw_realizations
+from experiments.expected import broken
+from experiments.registry import Options, reproduce
 
 EXACT = Options(quick=True)
 SAMPLED = Options(quick=True, sampled=True)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from experiments.expected import EXPECTED, Expectation, broken
-from experiments.registry import FIGURES, Options, reproduce, unexpected
 
 from experiments import expected_numbers as numbers
+from experiments.expected import EXPECTED, Expectation, broken
+from experiments.registry import FIGURES, Options, reproduce, unexpected
 
 PAGE = Path(__file__).parents[2] / "docs" / "reproduce.md"
 

@@ -10,10 +10,10 @@ from functools import cache
 
 import numpy as np
 import pytest
-from experiments.ground_truth import Case, Learned, Measured, infection, learn, measure
 
 from counterplan.domains.infection import DOSES, Infection
 from counterplan.scm.point import LocationScaleSCM
+from experiments.ground_truth import Case, Learned, Measured, infection, learn, measure
 
 
 @cache

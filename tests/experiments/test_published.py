@@ -7,13 +7,13 @@ from functools import partial
 
 import numpy as np
 import pytest
+
+import counterplan as cp
+from counterplan.core.validation import FloatArray
 from experiments.discrete_synthetic import draw_realizations, outcomes, relative_difference
 from experiments.figure import Item, Options, in_parallel
 from experiments.published import PublishedSampling, published_episode, published_process
 from experiments.statistics import average
-
-import counterplan as cp
-from counterplan.core.validation import FloatArray
 
 
 def untracked(items: Iterable[Item], total: int, what: str) -> Iterable[Item]:
@@ -48,7 +48,7 @@ def test_all_500_realizations_with_the_exact_kernel() -> None:
 def test_realizations_with_the_noise_of_the_authors() -> None:
     values = explained(0.4, 4, Options(sampled=True), instances=1)
     # From the run over all 500 realizations that gives the published averages to the last digit,
-    # 2.75 % (k = 1) and 8.22 % (k = 5), in minutes: `counterplan reproduce discrete-fig1 --sampled`
+    # 2.75 % (k = 1) and 8.22 % (k = 5), in minutes: `python -m experiments discrete-fig1 --sampled`
     expected = [
         [256.0, 257.1063491022225, 265.9539156990194],
         [213.0, 219.121, 236.0866019824774],

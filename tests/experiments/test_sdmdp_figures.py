@@ -6,12 +6,12 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+
+from experiments import registry, sdmdp_study
 from experiments.expected import broken
 from experiments.sdmdp_domains import DOMAINS, Case
 from experiments.sdmdp_study import Sizes, Study
 from experiments.sdmdp_table import HINDSIGHT, OPEN_LOOP, OPTIMAL
-
-from experiments import registry, sdmdp_study
 
 TINY = Sizes(
     configs=("A",),

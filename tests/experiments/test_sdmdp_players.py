@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from experiments.sdmdp_players import Only, Recording, Unforced
 
 from counterplan.core.validation import Seed
 from counterplan.domains.options import AmericanOption
@@ -11,6 +10,7 @@ from counterplan.planning import policies
 from counterplan.planning.evaluate import evaluate
 from counterplan.planning.model import ExogenousModel, State
 from counterplan.planning.search.planners import Clip, Decide, HasAction
+from experiments.sdmdp_players import Only, Recording, Unforced
 
 
 def test_a_planner_is_asked_only_where_there_is_a_choice() -> None:

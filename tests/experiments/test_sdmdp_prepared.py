@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from experiments.sdmdp_prepared import Prepared
 
 from counterplan.core.validation import generator
 from counterplan.domains.options import AmericanOption
 from counterplan.planning.evaluate import evaluate
 from counterplan.planning.search.planners import BOUND_SAMPLES, UCT
+from experiments.sdmdp_prepared import Prepared
 
 
 def test_prepared_bounds_lead_to_the_same_decisions() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import polars as pl
 import pytest
-from experiments.sdmdp_study import Sizes, Study
 
 from experiments import registry, sdmdp_compare, sdmdp_study
+from experiments.sdmdp_study import Sizes, Study
 
 SMALL = Sizes(configs=("C",), episodes=0.01, simulations=0.3, samples=100, prepared=50)
 NAME = "sdmdp-fig6"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
+from counterplan.planning.evaluate import Evaluation
+from counterplan.planning.model import Sense
 from experiments.sdmdp_table import (
     EQUAL_TIME,
     HINDSIGHT,
@@ -16,9 +19,6 @@ from experiments.sdmdp_table import (
     restored,
     rows,
 )
-
-from counterplan.planning.evaluate import Evaluation
-from counterplan.planning.model import Sense
 
 N = 400
 RNG = np.random.default_rng(0)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from experiments.statistics import average, count_unique
 
 import counterplan as cp
+from experiments.statistics import average, count_unique
 
 
 def test_average_and_its_interval() -> None:

@@ -12,7 +12,7 @@ import pytest
 import counterplan as cp
 from counterplan.explorer.views import SORTS
 from counterplan.explorer.whatif import Desk
-from counterplan.runs.reading import open_run
+from counterplan.runs.run import open_run
 
 from ..viz.report.runs import ODD
 from .serving import Explorer
@@ -122,7 +122,7 @@ def test_a_continuous_case_is_what_explain_says(continuous: Explorer, k: int) ->
         case = continuous.get("case", id=line["id"], k=k)
         # One call for all budgets, as the run has asked: later ones start from earlier ones.
         found = cp.frontier(
-            **desk.subject.problem(episode), episode=episode, k_max=min(2, len(episode))
+            **desk.explainer.problem(episode), episode=episode, k_max=min(2, len(episode))
         )
         found = found[min(k, len(episode))]
         answer = case["answer"]
@@ -142,13 +142,13 @@ def test_a_continuous_case_is_what_explain_says(continuous: Explorer, k: int) ->
 def test_a_discrete_case_is_what_explain_says(discrete: Explorer) -> None:
     desk: Desk = discrete.service.desk
     episode = desk.recorded("e7").episode
-    found = cp.explain(**desk.subject.problem(episode), episode=episode, k=2)
+    found = cp.explain(**desk.explainer.problem(episode), episode=episode, k=2)
     case = discrete.get("case", id="e7")
     answer = case["answer"]
     path = found.most_likely
     assert answer["value"] == found.value
     assert (answer["low"], answer["high"]) == tuple(
-        cp.value_interval(desk.subject.problem(episode)["scm"].mdp, episode, found)
+        cp.value_interval(desk.explainer.problem(episode)["scm"].mdp, episode, found)
     )
     assert [state[0] for state in answer["course"]["states"]] == path.states.tolist()
     assert answer["course"]["actions"] == path.actions.tolist()

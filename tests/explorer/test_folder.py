@@ -16,7 +16,7 @@ from counterplan.runs.store import Store, open_store
 from counterplan.runs.task import open_task
 from counterplan.tables.models import save_model
 
-from ..cohort.subjects import DISCRETE, discrete_episodes, part_of, small_mdp
+from ..runs.subjects import DISCRETE, discrete_episodes, part_of, small_mdp
 from .serving import serving
 
 PARTS = 4

@@ -14,7 +14,7 @@ from counterplan.explorer import scenarios as advice
 from counterplan.explorer.scenarios import PlanDesk, scenario_of
 from counterplan.planning.model import State
 from counterplan.planning.regret import regret
-from counterplan.runs.reading import open_run
+from counterplan.runs.run import open_run
 from counterplan.tables.plan_question import bounds_at
 
 from ..viz.report.runs import ODD, regret_run

@@ -11,7 +11,7 @@ from counterplan.explorer.items import Memo
 from counterplan.explorer.whatif import Block, RememberedLaw
 from counterplan.scm.tabular import Rows
 
-from ..cohort.subjects import discrete_episodes, small_mdp
+from ..runs.subjects import discrete_episodes, small_mdp
 
 
 def law(memo: Memo | None = None) -> tuple[ExactLaw, RememberedLaw]:

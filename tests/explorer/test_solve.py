@@ -33,7 +33,7 @@ def test_continuous(continuous: Explorer, k: int, forbidden: list[int], fixed: l
     for name in long_ids(continuous, 4)[:3]:
         episode = desk.recorded(name).episode
         found = cp.explain(
-            **desk.subject.problem(episode),
+            **desk.explainer.problem(episode),
             episode=episode,
             k=k,
             constraints=cp.Constraints(allowed=allowed, fixed_steps=fixed),
@@ -58,7 +58,7 @@ def test_discrete(discrete: Explorer, k: int, forbidden: list[int], fixed: list[
     name = long_ids(discrete, 6)[0]
     episode = desk.recorded(name).episode
     found = cp.explain(
-        **desk.subject.problem(episode),
+        **desk.explainer.problem(episode),
         episode=episode,
         k=k,
         constraints=cp.Constraints(allowed=allowed, fixed_steps=fixed),
@@ -69,7 +69,7 @@ def test_discrete(discrete: Explorer, k: int, forbidden: list[int], fixed: list[
     assert answer["course"]["actions"] == found.most_likely.actions.tolist()
     # The run asked for robust intervals, and so does this.
     assert (answer["low"], answer["high"]) == tuple(
-        cp.value_interval(desk.subject.mdp, episode, found)
+        cp.value_interval(desk.explainer.mdp, episode, found)
     )
 
 

@@ -8,9 +8,9 @@ import pytest
 
 import counterplan as cp
 from counterplan.explorer.whatif import WatchedAStar, WatchedBudgetDP
-from counterplan.runs.question import open_subject
+from counterplan.runs.question import open_explainer
 
-from ..cohort.subjects import (
+from ..runs.subjects import (
     CONTINUOUS,
     continuous_episodes,
     discrete_episodes,
@@ -32,10 +32,10 @@ class Told:
 
 def test_the_answer_is_the_same() -> None:
     scm = small_scm()
-    subject = open_subject(scm, CONTINUOUS)
+    explainer = open_explainer(scm, CONTINUOUS)
     for recorded in continuous_episodes(scm, 8):
         episode = recorded.episode
-        asked = {**subject.problem(episode), "episode": episode, "k": 3}
+        asked = {**explainer.problem(episode), "episode": episode, "k": 3}
         plain = cp.explain(**asked)
         told = Told()
         watched = cp.explain(**asked, solver=WatchedAStar(watch=told))
@@ -84,11 +84,11 @@ def enough(nodes: int, value: float, bound: float) -> None:
 
 def test_whoever_watches_can_end_it() -> None:
     scm, mdp = small_scm(), small_mdp()
-    subject = open_subject(scm, CONTINUOUS)
+    explainer = open_explainer(scm, CONTINUOUS)
     episode = long_episodes(scm)[0].episode
     with pytest.raises(EnoughError):
         cp.explain(
-            **subject.problem(episode), episode=episode, k=8, solver=WatchedAStar(watch=enough)
+            **explainer.problem(episode), episode=episode, k=8, solver=WatchedAStar(watch=enough)
         )
     lived = max((one.episode for one in discrete_episodes(mdp, 4)), key=len)
     with pytest.raises(EnoughError):
@@ -97,7 +97,7 @@ def test_whoever_watches_can_end_it() -> None:
 
 def test_unwatched_by_default() -> None:
     scm = small_scm()
-    subject = open_subject(scm, CONTINUOUS)
+    explainer = open_explainer(scm, CONTINUOUS)
     episode = continuous_episodes(scm, 3)[2].episode
-    found = cp.explain(**subject.problem(episode), episode=episode, k=1, solver=WatchedAStar())
+    found = cp.explain(**explainer.problem(episode), episode=episode, k=1, solver=WatchedAStar())
     assert found.status == "optimal"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from counterplan.runs.run import RunSettings, RunSummary, run_cohort
+from counterplan.runs.cohort import RunSettings, RunSummary, run_cohort
 from counterplan.runs.task import TaskSpec
 
 MODULES = Path(__file__).parent / "modules"

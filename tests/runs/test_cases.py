@@ -12,11 +12,10 @@ import pytest
 
 from counterplan.core.episode import Episode
 from counterplan.errors import FileError, InputError
-from counterplan.runs.cases import CaseQuery, Terms, review_list, terms_of
+from counterplan.runs.cohort import RunSettings, run_cohort
 from counterplan.runs.explain import explain_spec, records
 from counterplan.runs.question import Question
-from counterplan.runs.reading import Run, open_run
-from counterplan.runs.run import RunSettings, run_cohort
+from counterplan.runs.run import CaseQuery, Run, Terms, open_run
 from counterplan.runs.task import TaskSpec
 from counterplan.tables.models import save_model
 from counterplan.tables.parts import Recorded
@@ -63,7 +62,7 @@ def ranked(rows: Rows, column: str, falling: bool = True) -> list[str]:
 
 
 def found(run: Run, **query: Any) -> list[str]:
-    return review_list(run, CaseQuery(**query))["episode_id"].to_list()
+    return run.cases(CaseQuery(**query))["episode_id"].to_list()
 
 
 def test_all_but_failures_by_improvement(discrete: Run) -> None:
@@ -123,7 +122,7 @@ def test_failures_are_found_by_their_status(discrete: Run) -> None:
     assert set(found(discrete, statuses=("failed", "optimal"))) == set(named(rows_of(discrete)))
     assert found(discrete, statuses=("failed", "optimal"))[-1] == "lost"
     assert found(discrete, statuses=("limit",)) == []
-    (record,) = records(review_list(discrete, CaseQuery(statuses=("failed",))).to_dicts(), unit="")
+    (record,) = records(discrete.cases(CaseQuery(statuses=("failed",))).to_dicts(), unit="")
     assert record["reason"].startswith("episode 'lost': unknown state 9")
     assert "value" not in record
 
@@ -143,7 +142,7 @@ def test_components_of_vectors(tmp_path: Path) -> None:
     episodes = continuous_episodes(scm, 20)
     run_cohort(spec, [part_of(episodes)], tmp_path / "out", RunSettings(workers=1))
     run = open_run(tmp_path / "out")
-    assert terms_of(run) == Terms("episode", "h", is_discrete=False)
+    assert run.terms == Terms("episode", "h", is_discrete=False)
     moved = {row["episode_id"] for row in rows_of(run, 1) if row["changes"]}
     assert 0 < len(moved) < 20
     assert set(found(run, changed_action="dose")) == moved

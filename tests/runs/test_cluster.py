@@ -16,7 +16,7 @@ import pytest
 import counterplan
 from counterplan.errors import CounterplanError, InputError, NotApplicableError
 from counterplan.runs import cluster
-from counterplan.runs.run import RunSettings
+from counterplan.runs.cohort import RunSettings
 
 from .conftest import Program, children, contents, environment, run_parts, wait_until
 

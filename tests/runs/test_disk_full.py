@@ -70,7 +70,7 @@ def test_a_file_that_is_larger_than_allowed(tmp_path: Path) -> None:
         "import resource, sys\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (8000, 8000))\n"
         "from pathlib import Path\n"
-        "from counterplan.runs.run import RunSettings, run_cohort\n"
+        "from counterplan.runs.cohort import RunSettings, run_cohort\n"
         "from counterplan.runs.task import TaskSpec\n"
         "spec = TaskSpec('own_tasks.reversing', {}, {'suffix': b'!'})\n"
         "parts = [b'small', b'x' * 5000]\n"

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import counterplan as cp
-from counterplan.runs.question import DiscreteSubject, Question
+from counterplan.runs.question import DiscreteExplainer, Question
 from counterplan.tables.layout import SchemaLayout
 from counterplan.tables.parts import Recorded
 from counterplan.tables.schema import schema_from_dict
@@ -212,9 +212,9 @@ def test_an_episode_that_fails_does_not_stop_the_others(
     unknown = cp.Episode([0, 9], [0, 0], id="lost")
     broken = [*episodes[:2], Recorded(unknown, np.arange(2.0), 1, (("cured", "1"),)), *episodes[2:]]
     task = task_of(tmp_path, mdp, Question((0, 1)))
-    explain = DiscreteSubject.explain
+    explain = DiscreteExplainer.explain
 
-    def fail(self: DiscreteSubject, episode: cp.Episode, question: Question) -> Any:
+    def fail(self: DiscreteExplainer, episode: cp.Episode, question: Question) -> Any:
         if episode.id == "e3":
             raise ZeroDivisionError("a slip\nin two lines")
         if episode.id == "e4":
@@ -222,7 +222,7 @@ def test_an_episode_that_fails_does_not_stop_the_others(
         return explain(self, episode, question)
 
     whole = table(task.solve(part_of(episodes)))
-    monkeypatch.setattr(DiscreteSubject, "explain", fail)
+    monkeypatch.setattr(DiscreteExplainer, "explain", fail)
     result = task.solve(part_of(broken))
     rows = table(result)
     assert rows.schema == whole.schema
@@ -294,8 +294,8 @@ def test_a_last_row_without_an_action_stays_as_it_is() -> None:
     rows = np.random.default_rng(0).dirichlet(np.ones(2), size=(2, 3))
     mdp = cp.TabularMDP(rows, [[0.0, 1.0, 0.0], [1.0, 2.0, 1.0]])
     episode = cp.Episode([0, 0, 1], [0, 0, 2], id="a")
-    subject = DiscreteSubject(mdp, layout)
-    (found,) = subject.explain(episode, Question((3,)))
+    explainer = DiscreteExplainer(mdp, layout)
+    (found,) = explainer.explain(episode, Question((3,)))
     assert {change.t for change in found.changes} <= {0, 1}
     kept = cp.explain(mdp, episode, 3, constraints=cp.Constraints(fixed_steps=[-1]))
     assert found.value == kept.value < cp.explain(mdp, episode, 3).value

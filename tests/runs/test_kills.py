@@ -101,7 +101,7 @@ def test_stopped_while_the_input_is_read(tmp_path: Path) -> None:
     code = (
         "import sys, time\n"
         "from pathlib import Path\n"
-        "from counterplan.runs.run import RunSettings, run_cohort\n"
+        "from counterplan.runs.cohort import RunSettings, run_cohort\n"
         "from counterplan.runs.task import TaskSpec\n"
         "def parts():\n"
         "    yield b'one'\n"

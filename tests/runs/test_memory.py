@@ -13,7 +13,7 @@ from .conftest import environment
 PEAK = """
 import resource, sys
 from pathlib import Path
-from counterplan.runs.run import PART_SIZE, RunSettings, run_cohort
+from counterplan.runs.cohort import PART_SIZE, RunSettings, run_cohort
 from counterplan.runs.task import TaskSpec
 
 def parts(episodes):

@@ -10,8 +10,8 @@ import pytest
 
 from counterplan.core.episode import Episode
 from counterplan.errors import FileError, InputError
-from counterplan.runs.reading import open_run
-from counterplan.runs.run import RunSettings, run_cohort
+from counterplan.runs.cohort import RunSettings, run_cohort
+from counterplan.runs.run import open_run
 from counterplan.runs.task import TaskSpec
 from counterplan.tables.parts import Recorded, episodes_to_bytes
 

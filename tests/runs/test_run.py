@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from counterplan.errors import CounterplanError, InputError
-from counterplan.runs.run import RunSettings
+from counterplan.runs.cohort import RunSettings
 
 from .conftest import contents, run_parts
 

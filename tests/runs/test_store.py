@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from counterplan.errors import CounterplanError, FileError, InputError
-from counterplan.runs.reading import open_run
-from counterplan.runs.run import RunSettings
+from counterplan.runs.cohort import RunSettings
+from counterplan.runs.run import open_run
 
 from .conftest import Program, contents, run_parts, wait_until
 

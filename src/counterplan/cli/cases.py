@@ -14,8 +14,7 @@ from counterplan.errors import InputError
 if TYPE_CHECKING:
     import polars as pl
 
-    from counterplan.runs.cases import CaseQuery
-    from counterplan.runs.reading import Run
+    from counterplan.runs.run import CaseQuery, Run
 
 FORMATS = (".csv", ".parquet")
 SHOWN = 20
@@ -24,9 +23,8 @@ SHOWN = 20
 def show(options: CasesOptions) -> None:
     """Rank and filter the cases of a run; print them, or write them to a file."""
     from counterplan.core.files import check_target, suffix_of
-    from counterplan.runs.cases import budgets_of, review_list, terms_of
     from counterplan.runs.explain import records
-    from counterplan.runs.reading import open_run
+    from counterplan.runs.run import open_run
 
     if options.output is not None:
         suffix_of(options.output, FORMATS, "review lists")
@@ -34,15 +32,15 @@ def show(options: CasesOptions) -> None:
             raise InputError(f"{options.output}: lies in the folder of the run; choose another")
     query = _query(options)
     run = open_run(options.run)
-    terms = terms_of(run)
+    terms = run.terms
     run.verify()
-    found = review_list(run, query)
+    found = run.cases(query)
     rows = found.to_dicts() if options.output is None or options.as_json else []
     cases = records(rows, terms.unit)
     if options.output is not None:
         _write(options.output, found)
     if options.as_json:
-        k = budgets_of(run)[-1] if query.k is None else query.k
+        k = run.budgets[-1] if query.k is None else query.k
         print_json({"run": str(options.run), "k": k, "by": query.by, "cases": cases})
     elif options.output is None:
         _print(options, run, cases)
@@ -52,7 +50,7 @@ def show(options: CasesOptions) -> None:
 
 
 def _query(options: CasesOptions) -> CaseQuery:
-    from counterplan.runs.cases import CaseQuery
+    from counterplan.runs.run import CaseQuery
 
     outcomes = []
     for text in options.outcome or ():
@@ -75,10 +73,9 @@ def _query(options: CasesOptions) -> CaseQuery:
 
 
 def _print(options: CasesOptions, run: Run, cases: list[dict[str, object]]) -> None:
-    from counterplan.runs.cases import budgets_of, terms_of
 
-    terms = terms_of(run)
-    k = budgets_of(run)[-1] if options.k is None else options.k
+    terms = run.terms
+    k = run.budgets[-1] if options.k is None else options.k
     many = counted(len(cases), terms.noun)
     heading = f"{many} of {options.run}, k = {k}, by {options.by.value}, according to the model"
     print_explanations(cases, heading, terms.noun)

@@ -12,11 +12,10 @@ import typer
 import counterplan
 from counterplan.cli.explain import CasesOptions, ExplainOptions
 from counterplan.cli.fit import SchemaOptions, write_draft
-from counterplan.cli.options import DemoOptions, FitOptions, PlanOptions, ReproduceOptions
+from counterplan.cli.options import DemoOptions, FitOptions, PlanOptions
 from counterplan.cli.report import ReportCommandOptions, write_report
 from counterplan.cli.serve import ServeOptions, serve_run
-from counterplan.cli.support import OneLineErrors, PlainHelp, command, print_json, print_table
-from counterplan.errors import InputError
+from counterplan.cli.support import OneLineErrors, PlainHelp, command, print_json
 
 # The exit code after Ctrl-C, as shells have it.
 INTERRUPTED = 130
@@ -210,50 +209,3 @@ def plan(options: PlanOptions) -> None:
     from counterplan.cli.plan import answer
 
     answer(options)
-
-
-@app.command(cls=PlainHelp)
-@command
-def reproduce(options: ReproduceOptions) -> None:
-    """Draw the figures of the three papers anew.
-
-    Each as PNG with its numbers as CSV. --list says what there is, --quick makes small versions.
-    """
-    # Read when numpy is loaded, below: run times should not count threads that wait for others.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from experiments import registry
-
-    titles = {name: figure.title for name, figure in registry.FIGURES.items()}
-    if options.listing:
-        if options.figures:
-            raise InputError(f"--list shows all figures: leave {options.figures[0]} out")
-        if options.as_json:
-            print_json(titles)
-        else:
-            print_table("", {"figure": "left", "shows": "left"}, titles.items())
-        return
-    if options.figures and options.every:
-        raise InputError("name figures or give --all, not both")
-    if options.check and (options.sampled or options.seed or options.data is not None):
-        raise InputError("--check is for seed 0 without --sampled and --data: leave them out")
-    settings = registry.Options(
-        quick=options.quick, sampled=options.sampled, seed=options.seed, data=options.data
-    )
-    written = registry.reproduce(options.figures or list(titles), options.output, settings)
-    unexpected = registry.unexpected(written) if options.check else None
-    if options.as_json:
-        files = {"files": [str(path) for path in written]}
-        print_json(files if unexpected is None else {**files, "unexpected": unexpected})
-    else:
-        for path in written:
-            typer.echo(path)
-    if unexpected is not None:
-        _say_what_is_unexpected(unexpected)
-
-
-def _say_what_is_unexpected(messages: list[str]) -> None:
-    for message in messages:
-        typer.echo(message, err=True)
-    if messages:
-        raise typer.Exit(1)
-    typer.echo("all numbers are within their expected ranges", err=True)

@@ -27,14 +27,13 @@ from counterplan.domains import icu_sepsis
 from counterplan.domains.icu_sepsis import DEATH, LEVELS, IcuSepsis
 from counterplan.domains.sepsis import write_cohort
 from counterplan.errors import FileError
-from counterplan.runs.cases import CaseQuery, review_list
-from counterplan.runs.explain import RESULTS, explain_spec
+from counterplan.runs.cohort import PART_SIZE, RunSettings, run_cohort
+from counterplan.runs.explain import explain_spec
 from counterplan.runs.inputs import open_input
 from counterplan.runs.manifest import sha256
 from counterplan.runs.question import Question
-from counterplan.runs.reading import open_run
 from counterplan.runs.regret import regret_spec
-from counterplan.runs.run import PART_SIZE, RunSettings, run_cohort
+from counterplan.runs.run import RESULTS, CaseQuery, open_run
 from counterplan.tables.layout import MEANS, SCHEMA
 from counterplan.tables.models import FORMATS, model_from_bytes, save_model
 from counterplan.domains.problems import ProblemChoice
@@ -219,7 +218,7 @@ def _found(
     import polars as pl
 
     run = open_run(out)
-    ranked = review_list(run, CaseQuery(k=k, min_improvement=ROUNDING)).to_dicts()
+    ranked = run.cases(CaseQuery(k=k, min_improvement=ROUNDING)).to_dicts()
     means = run.scan(RESULTS).group_by("k").agg(pl.col("value").mean()).sort("k").collect()
     table = [
         {

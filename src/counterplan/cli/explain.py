@@ -35,9 +35,9 @@ from counterplan.core.validation import counted
 from counterplan.errors import CounterplanError, FileError, InputError
 
 if TYPE_CHECKING:
+    from counterplan.runs.cohort import RunSettings, RunSummary
     from counterplan.runs.inputs import Input, Model
-    from counterplan.runs.question import Question, Subject
-    from counterplan.runs.run import RunSettings, RunSummary
+    from counterplan.runs.question import Explainer, Question
     from counterplan.tables.schema import Schema
     from counterplan.tables.stays import Outlier
 
@@ -278,12 +278,12 @@ def schema_of(options: ExplainOptions) -> Schema | None:
     return None if options.schema is None else read_schema(options.schema)
 
 
-def subject_of(options: ExplainOptions, model: Model, given: Input) -> Subject:
+def explainer_of(options: ExplainOptions, model: Model, given: Input) -> Explainer:
     """The model ready to be asked; what keeps it from that is told with the file to blame."""
-    from counterplan.runs.question import open_subject
+    from counterplan.runs.question import open_explainer
 
     try:
-        return open_subject(model, given.about)
+        return open_explainer(model, given.about)
     except InputError as problem:
         raise FileError(f"{options.schema or options.model}: {problem}") from None
 
@@ -428,9 +428,9 @@ STATUSES = {
 def run_into_folder(options: ExplainOptions) -> None:
     """Explain all episodes and keep everything."""
     from counterplan.core.files import check_readable
+    from counterplan.runs.cohort import run_cohort
     from counterplan.runs.explain import explain_spec
     from counterplan.runs.inputs import only, open_input, streamed
-    from counterplan.runs.run import run_cohort
     from counterplan.tables.models import model_bytes, model_from_bytes
 
     assert options.output is not None
@@ -444,7 +444,8 @@ def run_into_folder(options: ExplainOptions) -> None:
     if options.episode:
         given = only(options.episode, options.episodes, given)
     question = question_of(options, model, None, COHORT_NODES)
-    subject_of(options, model, given)  # what a worker could not begin with leaves no folder behind
+    # What a worker could not begin with leaves no folder behind.
+    explainer_of(options, model, given)
     suffix = options.model.suffix.lower()
     spec = explain_spec(content, suffix, given.about, question, given.outcomes)
     hashes = {"model": hashlib.sha256(content).hexdigest()}
@@ -456,7 +457,7 @@ def run_into_folder(options: ExplainOptions) -> None:
 def _settings(
     options: ExplainOptions, given: Input, question: Question, hashes: Mapping[str, str]
 ) -> RunSettings:
-    from counterplan.runs.run import RunSettings
+    from counterplan.runs.cohort import RunSettings
 
     found = {**hashes, "input": _checksum(options.episodes)}
     if "schema" in given.about:
@@ -497,12 +498,11 @@ def _checksum(path: Path) -> str:
 
 def _tell(options: ExplainOptions, given: Input, question: Question, summary: RunSummary) -> None:
     """The most improvable cases, what became of all, and where they are."""
-    from counterplan.runs.cases import CaseQuery, count_far, review_list, terms_of
     from counterplan.runs.explain import records
-    from counterplan.runs.reading import open_run
+    from counterplan.runs.run import CaseQuery, open_run
 
     run = open_run(summary.out)
-    top = records(review_list(run, CaseQuery(limit=TOP)).to_dicts(), terms_of(run).unit)
+    top = records(run.cases(CaseQuery(limit=TOP)).to_dicts(), run.terms.unit)
     totals = {name: int(summary.totals.get(name, 0)) for name in ("episodes", *STATUSES)}
     if options.as_json:
         counts = {"parts": summary.parts, "resumed": summary.resumed, **totals}
@@ -515,7 +515,7 @@ def _tell(options: ExplainOptions, given: Input, question: Question, summary: Ru
         note(line)
     words = [f"{totals[name]:,} {text}" for name, text in STATUSES.items() if totals[name]]
     note(f"{many}: {', '.join(words)}.")
-    if far := count_far(run):
+    if far := run.count_far():
         note(
             f"warning: {counted(far, given.noun)} far outside what the model has learned from (see "
             "far_outside_training): what it says there means nothing"
@@ -562,9 +562,9 @@ def _explain_here(options: ExplainOptions) -> None:
     question = question_of(options, model, COHORT_SECONDS, None)
     if options.episode:
         given = only(options.episode, options.episodes, given)
-    subject = subject_of(options, model, given)
-    rows = sorted(_rows(options, subject, given, question), key=lambda row: -row["improvement"])
-    found = records(rows, subject.words.unit)
+    explainer = explainer_of(options, model, given)
+    rows = sorted(_rows(options, explainer, given, question), key=lambda row: -row["improvement"])
+    found = records(rows, explainer.unit)
     document = _document(question, found)
     if options.output is not None:
         write_explanations(options.output, document)
@@ -581,7 +581,7 @@ def _explain_here(options: ExplainOptions) -> None:
 
 
 def _rows(
-    options: ExplainOptions, subject: Subject, given: Input, question: Question
+    options: ExplainOptions, explainer: Explainer, given: Input, question: Question
 ) -> Iterator[dict[str, Any]]:
     from counterplan.runs.explain import answers
 
@@ -589,7 +589,7 @@ def _rows(
     far: list[Outlier] = []
     for one in tracked(recorded, "explaining"):
         try:
-            found = answers(subject, one, question)
+            found = answers(explainer, one, question)
         except CounterplanError as problem:
             raise type(problem)(f"{options.episodes}: {problem}") from None
         far += found[0].far or ()

@@ -17,7 +17,7 @@ LARGEST = 2**31 - 1
 SIMULATIONS = 1000
 # Of the networks of a model; `scm.training` says the same, but takes long to load.
 MOST_UNITS = 10_000
-# Likewise `cohort.run`, `planning.planners` and `experiments.demo`.
+# Likewise `runs.run`, `planning.search.planners` and `cli.demo`.
 MOST_WORKERS = 1024
 MOST_SIMULATIONS = 10**8
 MOST_PATIENTS = 100_000
@@ -365,38 +365,3 @@ class PlanOptions(SharedOptions):
             metavar="PATH",
         ),
     ] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReproduceOptions(SharedOptions):
-    """Options of `counterplan reproduce`."""
-
-    figures: Annotated[
-        list[str] | None,
-        typer.Argument(help="Which figures; all if none is named.", metavar="FIGURE"),
-    ] = None
-    every: Annotated[bool, typer.Option("--all", help="All figures.")] = False
-    listing: Annotated[bool, typer.Option("--list", help="Only list the figures.")] = False
-    quick: Annotated[bool, typer.Option("--quick", help="A small version that takes seconds.")] = (
-        False
-    )
-    check: Annotated[
-        bool,
-        typer.Option(
-            "--check", help="Compare the numbers with expected ranges; exit code 1 if one is out."
-        ),
-    ] = False
-    sampled: Annotated[
-        bool,
-        typer.Option("--sampled", help="The paper's sampled kernel instead of the exact one."),
-    ] = False
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="Table of real therapy sessions (.csv) instead of simulated ones.", metavar="PATH"
-        ),
-    ] = None
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="PATH", help="Folder for the figures and numbers."),
-    ] = Path("figures")

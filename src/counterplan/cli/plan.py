@@ -143,9 +143,9 @@ def _judged_in_folder(
 ) -> Iterator[dict[str, Any]]:
     import polars as pl
 
+    from counterplan.runs.cohort import PART_SIZE, RunSettings, run_cohort
     from counterplan.runs.manifest import sha256
-    from counterplan.runs.reading import open_run
-    from counterplan.runs.run import PART_SIZE, RunSettings, run_cohort
+    from counterplan.runs.run import open_run
     from counterplan.tables.scenarios import scenario_parts
 
     assert options.scenarios is not None

@@ -62,7 +62,7 @@ class ReportCommandOptions(SharedOptions):
 def write_report(options: ReportCommandOptions) -> None:
     """Make the page and say where it is."""
     from counterplan.core.files import atomic_file, check_target, suffix_of
-    from counterplan.runs.reading import open_run
+    from counterplan.runs.run import open_run
     from counterplan.viz.report import report
     from counterplan.viz.report.source import ReportOptions
 

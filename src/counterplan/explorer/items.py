@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from counterplan.errors import FileError
-from counterplan.runs.reading import Run, open_run
+from counterplan.runs.run import Run, open_run
 from counterplan.runs.store import input_sums, read_input
 
 if TYPE_CHECKING:

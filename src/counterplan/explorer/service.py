@@ -31,8 +31,8 @@ from counterplan.explorer.views import (
 )
 from counterplan.explorer.whatif import Desk, SolveRequest, check_wish, inadmissible, what_if
 from counterplan.explorer.work import work_spec
-from counterplan.runs.explain import RESULTS, TRAJECTORIES, answers
-from counterplan.runs.reading import open_run
+from counterplan.runs.explain import answers
+from counterplan.runs.run import RESULTS, TRAJECTORIES, open_run
 from counterplan.runs.task import EXPLAIN, REGRET, PartResult
 from counterplan.tables.parts import ID
 
@@ -83,7 +83,7 @@ class Service:
         try:
             first = str(collected(self.folder.results().select(ID).head(1))[ID][0])
             self.what_if(first, {})
-            taken = observed_actions(self.desk.subject, self.desk.recorded(first))[0]
+            taken = observed_actions(self.desk.explainer, self.desk.recorded(first))[0]
             self.what_if(first, {0: 1 if taken == 0 else 0})
         except CounterplanError:
             # Neither a run that has just begun nor an episode that cannot be answered is a reason
@@ -125,10 +125,10 @@ class Service:
         """What a plan made by hand leads to."""
         started = time.perf_counter()
         desk, recorded = self.desk, self.desk.recorded(name)
-        question = what_if(desk.subject, recorded.episode, edits, desk.memo)
-        found = answers(desk.subject, recorded, question)[0]
+        question = what_if(desk.explainer, recorded.episode, edits, desk.memo)
+        found = answers(desk.explainer, recorded, question)[0]
         answer = answer_of_found(desk, found)
-        answer.notes = inadmissible(desk.subject, found)
+        answer.notes = inadmissible(desk.explainer, found)
         return models.WhatIfAnswer(
             answer=answer,
             names=names_in(desk, answer.course),
@@ -147,7 +147,7 @@ class Service:
             limit = min(limit, asked.seconds or limit)
             forbidden, fixed = (tuple(sorted(set(one))) for one in (asked.forbidden, asked.fixed))
             episode = self.desk.recorded(asked.id).episode
-            check_wish(self.desk.subject, episode, SolveRequest(asked.k, forbidden, fixed, limit))
+            check_wish(self.desk.explainer, episode, SolveRequest(asked.k, forbidden, fixed, limit))
             question = {**asked.model_dump(), "forbidden": forbidden, "fixed": fixed}
         else:
             state_at(self.plans, asked.id, asked.t, asked.player)

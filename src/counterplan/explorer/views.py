@@ -18,18 +18,16 @@ from counterplan.explorer.items import Folder, Window, all_collected, collected,
 from counterplan.explorer.models import Settings, number, numbers, table
 from counterplan.explorer.scenarios import PLAYERS, PlanDesk
 from counterplan.explorer.whatif import Desk, decisions_of
-from counterplan.runs.cases import OUTCOME, budgets_of
 from counterplan.runs.explain import (
     ACTION,
     OTHER,
-    RESULTS,
     STATE,
-    TRAJECTORIES,
     changes_in_words,
     trajectories_to_bytes,
 )
 from counterplan.runs.explain import Answer as Found
-from counterplan.runs.question import ContinuousSubject, DiscreteSubject, Subject
+from counterplan.runs.question import ContinuousExplainer, DiscreteExplainer, Explainer
+from counterplan.runs.run import OUTCOME, RESULTS, TRAJECTORIES
 from counterplan.scm.point import action_indices, action_vectors
 from counterplan.tables.parts import Recorded
 from counterplan.tables.schema import Column
@@ -46,33 +44,33 @@ FAILED = "failed"
 
 def observed_course(desk: Desk, recorded: Recorded) -> models.Course:
     """What happened."""
-    episode, subject = recorded.episode, desk.subject
-    actions = observed_actions(subject, recorded)
+    episode, explainer = recorded.episode, desk.explainer
+    actions = observed_actions(explainer, recorded)
     return models.Course(
         states=table(_features(desk, episode.states)),
         actions=actions,
-        rewards=numbers(_rewards(subject, recorded)),
+        rewards=numbers(_rewards(explainer, recorded)),
         changed=[0.0] * len(episode),
     )
 
 
-def observed_actions(subject: Subject, recorded: Recorded) -> list[int | None]:
+def observed_actions(explainer: Explainer, recorded: Recorded) -> list[int | None]:
     """The number of each action, None where nothing was decided."""
     episode = recorded.episode
-    if isinstance(subject, DiscreteSubject):
-        nothing = None if subject.layout is None else subject.layout.no_action
+    if isinstance(explainer, DiscreteExplainer):
+        nothing = None if explainer.layout is None else explainer.layout.no_action
         return [None if int(a) == nothing else int(a) for a in episode.actions]
-    vectors = action_vectors(subject.problem(episode)["actions"], len(episode) - 1)
+    vectors = action_vectors(explainer.problem(episode)["actions"], len(episode) - 1)
     return [*(int(a) for a in action_indices(episode, vectors)), None]
 
 
-def _rewards(subject: Subject, recorded: Recorded) -> Sequence[float]:
+def _rewards(explainer: Explainer, recorded: Recorded) -> Sequence[float]:
     episode = recorded.episode
-    if isinstance(subject, ContinuousSubject):
-        return [float(reward) for reward in subject.reward(episode.states)]
-    assert isinstance(subject, DiscreteSubject)
+    if isinstance(explainer, ContinuousExplainer):
+        return [float(reward) for reward in explainer.reward(episode.states)]
+    assert isinstance(explainer, DiscreteExplainer)
     T, steps = len(episode), zip(episode.states, episode.actions, strict=True)
-    return [float(subject.mdp.rewards_at(t, T)[s, a]) for t, (s, a) in enumerate(steps)]
+    return [float(explainer.mdp.rewards_at(t, T)[s, a]) for t, (s, a) in enumerate(steps)]
 
 
 def _features(desk: Desk, states: Any) -> Any:
@@ -92,13 +90,13 @@ def other_course(
     if f"{OTHER}{STATE}" in columns:
         features = _features(desk, steps[f"{OTHER}{STATE}"].to_numpy())
         taken = steps[f"{OTHER}{ACTION}"].to_list()
-        observed = observed_actions(desk.subject, recorded)
+        observed = observed_actions(desk.explainer, recorded)
         # The number that stands for no action is none to choose.
         actions = [None if old is None else int(a) for old, a in zip(observed, taken, strict=True)]
     else:
         names = [name for name in columns if name.startswith(f"{OTHER}{STATE}:")]
         features = steps.select(names).to_numpy()
-        actions = observed_actions(desk.subject, recorded)
+        actions = observed_actions(desk.explainer, recorded)
         for change in changes:
             actions[change["t"]] = int(change["alternative"])
     return models.Course(
@@ -144,7 +142,7 @@ def answer_of_found(desk: Desk, found: Found) -> models.Answer:
     """An answer that has just been found, by the rows that a run would have stored."""
     import polars as pl
 
-    steps = pl.read_parquet(io.BytesIO(trajectories_to_bytes(desk.subject, [found])))
+    steps = pl.read_parquet(io.BytesIO(trajectories_to_bytes(desk.explainer, [found])))
     return answer_of_row(desk, found.recorded, {"reason": None, **found.row()}, steps)
 
 
@@ -185,10 +183,10 @@ def names_in(desk: Desk, *courses: models.Course | None) -> list[dict[str, str]]
 def order_in(desk: Desk, *courses: models.Course | None) -> list[list[float]]:
     """For each feature: values that occur in the order of their worth, the worst first, where their
     numbers say nothing: states of a discrete model without a schema."""
-    subject = desk.subject
-    if not isinstance(subject, DiscreteSubject) or subject.layout is not None:
+    explainer = desk.explainer
+    if not isinstance(explainer, DiscreteExplainer) or explainer.layout is not None:
         return [[] for _ in desk.labels.features]
-    rewards = subject.mdp.rewards_at(0, 1)
+    rewards = explainer.mdp.rewards_at(0, 1)
     worth = np.where(np.isfinite(rewards), rewards, -np.inf).max(axis=1)
     states = _occurring(0, courses)
     return [sorted(states, key=lambda state: (worth[int(state)], state))]
@@ -250,7 +248,7 @@ def list_cases(desk: Desk, wanted: CaseFilter, window: Window) -> models.CasePag
 
 def budget_of(desk: Desk, k: int | None) -> int:
     """One of the run's budgets; None stands for the largest."""
-    known = budgets_of(desk.folder.run)
+    known = desk.folder.run.budgets
     if k is None:
         return known[-1]
     if k not in known:
@@ -354,8 +352,8 @@ def _observed(desk: Desk, recorded: Recorded) -> models.Course:
 
 def _fixed(desk: Desk, recorded: Recorded) -> list[int]:
     episode = recorded.episode
-    given = desk.subject.constraints(episode).fixed_steps
-    decisions = decisions_of(desk.subject, episode)
+    given = desk.explainer.constraints(episode).fixed_steps
+    decisions = decisions_of(desk.explainer, episode)
     undecided = range(decisions, len(episode))
     return sorted({*(t % len(episode) for t in given), *undecided})
 
@@ -375,15 +373,15 @@ MOST_NAMES = 100
 
 def about_cases(desk: Desk, settings: Settings) -> models.RunAbout:
     """A run of explanations."""
-    subject, labels = desk.subject, desk.labels
+    explainer, labels = desk.explainer, desk.labels
     quantity = labels.quantity
-    leading = subject.layout.fixed if isinstance(subject, ContinuousSubject) else 0
+    leading = explainer.layout.fixed if isinstance(explainer, ContinuousExplainer) else 0
     return models.RunAbout(
         kind="explain",
         noun=desk.terms.noun,
         unit=desk.terms.unit,
-        discrete=subject.is_discrete,
-        budgets=budgets_of(desk.folder.run),
+        discrete=explainer.is_discrete,
+        budgets=desk.folder.run.budgets,
         outcomes=desk.outcomes,
         quantity=quantity.unit or quantity.name,
         solver=desk.question.solver,
@@ -393,7 +391,7 @@ def about_cases(desk: Desk, settings: Settings) -> models.RunAbout:
         ],
         doses=[_column(column) for column in labels.doses],
         actions=table(labels.actions),
-        names=[subject.words.action(action) for action in range(len(labels.actions))],
+        names=[explainer.action_name(action) for action in range(len(labels.actions))],
         sense="max",
         planner=None,
         players=[],

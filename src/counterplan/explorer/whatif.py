@@ -46,15 +46,16 @@ from counterplan.counterfactual.discrete.dynamic_program import (
 from counterplan.counterfactual.discrete.laws import CounterfactualLaw, RowIds
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.explorer.items import Folder, Memo, Rankings, Recent
-from counterplan.runs.cases import Terms, description_of, terms_of
-from counterplan.runs.explain import Answer, stored_subject
+from counterplan.runs.explain import Answer
 from counterplan.runs.question import (
-    ContinuousSubject,
-    DiscreteSubject,
+    ContinuousExplainer,
+    DiscreteExplainer,
+    Explainer,
     Question,
-    Subject,
     question_from_dict,
+    stored_explainer,
 )
+from counterplan.runs.run import Terms
 from counterplan.scm.point import PointSCM
 from counterplan.scm.tabular import Rows
 from counterplan.tables.parts import ID, Recorded, episodes_from_bytes
@@ -73,7 +74,7 @@ class Desk:
     def __init__(self, out: Path) -> None:
         self.folder = Folder(out, ID)
         self.rankings = Rankings(self.folder)
-        self.description: Mapping[str, Any] = description_of(self.folder.run)
+        self.description: Mapping[str, Any] = self.folder.run.description
         self.memo = Memo()
         self._recorded: Recent[Recorded] = Recent(EPISODES)
 
@@ -88,23 +89,23 @@ class Desk:
         return list(self.description["outcomes"])
 
     @cached_property
-    def subject(self) -> Subject:
+    def explainer(self) -> Explainer:
         """The model and what the episodes are about."""
-        return stored_subject(self.description, self.folder.run.file)
+        return stored_explainer(self.description, self.folder.run.file)
 
     @cached_property
     def labels(self) -> Labels:
         """What states and actions are called."""
-        subject = self.subject
-        if isinstance(subject, DiscreteSubject):
-            return labels_of(subject.mdp if subject.layout is None else subject.layout)
-        assert isinstance(subject, ContinuousSubject)
-        return labels_of(subject.layout)
+        explainer = self.explainer
+        if isinstance(explainer, DiscreteExplainer):
+            return labels_of(explainer.mdp if explainer.layout is None else explainer.layout)
+        assert isinstance(explainer, ContinuousExplainer)
+        return labels_of(explainer.layout)
 
     @cached_property
     def terms(self) -> Terms:
         """What an episode is called, and the unit of its times."""
-        return terms_of(self.folder.run)
+        return self.folder.run.terms
 
     def recorded(self, name: str) -> Recorded:
         """An episode by its id."""
@@ -271,11 +272,11 @@ class WhatIf(Question):
         return ByHand(self.edits, self.memo)
 
 
-def what_if(subject: Subject, episode: Episode, edits: Edits, memo: Memo) -> WhatIf:
+def what_if(explainer: Explainer, episode: Episode, edits: Edits, memo: Memo) -> WhatIf:
     """The question, or an error if the edits are none of this episode."""
-    decisions = decisions_of(subject, episode)
-    actions = actions_of(subject, episode)
-    fixed = {t % decisions for t in subject.constraints(episode).fixed_steps}
+    decisions = decisions_of(explainer, episode)
+    actions = actions_of(explainer, episode)
+    fixed = {t % decisions for t in explainer.constraints(episode).fixed_steps}
     for t, action in edits.items():
         if not 0 <= t < decisions:
             raise InputError(
@@ -288,22 +289,22 @@ def what_if(subject: Subject, episode: Episode, edits: Edits, memo: Memo) -> Wha
     return WhatIf(budgets=(len(edits),), edits=dict(edits), memo=memo)
 
 
-def decisions_of(subject: Subject, episode: Episode) -> int:
+def decisions_of(explainer: Explainer, episode: Episode) -> int:
     """How many steps have a decision: with states that are vectors the last leads nowhere."""
-    return len(episode) if subject.is_discrete else len(episode) - 1
+    return len(episode) if explainer.is_discrete else len(episode) - 1
 
 
-def actions_of(subject: Subject, episode: Episode) -> int:
+def actions_of(explainer: Explainer, episode: Episode) -> int:
     """How many actions there are to choose from; the one that stands for none is not among them."""
-    if isinstance(subject, DiscreteSubject):
-        return subject.mdp.n_actions if subject.layout is None else len(subject.layout.choices)
-    return int(np.asarray(subject.problem(episode)["actions"]).shape[-2])
+    if isinstance(explainer, DiscreteExplainer):
+        return explainer.n_actions
+    return int(np.asarray(explainer.problem(episode)["actions"]).shape[-2])
 
 
-def inadmissible(subject: Subject, found: Answer) -> list[str]:
+def inadmissible(explainer: Explainer, found: Answer) -> list[str]:
     """What to be told about changes that a discrete model does not admit where they are made."""
     explanation = found.explanation
-    if not isinstance(subject, DiscreteSubject) or subject.mdp.admissible is None:
+    if not isinstance(explainer, DiscreteExplainer) or explainer.mdp.admissible is None:
         return []
     assert isinstance(explanation, PolicyExplanation)
     states = explanation.most_likely.states
@@ -311,7 +312,7 @@ def inadmissible(subject: Subject, found: Answer) -> list[str]:
         f"{change.text}: the model has no such action in the likeliest state there; what it says "
         "about it means little"
         for change in found.changes
-        if not subject.mdp.admissible[states[change.t], change.alternative]
+        if not explainer.mdp.admissible[states[change.t], change.alternative]
     ]
 
 
@@ -438,9 +439,9 @@ class SolveRequest:
     seconds: float
 
 
-def check_wish(subject: Subject, episode: Episode, wish: SolveRequest) -> None:
+def check_wish(explainer: Explainer, episode: Episode, wish: SolveRequest) -> None:
     """Raise if a wish is about no step, action or budget of an episode."""
-    actions, decisions = actions_of(subject, episode), decisions_of(subject, episode)
+    actions, decisions = actions_of(explainer, episode), decisions_of(explainer, episode)
     if wish.k > len(episode):
         raise InputError(f"{episode.name} has {len(episode)} steps: k cannot be {wish.k}")
     for action in wish.forbidden:
@@ -454,12 +455,14 @@ def check_wish(subject: Subject, episode: Episode, wish: SolveRequest) -> None:
 
 
 def rules_of(
-    base: Question, subject: Subject, episode: Episode, wish: SolveRequest, watch: Watch
+    base: Question, explainer: Explainer, episode: Episode, wish: SolveRequest, watch: Watch
 ) -> Rules:
     """The question; what a wish does not say is as the run had it, and the solver is exact."""
-    check_wish(subject, episode, wish)
-    problem = subject.problem(episode)
-    counted = problem["scm"].mdp.n_actions if subject.is_discrete else actions_of(subject, episode)
+    check_wish(explainer, episode, wish)
+    problem = explainer.problem(episode)
+    counted = (
+        problem["scm"].mdp.n_actions if explainer.is_discrete else actions_of(explainer, episode)
+    )
     return Rules(
         budgets=(wish.k,),
         seconds=wish.seconds,
@@ -469,6 +472,6 @@ def rules_of(
         forbidden=wish.forbidden,
         fixed=wish.fixed,
         actions=counted,
-        discrete=subject.is_discrete,
+        discrete=explainer.is_discrete,
         watch=watch,
     )

@@ -16,13 +16,11 @@ from counterplan.errors import CounterplanError
 from counterplan.explorer.scenarios import ADVICE, PlanDesk, advise
 from counterplan.explorer.whatif import Desk, SolveRequest, rules_of
 from counterplan.runs.explain import (
-    RESULTS,
-    TRAJECTORIES,
     answers,
     results_to_bytes,
     trajectories_to_bytes,
 )
-from counterplan.runs.reading import open_run
+from counterplan.runs.run import RESULTS, TRAJECTORIES, open_run
 from counterplan.runs.task import REGRET, PartResult, TaskSpec
 
 KIND = "counterplan.explorer.work"
@@ -57,7 +55,7 @@ class Work:
         if open_run(self._out).manifest.task["kind"] == REGRET:
             _ = self._plans.problem
         else:
-            _ = self._desk.subject
+            _ = self._desk.explainer
 
     @cached_property
     def _desk(self) -> Desk:
@@ -83,11 +81,11 @@ class Work:
             question["seconds"],
         )
         watch = Watcher(Path(question["progress"]))
-        rules = rules_of(desk.question, desk.subject, recorded.episode, wish, watch)
-        found = answers(desk.subject, recorded, rules)
+        rules = rules_of(desk.question, desk.explainer, recorded.episode, wish, watch)
+        found = answers(desk.explainer, recorded, rules)
         tables = {
             RESULTS: results_to_bytes([one.row() for one in found], desk.outcomes),
-            TRAJECTORIES: trajectories_to_bytes(desk.subject, found),
+            TRAJECTORIES: trajectories_to_bytes(desk.explainer, found),
         }
         return PartResult(tables, {})
 

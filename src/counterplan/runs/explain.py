@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,18 +19,19 @@ from counterplan.core.result import Explanation, Interval
 from counterplan.counterfactual.continuous.setting import SequenceExplanation
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 from counterplan.runs.question import (
-    ContinuousSubject,
-    DiscreteSubject,
+    MODEL,
+    ContinuousExplainer,
+    DiscreteExplainer,
+    Explainer,
     PartChange,
     Question,
-    Subject,
     Support,
-    open_subject,
     policy_support,
     question_from_dict,
+    stored_explainer,
 )
+from counterplan.runs.run import RESULTS, TRAJECTORIES
 from counterplan.runs.task import EXPLAIN, PartResult, TaskSpec, reason_of
-from counterplan.tables.models import model_from_bytes
 from counterplan.tables.parts import Recorded, episodes_from_bytes
 from counterplan.tables.stays import Outlier, outliers
 
@@ -128,13 +129,13 @@ def failed_row(recorded: Recorded, k: int, reason: str) -> dict[str, Any]:
     }
 
 
-def answers(subject: Subject, recorded: Recorded, question: Question) -> list[Answer]:
+def answers(explainer: Explainer, recorded: Recorded, question: Question) -> list[Answer]:
     """What should have been done differently, for each budget that is asked about."""
-    found = subject.explain(recorded.episode, question)
-    if isinstance(subject, DiscreteSubject):
-        return [_policy_answer(subject, recorded, one, question) for one in found]
-    assert isinstance(subject, ContinuousSubject)
-    return [_sequence_answer(subject, recorded, one) for one in found]
+    found = explainer.explain(recorded.episode, question)
+    if isinstance(explainer, DiscreteExplainer):
+        return [_policy_answer(explainer, recorded, one, question) for one in found]
+    assert isinstance(explainer, ContinuousExplainer)
+    return [_sequence_answer(explainer, recorded, one) for one in found]
 
 
 def columns_of(far: tuple[Outlier, ...]) -> str:
@@ -149,34 +150,36 @@ def nodes_of(stats: Mapping[str, float]) -> int | None:
 
 
 def _policy_answer(
-    subject: DiscreteSubject, recorded: Recorded, found: Explanation, question: Question
+    explainer: DiscreteExplainer, recorded: Recorded, found: Explanation, question: Question
 ) -> Answer:
     from counterplan.counterfactual.discrete.robust import value_interval
 
     assert isinstance(found, PolicyExplanation)
-    support, likely = policy_support(found, subject.no_action), found.change_probabilities()
+    support, likely = policy_support(found, explainer.no_action), found.change_probabilities()
     changes = tuple(
-        _worded(subject, recorded, number, found, support, float(likely[one.t, one.alternative]))
+        _worded(explainer, recorded, number, found, support, float(likely[one.t, one.alternative]))
         for number, one in enumerate(found.changes)
     )
     interval = None
     if question.robust:
-        interval = value_interval(subject.mdp, recorded.episode, found)
+        interval = value_interval(explainer.mdp, recorded.episode, found)
     return Answer(recorded, found, changes, support, interval)
 
 
-def _sequence_answer(subject: ContinuousSubject, recorded: Recorded, found: Explanation) -> Answer:
+def _sequence_answer(
+    explainer: ContinuousExplainer, recorded: Recorded, found: Explanation
+) -> Answer:
     assert isinstance(found, SequenceExplanation)
-    support = subject.seen.support(found, subject.layout.action_set(recorded.episode))
+    support = explainer.seen.support(found, explainer.layout.action_set(recorded.episode))
     changes = tuple(
-        _worded(subject, recorded, number, found, support) for number in range(len(found.changes))
+        _worded(explainer, recorded, number, found, support) for number in range(len(found.changes))
     )
-    far = tuple(outliers(subject.scm, subject.layout, recorded.episode))
+    far = tuple(outliers(explainer.scm, explainer.layout, recorded.episode))
     return Answer(recorded, found, changes, support, far=far)
 
 
 def _worded(
-    subject: Subject,
+    explainer: Explainer,
     recorded: Recorded,
     number: int,
     found: Explanation,
@@ -184,17 +187,17 @@ def _worded(
     probability: float | None = None,
 ) -> ChangeAnswer:
     t, observed, alternative = found.changes[number]
-    words, time = subject.words, float(recorded.times[t])
+    time = float(recorded.times[t])
     chance = "" if probability is None else f" ({probability:.0%})"
     return ChangeAnswer(
         t=t,
         time=time,
         observed=observed,
         alternative=alternative,
-        observed_label=words.action(observed),
-        alternative_label=words.action(alternative),
-        parts=tuple(words.parts(observed, alternative)),
-        text=f"{words.when(time)}: {words.change(observed, alternative)}{chance}",
+        observed_label=explainer.action_name(observed),
+        alternative_label=explainer.action_name(alternative),
+        parts=tuple(explainer.changed_parts(observed, alternative)),
+        text=f"{explainer.time_text(time)}: {explainer.change_text(observed, alternative)}{chance}",
         probability=probability,
         taken=support.taken[number],
     )
@@ -215,7 +218,7 @@ HOURS = "h"
 def records(rows: Sequence[Mapping[str, Any]], unit: str) -> list[dict[str, Any]]:
     """One record for each row; what is known of none of them is left out.
 
-    unit  of times, as `Words.unit` has it
+    unit  of times, as `Explainer.unit` has it
     """
     names = {name for row in rows for name, value in row.items() if value is not None}
     return [_record(row, unit, names) for row in rows]
@@ -282,7 +285,6 @@ def finite(value: Any) -> Any:
 #
 # Numbers that are infinite are stored as such.
 
-RESULTS, TRAJECTORIES = "results", "trajectories"
 STATE, ACTION = "state", "action"
 OTHER = "counterfactual_"
 
@@ -334,7 +336,7 @@ def results_to_bytes(rows: Sequence[dict[str, Any]], outcomes: Sequence[str]) ->
     return to_bytes(pl.DataFrame(list(rows), schema=result_schema(outcomes), orient="row"))
 
 
-def trajectory_schema(subject: Subject) -> dict[str, Any]:
+def trajectory_schema(explainer: Explainer) -> dict[str, Any]:
     """Names and types of the columns of the trajectories."""
     import polars as pl
 
@@ -348,28 +350,28 @@ def trajectory_schema(subject: Subject) -> dict[str, Any]:
         "reward": pl.Float64,
         f"{OTHER}reward": pl.Float64,
     }
-    if isinstance(subject, DiscreteSubject):
+    if isinstance(explainer, DiscreteExplainer):
         return columns | dict.fromkeys(
             (STATE, ACTION, f"{OTHER}{STATE}", f"{OTHER}{ACTION}"), pl.Int64
         )
-    assert isinstance(subject, ContinuousSubject)
+    assert isinstance(explainer, ContinuousExplainer)
     for prefix in ("", OTHER):
-        names = [f"{prefix}{STATE}:{name}" for name in subject.layout.features]
-        names += [f"{prefix}{ACTION}:{name}" for name in subject.layout.actions]
+        names = [f"{prefix}{STATE}:{name}" for name in explainer.layout.features]
+        names += [f"{prefix}{ACTION}:{name}" for name in explainer.layout.actions]
         columns |= dict.fromkeys(names, pl.Float64)
     return columns
 
 
-def trajectories_to_bytes(subject: Subject, found: Sequence[Answer]) -> bytes:
+def trajectories_to_bytes(explainer: Explainer, found: Sequence[Answer]) -> bytes:
     """Trajectories of answers as a file."""
     import polars as pl
 
-    schema = trajectory_schema(subject)
-    frames = [pl.DataFrame(_trajectory(subject, one), schema=schema) for one in found]
+    schema = trajectory_schema(explainer)
+    frames = [pl.DataFrame(_trajectory(explainer, one), schema=schema) for one in found]
     return to_bytes(pl.concat(frames) if frames else pl.DataFrame(schema=schema))
 
 
-def _trajectory(subject: Subject, answer: Answer) -> dict[str, Any]:
+def _trajectory(explainer: Explainer, answer: Answer) -> dict[str, Any]:
     episode, T = answer.recorded.episode, len(answer.recorded.episode)
     columns = {
         "episode_id": [episode.id] * T,
@@ -380,14 +382,14 @@ def _trajectory(subject: Subject, answer: Answer) -> dict[str, Any]:
     changed = np.zeros(T, dtype=np.bool_)
     changed[[change.t for change in answer.changes]] = True
     columns["changed"] = changed
-    if isinstance(subject, DiscreteSubject):
-        return columns | _policy_columns(subject, answer)
-    assert isinstance(subject, ContinuousSubject)
-    return columns | _sequence_columns(subject, answer)
+    if isinstance(explainer, DiscreteExplainer):
+        return columns | _policy_columns(explainer, answer)
+    assert isinstance(explainer, ContinuousExplainer)
+    return columns | _sequence_columns(explainer, answer)
 
 
-def _policy_columns(subject: DiscreteSubject, answer: Answer) -> dict[str, Any]:
-    found, mdp = answer.explanation, subject.mdp
+def _policy_columns(explainer: DiscreteExplainer, answer: Answer) -> dict[str, Any]:
+    found, mdp = answer.explanation, explainer.mdp
     assert isinstance(found, PolicyExplanation)
     episode, path, T = found.episode, found.most_likely, len(found.episode)
     steps = range(T)
@@ -402,19 +404,19 @@ def _policy_columns(subject: DiscreteSubject, answer: Answer) -> dict[str, Any]:
     }
 
 
-def _sequence_columns(subject: ContinuousSubject, answer: Answer) -> dict[str, Any]:
+def _sequence_columns(explainer: ContinuousExplainer, answer: Answer) -> dict[str, Any]:
     import polars as pl
 
     found = answer.explanation
     assert isinstance(found, SequenceExplanation)
-    episode, layout = found.episode, subject.layout
+    episode, layout = found.episode, explainer.layout
     vectors = np.asarray(layout.action_set(episode), dtype=np.float64)
     vectors = np.broadcast_to(vectors, (len(episode) - 1, *vectors.shape[-2:]))
     steps = np.arange(len(episode) - 1)
     columns: dict[str, Any] = {
         "change_probability": np.isin(np.arange(len(episode)), [c.t for c in found.changes]) * 1.0,
-        "reward": subject.reward(episode.states),
-        f"{OTHER}reward": subject.reward(found.states),
+        "reward": explainer.reward(episode.states),
+        f"{OTHER}reward": explainer.reward(found.states),
     }
     for prefix, states, taken in (
         ("", episode.states, found.observed),
@@ -442,14 +444,12 @@ def to_bytes(frame: pl.DataFrame) -> bytes:
 
 # ----------------------------------------------------------------------------------------------
 
-MODEL = "model"
-
 
 class ExplainTask:
     """Explains episodes."""
 
-    def __init__(self, subject: Subject, question: Question, outcomes: Sequence[str]) -> None:
-        self._subject, self._question, self._outcomes = subject, question, tuple(outcomes)
+    def __init__(self, explainer: Explainer, question: Question, outcomes: Sequence[str]) -> None:
+        self._subject, self._question, self._outcomes = explainer, question, tuple(outcomes)
 
     def solve(self, part: bytes) -> PartResult:
         """The results and trajectories of the episodes of a part."""
@@ -506,7 +506,7 @@ def explain_spec(
     """The task of explaining episodes.
 
     model     the contents of a model file, whose name ends in `suffix`
-    about     what the episodes are about, see `open_subject`
+    about     what the episodes are about, see `open_explainer`
     outcomes  names of what the table tells of an episode besides
     """
     description = {
@@ -518,14 +518,8 @@ def explain_spec(
     return TaskSpec(EXPLAIN, description, {MODEL + suffix: model})
 
 
-def stored_subject(about: Mapping[str, Any], read: Callable[[str], bytes]) -> Subject:
-    """The model among the files of a task and what its episodes are about."""
-    name = MODEL + about["model_suffix"]
-    return open_subject(model_from_bytes(name, read(name)), about["subject"])
-
-
 def open_task(spec: TaskSpec) -> ExplainTask:
     """The task that a specification stands for."""
     about = spec.description
-    subject = stored_subject(about, spec.files.__getitem__)
-    return ExplainTask(subject, question_from_dict(about["question"]), about["outcomes"])
+    explainer = stored_explainer(about, spec.files.__getitem__)
+    return ExplainTask(explainer, question_from_dict(about["question"]), about["outcomes"])

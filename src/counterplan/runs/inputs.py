@@ -34,7 +34,7 @@ Model = TabularMDP | NeuralSCM
 class Input:
     """Episodes that can be read.
 
-    about       what they are about, for `open_subject`
+    about       what they are about, for `open_explainer`
     read        gives them one after another
     outcomes    names of what is told of an episode besides
     features    names of state columns, none for discrete states

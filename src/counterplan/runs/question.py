@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -23,6 +23,7 @@ from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.point import Scaling
 from counterplan.scm.tabular import TabularMDP
+from counterplan.tables.models import model_from_bytes
 from counterplan.tables.stays import DRUGS
 
 if TYPE_CHECKING:
@@ -244,7 +245,11 @@ def _tolerance(options: FloatArray) -> FloatArray:
 
 
 # ----------------------------------------------------------------------------------------------
-# Actions, changes and times of an episode in words, and changes of vectors part by part.
+# The model that explains episodes, and the problem that each episode poses.
+#
+# discrete     a tabular model; a policy answers
+# stays        a neural model of one of the built-in tables of intensive care
+# schema       either kind of model, on a table that a schema describes
 
 
 class PartChange(NamedTuple):
@@ -255,116 +260,18 @@ class PartChange(NamedTuple):
     alternative: float
 
 
-class Words(ABC):
-    """How an episode is talked about.
+class Explainer(ABC):
+    """A model with what is needed to ask it about an episode, and the names of its actions.
 
     unit        of times, empty where steps are counted
     components  what an action consists of; none where it is one thing
+    n_actions   how many actions there are, numbered from 0 up
     """
 
+    is_discrete: ClassVar[bool]
     unit: str = ""
     components: tuple[str, ...] = ()
-
-    @property
-    @abstractmethod
-    def count(self) -> int:
-        """How many actions there are, numbered from 0 up."""
-
-    @abstractmethod
-    def action(self, action: int) -> str:
-        """An action."""
-
-    @abstractmethod
-    def change(self, observed: int, alternative: int) -> str:
-        """What is changed about an action."""
-
-    def parts(self, observed: int, alternative: int) -> list[PartChange]:
-        """The components that change; none where an action has none."""
-        return []
-
-    def when(self, time: float) -> str:
-        """When a step begins."""
-        return f"at {time:g} {self.unit}" if self.unit else f"step {time:g}"
-
-
-@dataclass(frozen=True)
-class LabelWords(Words):
-    """Actions that a model has names for: "step 3: rest -> walk"."""
-
-    mdp: TabularMDP
-
-    @property
-    def count(self) -> int:
-        return self.mdp.n_actions
-
-    def action(self, action: int) -> str:
-        return self.mdp.action_name(action)
-
-    def change(self, observed: int, alternative: int) -> str:
-        return f"{self.action(observed)} -> {self.action(alternative)}"
-
-
-class DoseWords(Words):
-    """Levels of two drugs, numbered 5 * vasopressor + fluids: "at 8 h: vasopressor 0 -> 2"."""
-
-    unit = "h"
-    components = DRUGS
-    count = LEVELS**2
-
-    def action(self, action: int) -> str:
-        levels = divmod(action, LEVELS)
-        return ", ".join(f"{drug} {level}" for drug, level in zip(DRUGS, levels, strict=True))
-
-    def change(self, observed: int, alternative: int) -> str:
-        moved = self.parts(observed, alternative)
-        return ", ".join(f"{part.name} {part.observed} -> {part.alternative}" for part in moved)
-
-    def parts(self, observed: int, alternative: int) -> list[PartChange]:
-        levels = zip(DRUGS, divmod(observed, LEVELS), divmod(alternative, LEVELS), strict=True)
-        return [PartChange(drug, old, new) for drug, old, new in levels if old != new]
-
-
-class SchemaWords(Words):
-    """Actions as a schema calls them."""
-
-    def __init__(self, layout: SchemaLayout) -> None:
-        self._layout = layout
-        self.unit = layout.schema.unit
-        self.components = tuple(column.name for column in layout.choices.columns)
-
-    @property
-    def count(self) -> int:
-        return len(self._layout.choices)
-
-    def action(self, action: int) -> str:
-        return self._layout.action_name(action)
-
-    def change(self, observed: int, alternative: int) -> str:
-        return self._layout.change_in_words(observed, alternative)
-
-    def parts(self, observed: int, alternative: int) -> list[PartChange]:
-        layout = self._layout
-        if layout.no_action in (observed, alternative):
-            return []
-        columns, vectors = layout.choices.columns, layout.choices.vectors
-        both = zip(columns, vectors[observed], vectors[alternative], strict=True)
-        moved = [(column.name, float(old), float(new)) for column, old, new in both if old != new]
-        return [PartChange(*part) for part in moved]
-
-
-# ----------------------------------------------------------------------------------------------
-# What episodes are about: the model that explains them, and the problem that each poses.
-#
-# discrete     a tabular model; a policy answers
-# stays        a neural model of one of the built-in tables of intensive care
-# schema       either kind of model, on a table that a schema describes
-
-
-class Subject(ABC):
-    """A model with what is needed to ask it about an episode."""
-
-    is_discrete: ClassVar[bool]
-    words: Words
+    n_actions: int
 
     @property
     @abstractmethod
@@ -374,6 +281,11 @@ class Subject(ABC):
     @abstractmethod
     def problem(self, episode: Episode) -> Mapping[str, Any]:
         """What `explain` takes for this episode: `scm`, and for vectors `actions` and `reward`."""
+
+    @property
+    def schema_layout(self) -> SchemaLayout | None:
+        """The layout of a table that a schema describes, None for the built-in tables."""
+        return None
 
     def constraints(self, episode: Episode) -> Constraints:
         """What can never change in this episode."""
@@ -397,20 +309,49 @@ class Subject(ABC):
         found = frontier(k_max=longest, **options)
         return [replace(found[min(k, longest)], k=k) for k in question.budgets]
 
+    @abstractmethod
+    def action_name(self, action: int) -> str:
+        """What an action is called."""
 
-class DiscreteSubject(Subject):
+    @abstractmethod
+    def change_text(self, observed: int, alternative: int) -> str:
+        """What is changed about an action: "rest -> walk", "vasopressor 0 -> 2"."""
+
+    def changed_parts(self, observed: int, alternative: int) -> list[PartChange]:
+        """The components that change; none where an action has none."""
+        layout = self.schema_layout
+        if layout is None or layout.no_action in (observed, alternative):
+            return []
+        columns, vectors = layout.choices.columns, layout.choices.vectors
+        both = zip(columns, vectors[observed], vectors[alternative], strict=True)
+        moved = [(column.name, float(old), float(new)) for column, old, new in both if old != new]
+        return [PartChange(*part) for part in moved]
+
+    def time_text(self, time: float) -> str:
+        """When a step begins: "at 8 h", "step 3"."""
+        return f"at {time:g} {self.unit}" if self.unit else f"step {time:g}"
+
+
+class DiscreteExplainer(Explainer):
     """Episodes of a tabular model."""
 
     is_discrete = True
 
     def __init__(self, mdp: TabularMDP, layout: SchemaLayout | None = None) -> None:
         self.mdp, self.layout = mdp, layout
-        self.words = LabelWords(mdp) if layout is None else SchemaWords(layout)
+        self.n_actions = mdp.n_actions
         self._scm = GumbelMaxSCM(mdp)
+        if layout is not None:
+            self.unit, self.n_actions = layout.schema.unit, len(layout.choices)
+            self.components = tuple(column.name for column in layout.choices.columns)
 
     @property
     def model(self) -> TabularMDP:
         return self.mdp
+
+    @property
+    def schema_layout(self) -> SchemaLayout | None:
+        return self.layout
 
     def problem(self, episode: Episode) -> Mapping[str, Any]:
         return {"scm": self._scm}
@@ -423,33 +364,83 @@ class DiscreteSubject(Subject):
         """The number that stands for no action in a last row, None where there is none."""
         return None if self.layout is None else self.layout.no_action
 
+    def action_name(self, action: int) -> str:
+        if self.layout is None:
+            return self.mdp.action_name(action)
+        return self.layout.action_name(action)
 
-class ContinuousSubject(Subject):
-    """Episodes of a neural model."""
+    def change_text(self, observed: int, alternative: int) -> str:
+        if self.layout is None:
+            return f"{self.action_name(observed)} -> {self.action_name(alternative)}"
+        return self.layout.change_in_words(observed, alternative)
+
+
+class ContinuousExplainer(Explainer):
+    """Episodes of a neural model, on a table that a schema describes."""
 
     is_discrete = False
 
-    def __init__(self, scm: NeuralSCM, layout: StayLayout, words: Words) -> None:
-        self.scm, self.layout, self.words = scm, layout, words
+    def __init__(self, scm: NeuralSCM, layout: StayLayout) -> None:
+        from counterplan.tables.layout import SchemaLayout
+
+        self.scm, self.layout = scm, layout
         self.reward = layout.reward()
         self.seen = SeenData.of(scm)
+        if isinstance(layout, SchemaLayout):
+            self.unit, self.n_actions = layout.schema.unit, len(layout.choices)
+            self.components = tuple(column.name for column in layout.choices.columns)
 
     @property
     def model(self) -> NeuralSCM:
         return self.scm
 
+    @property
+    def schema_layout(self) -> SchemaLayout | None:
+        from counterplan.tables.layout import SchemaLayout
+
+        return self.layout if isinstance(self.layout, SchemaLayout) else None
+
     def problem(self, episode: Episode) -> Mapping[str, Any]:
         actions = self.layout.action_set(episode)
         return {"scm": self.scm, "actions": actions, "reward": self.reward}
+
+    def action_name(self, action: int) -> str:
+        assert self.schema_layout is not None
+        return self.schema_layout.action_name(action)
+
+    def change_text(self, observed: int, alternative: int) -> str:
+        assert self.schema_layout is not None
+        return self.schema_layout.change_in_words(observed, alternative)
+
+
+class StayExplainer(ContinuousExplainer):
+    """Stays of the built-in tables: levels of two drugs, numbered 5 * vasopressor + fluids."""
+
+    unit = "h"
+    components = DRUGS
+    n_actions = LEVELS**2
+
+    def action_name(self, action: int) -> str:
+        levels = divmod(action, LEVELS)
+        return ", ".join(f"{drug} {level}" for drug, level in zip(DRUGS, levels, strict=True))
+
+    def change_text(self, observed: int, alternative: int) -> str:
+        moved = self.changed_parts(observed, alternative)
+        return ", ".join(f"{part.name} {part.observed} -> {part.alternative}" for part in moved)
+
+    def changed_parts(self, observed: int, alternative: int) -> list[PartChange]:
+        levels = zip(DRUGS, divmod(observed, LEVELS), divmod(alternative, LEVELS), strict=True)
+        return [PartChange(drug, old, new) for drug, old, new in levels if old != new]
 
 
 # The built-in tables, as descriptions of tasks name them.
 COHORT, ICU = "cohort", "icu"
 DISCRETE, SCHEMA = "discrete", "schema"
+MODEL = "model"
 
 
-def open_subject(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> Subject:
-    """The subject that plain values stand for: "kind", and for that of a schema "schema"."""
+def open_explainer(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> Explainer:
+    """The explainer of episodes of a kind: "kind", and for that of a schema "schema"."""
     from counterplan.tables.layout import SchemaLayout, layout_of_model
     from counterplan.tables.schema import schema_from_dict
     from counterplan.tables.stays import CohortLayout, IcuLayout
@@ -460,11 +451,17 @@ def open_subject(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> Sub
         learned = None if own is None else own.learned
         layout = SchemaLayout(schema_from_dict(about["schema"]), learned)
         if isinstance(model, TabularMDP):
-            return DiscreteSubject(model, layout)
-        return ContinuousSubject(model, layout, SchemaWords(layout))
+            return DiscreteExplainer(model, layout)
+        return ContinuousExplainer(model, layout)
     if kind == DISCRETE and isinstance(model, TabularMDP):
-        return DiscreteSubject(model)
+        return DiscreteExplainer(model)
     stays: dict[str, StayLayout] = {COHORT: CohortLayout(), ICU: IcuLayout()}
     if kind in stays and isinstance(model, NeuralSCM):
-        return ContinuousSubject(model, stays[kind], DoseWords())
+        return StayExplainer(model, stays[kind])
     raise InputError(f"a {type(model).__name__} has no answers about {kind!r}")
+
+
+def stored_explainer(description: Mapping[str, Any], read: Callable[[str], bytes]) -> Explainer:
+    """The explainer of a task, from its description and its files."""
+    name = MODEL + description["model_suffix"]
+    return open_explainer(model_from_bytes(name, read(name)), description["subject"])

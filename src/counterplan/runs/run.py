@@ -1,238 +1,490 @@
-"""The one loop of a cohort run: parts out, results in, kept as they come.
+"""A run, opened: what was asked, the model that answers, the results, and the episodes themselves.
 
-Where the work is done, in processes here or on a cluster, changes nothing about the results.
+    run = open_run("out")
+    run.results(k=3).head(10).collect()      rows of results, a lazy scan over the parts done
+    run.cases(CaseQuery(limit=20))           the episodes worth a look, the most improvable first
+    run.rows_of("trajectories", ["p17"])     all rows of some items in a table, by item
+    run.episode("p17")                       an episode as it was read
+    run.question, run.budgets, run.explainer, run.model        of a run of `explain`
+    run.problem, run.form, run.scenario("v3")                  of a run of `plan`
+
+Everything is read when it is asked for, and of the tables only what is needed: filters and order
+are applied file by file, and the rows of one item are read from the file of its part alone. A run
+may be complete or under way; only parts that are done are seen.
 """
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, field
-from itertools import islice
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from counterplan.core.validation import whole_number
-from counterplan.errors import CounterplanError
-from counterplan.runs.manifest import Manifest, plain, task_record
-from counterplan.runs.pool import Lost, Outcome, Solve, Worker, WorkerDiedError, Workers
-from counterplan.runs.progress import Progress
-from counterplan.runs.store import AGAIN, Store, open_store, totals_of
-from counterplan.runs.task import PartResult, TaskSpec
+from counterplan.errors import FileError, InputError
+from counterplan.runs.manifest import Manifest, RunLayout, read_manifest, refuse_links
+from counterplan.runs.question import (
+    COHORT,
+    DISCRETE,
+    ICU,
+    SCHEMA,
+    question_from_dict,
+    stored_explainer,
+)
+from counterplan.runs.store import input_sums, missing_line, read_checked, read_input, survey
+from counterplan.runs.task import EXPLAIN, REGRET, TaskSpec
 
-# ----------------------------------------------------------------------------------------------
-# Parts solved in processes of this machine.
+if TYPE_CHECKING:
+    import polars as pl
 
-# Parts handed out for each worker: one at work and one that waits.
-WINDOW = 2
+    from counterplan.planning.model import ExogenousModel
+    from counterplan.runs.question import Explainer, Question
+    from counterplan.runs.regret import RegretTask
+    from counterplan.scm.neural import NeuralSCM
+    from counterplan.scm.tabular import TabularMDP
+    from counterplan.tables.parts import Recorded
+    from counterplan.tables.scenarios import Scenario, ScenarioForm
 
-
-@contextmanager
-def local_solver(spec: TaskSpec, count: int) -> Iterator[Solve]:
-    """What solves parts with `count` workers, which are ended when this ends."""
-    workers = Workers(spec)
-    threads = ThreadPoolExecutor(count)
-
-    def solve(
-        indices: Iterable[int], read: Callable[[int], bytes]
-    ) -> Iterator[tuple[int, Outcome]]:
-        def solve_one(index: int) -> Outcome:
-            return workers.solve(read(index))
-
-        waiting = iter(indices)
-        running: dict[Future[Outcome], int] = {}
-        while True:
-            for index in islice(waiting, WINDOW * count - len(running)):
-                running[threads.submit(solve_one, index)] = index
-            if not running:
-                return
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                yield running.pop(future), future.result()
-
-    try:
-        yield solve
-    finally:
-        workers.end()
-        threads.shutdown(cancel_futures=True)
+RESULTS, TRAJECTORIES, DECISIONS = "results", "trajectories", "decisions"
+# The column of `Run.scan(..., parts=True)` that says which part a row is of.
+PART = "(part)"
+OUTCOME = "outcome:"
+# Items whose part is remembered.
+MOST_REMEMBERED = 10_000
+# By what to rank cases: the column, and whether the largest comes first.
+ORDERS = {
+    "improvement": ("improvement", True),
+    "relative": ("relative_improvement", True),
+    "gap": ("gap", True),
+    "factual": ("factual", False),
+}
+STATUSES = ("optimal", "limit", "heuristic", "failed")
+# Actions and parts of actions that are listed where none of them was meant.
+SHOWN_ACTIONS = 8
 
 
-def core_count() -> int:
-    """How many processes can work at once."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-# ----------------------------------------------------------------------------------------------
-
-PART_SIZE = 50
-# More processes than this on one machine are a slip of the keyboard.
-MOST_WORKERS = 1024
-# Larger parts would not fit into memory a few at a time.
-MOST_PART_SIZE = 10**5
-# Parts that may be lost before the run ends early: it is not their fault then.
-MOST_LOST = 3
+class AbsentError(FileError):
+    """An item that is not in the run."""
 
 
 @dataclass(frozen=True)
-class RunSettings:
-    """How to run, and what to write down about the question.
+class CaseQuery:
+    """Which episodes, and in which order.
 
-    arguments   what the user asked, by option name without dashes ("k", "max_move"), plain JSON;
-                no paths: files are told apart by their hashes
-    hashes      checksums of what was read: "model", "input", "schema"
-    seed        of all that is random
-    workers     processes; None is one for every core
-    cluster     address of a Dask scheduler instead, such as "tcp://127.0.0.1:8786"
-    part_size   episodes per part: how `parts` was made
-    repeatable  False if the question has limits in time, so that the answer may vary
-    notes       lines about the input; a list that reading `parts` may add to
+    k                the budget; None for the largest of the run
+    min_improvement  at least this much better
+    statuses         with one of these; none given means any but failed
+    supported        only what the data supports
+    max_changes      with at most so many changes
+    outcomes         (name, text) pairs that the table must tell of the episode
+    changed_action   with a change to this action, or of this component of actions
+    by               improvement, relative, gap (largest first) or factual (lowest first)
+    limit            at most so many; None for all
     """
 
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    hashes: Mapping[str, str] = field(default_factory=dict)
-    seed: int = 0
-    workers: int | None = None
-    cluster: str | None = None
-    part_size: int = PART_SIZE
-    repeatable: bool = True
-    notes: Sequence[str] = ()
+    k: int | None = None
+    min_improvement: float | None = None
+    statuses: tuple[str, ...] = ()
+    supported: bool = False
+    max_changes: int | None = None
+    outcomes: tuple[tuple[str, str], ...] = ()
+    changed_action: str | None = None
+    by: str = "improvement"
+    limit: int | None = None
 
 
-@dataclass(frozen=True)
-class RunSummary:
-    """What a run has come to.
+class Run:
+    """A run in a folder; `open_run` makes one. Threads may share it."""
 
-    out      its folder, complete
-    parts    how many there are
-    resumed  how many of them were done before
-    totals   the summaries of all parts, added up in order
-    seconds  how long this took
-    """
+    def __init__(self, layout: RunLayout, manifest: Manifest) -> None:
+        self.layout, self.manifest = layout, manifest
+        self._part_of: dict[str, int] = {}
 
-    out: Path
-    parts: int
-    resumed: int
-    totals: Mapping[str, float]
-    seconds: float
+    @property
+    def folder(self) -> Path:
+        """Where it lies."""
+        return self.layout.out
 
+    @property
+    def kind(self) -> str:
+        """What was done with every item: EXPLAIN, REGRET, or a task of one's own."""
+        return str(self.manifest.task["kind"])
 
-def run_cohort(
-    spec: TaskSpec,
-    parts: Iterable[bytes] | Callable[[], Iterable[bytes]],
-    out: Path,
-    settings: RunSettings,
-) -> RunSummary:
-    """Do a task for every part and keep the results in the folder `out`.
+    @property
+    def id_column(self) -> str:
+        """The column that names items: "episode_id" or "scenario_id"."""
+        return "scenario_id" if self.kind == REGRET else "episode_id"
 
-    Stopped at any moment, the same call continues where it was and ends with the same bytes in
-    every file; `parts` is read at the first call only.
-    """
-    started, out = time.monotonic(), Path(out)
-    asked = _question(spec, settings)
-    progress = Progress()
-    with (
-        _terminable(),
-        open_store(out, asked, spec.files) as store,
-        _solver(spec, settings) as solve,
-        progress.shown(),
-    ):
+    # --- Tables ----------------------------------------------------------------------------------
+
+    @property
+    def done(self) -> tuple[int, ...]:
+        """The parts that are done: all of them if the run is complete."""
+        found = tuple(
+            index for index in range(self.manifest.parts) if self.layout.receipt(index).exists()
+        )
+        if self.manifest.complete and len(found) < self.manifest.parts:
+            absent = min(set(range(self.manifest.parts)).difference(found))
+            raise FileError(missing_line(self.layout.receipt(absent)))
+        return found
+
+    def scan(self, table: str, *, parts: bool = False) -> pl.LazyFrame:
+        """A table such as "results" or "trajectories", in the order of the episodes.
+
+        parts  whether to add the column PART: the part of each row
+        """
+        import polars as pl
+
+        paths = {str(self.layout.table(table, index)): index for index in self.done}
+        if not paths:
+            raise FileError(
+                f"{self.folder}: no part of this run is done yet; run the same command again"
+            )
+        for path in map(Path, paths):
+            if not path.exists():
+                raise FileError(missing_line(path))
+        if not parts:
+            return _scan([*paths])
+        found = _scan([*paths], include_file_paths=PART)
+        return found.with_columns(pl.col(PART).replace_strict(paths, return_dtype=pl.UInt32))
+
+    def results(self, k: int | None = None, *, parts: bool = False) -> pl.LazyFrame:
+        """The results, one row per item and budget, or for the budget `k` alone."""
+        import polars as pl
+
+        found = self.scan(RESULTS, parts=parts)
+        return found if k is None else found.filter(pl.col("k") == k)
+
+    def rows_of(
+        self, table: str, ids: Iterable[str], k: int | None = None
+    ) -> dict[str, list[dict[str, Any]]]:
+        """By item: its rows of a table, for all budgets or one, in the order of budget and step."""
+        import polars as pl
+
+        found: dict[str, list[dict[str, Any]]] = {name: [] for name in ids}
+        rows = self.scan(table).filter(pl.col(self.id_column).is_in([*found]))
+        if k is not None:
+            rows = rows.filter(pl.col("k") == k)
+        order = [name for name in ("k", "t") if name in rows.collect_schema()]
+        for row in rows.sort(order, maintain_order=True).collect().iter_rows(named=True):
+            found[row[self.id_column]].append(row)
+        return found
+
+    def part_of(self, name: str) -> int:
+        """The part that an item is in; AbsentError if it is in none that is done."""
+        import polars as pl
+
+        if name not in self._part_of:
+            wanted = self.results(parts=True).filter(pl.col(self.id_column) == name)
+            found = wanted.select(PART).head(1).collect(engine="streaming")
+            if not found.height:
+                what = self.id_column.removesuffix("_id")
+                raise AbsentError(f"the run has no {what} {name!r}")
+            self.remember_part(name, int(found.item()))
+        return self._part_of[name]
+
+    def remember_part(self, name: str, part: int) -> None:
+        """Note the part of an item, so that it need not be looked for."""
+        if len(self._part_of) >= MOST_REMEMBERED:
+            self._part_of.clear()
+        self._part_of[name] = part
+
+    def item(self, table: str, name: str) -> pl.LazyFrame:
+        """The rows of one item in a table; only the file of its part is read."""
+        import polars as pl
+
+        path = self.layout.table(table, self.part_of(name))
+        return _scan([path]).filter(pl.col(self.id_column) == name)
+
+    # --- Input -----------------------------------------------------------------------------------
+
+    def input_of(self, name: str) -> bytes:
+        """The input of one item, in the format of a part."""
+        import polars as pl
+
+        part, found = self.part_of(name), io.BytesIO()
+        content = read_input(self.layout, part, input_sums(self.layout, self.manifest)[part])
+        rows = pl.read_parquet(io.BytesIO(content)).filter(pl.col(self.id_column) == name)
+        rows.write_parquet(found)
+        return found.getvalue()
+
+    def episode(self, name: str) -> Recorded:
+        """An episode of the input by its id, whether its part is done or not."""
+        return self.episodes([name])[name]
+
+    def episodes(self, names: Iterable[str]) -> dict[str, Recorded]:
+        """Episodes of the input by their ids; one part of the input is in memory at a time."""
+        import polars as pl
+
+        from counterplan.tables.parts import ID, episodes_from_bytes
+
+        wanted = set(names)
+        found: dict[str, Recorded] = {}
+        for index, checksum in enumerate(input_sums(self.layout, self.manifest)):
+            if not wanted:
+                break
+            content = read_input(self.layout, index, checksum)
+            if wanted.isdisjoint(pl.read_parquet(io.BytesIO(content), columns=[ID])[ID].unique()):
+                continue
+            here = {one.episode.id or "": one for one in episodes_from_bytes(content)}
+            found |= {name: here[name] for name in wanted & here.keys()}
+            wanted -= here.keys()
+        if wanted:
+            raise InputError(f"{self.folder}: has no episode {min(wanted)!r}; check its name")
+        return found
+
+    # --- Files of the task -----------------------------------------------------------------------
+
+    def file(self, name: str) -> bytes:
+        """A file of the task by its name, with its ending or without: "model"."""
+        known = self.manifest.task["files"]
+        stems = {one.partition(".")[0]: one for one in known}
+        found = name if name in known else stems.get(name)
+        if found is None:
+            raise FileError(f"{self.folder}: is a run without a file {name!r}")
+        return read_checked(self.layout.file(found), known[found])
+
+    def spec(self) -> TaskSpec:
+        """The task that was done, with its files."""
+        task = self.manifest.task
+        files = {name: self.file(name) for name in task["files"]}
+        return TaskSpec(task["kind"], task["description"], files)
+
+    def verify(self) -> None:
+        """Raise if a file is not what it was when it was written."""
+        gone = survey(self.layout, self.manifest).gone
+        if gone:
+            raise FileError(missing_line(gone[0]))
+
+    # --- Explanations ----------------------------------------------------------------------------
+
+    @cached_property
+    def description(self) -> Mapping[str, Any]:
+        """What was asked about episodes; FileError if this is no run of `explain`."""
+        if self.kind != EXPLAIN:
+            plans = "; look at it with `counterplan report` or `serve`"
+            is_plans = self.kind == REGRET
+            what = "`counterplan plan`" if is_plans else repr(self.kind)
+            raise FileError(
+                f"{self.folder}: is a run of {what}, which has no cases{plans if is_plans else ''}"
+                "; give one of `counterplan explain -o OUT`"
+            )
+        found: Mapping[str, Any] = self.manifest.task["description"]
+        if not _is_whole(found):
+            raise FileError(
+                f"{self.layout.manifest}: is damaged at 'task'; choose another folder for a new run"
+            )
+        return found
+
+    @property
+    def budgets(self) -> list[int]:
+        """The budgets that were asked about, in rising order."""
+        return [int(k) for k in self.description["question"]["budgets"]]
+
+    def budget(self, k: int | None) -> int:
+        """`k` if it was asked about, the largest budget for None."""
+        if k is not None and k not in self.budgets:
+            there = ", ".join(map(str, self.budgets))
+            raise InputError(f"{self.folder}: was run for k = {there}, not for {k}; choose one")
+        return self.budgets[-1] if k is None else k
+
+    @property
+    def outcomes(self) -> list[str]:
+        """Names of what the table says of an episode besides; columns "outcome:NAME"."""
+        return list(self.description["outcomes"])
+
+    @cached_property
+    def question(self) -> Question:
+        """What was asked about every episode."""
         try:
-            manifest, before = store.begin(progress.reading(parts))
-            resumed = manifest.parts - len(before.pending)
-            progress.begin(manifest.parts, resumed, before.totals)
-            _Loop(spec, store, progress).run(solve(before.pending, store.read_part))
-        except (KeyboardInterrupt, SystemExit) as stop:
-            told = f"{out}: stopped; {AGAIN}"
-            progress.note(told)
-            stop.add_note(told)  # so that nobody tells it again
-            raise
-        if not manifest.complete:
-            store.complete(manifest)
-    totals = totals_of(store.layout, manifest.parts)
-    return RunSummary(out, manifest.parts, resumed, totals, time.monotonic() - started)
+            return question_from_dict(self.description["question"])
+        except (KeyError, TypeError) as problem:
+            raise self._damaged(problem) from None
+
+    @cached_property
+    def explainer(self) -> Explainer:
+        """The model, ready to explain the run's episodes."""
+        try:
+            return stored_explainer(self.description, self.file)
+        except (KeyError, TypeError) as problem:
+            raise self._damaged(problem) from None
+
+    @property
+    def model(self) -> TabularMDP | NeuralSCM:
+        """The model itself."""
+        return self.explainer.model
+
+    @cached_property
+    def terms(self) -> Terms:
+        """How its episodes are talked about; the model is not opened for this."""
+        from counterplan.tables.schema import schema_from_dict
+
+        about: Mapping[str, Any] = self.description["subject"]
+        if about["kind"] == SCHEMA:
+            schema = schema_from_dict(about.get("schema"), str(self.layout.manifest))
+            return Terms("episode", schema.unit, schema.is_discrete)
+        if about["kind"] == DISCRETE:
+            return Terms("episode", "", True)
+        return Terms("stay", "h", False)
+
+    def cases(self, query: CaseQuery) -> pl.DataFrame:
+        """The review list: rows of results that a query asks for, in its order."""
+        import polars as pl
+
+        column, is_falling = ORDERS[query.by]
+        # The list is the same every time, ties and all.
+        ranked = (
+            self.results()
+            .filter(self._conditions(query))
+            .sort(
+                [column, "improvement", "episode_id"],
+                descending=[is_falling, True, False],
+                nulls_last=True,
+            )
+        )
+        if query.limit is not None:
+            ranked = ranked.head(query.limit)
+        try:
+            found = ranked.collect(engine="streaming")
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as problem:
+            reason = str(problem).splitlines()[0]
+            raise FileError(f"{self.folder}: its results cannot be read: {reason}") from None
+        if query.changed_action is not None and found.is_empty():
+            self._check_action(query.changed_action)
+        return found
+
+    def count_far(self) -> int:
+        """How many episodes lie far outside what the model has learned from."""
+        import polars as pl
+
+        far = self.results().filter(pl.col("far_outside_training") != "")
+        return int(far.select(pl.col("episode_id").n_unique()).collect(engine="streaming").item())
+
+    def _conditions(self, query: CaseQuery) -> list[pl.Expr]:
+        import polars as pl
+
+        found = [pl.col("k") == self.budget(query.k)]
+        if query.statuses:
+            found.append(pl.col("status").is_in(list(query.statuses)))
+        else:
+            found.append(pl.col("status") != "failed")
+        if query.min_improvement is not None:
+            found.append(pl.col("improvement") >= query.min_improvement)
+        if query.supported:
+            found.append(pl.col("supported"))
+        if query.max_changes is not None:
+            found.append(pl.col("n_changes") <= query.max_changes)
+        if query.changed_action is not None:
+            found.append(_changes_to(query.changed_action))
+        for name, text in query.outcomes:
+            if name not in self.outcomes:
+                known = ", ".join(self.outcomes)
+                hint = f"there are {known}" if known else "its table had none"
+                raise InputError(f"{self.folder}: has no outcome {name!r}: {hint}; leave it out")
+            found.append(pl.col(OUTCOME + name) == text)
+        return found
+
+    def _check_action(self, name: str) -> None:
+        """Raise if there is no such action, and no action has such a part."""
+        explainer = self.explainer
+        actions = [explainer.action_name(number) for number in range(explainer.n_actions)]
+        if name in explainer.components or name in actions:
+            return
+        known = [*map(repr, explainer.components), *map(repr, actions)]
+        more = f" and {len(known) - SHOWN_ACTIONS:,} more" if len(known) > SHOWN_ACTIONS else ""
+        raise InputError(
+            f"{self.folder}: has no action {name!r}, and no action has such a part: there are "
+            f"{', '.join(known[:SHOWN_ACTIONS])}{more}; choose one"
+        )
+
+    # --- Plans -----------------------------------------------------------------------------------
+
+    @cached_property
+    def task(self) -> RegretTask:
+        """The task of a run of `plan`, its problem made ready."""
+        from counterplan.runs.regret import open_task
+
+        if self.kind != REGRET:
+            raise FileError(f"{self.folder}: is a run of {self.kind!r}, which has no scenarios")
+        try:
+            return open_task(self.spec())
+        except (KeyError, TypeError) as problem:
+            raise self._damaged(problem) from None
+
+    @property
+    def problem(self) -> ExogenousModel:
+        """What was planned."""
+        return self.task.problem
+
+    @property
+    def form(self) -> ScenarioForm:
+        """How its scenarios are written down."""
+        return self.task.form
+
+    def scenario(self, name: str) -> Scenario:
+        """A scenario as it was read."""
+        from counterplan.tables.scenarios import scenarios_from_bytes
+
+        (found,) = scenarios_from_bytes(self.input_of(name), self.form)
+        return found
+
+    def _damaged(self, problem: Exception) -> FileError:
+        return FileError(f"{self.layout.manifest}: is damaged: {problem}; make the run anew")
 
 
-def _solver(spec: TaskSpec, settings: RunSettings) -> AbstractContextManager[Solve]:
-    if settings.cluster is None:
-        return local_solver(spec, settings.workers or core_count())
-    from counterplan.runs.cluster import cluster_solver
+@dataclass(frozen=True)
+class Terms:
+    """How the episodes of a run are talked about: the noun, the unit of times, their states."""
 
-    return cluster_solver(spec, settings.cluster)
+    noun: str
+    unit: str
+    is_discrete: bool
 
 
-def _question(spec: TaskSpec, settings: RunSettings) -> Manifest:
-    if settings.workers is not None:
-        whole_number(settings.workers, "the number of workers", 1, MOST_WORKERS)
-    return Manifest(
-        task=task_record(spec),
-        arguments=plain(dict(settings.arguments), "the arguments of the run"),
-        hashes=dict(settings.hashes),
-        seed=whole_number(settings.seed, "seed"),
-        part_size=whole_number(settings.part_size, "the size of parts", 1, MOST_PART_SIZE),
-        repeatable=settings.repeatable,
-        notes=settings.notes,
+def open_run(out: str | Path) -> Run:
+    """The run in a folder, or an error if there is none."""
+    layout = RunLayout(Path(out))
+    if not layout.out.is_dir():
+        what = "is a file" if layout.out.exists() else "no such folder"
+        raise FileError(f"{out}: {what}; give the folder of a run")
+    if not layout.manifest.is_file():
+        raise FileError(
+            f"{out}: is no run of counterplan: it has no manifest.json; give the folder of a run"
+        )
+    refuse_links(layout.out)
+    return Run(layout, read_manifest(layout.manifest))
+
+
+def _scan(paths: list[Any], **options: Any) -> pl.LazyFrame:
+    import polars as pl
+
+    # Brackets in the name of a folder are no pattern, and k=3 in it is no column.
+    return pl.scan_parquet(paths, glob=False, hive_partitioning=False, **options)
+
+
+def _is_whole(description: Mapping[str, Any]) -> bool:
+    """Whether a description says all that review lists need."""
+    question, about, outcomes = (
+        description.get(name) for name in ("question", "subject", "outcomes")
+    )
+    budgets = question.get("budgets") if isinstance(question, dict) else None
+    kind = about.get("kind") if isinstance(about, dict) else None
+    return (
+        isinstance(budgets, list)
+        and bool(budgets)
+        and all(type(k) is int for k in budgets)
+        and kind in (COHORT, ICU, DISCRETE, SCHEMA)
+        and isinstance(outcomes, list)
+        and all(type(name) is str for name in outcomes)
     )
 
 
-@dataclass(frozen=True)
-class _Loop:
-    spec: TaskSpec
-    store: Store
-    progress: Progress
+def _changes_to(name: str) -> pl.Expr:
+    """Whether a change is to the action `name`, or of the component `name`."""
+    import polars as pl
 
-    def run(self, outcomes: Iterable[tuple[int, Outcome]]) -> None:
-        """Keep what comes out; raise at the end if there are parts without a result."""
-        lost: dict[int, Lost] = {}
-        for index, outcome in outcomes:
-            result = self._recorded(index, outcome) if isinstance(outcome, Lost) else outcome
-            if result is not None:
-                self.store.write_part(index, result)
-                self.progress.add(result.summary)
-            elif isinstance(outcome, Lost):
-                lost[index] = outcome
-                if len(lost) >= MOST_LOST:
-                    break
-        if lost:
-            self._refuse(lost)
-
-    def _recorded(self, index: int, outcome: Lost) -> PartResult | None:
-        """A part whose worker died too often as the task records it, None if it cannot."""
-        part = self.store.read_part(index)
-        try:
-            with closing(Worker(self.spec)) as worker:
-                return worker.failed(part, f"its process {outcome.reason}")
-        except WorkerDiedError:
-            return None
-
-    def _refuse(self, lost: Mapping[int, Lost]) -> NoReturn:
-        index, outcome = next(iter(lost.items()))
-        others = f" (likewise {len(lost) - 1} more)" if len(lost) > 1 else ""
-        raise CounterplanError(
-            f"{self.store.layout.out}: part {index:05d} could not be done{others}: its worker "
-            f"process {outcome.reason}, at every try; what is done is kept; run the same command "
-            "again, with fewer workers if memory is short"
-        )
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Let SIGTERM unwind the program as Ctrl-C does, so that nothing is left behind."""
-
-    def stop(number: int, frame: object) -> NoReturn:
-        signal.signal(number, signal.SIG_IGN)
-        raise SystemExit(128 + number)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    change = pl.element().struct
+    parts = change.field("parts").list.eval(pl.element().struct.field("name") == name).list.any()
+    wanted = (change.field("alternative_label") == name) | parts.fill_null(False)
+    return pl.col("changes").list.eval(wanted).list.any().fill_null(False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from counterplan.runs.reading import Run
+from counterplan.runs.run import Run
 
 from .runs import continuous_run, discrete_run, regret_run
 

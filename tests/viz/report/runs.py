@@ -14,8 +14,8 @@ from counterplan.core.episode import Episode
 from counterplan.runs.explain import explain_spec
 from counterplan.runs.manifest import Manifest, task_record
 from counterplan.runs.question import Question
-from counterplan.runs.reading import Run, open_run
 from counterplan.runs.regret import regret_spec
+from counterplan.runs.run import Run, open_run
 from counterplan.runs.store import open_store
 from counterplan.runs.task import TaskSpec, open_task
 from counterplan.tables.models import save_model
@@ -23,7 +23,7 @@ from counterplan.tables.parts import Recorded
 from counterplan.tables.plan_question import PlanQuestion
 from counterplan.tables.scenarios import Scenario, scenarios_to_bytes
 
-from ...cohort.subjects import (
+from ...runs.subjects import (
     CONTINUOUS,
     DISCRETE,
     continuous_episodes,

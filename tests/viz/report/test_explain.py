@@ -13,15 +13,14 @@ import pytest
 
 import counterplan as cp
 from counterplan.errors import FileError, InputError
-from counterplan.runs.cases import CaseQuery, review_list
 from counterplan.runs.question import Question
-from counterplan.runs.reading import Run, open_run
+from counterplan.runs.run import CaseQuery, Run, open_run
 from counterplan.viz.labels import Quantity
 from counterplan.viz.report import report
 from counterplan.viz.report.explain import reading
 from counterplan.viz.report.source import Names, Report, ReportOptions, open_source
 
-from ...cohort.subjects import discrete_episodes, small_mdp
+from ...runs.subjects import discrete_episodes, small_mdp
 from ..reader import read
 from .runs import LABEL, ODD, explain_run, named
 
@@ -55,7 +54,7 @@ def test_all_parts_are_there(made: Report) -> None:
 def test_the_table_holds_the_numbers_of_the_run(run: Run, made: Report) -> None:
     data = read(made.html).data["ranking-data"]
     titles = [title for title, _, _ in data["headings"]]
-    ranked = review_list(run, CaseQuery()).to_dicts()
+    ranked = run.cases(CaseQuery()).to_dicts()
     assert len(data["rows"]) == len(ranked)
     for row, cells in zip(ranked, data["rows"], strict=True):
         found = dict(zip(["place", *titles], cells, strict=True))
@@ -72,7 +71,7 @@ def test_the_table_holds_the_numbers_of_the_run(run: Run, made: Report) -> None:
 
 def test_cases_show_the_numbers_of_the_library(run: Run, made: Report) -> None:
     text = read(made.html).text
-    for row in review_list(run, CaseQuery(limit=4)).to_dicts():
+    for row in run.cases(CaseQuery(limit=4)).to_dicts():
         value, gap = WRITE(row["value"]), "0" if row["gap"] == 0 else f"+{WRITE(row['gap'])}"
         bound = WRITE(row["bound"])
         assert f"Value {value}, bound {bound}, gap {gap}, status {row['status']}." in text
@@ -126,7 +125,7 @@ def test_the_same_run_gives_the_same_bytes(run: Run, made: Report) -> None:
 
 
 def test_one_case_alone(run: Run) -> None:
-    row = review_list(run, CaseQuery(limit=2)).to_dicts()[1]
+    row = run.cases(CaseQuery(limit=2)).to_dicts()[1]
     made = report(run, ReportOptions(case=row["episode_id"]))
     reader = read(made.html)
     assert reader.data == {}
@@ -140,7 +139,7 @@ def test_one_case_alone(run: Run) -> None:
 def test_another_budget(run: Run) -> None:
     made = read(report(run, ReportOptions(k=1, cases=1)).html)
     assert "With at most 1 change" in made.text
-    ranked = review_list(run, CaseQuery(k=1)).to_dicts()
+    ranked = run.cases(CaseQuery(k=1)).to_dicts()
     assert [row[1] for row in made.data["ranking-data"]["rows"]] == [
         row["episode_id"] for row in ranked
     ]
@@ -202,7 +201,7 @@ def test_infinite_outcomes_are_written_not_drawn(tmp_path: Path) -> None:
     barred = cp.TabularMDP(rows, rewards, action_labels=["rest", "walk", "run"])
     episodes = discrete_episodes(mdp, 20)
     run = explain_run(tmp_path, barred, episodes, Question((0, 4), robust=True))
-    found = review_list(run, CaseQuery(k=4))
+    found = run.cases(CaseQuery(k=4))
     infinite = found.filter(pl.col("factual") == -float("inf"))["episode_id"].to_list()
     assert 0 < len(infinite) < found.height
     made = report(run, ReportOptions(cases=2))

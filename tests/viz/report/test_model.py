@@ -16,7 +16,7 @@ from counterplan.viz.report import report
 from counterplan.viz.report.model import _neural_facts as facts_of
 from counterplan.viz.report.source import ReportOptions
 
-from ...cohort.subjects import continuous_episodes, discrete_episodes, small_mdp, small_scm
+from ...runs.subjects import continuous_episodes, discrete_episodes, small_mdp, small_scm
 from ..reader import read
 from .runs import explain_run
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from counterplan.errors import InputError
-from counterplan.runs.reading import Run
+from counterplan.runs.run import Run
 from counterplan.viz.labels import Quantity
 from counterplan.viz.report import report
 from counterplan.viz.report.source import Names, ReportOptions

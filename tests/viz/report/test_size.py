@@ -8,7 +8,7 @@ from counterplan.runs.question import Question
 from counterplan.viz.report import report
 from counterplan.viz.report.source import ReportOptions
 
-from ...cohort.subjects import discrete_episodes, small_mdp
+from ...runs.subjects import discrete_episodes, small_mdp
 from ..reader import read
 from .runs import explain_run
 

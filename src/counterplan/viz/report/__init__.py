@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from counterplan.errors import FileError
-from counterplan.runs.reading import Run
+from counterplan.runs.run import Run
 from counterplan.runs.task import EXPLAIN, REGRET
 from counterplan.viz.report.source import Report, ReportOptions
 

@@ -16,7 +16,7 @@ from counterplan.core.validation import counted
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 from counterplan.counterfactual.discrete.robust import robust_explain, value_interval
 from counterplan.errors import InputError
-from counterplan.runs.question import NEIGHBOURS, TOLERATED, ContinuousSubject, DiscreteSubject
+from counterplan.runs.question import NEIGHBOURS, TOLERATED, ContinuousExplainer, DiscreteExplainer
 from counterplan.tables.parts import Recorded
 from counterplan.viz import (
     change_strip_figure,
@@ -48,7 +48,7 @@ def course_table(source: Source, course: Sequence[CourseRow]) -> Html:
         return Html("")
     headings, cells = (
         _discrete(source, course)
-        if isinstance(source.subject, DiscreteSubject)
+        if isinstance(source.explainer, DiscreteExplainer)
         else _continuous(source, course)
     )
     unit = source.terms.unit
@@ -74,12 +74,14 @@ def course_table(source: Source, course: Sequence[CourseRow]) -> Html:
 
 
 def _discrete(source: Source, course: Sequence[CourseRow]) -> tuple[list[str], list[list[str]]]:
-    assert isinstance(source.subject, DiscreteSubject)
-    mdp, words = source.subject.mdp, source.subject.words
+    assert isinstance(source.explainer, DiscreteExplainer)
+    mdp, explainer = source.explainer.mdp, source.explainer
     cells = [
         [
             _both(mdp.state_name(row["state"]), mdp.state_name(row[f"{OTHER}state"])),
-            _both(words.action(row["action"]), words.action(row[f"{OTHER}action"])),
+            _both(
+                explainer.action_name(row["action"]), explainer.action_name(row[f"{OTHER}action"])
+            ),
             f"{100 * row['change_probability']:.0f} %",
             _both(_number(row["reward"]), _number(row[f"{OTHER}reward"])),
         ]
@@ -133,43 +135,43 @@ class PolicyLook:
 def policy_look(source: Source, recorded: Recorded, value: float) -> PolicyLook | None:
     """The explanation that the run has found, solved again; None where there is no policy, or where
     the answer depended on how busy the machine was and is another one now."""
-    subject = source.subject
-    if not isinstance(subject, DiscreteSubject):
+    explainer = source.explainer
+    if not isinstance(explainer, DiscreteExplainer):
         return None
     budgets = tuple(k for k in source.budgets if k <= source.k)
-    found = subject.explain(recorded.episode, replace(source.question, budgets=budgets))
+    found = explainer.explain(recorded.episode, replace(source.question, budgets=budgets))
     policies = [one for one in found if isinstance(one, PolicyExplanation)]
     if not _is_near(policies[-1].value, value):
         return None
     better = policies[-1].probability_better().value
-    case = _case(source, subject, policies, better) if source.question.robust else None
+    case = _case(source, explainer, policies, better) if source.question.robust else None
     return PolicyLook(policies[-1], better, likely_changes(policies[-1]), case)
 
 
 def guaranteed(source: Source, episode: Episode) -> float | None:
     """What some plan within the budget reaches in every causal model; None where the run did not
     ask about other models."""
-    subject = source.subject
-    if not source.question.robust or not isinstance(subject, DiscreteSubject):
+    explainer = source.explainer
+    if not source.question.robust or not isinstance(explainer, DiscreteExplainer):
         return None
-    return _robust(source, subject, episode).value
+    return _robust(source, explainer, episode).value
 
 
-def _robust(source: Source, subject: DiscreteSubject, episode: Episode) -> PolicyExplanation:
-    constraints = source.question.constraints(subject.constraints(episode))
-    return robust_explain(subject.mdp, episode, source.k, constraints=constraints)
+def _robust(source: Source, explainer: DiscreteExplainer, episode: Episode) -> PolicyExplanation:
+    constraints = source.question.constraints(explainer.constraints(episode))
+    return robust_explain(explainer.mdp, episode, source.k, constraints=constraints)
 
 
 def _case(
-    source: Source, subject: DiscreteSubject, found: list[PolicyExplanation], better: float
+    source: Source, explainer: DiscreteExplainer, found: list[PolicyExplanation], better: float
 ) -> Case:
     last = found[-1]
-    episode, mdp = last.episode, subject.mdp
+    episode, mdp = last.episode, explainer.mdp
     return Case(
         frontier=found,
         interval=value_interval(mdp, episode, last),
         stable_interval=value_interval(mdp, episode, last, stability=True),
-        robust=_robust(source, subject, episode),
+        robust=_robust(source, explainer, episode),
         probability_better=better,
     )
 
@@ -324,7 +326,7 @@ def _strip(source: Source, course: Rows, place: str) -> Panel | None:
     if not course or len(course) > MOST_STRIP_STEPS:
         return None
     often = ", ".join(
-        f"{source.subject.words.when(row['time'])} in {share(row['change_probability'])}"
+        f"{source.explainer.time_text(row['time'])} in {share(row['change_probability'])}"
         for row in course
         if row["change_probability"] >= 0.005
     )
@@ -342,8 +344,8 @@ def _strip_data(source: Source, course: Rows) -> ChangeStrip:
     column = source.labels.features[0]
     if len(source.labels.features) == 1 and (column.labels is None or column.levels is not None):
         return change_strip_data(course, labels=source.labels)
-    assert isinstance(source.subject, DiscreteSubject)
-    mdp = source.subject.mdp
+    assert isinstance(source.explainer, DiscreteExplainer)
+    mdp = source.explainer.mdp
     bands = []
     for label, prefix in (("observed", ""), ("likeliest", "counterfactual_")):
         names = [mdp.state_name(row[f"{prefix}state"]) for row in course]
@@ -539,27 +541,34 @@ Line = tuple[str, str, str, str]
 
 def _plain_rows(source: Source, row: Row) -> list[Line]:
     """When, what, with which probability, and how often that was done in the data."""
-    words = source.subject.words
+    explainer = source.explainer
     found = []
     for change in row["changes"]:
         chance = "" if change["probability"] is None else share(change["probability"])
-        text = words.change(change["observed"], change["alternative"])
-        found.append((words.when(change["time"]), arrow(text), chance, _taken(source, change)))
+        text = explainer.change_text(change["observed"], change["alternative"])
+        found.append(
+            (explainer.time_text(change["time"]), arrow(text), chance, _taken(source, change))
+        )
     return found
 
 
 def _policy_rows(source: Source, look: CloseLook) -> list[Line]:
     assert look.policy is not None
-    words = source.subject.words
+    explainer = source.explainer
     likely = [one for one in look.policy.likely if one.probability >= LEAST_LISTED][:LISTED]
     found = []
     for one in sorted(likely, key=lambda one: (one.change.t, -one.probability)):
         t, observed, alternative = one.change
         known = [c for c in look.row["changes"] if (c["t"], c["alternative"]) == (t, alternative)]
         taken = _taken(source, known[0]) if known else ""
-        when = words.when(look.course[t]["time"])
+        when = explainer.time_text(look.course[t]["time"])
         found.append(
-            (when, arrow(words.change(observed, alternative)), share(one.probability), taken)
+            (
+                when,
+                arrow(explainer.change_text(observed, alternative)),
+                share(one.probability),
+                taken,
+            )
         )
     return found
 
@@ -569,8 +578,8 @@ def _taken(source: Source, change: Row) -> str:
     count = change["taken"]
     if count is None:
         return ""
-    if isinstance(source.subject, ContinuousSubject):
-        seen = source.subject.seen.seen
+    if isinstance(source.explainer, ContinuousExplainer):
+        seen = source.explainer.seen.seen
         most = NEIGHBOURS if seen is None else min(NEIGHBOURS, len(seen.states))
         return f"in {count} of the {most} nearest" if count else f"in none of the {most} nearest"
     return f"{counted(count, 'time')} in that state" if count else "never in that state"

@@ -10,10 +10,9 @@ from typing import Any
 
 from counterplan.core.validation import counted
 from counterplan.errors import FileError, InputError
-from counterplan.runs.cases import CaseQuery, review_list
 from counterplan.runs.explain import support_in_words
-from counterplan.runs.question import EXACT, DiscreteSubject
-from counterplan.runs.reading import Run
+from counterplan.runs.question import EXACT, DiscreteExplainer
+from counterplan.runs.run import CaseQuery, Run
 from counterplan.viz.page import (
     Html,
     Page,
@@ -237,7 +236,7 @@ LEVEL = "level"
 
 def reading(source: Source) -> list[str]:
     """For those who see such a report for the first time."""
-    is_discrete = isinstance(source.subject, DiscreteSubject)
+    is_discrete = isinstance(source.explainer, DiscreteExplainer)
     noun, k = source.terms.noun, source.k
     unit = source.terms.unit
     times = f"Times are in {unit}." if unit else "Steps count from 0."
@@ -449,7 +448,7 @@ def explain_report(run: Run, options: ReportOptions) -> Report:
     if options.case is not None:
         return _single(source, options.case)
     totals = totals_of(source)
-    ranked = review_list(run, CaseQuery(k=source.k, limit=MOST_ROWS)).to_dicts()
+    ranked = run.cases(CaseQuery(k=source.k, limit=MOST_ROWS)).to_dicts()
     about_all = cohort_panels(source, totals, ranked)
     chosen = ranked[: options.cases]
     looks = _close_looks(source, chosen, range(1, len(chosen) + 1))

@@ -13,8 +13,8 @@ import numpy as np
 from counterplan import __version__
 from counterplan.core.validation import counted
 from counterplan.runs.manifest import Manifest
-from counterplan.runs.question import DiscreteSubject
-from counterplan.runs.reading import Run
+from counterplan.runs.question import DiscreteExplainer
+from counterplan.runs.run import Run
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.tabular import TabularMDP
 from counterplan.tables.layout import SchemaLayout
@@ -182,7 +182,7 @@ def _columns(source: Source) -> Html:
 
 def _described(source: Source) -> Sequence[Column]:
     labels = source.labels
-    layout = getattr(source.subject, "layout", None)
+    layout = getattr(source.explainer, "layout", None)
     if isinstance(layout, SchemaLayout):
         return [column for column in layout.schema.columns if column.role != "ignore"]
     if layout is None:
@@ -217,7 +217,7 @@ def assumptions(source: Source) -> list[str]:
         "The state tells all that matters about the past (a Markov model), and the model is taken "
         "as known: the error of learning it is not in the numbers.",
     ]
-    if isinstance(source.subject, DiscreteSubject):
+    if isinstance(source.explainer, DiscreteExplainer):
         return [
             *common,
             "What was left to chance acts as in the Gumbel-Max model: a state that becomes "

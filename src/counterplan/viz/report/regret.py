@@ -21,8 +21,8 @@ from counterplan.planning.description import (
 )
 from counterplan.planning.model import ExogenousModel, State
 from counterplan.runs.explain import changes_in_words
-from counterplan.runs.reading import Run
 from counterplan.runs.regret import TOTALS, lost
+from counterplan.runs.run import Run
 from counterplan.runs.task import open_task
 from counterplan.viz import path_figure, style
 from counterplan.viz.labels import Quantity

@@ -17,16 +17,15 @@ import numpy as np
 
 from counterplan.core.files import read_bytes
 from counterplan.errors import FileError, InputError
-from counterplan.runs.cases import STATUSES, Terms, budgets_of, description_of, terms_of
-from counterplan.runs.explain import RESULTS, TRAJECTORIES, stored_subject
 from counterplan.runs.question import (
-    ContinuousSubject,
-    DiscreteSubject,
+    ContinuousExplainer,
+    DiscreteExplainer,
+    Explainer,
     Question,
-    Subject,
     question_from_dict,
+    stored_explainer,
 )
-from counterplan.runs.reading import Run
+from counterplan.runs.run import RESULTS, STATUSES, TRAJECTORIES, Run, Terms
 from counterplan.scm.tabular import TabularMDP
 from counterplan.tables.schema import Column
 from counterplan.viz.labels import Labels, Quantity, labels_of
@@ -109,7 +108,7 @@ class Source:
 
     k         the budget that is reported on
     budgets   all that were asked about
-    subject   the model with the words for its actions
+    explainer   the model with the words for its actions
     quantity  what an outcome is
     labels    names of features and doses
     """
@@ -119,7 +118,7 @@ class Source:
     k: int
     budgets: tuple[int, ...]
     question: Question
-    subject: Subject
+    explainer: Explainer
     terms: Terms
     quantity: Quantity
     labels: Labels
@@ -127,12 +126,12 @@ class Source:
     @property
     def model(self) -> TabularMDP | NeuralSCM:
         """The model itself."""
-        return self.subject.model
+        return self.explainer.model
 
     @property
     def outcomes(self) -> list[str]:
         """What the table tells of an episode besides."""
-        return list(description_of(self.run)["outcomes"])
+        return list(self.run.description["outcomes"])
 
     @property
     def outcome(self) -> str:
@@ -172,38 +171,38 @@ class Source:
 
 def open_source(run: Run, names: Names, k: int | None = None) -> Source:
     """A run with its model; `k` None for the largest budget."""
-    about = description_of(run)
-    budgets = budgets_of(run)
+    about = run.description
+    budgets = run.budgets
     if k is not None and k not in budgets:
         there = ", ".join(map(str, budgets))
         raise InputError(f"{run.layout.out}: was run for k = {there}, not for {k}; choose one")
     try:
-        subject = stored_subject(about, run.file)
+        explainer = stored_explainer(about, run.file)
         question = question_from_dict(about["question"])
     except (KeyError, TypeError) as problem:
         raise FileError(
             f"{run.layout.manifest}: is damaged: {problem}; make the run anew"
         ) from None
-    labels = _labels(subject)
+    labels = _labels(explainer)
     return Source(
         run,
         names,
         budgets[-1] if k is None else k,
         tuple(budgets),
         question,
-        subject,
-        terms_of(run),
-        _quantity(subject.model.about, labels, subject),
+        explainer,
+        run.terms,
+        _quantity(explainer.model.about, labels, explainer),
         labels,
     )
 
 
-def _labels(subject: Subject) -> Labels:
-    if isinstance(subject, ContinuousSubject):
-        return labels_of(subject.layout)
-    assert isinstance(subject, DiscreteSubject)
-    found = labels_of(subject.mdp if subject.layout is None else subject.layout)
-    return _with_severity(found, subject.mdp)
+def _labels(explainer: Explainer) -> Labels:
+    if isinstance(explainer, ContinuousExplainer):
+        return labels_of(explainer.layout)
+    assert isinstance(explainer, DiscreteExplainer)
+    found = labels_of(explainer.mdp if explainer.layout is None else explainer.layout)
+    return _with_severity(found, explainer.mdp)
 
 
 def _with_severity(labels: Labels, mdp: TabularMDP) -> Labels:
@@ -228,12 +227,12 @@ def _with_severity(labels: Labels, mdp: TabularMDP) -> Labels:
     )
 
 
-def _quantity(about: Mapping[str, Any], labels: Labels, subject: Subject) -> Quantity:
+def _quantity(about: Mapping[str, Any], labels: Labels, explainer: Explainer) -> Quantity:
     """How the model calls its outcome, or what the features that are good or bad make it."""
     given = about.get(OUTCOME)
     if isinstance(given, Mapping) and isinstance(given.get("name"), str):
         return Quantity(given["name"], given.get("percent") is True, str(given.get("unit", "")))
-    if isinstance(subject, DiscreteSubject) and subject.layout is None:
+    if isinstance(explainer, DiscreteExplainer) and explainer.layout is None:
         return Quantity()
     good = [column for column in labels.features if column.better]
     if not good:

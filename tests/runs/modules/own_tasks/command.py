@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from counterplan.errors import CounterplanError
-from counterplan.runs.run import RunSettings, run_cohort
+from counterplan.runs.cohort import RunSettings, run_cohort
 from counterplan.runs.task import TaskSpec
 
 
