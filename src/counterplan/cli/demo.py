@@ -25,8 +25,10 @@ from counterplan.core.files import atomic_file, check_target, suffix_of
 from counterplan.core.validation import whole_number
 from counterplan.domains import icu_sepsis
 from counterplan.domains.icu_sepsis import DEATH, LEVELS, IcuSepsis
+from counterplan.domains.problems import ProblemChoice
 from counterplan.domains.sepsis import write_cohort
 from counterplan.errors import FileError
+from counterplan.planning.description import columns_of
 from counterplan.runs.cohort import PART_SIZE, RunSettings, run_cohort
 from counterplan.runs.explain import explain_spec
 from counterplan.runs.inputs import open_input
@@ -36,8 +38,6 @@ from counterplan.runs.regret import regret_spec
 from counterplan.runs.run import RESULTS, CaseQuery, open_run
 from counterplan.tables.layout import MEANS, SCHEMA
 from counterplan.tables.models import FORMATS, model_from_bytes, save_model
-from counterplan.domains.problems import ProblemChoice
-from counterplan.planning.description import columns_of
 from counterplan.tables.scenarios import open_scenarios, scenario_parts, write_template
 from counterplan.tables.schema import Column, Schema
 from counterplan.tables.stays import CohortSettings, fit_cohort

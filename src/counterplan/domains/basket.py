@@ -442,7 +442,7 @@ class OptionBasket(HasFutures):
         held, exercised = "1 if the option is held, 0 if not", "1 exercises this option, 0 holds it"
         return Columns(
             self,
-            tuple(Column(f"price_{b}", kind="price") for b in numbers),
+            tuple(Column(f"price_{b}", "the price", "price") for b in numbers),
             tuple(Column(f"action_{b}", exercised, "flag") for b in numbers),
             tuple(Column(f"level_{b}", held, "flag") for b in numbers),
         )

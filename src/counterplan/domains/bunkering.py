@@ -365,13 +365,13 @@ class Bunkering(HasFutures):
                 f"--prices {kind!r}: bunkering's are 'independent' or 'global'; choose one"
             )
         check_config(config)
-        own = {} if capacity is None else {"capacity": positive_number(capacity, "a number")}
+        size = cls.capacity if capacity is None else positive_number(capacity, "a number")
         if prices_csv is None:
-            return cls(config or "A", kind, **own)
+            return cls(config or "A", kind, capacity=size)
         if config is not None:
             raise InputError("--config names prices, and --prices-csv brings its own: give one")
         record = BootstrapPrices.from_csv(prices_csv, kind=kind)
-        problem = cls(prices=record, **own)
+        problem = cls(prices=record, capacity=size)
         try:
             for t in range(problem.horizon):
                 record.factors(t)
@@ -386,7 +386,7 @@ class Bunkering(HasFutures):
         """Tables of voyages: price, action and level."""
         return Columns(
             self,
-            (Column("price", kind="price"),),
+            (Column("price", "the price", "price"),),
             (Column("action", "the units bought, 0 for none", "amount"),),
             (Column("level", "what is in the tank", "amount", most=self.capacity),),
         )

@@ -291,7 +291,7 @@ class AmericanOption(HasFutures):
     def columns(self) -> Columns:
         """Tables of what happened to an option: price and action."""
         exercised = Column("action", "1 exercises the option, 0 holds it", "flag")
-        return Columns(self, (Column("price", kind="price"),), (exercised,))
+        return Columns(self, (Column("price", "the price", "price"),), (exercised,))
 
     def axes(self) -> Axes:
         """Prices, and whether the option is exercised, by date."""

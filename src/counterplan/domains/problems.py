@@ -108,7 +108,9 @@ def _imported(home: str) -> type:
     except (ImportError, ValueError) as problem:
         raise InputError(f"{home}: cannot be imported: {problem}; give module:Class") from None
     except AttributeError:
-        raise InputError(f"{home}: the module {module} has no {name!r}; give module:Class") from None
+        raise InputError(
+            f"{home}: the module {module} has no {name!r}; give module:Class"
+        ) from None
     if not _is_problem_class(found):
         raise InputError(f"{home}: is not a planning problem: it needs {', '.join(NEEDED)}")
     return found  # type: ignore[no-any-return]
@@ -124,7 +126,7 @@ def _from_file(path: Path, wanted: str) -> type:
         spec.loader.exec_module(module)
     except Exception as problem:
         raise FileError(f"{path}: cannot be run: {type(problem).__name__}: {problem}") from None
-    own = {
+    own: dict[str, type] = {
         name: found
         for name, found in vars(module).items()
         if _is_problem_class(found) and found.__module__ == spec.name
@@ -141,8 +143,10 @@ NEEDED = ("horizon", "sense", "start", "draw", "actions", "step")
 
 
 def _is_problem_class(found: object) -> bool:
-    names = {*dir(found), *getattr(found, "__annotations__", {})}
-    return isinstance(found, type) and names.issuperset(NEEDED)
+    if not isinstance(found, type):
+        return False
+    declared = (name for base in found.__mro__ for name in vars(base).get("__annotations__", {}))
+    return {*dir(found), *declared}.issuperset(NEEDED)
 
 
 # --- Options ----------------------------------------------------------------------------------

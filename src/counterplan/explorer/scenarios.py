@@ -211,7 +211,9 @@ def state_at(desk: PlanDesk, name: str, t: int, player: str) -> State:
     """The state in which a player made decision number t of a scenario."""
     scenario = desk.scenario(name)
     if not 0 <= t < len(scenario.observed):
-        raise InputError(f"scenario {name!r} has decisions 0..{len(scenario.observed) - 1}, not {t}")
+        raise InputError(
+            f"scenario {name!r} has decisions 0..{len(scenario.observed) - 1}, not {t}"
+        )
     actions = _actions(desk.axes, _steps(desk, name), player)
     if actions is None:
         raise InputError(f"scenario {name!r} has no decisions of {player!r}")

@@ -263,8 +263,12 @@ def state_in_words(problem: ExogenousModel, state: State) -> str:
 
 
 def _listed(titles: Sequence[str], values: FloatArray, names: Sequence[str] = ()) -> str:
-    texts = [names[int(value)] if names else f"{value:g}" for value in values]
-    return ", ".join(f"{title} {text}" for title, text in zip(titles, texts, strict=False))
+    texts = []
+    for title, value in zip(titles, values, strict=False):
+        name, _, unit = title.partition(" (")
+        number = names[int(value)] if names else f"{value:g}"
+        texts.append(" ".join([name, number, unit.removesuffix(")")]).rstrip())
+    return ", ".join(texts)
 
 
 def about(problem: ExogenousModel) -> str:

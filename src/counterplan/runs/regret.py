@@ -14,7 +14,7 @@ import io
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -324,7 +324,8 @@ class RegretTask:
     def __init__(self, problem: ExogenousModel, description: Mapping[str, Any]) -> None:
         self.problem, self.columns = problem, columns_of(problem)
         self._seed = int(description["seed"])
-        self._clip = bool(description.get("clip"))
+        # Where it is asked for and the problem has bounds.
+        self._clip = None if description.get("clip") else False
         self._k: int | None = description.get("k")
         name = description.get("planner")
         self._planner = PLANNERS[name](int(description["simulations"])) if name else None

@@ -17,14 +17,14 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from counterplan.core.files import atomic_file, check_target, suffix_of
-from counterplan.core.validation import BoolArray, FloatArray, Seed
+from counterplan.core.validation import BoolArray, FloatArray, IntArray, Seed
 from counterplan.errors import FileError, InputError
 from counterplan.planning.description import Column, Columns
 from counterplan.planning.evaluate import checked_path, played
@@ -71,12 +71,14 @@ class _Rows(NamedTuple):
     """
 
     ids: list[str]
-    places: FloatArray
+    places: IntArray
     steps: FloatArray
     values: FloatArray
 
     def some(self, first: int, last: int) -> _Rows:
-        return _Rows(*(column[first:last] for column in self))
+        """Those between two places."""
+        ids, *numbers = (column[first:last] for column in self)
+        return _Rows(ids, *numbers)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class ScenarioFile:
             rows = self._read(block, mistakes)
             ids = np.array(rows.ids, dtype=object)
             borders = [0, *(np.flatnonzero(ids[1:] != ids[:-1]) + 1), len(ids)]
-            for first, last in zip(borders, borders[1:], strict=False):
+            for first, last in pairwise(borders):
                 some = rows.some(first, last)
                 if pending and some.ids[0] != pending[0].ids[0]:
                     yield from self._whole(pending, mistakes)
@@ -213,7 +215,7 @@ class ScenarioFile:
         if missing.all() or not missing.any():
             return True
         for column, empty in zip(self.present[1], missing.T, strict=True):
-            mistakes.in_rows(column.name, UNDECIDED, rows.places[empty].astype(int).tolist())
+            mistakes.in_rows(column.name, UNDECIDED, rows.places[empty].tolist())
         return False
 
 
@@ -347,9 +349,7 @@ def write_template(path: Path, columns: Columns, seed: Seed) -> None:
 # nothing is said.
 
 
-def scenario_parts(
-    scenarios: Iterable[Scenario], columns: Columns, size: int
-) -> Iterator[bytes]:
+def scenario_parts(scenarios: Iterable[Scenario], columns: Columns, size: int) -> Iterator[bytes]:
     """`size` scenarios at a time."""
     left = iter(scenarios)
     while some := list(islice(left, size)):

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
-from counterplan.planning.description import Axes as PathNames
+from counterplan.planning import description
 from counterplan.planning.description import axes_of, columns_of
 from counterplan.planning.evaluate import checked_path
 from counterplan.planning.model import ExogenousModel, State
@@ -34,6 +34,9 @@ from counterplan.viz.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+# What the numbers of a problem are called, for problems that do not say so themselves.
+PathNames = description.Axes
 
 # Who decides: the name in tables, the one in figures, and what they look like.
 PLAYERS = {

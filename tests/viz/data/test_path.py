@@ -58,7 +58,7 @@ def test_options_are_exercised_or_not(domain: Any) -> None:
     assert data.is_yes_or_no
     assert not data.has_levels
     assert {panel.kind for panel in data.panels} <= {"seen", "choices", "losses"}
-    assert len(data.names.seen) == path.shape[1]
+    assert len(data.names.observed) == path.shape[1]
 
 
 def test_a_problem_of_ones_own() -> None:

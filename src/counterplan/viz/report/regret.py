@@ -390,6 +390,7 @@ def _cell(value: Any) -> Html:
 # ----------------------------------------------------------------------------------------------
 # What a report of executed plans says of its problem, how to read it, what it does not claim.
 
+
 def problem_facts(source: RegretSource) -> list[tuple[str, str]]:
     """What was decided about."""
     description = source.run.manifest.task["description"]
@@ -411,8 +412,8 @@ def problem_facts(source: RegretSource) -> list[tuple[str, str]]:
         pairs.append(
             (
                 "Planner",
-                f"{description['planner']}, {description['simulations']:,} simulations for a decision, "
-                f"{clip} clipping",
+                f"{description['planner']}, {description['simulations']:,} simulations for a "
+                f"decision, {clip} clipping",
             )
         )
     return pairs
