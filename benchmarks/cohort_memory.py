@@ -149,7 +149,7 @@ def _write_continuous(place: Path, size: int) -> None:
     }
     location = {"state": [[0.8]], "bias": [0.0], "action": [[-0.2]], "output": [[1.0]]}
     scale = {"state": [[0.0]], "bias": [0.0], "action": [[0.0]], "output": [[1.0]]}
-    scaling = cp.Scaling([15.0], [20.0], [1.0], [2.0])
+    scaling = cp.scm.Scaling([15.0], [20.0], [1.0], [2.0])
     bare = cp.NeuralSCM.from_weights(
         location | {"output_bias": [0.0]}, scale | {"output_bias": [-3.0]}, [[1.0]], 0, scaling
     )

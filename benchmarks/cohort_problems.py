@@ -16,11 +16,13 @@ import numpy as np
 
 import counterplan as cp
 from benchmarks import sepsis_model
+from counterplan.counterfactual import Explanation
 from counterplan.domains import icu_sepsis, sepsis
 from counterplan.runs.cohort import PART_SIZE
 from counterplan.runs.explain import explain_spec
 from counterplan.runs.question import Question
 from counterplan.runs.task import TaskSpec
+from counterplan.scm import Scaling
 from counterplan.scm.support import collect_seen
 from counterplan.tables.models import save_model
 from counterplan.tables.parts import Recorded, episodes_to_bytes
@@ -44,7 +46,7 @@ class Cohort:
     model: cp.TabularMDP | cp.NeuralSCM
     about: dict[str, Any]
     recorded: Sequence[Recorded]
-    explain: Callable[[cp.Episode], cp.Explanation]
+    explain: Callable[[cp.Episode], Explanation]
 
     def spec(self) -> TaskSpec:
         """The task of a run."""
@@ -92,7 +94,7 @@ def sepsis_cohort(count: int) -> Cohort:
         for number, one in enumerate(chosen)
     ]
 
-    def explain(episode: cp.Episode) -> cp.Explanation:
+    def explain(episode: cp.Episode) -> Explanation:
         return cp.explain(
             scm,
             episode,
@@ -113,7 +115,7 @@ def _recorded(episode: cp.Episode) -> Recorded:
 def _published() -> tuple[cp.NeuralSCM, list[cp.Episode]]:
     """Doses as levels, as cohort tables have them; the states are in the model's units already."""
     ones = np.ones(len(sepsis.FEATURES))
-    scaling = cp.Scaling(0.0 * ones, ones, [2.0, 2.0, 0.5], [4.0, 4.0, 1.0])
+    scaling = Scaling(0.0 * ones, ones, [2.0, 2.0, 0.5], [4.0, 4.0, 1.0])
     scm, episodes = replace(sepsis_model.model(), scaling=scaling), []
     for horizon in (12, 16, 20):
         for case in sepsis_model.cases(horizon):
@@ -125,7 +127,7 @@ def _published() -> tuple[cp.NeuralSCM, list[cp.Episode]]:
     return replace(scm, seen=_seen(episodes, scaling)), episodes
 
 
-def _seen(episodes: list[cp.Episode], scaling: cp.Scaling) -> Any:
+def _seen(episodes: list[cp.Episode], scaling: Scaling) -> Any:
     """As much data as a model keeps: the episodes over and over, each time a little different."""
     rng, every = np.random.default_rng(0), []
     while sum(len(one) - 1 for one in every) < SEEN:

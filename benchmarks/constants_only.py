@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import counterplan as cp
 from counterplan.core.validation import FloatArray
+from counterplan.scm import PointSCM
 from counterplan.scm.point import Replay
 
 
-class ConstantsOnly(cp.PointSCM):
+class ConstantsOnly(PointSCM):
     """Everything of another model but its slopes."""
 
-    def __init__(self, inner: cp.PointSCM) -> None:
+    def __init__(self, inner: PointSCM) -> None:
         self._inner = inner
         self.fixed = inner.fixed
 

@@ -51,10 +51,11 @@ def main() -> int:
 def _row(patients: int, name: str, settings: dict[str, Any]) -> str:
     import counterplan as cp
     from counterplan.domains import sepsis
+    from counterplan.scm import Training
 
     cohort, fresh = _cohort(patients, 0), _cohort(FRESH, 99)
     started = time.perf_counter()
-    training = cp.Training(scaling=sepsis.scaling(cohort), progress=False)
+    training = Training(scaling=sepsis.scaling(cohort), progress=False)
     model = cp.NeuralSCM.fit(
         cp.Transitions.collect(cohort.episodes), fixed=3, training=training, **settings
     )

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import counterplan as cp
+from counterplan.counterfactual import BudgetDP
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 from counterplan.counterfactual.discrete.dynamic_program import evaluate
 from counterplan.counterfactual.discrete.laws import law_of
@@ -62,7 +63,7 @@ def _improvements(values: list[np.ndarray]) -> np.ndarray:
 
 
 def _fresh(mdp: cp.TabularMDP, episode: cp.Episode, number: int) -> np.ndarray:
-    solver = cp.BudgetDP(samples=SAMPLES, seed=number)
+    solver = BudgetDP(samples=SAMPLES, seed=number)
     return np.array(cp.frontier(mdp, episode, 10, solver=solver).values)
 
 
@@ -73,7 +74,7 @@ def _true_value(mdp: cp.TabularMDP, episode: cp.Episode, k: int, number: int) ->
         episode,
         k,
         constraints=therapy.constraints(episode),
-        solver=cp.BudgetDP(samples=SAMPLES, seed=number),
+        solver=BudgetDP(samples=SAMPLES, seed=number),
     )
     exact = law_of(cp.GumbelMaxSCM(mdp), episode)
     return float(evaluate(found.process.setting, exact, found.process.table)[-1])

@@ -11,10 +11,11 @@ A drug lowers a level that the body restores towards 1; luck multiplies what com
 import numpy as np
 
 import counterplan as cp
+from counterplan.scm import PointSCM
 from counterplan.testing import check_scm
 
 
-class DrugLevel(cp.PointSCM):
+class DrugLevel(PointSCM):
     """One feature, the level; one number per action, the dose."""
 
     def infer(self, states: np.ndarray, actions: np.ndarray, after: np.ndarray) -> np.ndarray:

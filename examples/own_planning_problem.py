@@ -9,6 +9,7 @@ import numpy as np
 
 import counterplan as cp
 from counterplan.errors import InfeasibleError
+from counterplan.planning import State
 from counterplan.testing import check_model
 
 PRICES = np.array([1.0, 3.0, 8.0])
@@ -23,8 +24,8 @@ class Battery:
     sense = "min"
 
     @property
-    def start(self) -> cp.State:
-        return cp.State(0, np.array([1.0]), np.array([1.0]))
+    def start(self) -> State:
+        return State(0, np.array([1.0]), np.array([1.0]))
 
     def draw(self, t: int, exogenous: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         """The next price of each of n hours, whatever is done."""
@@ -35,7 +36,7 @@ class Battery:
         """All next prices: with them there is an exact value, and the search averages better."""
         return np.arange(3.0)[:, None], JUMPS[int(exogenous[0])]
 
-    def actions(self, state: cp.State) -> np.ndarray:
+    def actions(self, state: State) -> np.ndarray:
         """(m, 1) whole units that keep the lights on and fit in."""
         level = state.resource[0]
         units = np.arange(0.0, MOST + 1.0)

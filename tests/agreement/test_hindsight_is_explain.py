@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import counterplan as cp
+from counterplan.counterfactual import oracle
 from counterplan.planning.evaluate import played
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -69,7 +70,7 @@ def test_budgets_against_every_choice_of_steps(seed: int, k: int) -> None:
     ship = cp.domains.Bunkering(config="A", legs=(12.0, 25.0, 30.0, 19.0, 9.0))
     path, actions = executed(ship, seed)
     found = cp.explain(ship, cp.Episode(path, actions), k)
-    every = cp.oracle.best_allocation(ship, path, actions, k)
+    every = oracle.best_allocation(ship, path, actions, k)
     assert found.value == pytest.approx(every.value, rel=1e-9)
 
 
@@ -81,7 +82,7 @@ def test_offered_actions_against_every_sequence(k: int) -> None:
         actions = np.zeros((option.horizon, 1))
         actions[date] = 1.0
         found = cp.explain(option, cp.Episode(path, actions), k)
-        every = cp.oracle.best_allocation(option, path, actions, k)
+        every = oracle.best_allocation(option, path, actions, k)
         assert found.value == pytest.approx(every.value, rel=1e-9)
 
 

@@ -16,6 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import counterplan as cp
+from counterplan.counterfactual import oracle
+from counterplan.scm import PointSCM
 
 SEEDS = st.integers(0, 2**32 - 1)
 TOLERANCE = 1e-9
@@ -25,7 +27,7 @@ TOLERANCE = 1e-9
 class Linear:
     """One linear problem, for whoever wants to solve it."""
 
-    scm: cp.PointSCM
+    scm: PointSCM
     episode: cp.Episode
     actions: np.ndarray
     reward: cp.LinearReward
@@ -75,7 +77,7 @@ def test_search_allocation_and_brute_force_agree(seed: int, k: int) -> None:
         solver=cp.baselines.TopK(),
         **asked,  # type: ignore[arg-type]
     )
-    brute = cp.oracle.best_sequence(
+    brute = oracle.best_sequence(
         problem.scm, problem.episode, k, actions=problem.actions, reward=problem.reward
     )
     allocated = searched.factual_value + by_allocation(problem, k)
@@ -87,7 +89,7 @@ def test_search_allocation_and_brute_force_agree(seed: int, k: int) -> None:
 # --- The other way round: the counterfactual world of an SD-MDP as a causal model --------------
 
 
-class Sold(cp.PointSCM):
+class Sold(PointSCM):
     """Prices that no action touches, a stock, and what was just earned:
 
         (x, d, e) -> (x + u, d - a, x a)
@@ -132,8 +134,8 @@ def test_a_stock_is_a_budget_of_changes(seed: int, k: int) -> None:
         "hindsight": cp.hindsight(market(k, T), path, method="knapsack").value,
         "linear program": cp.hindsight(market(k, T), path, method="lp").value,
         "explained": cp.explain(market(T, T), cp.Episode(path, nothing), k).value,
-        "every choice": cp.oracle.best_allocation(market(T, T), path, nothing, k).value,
-        "every sequence": cp.oracle.best_sequence(
+        "every choice": oracle.best_allocation(market(T, T), path, nothing, k).value,
+        "every sequence": oracle.best_sequence(
             Sold(), episode, k, actions=amounts, reward=earned
         ).value,
     }

@@ -15,6 +15,8 @@ import pytest
 import counterplan as cp
 from counterplan.cli import demo as demo_module
 from counterplan.cli import options as limits
+from counterplan.scm import count_transitions, estimate_mdp, neighbour_prior
+from counterplan.tables import read_episodes
 
 from .conftest import EPISODES, Run
 
@@ -63,7 +65,7 @@ def test_explain_agrees_with_the_library(ward: Path, run: Run) -> None:
     assert document["k"] == 2
     assert document["solver"] == "exact"
     mdp = cp.load_model("model.json")
-    episodes = {episode.id: episode for episode in cp.read_episodes("ward.csv")}
+    episodes = {episode.id: episode for episode in read_episodes("ward.csv")}
     records = document["explanations"]
     assert {record["episode_id"] for record in records} == set(episodes)
     improvements = [record["improvement"] for record in records]
@@ -202,8 +204,8 @@ def test_fit_options(ward: Path, run: Run) -> None:
     assert mdp.action_labels == ("rest", "walk")
     assert mdp.rewards.tolist() == [[0.0, 0.0], [1.0, 1.0]]
     assert run("fit", "ward.csv", "-o", "n.safetensors", "--neighbour-prior").exit_code == 0
-    counts = cp.count_transitions(cp.read_episodes("ward.csv"), 2, 2)
-    by_hand = cp.estimate_mdp(counts, mdp.rewards, prior=cp.neighbour_prior(2))
+    counts = count_transitions(read_episodes("ward.csv"), 2, 2)
+    by_hand = estimate_mdp(counts, mdp.rewards, prior=neighbour_prior(2))
     assert cp.load_model("n.safetensors").row(0, 0).tolist() == by_hand.row(0, 0).tolist()
 
 

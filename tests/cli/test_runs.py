@@ -17,6 +17,8 @@ import polars as pl
 import pytest
 
 import counterplan as cp
+from counterplan.scm import count_transitions
+from counterplan.tables import read_episodes
 
 from .conftest import Run
 from .test_process import PROGRAM, start
@@ -72,7 +74,7 @@ def results(out: str) -> pl.DataFrame:
 def test_every_row_is_what_the_library_says(here: Path) -> None:
     found = results("whole")
     mdp = cp.load_model("model.safetensors")
-    episodes = cp.read_episodes("cohort.csv")
+    episodes = read_episodes("cohort.csv")
     assert found["episode_id"].to_list() == [e.id for e in episodes for _ in (1, 2)]
     assert found["k"].to_list() == [1, 2] * EPISODES
     for episode in episodes[::7]:
@@ -265,7 +267,7 @@ def test_models_that_keep_nothing_of_their_data(here: Path, run: Run) -> None:
     assert isinstance(bare, cp.TabularMDP)
     assert bare.visits is None
     assert known.visits is not None
-    counts = cp.count_transitions(cp.read_episodes("cohort.csv"), *known.visits.shape)
+    counts = count_transitions(read_episodes("cohort.csv"), *known.visits.shape)
     assert (known.visits == counts.visits).all()
     asked = ("explain", "cohort.csv", "--episode", "e3", "--k", "1", "--json")
     told, silent = (

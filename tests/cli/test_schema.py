@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import counterplan as cp
+from counterplan.tables import draft_schema, read_schema
 from counterplan.tables.layout import layout_of_model
 
 from .conftest import Run
@@ -45,14 +46,14 @@ def test_draft_is_printed(ward: Path, run: Run) -> None:
     assert result.stdout.startswith("# Draft from stays.csv: 2 episodes, 5 rows.\n")
     assert 'missing = "refuse"        # 20.0 % are missing' in result.stdout
     (ward / "printed.toml").write_text(result.stdout)
-    assert cp.read_schema("printed.toml") == cp.draft_schema("stays.csv")
+    assert read_schema("printed.toml") == draft_schema("stays.csv")
 
 
 def test_draft_is_written(ward: Path, run: Run) -> None:
     result = run("schema", "stays.csv", "-o", "schema.toml")
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == "Wrote schema.toml: 4 columns. Read it and correct the roles.\n"
-    assert cp.read_schema("schema.toml").episode == "stay"
+    assert read_schema("schema.toml").episode == "stay"
     # What was edited by hand is not lost by a second draft.
     lines = refusal(run, "schema", "stays.csv", "-o", "schema.toml")
     assert lines == ["schema.toml: exists already; remove it or choose another name"]
@@ -102,7 +103,7 @@ def test_fit_discrete(ward: Path, run: Run) -> None:
     assert np.array_equal(model.row(0, 0), plain.row(0, 0))
     layout = layout_of_model(model)
     assert layout is not None
-    assert layout.schema == cp.read_schema("schema.toml")
+    assert layout.schema == read_schema("schema.toml")
     summary = json.loads(
         run("fit", "ward.csv", "--schema", "schema.toml", "-o", "m.safetensors", "--json").stdout
     )

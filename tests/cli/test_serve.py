@@ -17,7 +17,7 @@ import pytest
 
 from counterplan.cli.serve import ServeOptions, token_of
 
-from ..cohort.conftest import children, is_running
+from ..runs.conftest import children, is_running
 from ..viz.report.runs import discrete_run
 from .conftest import Run
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from counterplan import Episode, Explanation, Status
+from counterplan import Episode
 from counterplan.core.result import Certified, Change, Interval
+from counterplan.counterfactual import Explanation, Status
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from counterplan import LinearReward, LipschitzReward
+from counterplan import LinearReward
+from counterplan.counterfactual import LipschitzReward
 from counterplan.errors import InputError
 
 OFFSET, SPREAD = np.array([60.0, 1.0, -3.0]), np.array([100.0, 0.5, 4.0])

@@ -16,8 +16,10 @@ from scipy.spatial import KDTree
 
 import counterplan as cp
 from counterplan.core.problem import Problem
+from counterplan.counterfactual import LipschitzReward, SequenceExplanation
 from counterplan.counterfactual.continuous.astar import Heuristic, UpperBound
 from counterplan.counterfactual.continuous.setting import SequenceSetting
+from counterplan.scm import PointSCM
 from counterplan.scm.point import BatchReplay, IntervalSlopes, Region
 from counterplan.testing.continuous import MODELS, random_sequence_problem
 
@@ -32,7 +34,7 @@ def random_question(kind: str, seed: int, **size: int) -> Problem:
     return random_sequence_problem(MODELS[kind](rng), rng, **size)
 
 
-def explain(problem: Problem, k: int | None = None, **options: Any) -> cp.SequenceExplanation:
+def explain(problem: Problem, k: int | None = None, **options: Any) -> SequenceExplanation:
     """The answer to a problem, through the front door."""
     asked = {
         "actions": problem.actions,
@@ -42,7 +44,7 @@ def explain(problem: Problem, k: int | None = None, **options: Any) -> cp.Sequen
     }
     budget = problem.k if k is None else k
     found = cp.explain(problem.scm, problem.episode, budget, **asked)
-    assert isinstance(found, cp.SequenceExplanation)
+    assert isinstance(found, SequenceExplanation)
     return found
 
 
@@ -214,7 +216,7 @@ def sepsis_problem(group: str, row: int, k: int) -> Problem:
 # --- The partition problem --------------------------------------------------------------------
 
 
-class PartitionSCM(cp.PointSCM):
+class PartitionSCM(PointSCM):
     """The dynamics of Eq. 12: the action 1 ('diff') takes the second feature off the first, the
     action 0 ('null') does not; the noise brings the next number."""
 
@@ -264,7 +266,7 @@ def partition_problem(numbers: list[int], sloped: bool = False) -> Problem:
         cp.Episode(states, np.zeros(T - 1, dtype=np.int64)),
         T,
         actions=np.array([[0.0], [1.0]]),
-        reward=cp.LipschitzReward(reward, float(constant)),
+        reward=LipschitzReward(reward, float(constant)),
     )
 
 

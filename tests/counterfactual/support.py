@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from counterplan import Constraints, Episode, GumbelMaxSCM, PolicyExplanation, TabularMDP
+from counterplan import Constraints, Episode, GumbelMaxSCM, TabularMDP
+from counterplan.counterfactual import PolicyExplanation
 from counterplan.testing import random_episode, random_transitions
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import counterplan as cp
+from counterplan.counterfactual import PolicyExplanation, oracle
 from counterplan.errors import InputError
 
 from .support import Instance, close, random_instance
@@ -24,7 +25,7 @@ BASELINES = [
 ]
 
 
-def ask(problem: Instance, solver: Any) -> cp.PolicyExplanation:
+def ask(problem: Instance, solver: Any) -> PolicyExplanation:
     return cp.explain(
         problem.mdp,
         problem.episode,
@@ -39,8 +40,8 @@ def ask(problem: Instance, solver: Any) -> cp.PolicyExplanation:
 def test_values_are_exact_and_never_above_the_optimum(seed: int, solver: Any) -> None:
     problem = random_instance(seed)
     found = ask(problem, solver)
-    assert close(found.value, cp.oracle.policy_value(problem.mdp, found), 1e-9)
-    best = cp.oracle.brute_force(problem.mdp, problem.episode, problem.k, problem.constraints)
+    assert close(found.value, oracle.policy_value(problem.mdp, found), 1e-9)
+    best = oracle.brute_force(problem.mdp, problem.episode, problem.k, problem.constraints)
     assert found.value <= best + 1e-9
     assert found.status == "heuristic"
     assert found.bound == math.inf
@@ -55,7 +56,7 @@ def test_a_frontier_of_a_baseline_starts_with_what_was_observed(seed: int, solve
     )
     assert front[0].value == front[0].factual_value
     for k in range(4):
-        replayed = cp.oracle.policy_value(problem.mdp, front[k])
+        replayed = oracle.policy_value(problem.mdp, front[k])
         assert front[k].value == pytest.approx(replayed, abs=1e-9)
 
 

@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import counterplan as cp
+from counterplan.counterfactual import BudgetAllocation, BudgetDP
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
+from counterplan.planning import State
 from counterplan.planning.evaluate import carried_out, played
 from counterplan.testing import check_solver, random_allocation_problems
 
@@ -25,7 +27,7 @@ VOYAGE = cp.Episode(PATH, BOUGHT)
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_equal_to_brute_force(seed: int) -> None:
-    check_solver(cp.BudgetAllocation(), random_allocation_problems(3, seed))
+    check_solver(BudgetAllocation(), random_allocation_problems(3, seed))
 
 
 def test_levels_may_be_stated() -> None:
@@ -43,7 +45,7 @@ def test_a_plan_may_begin_later() -> None:
     """What is left of a voyage, from the third port on with 25 in the tank."""
     states = np.hstack([PATH, [[0.0], [38.0], [25.0], [20.0], [31.0], [38.0], [17.0]]])
     late = cp.explain(SHIP, cp.Episode(states[2:], BOUGHT[2:]), k=None)
-    known = cp.regret(SHIP, PATH[2:], BOUGHT[2:], state=cp.State(2, PATH[2], np.array([25.0])))
+    known = cp.regret(SHIP, PATH[2:], BOUGHT[2:], state=State(2, PATH[2], np.array([25.0])))
     assert late.value == pytest.approx(known.hindsight, rel=1e-9)
     with pytest.raises(InputError, match="one that begins later needs its levels, too"):
         cp.explain(SHIP, cp.Episode(PATH[2:], BOUGHT[2:]), 1)
@@ -163,8 +165,8 @@ def test_what_was_not_possible_is_refused() -> None:
 def test_solvers_of_other_problems_refuse() -> None:
     mdp = cp.TabularMDP([[[1.0]]], [[0.0]])
     with pytest.raises(NotApplicableError, match="a TabularMDP is no planning problem"):
-        cp.explain(mdp, cp.Episode([0], [0]), 1, solver=cp.BudgetAllocation())
-    for solver in (cp.BudgetDP(), cp.AStar(), cp.baselines.Greedy()):
+        cp.explain(mdp, cp.Episode([0], [0]), 1, solver=BudgetAllocation())
+    for solver in (BudgetDP(), cp.AStar(), cp.baselines.Greedy()):
         with pytest.raises(NotApplicableError, match="a Bunkering "):
             cp.explain(SHIP, VOYAGE, 1, solver=solver)
 

@@ -11,6 +11,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import counterplan as cp
+from counterplan.counterfactual import oracle
 from counterplan.errors import InfeasibleError, NotApplicableError
 from counterplan.testing import random_transitions
 
@@ -25,7 +26,7 @@ EXACT = 1e-9
 def test_equals_brute_force(seed: int) -> None:
     problem = random_instance(seed)
     ask = (problem.mdp, problem.episode, problem.k)
-    best = cp.oracle.brute_force(*ask, problem.constraints)
+    best = oracle.brute_force(*ask, problem.constraints)
     if best == -math.inf:
         with pytest.raises(InfeasibleError):
             cp.explain(*ask, constraints=problem.constraints)
@@ -36,7 +37,7 @@ def test_equals_brute_force(seed: int) -> None:
     assert found.status == "optimal"
     assert found.gap == 0.0
     # Following the policy through every history gives back its value.
-    replayed = cp.oracle.policy_value(problem.mdp, found)
+    replayed = oracle.policy_value(problem.mdp, found)
     assert replayed == pytest.approx(found.value, abs=EXACT)
 
 
@@ -44,9 +45,9 @@ def test_equals_brute_force(seed: int) -> None:
 def test_equals_the_best_of_all_policies(seed: int) -> None:
     problem = random_instance(seed, barred=False)
     ask = (problem.mdp, problem.episode, min(problem.k, 2))
-    with mock.patch.object(cp.oracle, "LARGEST_ENUMERATION", 2_000):
+    with mock.patch.object(oracle, "LARGEST_ENUMERATION", 2_000):
         try:
-            best = cp.oracle.best_policy_value(*ask, problem.constraints)
+            best = oracle.best_policy_value(*ask, problem.constraints)
         except NotApplicableError:
             reject()
     found = cp.explain(*ask, constraints=problem.constraints)
@@ -61,10 +62,10 @@ def test_one_pass_answers_every_budget(seed: int) -> None:
     except InfeasibleError:
         return
     for k in range(5):
-        best = cp.oracle.brute_force(problem.mdp, problem.episode, k, problem.constraints)
+        best = oracle.brute_force(problem.mdp, problem.episode, k, problem.constraints)
         assert front[k].k == k
         assert close(front[k].value, best, EXACT)
-        replayed = cp.oracle.policy_value(problem.mdp, front[k])
+        replayed = oracle.policy_value(problem.mdp, front[k])
         assert close(replayed, best, EXACT)
         assert k == 0 or front[k].value >= front[k - 1].value - 1e-12
 

@@ -13,16 +13,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import counterplan as cp
+from counterplan.counterfactual import BudgetDP, PolicyExplanation
 from counterplan.errors import InfeasibleError
 
 from .support import Instance, Walk, close, random_instance, walks
 
 SEEDS = st.integers(0, 2**32 - 1)
 EXACT = 1e-12
-SOLVERS = [cp.BudgetDP(), cp.baselines.Random(), cp.baselines.NoisyGreedy(probability=0.3)]
+SOLVERS = [
+    BudgetDP(),
+    cp.baselines.Random(),
+    cp.baselines.NoisyGreedy(probability=0.3),
+]
 
 
-def answer(problem: Instance, solver: Any = None) -> cp.PolicyExplanation | None:
+def answer(problem: Instance, solver: Any = None) -> PolicyExplanation | None:
     try:
         return cp.explain(
             problem.mdp,
@@ -49,7 +54,7 @@ def test_agrees_with_every_path(seed: int, solver: Any) -> None:
     check_most_likely(found, paths)
 
 
-def check_changes(found: cp.PolicyExplanation, paths: list[Walk], problem: Instance) -> None:
+def check_changes(found: PolicyExplanation, paths: list[Walk], problem: Instance) -> None:
     T = len(problem.episode)
     changed = np.zeros((T, problem.mdp.n_actions))
     counted = np.zeros(T + 1)
@@ -62,7 +67,7 @@ def check_changes(found: cp.PolicyExplanation, paths: list[Walk], problem: Insta
     assert found.changes_distribution() == pytest.approx(counted, abs=EXACT)
 
 
-def check_moments(found: cp.PolicyExplanation, paths: list[Walk]) -> None:
+def check_moments(found: PolicyExplanation, paths: list[Walk]) -> None:
     mean = sum(path.probability * path.outcome for path in paths)
     assert close(found.value, mean, 1e-9)
     assert close(found.outcome_mean, mean, EXACT * 10)
@@ -73,7 +78,7 @@ def check_moments(found: cp.PolicyExplanation, paths: list[Walk]) -> None:
     assert found.outcome_variance == pytest.approx(variance, abs=EXACT * 10)
 
 
-def check_most_likely(found: cp.PolicyExplanation, paths: list[Walk]) -> None:
+def check_most_likely(found: PolicyExplanation, paths: list[Walk]) -> None:
     best = max(path.probability for path in paths)
     path = found.most_likely
     assert path.probability == pytest.approx(best, abs=EXACT)
@@ -110,7 +115,7 @@ def test_outcomes_of_whole_rewards_are_listed_exactly(seed: int, solver: Any) ->
     assert certified.value == pytest.approx(better, abs=EXACT)
 
 
-def chance_of_better(found: cp.PolicyExplanation, problem: Instance) -> float:
+def chance_of_better(found: PolicyExplanation, problem: Instance) -> float:
     """By listing every path; outcomes that tie with the observed one but for rounding are not
     better."""
     return sum(

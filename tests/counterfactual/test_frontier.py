@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import counterplan as cp
+from counterplan.counterfactual import Frontier
 from counterplan.errors import InputError
 
 # Every change gains 1, to action 2 it gains 1.5 for two units.
@@ -15,7 +16,7 @@ MDP = cp.TabularMDP(np.ones((1, 3, 1)), [[0.0, 1.0, 1.5]])
 EPISODE = cp.Episode([0, 0, 0], [0, 0, 0])
 
 
-def front(k_max: int | None = None, **given: object) -> cp.Frontier:
+def front(k_max: int | None = None, **given: object) -> Frontier:
     return cp.frontier(MDP, EPISODE, k_max, constraints=cp.Constraints(**given))  # type: ignore[arg-type]
 
 

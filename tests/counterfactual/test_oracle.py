@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import counterplan as cp
+from counterplan.counterfactual import oracle
 from counterplan.counterfactual.oracle import best_policy_value, brute_force, row_vertices
 from counterplan.errors import NotApplicableError
 
@@ -37,7 +38,7 @@ def test_by_hand(solve: object) -> None:
 
 def test_policy_value_by_hand() -> None:
     found = cp.explain(MDP, EPISODE, 1)
-    assert cp.oracle.policy_value(MDP, found) == pytest.approx(4.5, abs=1e-12)
+    assert oracle.policy_value(MDP, found) == pytest.approx(4.5, abs=1e-12)
 
 
 def test_vertices_by_hand() -> None:

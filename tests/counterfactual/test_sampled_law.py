@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import counterplan as cp
+from counterplan.counterfactual import BudgetDP
 from counterplan.errors import InputError
 from counterplan.testing import random_episode
 
@@ -17,7 +18,7 @@ def problem(seed: int = 0, S: int = 5, A: int = 4, T: int = 5) -> tuple[cp.Tabul
 
 
 def sampled(mdp: cp.TabularMDP, episode: cp.Episode, k: int, samples: int, seed: int = 0) -> float:
-    solver = cp.BudgetDP(samples=samples, seed=seed)
+    solver = BudgetDP(samples=samples, seed=seed)
     return float(cp.explain(mdp, episode, k, solver=solver).value)
 
 
@@ -47,7 +48,7 @@ def test_the_optimiser_exploits_the_noise() -> None:
 
 def test_what_is_promised_is_kept_under_the_same_noise() -> None:
     mdp, episode = problem(3)
-    found = cp.explain(mdp, episode, 3, solver=cp.BudgetDP(samples=30, seed=1))
+    found = cp.explain(mdp, episode, 3, solver=BudgetDP(samples=30, seed=1))
     assert found.method == "dynamic programming, 30 samples a kernel"
     # The pass forward sees the noise that the pass backward saw.
     assert found.outcome_mean == pytest.approx(found.value, abs=1e-9)
@@ -59,7 +60,7 @@ def test_what_is_promised_is_kept_under_the_same_noise() -> None:
 
 def test_no_budget_is_still_certain() -> None:
     mdp, episode = problem(1)
-    solver = cp.BudgetDP(samples=5)
+    solver = BudgetDP(samples=5)
     found = cp.explain(mdp, episode, 0, solver=solver)
     assert found.value == found.factual_value
     assert found.outcome_mean == pytest.approx(found.value, abs=1e-12)
@@ -71,9 +72,7 @@ def test_barred_states_do_not_make_nan() -> None:
     rewards[4] = -np.inf
     dense = np.array([[mdp.row(s, a) for a in range(4)] for s in range(5)])
     try:
-        found = cp.explain(
-            cp.TabularMDP(dense, rewards), episode, 2, solver=cp.BudgetDP(samples=10)
-        )
+        found = cp.explain(cp.TabularMDP(dense, rewards), episode, 2, solver=BudgetDP(samples=10))
     except cp.errors.InfeasibleError:
         return
     assert not np.isnan([found.value, found.outcome_mean]).any()
@@ -90,4 +89,4 @@ def test_barred_states_do_not_make_nan() -> None:
 def test_refusals(options: dict[str, int], message: str) -> None:
     mdp, episode = problem()
     with pytest.raises(InputError, match=message):
-        cp.explain(mdp, episode, 1, solver=cp.BudgetDP(**options))
+        cp.explain(mdp, episode, 1, solver=BudgetDP(**options))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import counterplan as cp
+from counterplan.counterfactual import PolicyExplanation
 from counterplan.counterfactual.discrete.distributions import draw_states
 
 N = 20_000
@@ -48,7 +49,7 @@ def test_samples_agree_with_the_exact_numbers(seed: int, solver: Any) -> None:
                 assert abs(seen - changed[t, a]) <= 5.0 * error + 1.0 / N
 
 
-def share_of(found: cp.PolicyExplanation, drawn: Any) -> float:
+def share_of(found: PolicyExplanation, drawn: Any) -> float:
     path = found.most_likely
     same = (drawn.states == path.states).all(axis=1) & (drawn.actions == path.actions).all(axis=1)
     return float(same.mean())

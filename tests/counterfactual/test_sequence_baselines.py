@@ -9,8 +9,10 @@ import pytest
 
 import counterplan as cp
 from counterplan.core.problem import Problem
+from counterplan.counterfactual import oracle
 from counterplan.counterfactual.baselines import affordable, single_change_values
 from counterplan.counterfactual.continuous.setting import prepare_sequence
+from counterplan.scm import PointSCM
 from counterplan.testing.continuous import MODELS
 
 from .sequence_support import Floats, explain, random_question
@@ -32,7 +34,7 @@ def test_linear_dynamics_are_additive(seed: int) -> None:
     assert best.stats["nodes_expanded"] <= len(problem.episode) * (k + 1) * 3
 
 
-class Gated(cp.PointSCM):
+class Gated(PointSCM):
     """A first dose (action 1) opens a door for one step; only behind it does the second (action 2)
     pay off. Each alone does harm."""
 
@@ -81,7 +83,7 @@ def test_single_changes_are_worth_what_replay_says(kind: str) -> None:
         for action in range(3):
             sequence = base.copy()
             sequence[t] = action
-            expected = cp.oracle.sequence_value(
+            expected = oracle.sequence_value(
                 problem.scm,
                 problem.episode,
                 sequence,

@@ -9,6 +9,7 @@ import pytest
 
 import counterplan as cp
 from counterplan.core.problem import Problem
+from counterplan.counterfactual import FirstOrderBound, LipschitzReward, Tightest, oracle
 from counterplan.counterfactual.continuous.first_order import FirstOrder, covering_cone
 from counterplan.counterfactual.continuous.setting import prepare_sequence
 from counterplan.testing.continuous import MODELS
@@ -16,11 +17,11 @@ from counterplan.testing.continuous import MODELS
 from .sequence_support import TrueValues, Watched, explain, random_question
 
 BOUNDS: dict[str, Any] = {
-    "first-order": cp.FirstOrderBound(),
+    "first-order": FirstOrderBound(),
     "mc-lipschitz": cp.AnchorHeuristic("mc-lipschitz", samples=10),
     "mc-uniform": cp.AnchorHeuristic("mc-uniform", samples=10),
     "facility-location": cp.AnchorHeuristic("facility-location", samples=12),
-    "tightest": cp.Tightest((cp.FirstOrderBound(), cp.AnchorHeuristic(samples=10))),
+    "tightest": Tightest((FirstOrderBound(), cp.AnchorHeuristic(samples=10))),
 }
 
 
@@ -105,7 +106,7 @@ def test_merged_amounts_of_the_budget_keep_bounds_and_regions_valid(kind: str, s
 def test_merged_amounts_of_the_budget_keep_the_optimum(kind: str) -> None:
     for seed in range(2):
         problem = costly_question(kind, seed)
-        best = explain(problem, solver=cp.oracle.Exhaustive()).value
+        best = explain(problem, solver=oracle.Exhaustive()).value
         for heuristic in BOUNDS.values():
             found = explain(problem, solver=cp.AStar(heuristic))
             assert found.value == pytest.approx(best, rel=1e-9, abs=1e-9)
@@ -160,9 +161,9 @@ def test_nothing_is_given_away_where_constants_are_attained(carry: float) -> Non
     scm = cp.AdditiveNoiseSCM(lambda s, a: carry * s + a, lipschitz=carry)
     rng = np.random.default_rng(0)
     episode = cp.Episode(rng.normal(size=(7, 1)), np.zeros(6, dtype=int))
-    reward = cp.LipschitzReward(lambda s: -np.abs(s[:, 0] - 1e4), 1.0)
+    reward = LipschitzReward(lambda s: -np.abs(s[:, 0] - 1e4), 1.0)
     problem = Problem(scm, episode, 3, actions=[[0.0], [0.3], [1.0]], reward=reward)
-    for heuristic in (cp.FirstOrderBound(), cp.AnchorHeuristic(samples=500)):
+    for heuristic in (FirstOrderBound(), cp.AnchorHeuristic(samples=500)):
         watch, found = watched(problem, heuristic, batch=1, incumbent=False)
         assert watch.lowest >= 0.0
         assert np.concatenate(watch.excess).max() <= 1e-6
@@ -239,7 +240,7 @@ class _TooLow:
         return None
 
     def prepare(self, setting: Any, deadline: float = np.inf) -> Any:
-        self._inner = cp.FirstOrderBound().prepare(setting)
+        self._inner = FirstOrderBound().prepare(setting)
         return self
 
     def upper(self, t: int, used: Any, states: Any) -> Any:

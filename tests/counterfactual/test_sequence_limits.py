@@ -11,6 +11,7 @@ import pytest
 
 import counterplan as cp
 from counterplan.core.problem import Problem
+from counterplan.counterfactual import NoBound, oracle
 from counterplan.counterfactual.continuous.first_order import FirstOrder
 from counterplan.counterfactual.continuous.setting import prepare_sequence
 from counterplan.scm.point import IntervalSlopes
@@ -121,7 +122,10 @@ def test_no_time_at_all_still_gives_the_greedy_answer_and_a_bound() -> None:
 def test_without_a_bound_nothing_is_promised() -> None:
     problem = random_question("waves", 1, horizon=8, n_actions=4, k=4)
     limits = cp.Limits(nodes=3)
-    for solver in (cp.AStar(cp.NoBound()), cp.oracle.Exhaustive(batch=1)):
+    for solver in (
+        cp.AStar(NoBound()),
+        oracle.Exhaustive(batch=1),
+    ):
         found = explain(problem, limits=limits, solver=solver)
         assert found.status == "limit"
         assert found.bound == math.inf

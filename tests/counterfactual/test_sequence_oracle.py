@@ -9,6 +9,7 @@ import pytest
 
 import counterplan as cp
 from counterplan.core.problem import Problem
+from counterplan.counterfactual import NoBound, oracle
 from counterplan.errors import NotApplicableError
 from counterplan.testing.continuous import MODELS
 
@@ -27,7 +28,7 @@ def by_product(problem: Problem) -> float:
         spent = sum(int(rules.costs[sequence[t]]) for t in changed)
         if spent > problem.k or not all(rules.alternatives[t, sequence[t]] for t in changed):
             continue
-        value = cp.oracle.sequence_value(
+        value = oracle.sequence_value(
             problem.scm, episode, sequence, actions=problem.actions, reward=problem.reward
         )
         best = max(best, value)
@@ -38,7 +39,7 @@ def by_product(problem: Problem) -> float:
 @pytest.mark.parametrize("seed", range(3))
 def test_three_brute_forces_agree(kind: str, seed: int) -> None:
     problem = random_question(kind, seed, horizon=5, n_actions=3, k=2)
-    found = cp.oracle.best_sequence(
+    found = oracle.best_sequence(
         problem.scm,
         problem.episode,
         problem.k,
@@ -47,7 +48,7 @@ def test_three_brute_forces_agree(kind: str, seed: int) -> None:
         constraints=problem.constraints,
     )
     assert found.value == pytest.approx(by_product(problem), rel=1e-12)
-    batched = explain(problem, solver=cp.oracle.Exhaustive(batch=5))
+    batched = explain(problem, solver=oracle.Exhaustive(batch=5))
     assert batched.value == pytest.approx(found.value, rel=1e-9, abs=1e-9)
     assert batched.status == "optimal"
     assert batched.bound == batched.value
@@ -57,7 +58,7 @@ def test_every_sequence_is_tried_once() -> None:
     """Leaves of the tree: sum over c <= k of C(T-1, c) (N-1)^c sequences."""
     problem = random_question("linear", 0, horizon=5, n_actions=3, k=2)
     free = Problem(**{**vars(problem), "constraints": cp.Constraints()})
-    found = explain(free, solver=cp.oracle.Exhaustive(batch=2))
+    found = explain(free, solver=oracle.Exhaustive(batch=2))
     # Two changes after t leave a path to the end each, so transitions can be counted by hand.
     by_step = [1, 3, 9, 19, 33]
     assert found.stats["transitions"] == sum(by_step[1:])
@@ -66,7 +67,7 @@ def test_every_sequence_is_tried_once() -> None:
 def test_exhaustive_frontier_is_one_walk() -> None:
     problem = random_question("neural", 1, horizon=5, n_actions=3, k=3)
     asked = {"actions": problem.actions, "reward": problem.reward}
-    solver = cp.oracle.Exhaustive()
+    solver = oracle.Exhaustive()
     front = cp.frontier(problem.scm, problem.episode, 3, solver=solver, **asked)
     alone = [cp.explain(problem.scm, problem.episode, k, **asked).value for k in range(4)]
     assert front.values == pytest.approx(alone, abs=1e-9)
@@ -76,12 +77,17 @@ def test_exhaustive_frontier_is_one_walk() -> None:
 def test_exhaustive_refuses_discrete_problems() -> None:
     mdp = cp.TabularMDP(np.full((2, 2, 2), 0.5), np.zeros((2, 2)))
     with pytest.raises(NotApplicableError, match="a discrete problem asks for a policy"):
-        cp.explain(mdp, cp.Episode([0, 1], [0, 0]), 1, solver=cp.oracle.Exhaustive())
+        cp.explain(mdp, cp.Episode([0, 1], [0, 0]), 1, solver=oracle.Exhaustive())
 
 
 def test_one_state_alone() -> None:
     problem = random_question("linear", 0, horizon=1, n_actions=3, k=2)
-    for solver in (cp.AStar(), cp.oracle.Exhaustive(), cp.baselines.TopK(), cp.AStar(cp.NoBound())):
+    for solver in (
+        cp.AStar(),
+        oracle.Exhaustive(),
+        cp.baselines.TopK(),
+        cp.AStar(NoBound()),
+    ):
         found = explain(problem, solver=solver)
         assert found.value == found.factual_value == pytest.approx(by_product(problem))
         assert found.changes == ()

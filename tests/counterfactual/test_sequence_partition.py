@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import counterplan as cp
+from counterplan.counterfactual import NoBound, oracle
 from counterplan.testing import check_scm
 
 from .sequence_support import explain, has_partition, partition_problem
@@ -31,7 +32,7 @@ def test_random_instances(seed: int) -> None:
     rng = np.random.default_rng(seed)
     numbers = [int(n) for n in rng.integers(1, 40, size=int(rng.integers(3, 10)))]
     problem = partition_problem(numbers, sloped=bool(seed % 2))
-    best = cp.oracle.best_sequence(
+    best = oracle.best_sequence(
         problem.scm, problem.episode, problem.k, actions=problem.actions, reward=problem.reward
     )
     found = explain(problem)
@@ -42,10 +43,10 @@ def test_random_instances(seed: int) -> None:
 @pytest.mark.parametrize(
     "solver",
     [
-        cp.AStar(cp.NoBound()),
+        cp.AStar(NoBound()),
         cp.AStar(cp.AnchorHeuristic(samples=50)),
         cp.AStar(cp.AnchorHeuristic("facility-location", samples=20)),
-        cp.oracle.Exhaustive(),
+        oracle.Exhaustive(),
     ],
     ids=lambda solver: type(getattr(solver, "heuristic", solver)).__name__,
 )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import counterplan as cp
+from counterplan.counterfactual import FirstOrderBound, LipschitzReward, NoBound, Tightest, oracle
 from counterplan.counterfactual.continuous.setting import prepare_sequence
 from counterplan.testing import check_solver, random_sequence_problems
 from counterplan.testing.continuous import MODELS, check_sequence
@@ -25,7 +26,7 @@ def test_equals_brute_force(kind: str, seed: int) -> None:
     the bound holds on every node that the search visits."""
     horizon, n_actions, k = SIZES[seed % len(SIZES)]
     problem = random_question(kind, seed, horizon=horizon, n_actions=n_actions, k=k)
-    watch = Watched(cp.FirstOrderBound(), TrueValues(prepare_sequence(problem)))
+    watch = Watched(FirstOrderBound(), TrueValues(prepare_sequence(problem)))
     found = explain(problem, solver=cp.AStar(watch))
     assert found.status == "optimal"
     assert found.bound == found.value
@@ -46,12 +47,12 @@ def test_equals_brute_force_at_eight_states_and_four_changes(kind: str) -> None:
         cp.AStar(),
         cp.AStar(batch=1, incumbent=False, rollout=False),
         cp.AStar(batch=3, memory=5),
-        cp.AStar(cp.NoBound()),
+        cp.AStar(NoBound()),
         cp.AStar(cp.AnchorHeuristic(samples=30)),
         cp.AStar(cp.AnchorHeuristic("mc-uniform", samples=30, size=20)),
         cp.AStar(cp.AnchorHeuristic("facility-location", samples=25)),
-        cp.AStar(cp.Tightest((cp.FirstOrderBound(), cp.AnchorHeuristic(samples=20)))),
-        cp.oracle.Exhaustive(batch=7),
+        cp.AStar(Tightest((FirstOrderBound(), cp.AnchorHeuristic(samples=20)))),
+        oracle.Exhaustive(batch=7),
         cp.baselines.Greedy(),
         cp.baselines.TopK(),
         cp.baselines.Random(5),
@@ -98,7 +99,7 @@ def test_an_answer_says_which_bound_it_used() -> None:
     problem = random_question("neural", 0, horizon=4, n_actions=3, k=2)
     anchors = explain(problem, solver=cp.AStar(cp.AnchorHeuristic(samples=3, seed=1)))
     assert anchors.method.endswith("anchors (mc-lipschitz)")
-    assert explain(problem, solver=cp.AStar(cp.NoBound())).method == "none"
+    assert explain(problem, solver=cp.AStar(NoBound())).method == "none"
 
 
 def test_results_carry_the_sequence_in_physical_units() -> None:
@@ -123,7 +124,7 @@ def test_a_rewards_constant_counts_the_range_of_moving_features_only() -> None:
     spread = scm.scaling.state_range.copy()
     spread[: scm.fixed] = 1e6
     wide = replace(scm, scaling=replace(scm.scaling, state_range=spread))
-    reward = cp.LipschitzReward(lambda states: states[:, -1], 2.0)
+    reward = LipschitzReward(lambda states: states[:, -1], 2.0)
     setting = prepare_sequence(replace(problem, scm=wide, reward=reward))
     assert scm.fixed > 0
     assert setting.reward.remainder == pytest.approx(2.0 * spread[scm.fixed :].max())

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import counterplan as cp
+from counterplan.counterfactual import FirstOrderBound, Tightest, oracle
 from counterplan.counterfactual.continuous.setting import prepare_sequence
 from counterplan.testing import check_scm
 
@@ -28,7 +29,7 @@ def check(group: str, row: int, k: int, heuristics: list[Any]) -> None:
         found = explain(problem, solver=cp.AStar(watch))
         assert found.status == "optimal"
         assert found.value == pytest.approx(truth.best, abs=1e-9)
-        replayed = cp.oracle.sequence_value(
+        replayed = oracle.sequence_value(
             problem.scm,
             problem.episode,
             found.actions,
@@ -45,25 +46,30 @@ def check(group: str, row: int, k: int, heuristics: list[Any]) -> None:
     ("group", "row"), [*(("T12", row) for row in range(6)), ("T16", 0), ("T16", 1), ("T20", 0)]
 )
 def test_one_change(group: str, row: int) -> None:
-    check(group, row, 1, [cp.FirstOrderBound()])
+    check(group, row, 1, [FirstOrderBound()])
 
 
 @pytest.mark.parametrize(
     ("group", "row"), [*(("T12", row) for row in range(3)), ("T16", 2), ("T20", 1)]
 )
 def test_two_changes(group: str, row: int) -> None:
-    check(group, row, 2, [cp.FirstOrderBound()])
+    check(group, row, 2, [FirstOrderBound()])
 
 
 @pytest.mark.parametrize("anchors", ANCHORS, ids=lambda anchors: anchors.strategy)
 @pytest.mark.parametrize(("group", "row", "k"), [("T12", 5, 2), ("T16", 3, 1), ("T20", 2, 1)])
 def test_anchors(group: str, row: int, k: int, anchors: cp.AnchorHeuristic) -> None:
-    check(group, row, k, [anchors, cp.Tightest((cp.FirstOrderBound(), anchors))])
+    check(
+        group,
+        row,
+        k,
+        [anchors, Tightest((FirstOrderBound(), anchors))],
+    )
 
 
 def test_exhaustive_walks_as_many_transitions_as_there_are() -> None:
     problem = sepsis_problem("T12", 0, 2)
-    found = explain(problem, solver=cp.oracle.Exhaustive())
+    found = explain(problem, solver=oracle.Exhaustive())
     assert found.stats["transitions"] == 128_315
     assert found.value == pytest.approx(explain(problem).value, abs=1e-12)
 

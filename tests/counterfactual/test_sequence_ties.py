@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import counterplan as cp
+from counterplan.counterfactual import NoBound, oracle
 from counterplan.counterfactual.continuous.setting import prepare_sequence
 
 from .sequence_support import Floats, Loosened, explain, random_question
@@ -18,8 +19,8 @@ EXACT = {
     "textbook": cp.AStar(batch=1, incumbent=False, rollout=False),
     "no greedy start": cp.AStar(incumbent=False),
     "anchors": cp.AStar(cp.AnchorHeuristic(samples=20)),
-    "no bound": cp.AStar(cp.NoBound()),
-    "everything": cp.oracle.Exhaustive(),
+    "no bound": cp.AStar(NoBound()),
+    "everything": oracle.Exhaustive(),
 }
 
 

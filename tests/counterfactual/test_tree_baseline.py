@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import counterplan as cp
 from counterplan.core.problem import Problem
+from counterplan.counterfactual import oracle
 from counterplan.counterfactual.discrete.budget_dp import prepare
 from counterplan.counterfactual.discrete.dynamic_program import evaluate
 from counterplan.counterfactual.tree_baseline import PolicyWorld, planned_table
@@ -109,7 +110,7 @@ def test_nothing_worse_than_what_was_done_is_proposed() -> None:
         worse += int((evaluate(setting, law, table) < setting.mdp.outcome(problem.episode)).sum())
         for found in cp.frontier(problem.scm, problem.episode, problem.k, **asked):
             assert found.improvement >= 0.0
-            replayed = cp.oracle.policy_value(problem.scm, found)
+            replayed = oracle.policy_value(problem.scm, found)
             assert replayed == pytest.approx(found.value, abs=1e-9)
     assert worse > 10
     case = interacting_episode(seed=0, horizon=12)
@@ -236,7 +237,7 @@ def test_what_is_no_longer_on_offer_is_not_kept() -> None:
         best = cp.explain(_Shelf(), sold, k)
         found = cp.explain(_Shelf(), sold, k, solver=SEARCH)
         assert found.value <= best.value
-        assert best.value == cp.oracle.best_allocation(_Shelf(), sold.states, sold.actions, k).value
+        assert best.value == oracle.best_allocation(_Shelf(), sold.states, sold.actions, k).value
         assert found.levels.min() >= 0.0
     assert best.value == found.value == 6.0
 

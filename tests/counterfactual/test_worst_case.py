@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import counterplan as cp
-from counterplan.counterfactual.discrete.robust import ExtremeLaw
+from counterplan.counterfactual.discrete.laws import ExtremeLaw
 from counterplan.testing import random_transitions
 
 from .models import MechanismSCM

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import counterplan as cp
+from counterplan.counterfactual import Explanation
 from counterplan.domains.interacting import (
     BENEFIT,
     DOSE_RESPONSE,
@@ -49,7 +50,7 @@ def every_sequence(case: InteractingEpisode, k: int) -> np.ndarray:
     return np.array(found)
 
 
-def solve(case: InteractingEpisode, k: int, **options: object) -> cp.Explanation:
+def solve(case: InteractingEpisode, k: int, **options: object) -> Explanation:
     return cp.explain(
         case.scm, case.episode, k, actions=case.actions, reward=case.reward, **options
     )

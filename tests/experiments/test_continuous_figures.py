@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import polars as pl
 import pytest
 
-import counterplan as cp
+from counterplan.counterfactual import Status
 from counterplan.scm.neural import NeuralSCM
 from experiments import continuous_fit, continuous_patients, continuous_study, registry
 from experiments.continuous_study import OURS, PAPERS, Cell, Study
@@ -97,7 +97,11 @@ class Busy:
         self.running -= 1
         counted = dict.fromkeys((EBF, "nodes_expanded", "nodes_added"), 1)
         return SimpleNamespace(
-            factual_value=0.0, value=0.0, status=cp.Status.OPTIMAL, stats=counted, method=""
+            factual_value=0.0,
+            value=0.0,
+            status=Status.OPTIMAL,
+            stats=counted,
+            method="",
         )
 
     def burn(self) -> None:

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import counterplan as cp
+from counterplan.counterfactual import BudgetDP
 from counterplan.domains import therapy
 from counterplan.errors import FileError, InputError
 from experiments.discrete_synthetic import draw_realizations
@@ -84,7 +85,7 @@ def test_the_optimum_of_a_sampled_kernel_is_biased_upwards() -> None:
     gaps = []
     for one in realizations:
         exact = cp.explain(one.process.mdp, one.episode, K).value
-        solver = cp.BudgetDP(samples=20, seed=one.number)
+        solver = BudgetDP(samples=20, seed=one.number)
         gaps.append(cp.explain(one.process.mdp, one.episode, K, solver=solver).value - exact)
     # Independent noise: the mean stands four standard errors above zero.
     assert np.mean(gaps) > 4 * np.std(gaps, ddof=1) / np.sqrt(len(gaps))

@@ -14,6 +14,7 @@ from random import Random
 from typing import Any
 
 import counterplan as cp
+from counterplan.tables import read_episodes, write_episodes
 
 WARD = """\
 episode_id,t,state,action,reward
@@ -153,9 +154,9 @@ def clinic(episodes: int = 24) -> None:
             state = drawn(rng, CLINIC_ROWS[state][action])
     write("clinic.csv", "\n".join(lines) + "\n")
     write("noisy.csv", "\n".join(noisy) + "\n")
-    found = cp.read_episodes("clinic.csv")
-    cp.write_episodes("clinic.parquet", found)
-    cp.write_episodes("clinic.json", found)
+    found = read_episodes("clinic.csv")
+    write_episodes("clinic.parquet", found)
+    write_episodes("clinic.json", found)
     write("key.txt", "a key for pseudonyms, of some length\n")
 
 
@@ -180,7 +181,7 @@ def icu_sepsis() -> None:
     """The model that comes with the package, and patients under usual care."""
     shipped = cp.domains.icu_sepsis.load()
     cp.save_model(shipped.mdp, "icu.safetensors")
-    cp.write_episodes("icu.csv", shipped.sample_episodes(4, 0, horizon=8))
+    write_episodes("icu.csv", shipped.sample_episodes(4, 0, horizon=8))
 
 
 # --- Continuous -------------------------------------------------------------------------------

@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 
 import counterplan as cp
+from counterplan.counterfactual import Explanation
+from counterplan.scm import count_transitions, neighbour_prior
+from counterplan.tables import read_episodes
 
 from .inputs import CLINIC_REWARDS, CLINIC_ROWS, recorded
 from .masks import masked
@@ -39,7 +42,7 @@ def _episode() -> cp.Episode:
     return cp.Episode([1, 0, 1, 0, 2, 1], [0, 0, 1, 0, 0, 2], id="one")
 
 
-def _told(found: cp.Explanation) -> dict[str, Any]:
+def _told(found: Explanation) -> dict[str, Any]:
     return {
         "kind": type(found).__name__,
         "k": found.k,
@@ -109,9 +112,9 @@ def robust() -> dict[str, Any]:
 
 
 def estimated() -> dict[str, Any]:
-    episodes = cp.read_episodes("clinic.csv")
-    counts = cp.count_transitions(episodes, n_states=4, n_actions=3)
-    return {"counts": counts.observed, "neighbour prior": cp.neighbour_prior(4)}
+    episodes = read_episodes("clinic.csv")
+    counts = count_transitions(episodes, n_states=4, n_actions=3)
+    return {"counts": counts.observed, "neighbour prior": neighbour_prior(4)}
 
 
 def _infection() -> tuple[cp.AdditiveNoiseSCM, cp.Episode, np.ndarray, cp.LinearReward]:

@@ -11,9 +11,11 @@ import numpy as np
 import polars as pl
 
 import counterplan as cp
+from counterplan.counterfactual import SequenceExplanation
 from counterplan.runs.explain import ExplainTask, explain_spec, open_task
 from counterplan.runs.question import Question
 from counterplan.runs.task import PartResult
+from counterplan.scm import Scaling
 from counterplan.scm.support import collect_seen
 from counterplan.tables.layout import SchemaLayout
 from counterplan.tables.models import save_model
@@ -68,7 +70,7 @@ def small_scm(seed: int = 0) -> cp.NeuralSCM:
         shapes = {"state": (6, 3), "bias": 6, "action": (6, 2), "output": (2, 6), "output_bias": 2}
         return {key: spread * rng.normal(size=shape) for key, shape in shapes.items()}
 
-    scaling = cp.Scaling([50.0, 10.0, 80.0], [40.0, 20.0, 40.0], [1.0, 0.5], [2.0, 1.0])
+    scaling = Scaling([50.0, 10.0, 80.0], [40.0, 20.0, 40.0], [1.0, 0.5], [2.0, 1.0])
     about = {"features": list(FEATURES), "actions": list(ACTIONS), "schema": SCHEMA, "means": {}}
     bare = cp.NeuralSCM.from_weights(network(0.6), network(0.2), np.eye(2) * 0.1, 1, scaling)
     scm = cp.NeuralSCM(
@@ -117,7 +119,7 @@ def table(result: PartResult, name: str = "results") -> pl.DataFrame:
 
 def explained(
     scm: cp.NeuralSCM, episode: cp.Episode, k: int = 2, nodes: int | None = None
-) -> cp.SequenceExplanation:
+) -> SequenceExplanation:
     """As the library answers."""
     return cp.explain(
         scm,

@@ -12,8 +12,9 @@ import pytest
 
 from counterplan.core.episode import Episode
 from counterplan.errors import FileError, InputError
+from counterplan.runs.answer import records
 from counterplan.runs.cohort import RunSettings, run_cohort
-from counterplan.runs.explain import explain_spec, records
+from counterplan.runs.explain import explain_spec
 from counterplan.runs.question import Question
 from counterplan.runs.run import CaseQuery, Run, Terms, open_run
 from counterplan.runs.task import TaskSpec

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import counterplan as cp
+from counterplan.counterfactual import Explanation
 from counterplan.runs.question import DiscreteExplainer, Question
 from counterplan.tables.layout import SchemaLayout
 from counterplan.tables.parts import Recorded
@@ -32,7 +33,7 @@ from .subjects import (
 NUMBERS = ("value", "factual", "improvement", "relative_improvement", "bound", "gap")
 
 
-def assert_row(row: dict[str, Any], found: cp.Explanation, recorded: Recorded) -> None:
+def assert_row(row: dict[str, Any], found: Explanation, recorded: Recorded) -> None:
     """Everything that the explanation says, with no difference at all."""
     expected = {
         "value": found.value,

@@ -14,6 +14,7 @@ import pytest
 import counterplan as cp
 from counterplan.errors import FileError, MistakesError
 from counterplan.runs.inputs import only, open_input, streamed
+from counterplan.tables import write_episodes
 from counterplan.tables.parts import Recorded, episodes_from_bytes
 from counterplan.tables.schema import schema_from_dict
 
@@ -43,7 +44,7 @@ def test_discrete_files(tmp_path: Path, suffix: str, labelled: bool) -> None:
         mdp = cp.TabularMDP.from_rows(mdp.rows, mdp.row_of, mdp.rewards)
     recorded = plain(discrete_episodes(mdp, 9))
     path = tmp_path / f"episodes{suffix}"
-    cp.write_episodes(path, [one.episode for one in recorded])
+    write_episodes(path, [one.episode for one in recorded])
     given = open_input(path, mdp, MODEL, None)
     assert same(list(given.read()), recorded)
     few = streamed(path, mdp, given)
@@ -133,7 +134,7 @@ def test_models_and_tables_of_different_kinds(tmp_path: Path) -> None:
 def test_some_episodes_only(tmp_path: Path) -> None:
     mdp, path = small_mdp(), tmp_path / "e.csv"
     recorded = plain(discrete_episodes(mdp, 9))
-    cp.write_episodes(path, [one.episode for one in recorded])
+    write_episodes(path, [one.episode for one in recorded])
     given = open_input(path, mdp, MODEL, None)
     found = list(only(["e5", "e2", "e5"], path, given).read())
     assert [one.episode.id for one in found] == ["e2", "e5"]

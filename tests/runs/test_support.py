@@ -12,7 +12,13 @@ import pytest
 
 import counterplan as cp
 from counterplan.runs.explain import explain_spec, open_task
-from counterplan.runs.question import NEIGHBOURS, Question, SeenData, Support, policy_support
+from counterplan.runs.question import (
+    NEIGHBOURS,
+    ContinuousExplainer,
+    DiscreteExplainer,
+    Question,
+    Support,
+)
 from counterplan.scm.support import Seen
 from counterplan.tables.fit import FitSettings, fit_discrete
 from counterplan.tables.models import save_model
@@ -35,11 +41,11 @@ def test_sequences_against_every_row_of_the_data() -> None:
     scm = small_scm()
     assert scm.seen is not None
     assert scm.scaling is not None
-    data = SeenData.of(scm)
+    explainer = ContinuousExplainer(scm, LAYOUT)
     seen = scm.seen.states.astype(np.float64)
     for recorded in continuous_episodes(scm, 12):
         found = explained(scm, recorded.episode)
-        support = data.support(found, LAYOUT.action_set(recorded.episode))
+        support = explainer.support(found)
         states = scm.scaling.encode_states(found.states)
         apart = np.sqrt(((states[:, None] - seen[None]) ** 2).sum(axis=2))
         assert support.distance is not None
@@ -81,7 +87,7 @@ def test_policies_against_every_path() -> None:
                         )
                         probability *= row[states[t + 1]]
                 unseen += probability * is_new
-            support = policy_support(found)
+            support = DiscreteExplainer(mdp).support(found)
             assert support.unseen == pytest.approx(unseen, abs=1e-12)
             path = found.most_likely
             taken = [int(mdp.visits[path.states[c.t], c.alternative]) for c in found.changes]
@@ -138,10 +144,10 @@ def test_columns_of_the_results(tmp_path: Path) -> None:
     scm = replace(scm, seen=replace(scm.seen, far=1.5 * scm.seen.typical))
     episodes = continuous_episodes(scm, 24, seed=5)
     rows = table(task_of(tmp_path, scm, Question((2,))).solve(part_of(episodes)))
-    data = SeenData.of(scm)
+    explainer = ContinuousExplainer(scm, LAYOUT)
     for row, recorded in zip(rows.iter_rows(named=True), episodes, strict=True):
         found = explained(scm, recorded.episode)
-        support = data.support(found, LAYOUT.action_set(recorded.episode))
+        support = explainer.support(found)
         assert support.distance is not None
         assert row["distance_max"] == support.distance.max()
         assert row["distance_mean"] == support.distance.mean()
@@ -170,7 +176,7 @@ def test_data_whose_states_are_all_the_same() -> None:
     same = Seen(scm.seen.states[:1].repeat(5, 0), scm.seen.actions[:5], 0.0, 0.0)
     (recorded, *_) = continuous_episodes(scm, 1)
     found = explained(scm, recorded.episode)
-    support = SeenData(same, scm.scaling).support(found, LAYOUT.action_set(recorded.episode))
+    support = ContinuousExplainer(replace(scm, seen=same), LAYOUT).support(found)
     assert support.distance is not None
     assert np.isinf(support.distance).all()
     assert support.is_far
@@ -179,7 +185,8 @@ def test_data_whose_states_are_all_the_same() -> None:
 def test_data_of_one_episode_alone_tells_nothing() -> None:
     scm = small_scm()
     assert scm.seen is not None
-    alone = SeenData(replace(scm.seen, typical=np.inf, far=np.inf), scm.scaling)
+    alone = replace(scm.seen, typical=np.inf, far=np.inf)
     (recorded, *_) = continuous_episodes(scm, 1, seed=3)
     found = explained(scm, recorded.episode)
-    assert alone.support(found, LAYOUT.action_set(recorded.episode)).supported is None
+    explainer = ContinuousExplainer(replace(scm, seen=alone), LAYOUT)
+    assert explainer.support(found).supported is None

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from counterplan import Episode, count_transitions, estimate_mdp, neighbour_prior
+from counterplan import Episode
 from counterplan.errors import InputError
+from counterplan.scm import count_transitions, estimate_mdp, neighbour_prior
 
 EPISODES = [Episode([0, 1, 1], [0, 1, 0]), Episode([0, 1, 2], [0, 1, 1]), Episode([2], [0])]
 

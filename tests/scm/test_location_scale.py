@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import counterplan as cp
 from counterplan.errors import InputError
+from counterplan.scm import PointSCM, PostNonlinearSCM
 from counterplan.scm.point import ElementwiseSCM, Region
 
 Floats = NDArray[np.float64]
@@ -45,7 +46,7 @@ def test_additive_noise_by_hand() -> None:
 
 
 def test_post_nonlinear_by_hand() -> None:
-    scm = cp.PostNonlinearSCM(location, np.exp, np.log, lipschitz=(0.5, 3.0), fixed=1)
+    scm = PostNonlinearSCM(location, np.exp, np.log, lipschitz=(0.5, 3.0), fixed=1)
     after = np.abs(AFTER) + 0.1
     after[:, 0] = STATES[:, 0]
     noise = scm.infer(STATES, ACTIONS, after)
@@ -59,10 +60,10 @@ def test_post_nonlinear_by_hand() -> None:
     [
         cp.LocationScaleSCM(location, scale, fixed=1),
         cp.AdditiveNoiseSCM(location, fixed=1),
-        cp.PostNonlinearSCM(location, np.sinh, np.arcsinh, fixed=1),
+        PostNonlinearSCM(location, np.sinh, np.arcsinh, fixed=1),
     ],
 )
-def test_all_are_elementwise_and_silent_about_constants(scm: cp.PointSCM) -> None:
+def test_all_are_elementwise_and_silent_about_constants(scm: PointSCM) -> None:
     assert isinstance(scm, ElementwiseSCM)
     noise = scm.infer(STATES, ACTIONS, AFTER)
     assert noise.shape == (2, 2)
@@ -88,8 +89,8 @@ def location_scale(lipschitz: Any) -> cp.LocationScaleSCM:
     return cp.LocationScaleSCM(location, scale, lipschitz)
 
 
-def post_nonlinear(lipschitz: Any) -> cp.PostNonlinearSCM:
-    return cp.PostNonlinearSCM(location, np.exp, np.log, lipschitz)
+def post_nonlinear(lipschitz: Any) -> PostNonlinearSCM:
+    return PostNonlinearSCM(location, np.exp, np.log, lipschitz)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +98,7 @@ def post_nonlinear(lipschitz: Any) -> cp.PostNonlinearSCM:
     [
         (lambda: cp.AdditiveNoiseSCM(location, lipschitz=-1.0), "finite and not negative"),
         (lambda: cp.LocationScaleSCM(location, scale, (0.5, np.inf)), "finite and not negative"),
-        (lambda: cp.PostNonlinearSCM(location, np.exp, np.log, (np.nan, 1.0)), "Lipschitz"),
+        (lambda: PostNonlinearSCM(location, np.exp, np.log, (np.nan, 1.0)), "Lipschitz"),
         (lambda: cp.AdditiveNoiseSCM(location, fixed=-1), "fixed must be at least 0"),
         (lambda: additive("x"), "constant of the location must be a number.* got 'x'"),
         (lambda: additive((1.0, 0.1)), r"constant of the location must be .* got \(1.0, 0.1\)"),
@@ -125,7 +126,7 @@ def test_refuses_what_functions_return(wrong: Any, message: str) -> None:
     for scm in (
         cp.AdditiveNoiseSCM(wrong, fixed=1),
         cp.LocationScaleSCM(wrong, scale, fixed=1),
-        cp.PostNonlinearSCM(wrong, np.sinh, np.arcsinh, fixed=1),
+        PostNonlinearSCM(wrong, np.sinh, np.arcsinh, fixed=1),
     ):
         with pytest.raises(InputError, match=message):
             scm.infer(STATES, ACTIONS, AFTER)
@@ -141,7 +142,7 @@ def test_refuses_a_scale_that_is_not_positive(value: float) -> None:
 
 
 def test_refuses_what_a_link_never_takes() -> None:
-    scm = cp.PostNonlinearSCM(location, np.exp, np.log, fixed=1)
+    scm = PostNonlinearSCM(location, np.exp, np.log, fixed=1)
     after = AFTER.copy()
     after[1, 2] = 0.0
     with (

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import counterplan as cp
 from counterplan.errors import InputError
+from counterplan.scm import Scaling
 from counterplan.scm.network import Network, gate_interval
 from counterplan.scm.point import BatchReplay
 
@@ -142,7 +143,7 @@ def test_refuses_noise_that_is_no_factor(noise: Any, message: str) -> None:
 
 @pytest.mark.parametrize("scaled", [True, False])
 def test_refuses_states_and_actions_of_another_width(scaled: bool) -> None:
-    scaling = cp.Scaling(np.zeros(4), np.ones(4), np.zeros(2), np.ones(2)) if scaled else None
+    scaling = Scaling(np.zeros(4), np.ones(4), np.zeros(2), np.ones(2)) if scaled else None
     scm = cp.NeuralSCM.from_weights(weights(), weights(), np.eye(3), 1, scaling)
     states, actions = np.zeros((5, 4)), np.zeros((5, 2))
     for wrong, message in (

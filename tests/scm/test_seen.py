@@ -14,6 +14,7 @@ from safetensors.numpy import load, save
 import counterplan as cp
 from counterplan.core.tensors import METADATA, digest
 from counterplan.errors import FileError, InputError
+from counterplan.scm import Scaling
 from counterplan.scm import support as module
 from counterplan.scm.neural import NEURAL
 from counterplan.scm.support import Seen, collect_seen
@@ -39,7 +40,7 @@ def nearest_of_others(states: np.ndarray, episode: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(("episodes", "length"), [(30, 4), (3, 60), (2, 2)])
 def test_distances_to_other_episodes(episodes: int, length: int) -> None:
     data = transitions(np.random.default_rng(0), episodes, length)
-    scaling = cp.Scaling([1.0, 2.0, 3.0], [2.0, 1.0, 4.0], [0.0, 1.0], [1.0, 2.0])
+    scaling = Scaling([1.0, 2.0, 3.0], [2.0, 1.0, 4.0], [0.0, 1.0], [1.0, 2.0])
     found = collect_seen(data, scaling)
     states = scaling.encode_states(data.before).astype(np.float32)
     assert (found.states == states).all()

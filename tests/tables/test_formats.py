@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-import counterplan as cp
 from counterplan.errors import CounterplanError, FileError, InputError
+from counterplan.tables import from_frame
 from counterplan.tables.formats import (
     read_d3rlpy,
     read_minari,
@@ -37,7 +37,7 @@ def ward() -> pl.DataFrame:
 
 
 def same_episodes(left: pl.DataFrame, right: pl.DataFrame, schema: Schema) -> bool:
-    pairs = zip(cp.from_frame(left, schema), cp.from_frame(right, schema), strict=True)
+    pairs = zip(from_frame(left, schema), from_frame(right, schema), strict=True)
     return all(
         np.array_equal(one.episode.states, other.episode.states)
         and np.array_equal(one.episode.actions, other.episode.actions)
@@ -264,7 +264,7 @@ def test_roll_out() -> None:
     schema = Schema(
         (*columns, Column("action", "action", levels=(0.0, 1.0)), Column("reward", "reward"))
     )
-    assert len(cp.from_frame(frame, schema)) == 3
+    assert len(from_frame(frame, schema)) == 3
 
 
 def test_roll_out_of_a_policy() -> None:
@@ -289,7 +289,7 @@ def test_roll_out_of_discrete_states() -> None:
         Column("action", "action", levels=levels[:4]),
         Column("reward", "reward"),
     )
-    found = cp.from_frame(frame, Schema(columns))
+    found = from_frame(frame, Schema(columns))
     assert found[0].episode.states.tolist() == frame.filter(episode_id="0")["obs"].to_list()
 
 

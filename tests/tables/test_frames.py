@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-import counterplan as cp
 from counterplan.errors import InputError, MistakesError
+from counterplan.tables import from_frame
 from counterplan.tables.formats import frame_from_arrays
 from counterplan.tables.schema import Column, Schema, read_schema
 from counterplan.tables.schema_table import read_table
@@ -31,9 +31,9 @@ def schema(tmp_path: Path) -> Schema:
 def test_polars(tmp_path: Path, schema: Schema) -> None:
     expected = read_table(write(tmp_path / "ward.csv", WARD), schema)
     frame = pl.read_csv(WARD.encode())
-    assert alike(cp.from_frame(frame, schema), expected)
-    assert alike(cp.from_frame(frame.lazy(), schema), expected)
-    assert alike(cp.from_frame(frame.rename({"map": " map "}), schema), expected)
+    assert alike(from_frame(frame, schema), expected)
+    assert alike(from_frame(frame.lazy(), schema), expected)
+    assert alike(from_frame(frame.rename({"map": " map "}), schema), expected)
 
 
 def test_pandas(tmp_path: Path, schema: Schema) -> None:
@@ -41,29 +41,29 @@ def test_pandas(tmp_path: Path, schema: Schema) -> None:
     path = write(tmp_path / "ward.csv", WARD)
     frame = pandas.read_csv(path)
     expected = read_table(path, schema)
-    assert alike(cp.from_frame(frame, schema), expected)
+    assert alike(from_frame(frame, schema), expected)
     nullable = frame.convert_dtypes()
     nullable["sex"] = nullable["sex"].astype("category")
-    assert alike(cp.from_frame(nullable, schema), expected)
-    assert alike(cp.from_frame(frame.astype(object), schema), expected)
+    assert alike(from_frame(nullable, schema), expected)
+    assert alike(from_frame(frame.astype(object), schema), expected)
 
 
 def test_rows_count_from_0(schema: Schema) -> None:
     frame = pl.read_csv(WARD.replace("72", "?").encode())
     with pytest.raises(MistakesError, match=r"the table, row 2, column 'map': '\?' is not"):
-        cp.from_frame(frame, schema)
+        from_frame(frame, schema)
 
 
 def test_what_is_no_frame(schema: Schema) -> None:
     with pytest.raises(InputError, match="expected a frame of polars or pandas, got list"):
-        cp.from_frame([1, 2], schema)
+        from_frame([1, 2], schema)
     nested = pl.read_csv(WARD.encode()).with_columns(map=pl.concat_list("map", "sofa"))
     with pytest.raises(InputError, match="column 'map': holds List"):
-        cp.from_frame(nested, schema)
+        from_frame(nested, schema)
     pandas = pytest.importorskip("pandas")
     twice = pandas.DataFrame([[1, 2]], columns=["x", "x"])
     with pytest.raises(InputError, match="two columns are named 'x'"):
-        cp.from_frame(twice, schema)
+        from_frame(twice, schema)
 
 
 def test_pandas_is_never_imported() -> None:
@@ -72,7 +72,7 @@ def test_pandas_is_never_imported() -> None:
         "from counterplan.tables.schema import Column, Schema\n"
         "s = Schema((Column('x', 'state'), Column('a', 'action', levels=(0.0, 1.0))))\n"
         "f = pl.DataFrame({'episode_id': ['e'], 't': [0], 'x': [1.5], 'a': [1]})\n"
-        "assert len(cp.from_frame(f, s)) == 1\n"
+        "assert len(cp.tables.from_frame(f, s)) == 1\n"
         "assert not {'pandas', 'h5py', 'minari', 'gymnasium'} & set(sys.modules)\n"
     )
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
@@ -87,7 +87,7 @@ def test_arrays_there_and_back(first: np.ndarray, second: np.ndarray) -> None:
     schema = measured(Column("y", "state"))
     actions = [np.array([0, 1]), np.array([1, 1, 0])]
     frame = frame_from_arrays([first, second], actions, schema=schema, ids=["p", "q"])
-    one, two = cp.from_frame(frame, schema)
+    one, two = from_frame(frame, schema)
     assert (one.episode.id, two.episode.id) == ("p", "q")
     assert np.array_equal(one.episode.states, first)
     assert np.array_equal(two.episode.states, second)
@@ -108,8 +108,8 @@ def test_numbers_of_combinations(schema: Schema) -> None:
     # Observations are the features (fixed ones first) and then what is contextual.
     observation = [[70, 0, 9, 65.5, 0], [70, 0, 8, 70, 1], [70, 0, 6, 72, 1]]
     frame = frame_from_arrays([observation], [[0, 5]], schema=schema).with_columns(died=pl.lit(1))
-    (one,) = cp.from_frame(frame, schema)
-    (ann, _) = cp.from_frame(pl.read_csv(WARD.encode()), schema)
+    (one,) = from_frame(frame, schema)
+    (ann, _) = from_frame(pl.read_csv(WARD.encode()), schema)
     assert np.array_equal(one.episode.states, ann.episode.states)
     assert np.array_equal(one.episode.actions, ann.episode.actions)
 
@@ -118,13 +118,13 @@ def test_levels_or_their_numbers() -> None:
     schema = Schema((Column("x", "state"), Column("dose", "action", levels=(0.0, 10.0, 50.0))))
     observations = [[[1.0], [2.0], [3.0]]]
     for doses in ([10, 50], [1, 2]):
-        (one,) = cp.from_frame(frame_from_arrays(observations, [doses], schema=schema), schema)
+        (one,) = from_frame(frame_from_arrays(observations, [doses], schema=schema), schema)
         assert one.episode.actions.tolist() == [[10.0], [50.0]]
 
 
 def test_discrete_arrays() -> None:
     frame = frame_from_arrays([[0, 1, 1]], [[1, 0]], [[2.0, 3.0]], schema=DISCRETE)
-    (one,) = cp.from_frame(frame, DISCRETE)
+    (one,) = from_frame(frame, DISCRETE)
     assert one.episode.states.tolist() == [0, 1, 1]
     assert one.episode.actions.tolist() == [1, 0, 2]
 

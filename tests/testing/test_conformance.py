@@ -18,8 +18,18 @@ import pytest
 
 import counterplan as cp
 from counterplan.core.problem import Solver
+from counterplan.counterfactual import (
+    BudgetAllocation,
+    BudgetDP,
+    FirstOrderBound,
+    NoBound,
+    Tightest,
+    oracle,
+)
 from counterplan.domains import sepsis, therapy
+from counterplan.planning import State
 from counterplan.planning.search.planners import PLANNERS
+from counterplan.scm import PointSCM
 from counterplan.scm.point import ElementwiseSCM
 from counterplan.testing import check_model, check_planner, check_scm, check_solver
 from counterplan.testing.continuous import MODELS, random_sequence_problem
@@ -77,8 +87,12 @@ def kinds_of(model: type) -> set[type]:
 def test_every_shipped_causal_model_is_among_them() -> None:
     checked = {type(MODELS[kind](np.random.default_rng(0))) for kind in MODELS}
     public = {getattr(cp, name) for name in cp.__all__ if name.endswith("SCM")}
-    assert public - checked == {cp.GumbelMaxSCM, cp.PointSCM}
-    assert kinds_of(cp.PointSCM) - checked == {cp.PointSCM, ElementwiseSCM, sepsis.SimulatedSepsis}
+    assert public - checked == {cp.GumbelMaxSCM, PointSCM}
+    assert kinds_of(PointSCM) - checked == {
+        PointSCM,
+        ElementwiseSCM,
+        sepsis.SimulatedSepsis,
+    }
 
 
 def test_models_of_the_examples() -> None:
@@ -92,12 +106,12 @@ def test_models_of_the_examples() -> None:
 # --- Solvers ----------------------------------------------------------------------------------
 
 SOLVERS: list[Any] = [
-    cp.BudgetDP(),
-    cp.BudgetAllocation(),
+    BudgetDP(),
+    BudgetAllocation(),
     cp.AStar(),
-    cp.AStar(cp.NoBound()),
-    cp.AStar(cp.Tightest((cp.FirstOrderBound(), cp.NoBound()))),
-    cp.oracle.Exhaustive(),
+    cp.AStar(NoBound()),
+    cp.AStar(Tightest((FirstOrderBound(), NoBound()))),
+    oracle.Exhaustive(),
     cp.baselines.Greedy(),
     cp.baselines.NoisyGreedy(),
     cp.baselines.Random(),
@@ -134,7 +148,7 @@ def test_every_public_solver_is_among_them() -> None:
     homes = {
         **{name: getattr(cp, name) for name in cp.__all__},
         **vars(cp.baselines),
-        **vars(cp.oracle),
+        **vars(oracle),
     }
     solvers = {
         one
@@ -197,7 +211,7 @@ def test_every_public_problem_is_among_them() -> None:
 def test_the_problem_of_the_examples() -> None:
     own = example("own_planning_problem")["battery"]
     check_model(own, seed=1)
-    check_solver(cp.BudgetAllocation(), [executed(own)])
+    check_solver(BudgetAllocation(), [executed(own)])
 
 
 def executed(problem: Any) -> Any:
@@ -211,5 +225,5 @@ def executed(problem: Any) -> Any:
         path.append(state.exogenous)
         actions.append(action)
         values, chances = problem.successors(t, state.exogenous)
-        state = cp.State(t + 1, values[int(np.argmax(chances))], after[0])
+        state = State(t + 1, values[int(np.argmax(chances))], after[0])
     return Problem(problem, cp.Episode(np.array(path), np.array(actions)), 2)

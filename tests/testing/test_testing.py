@@ -11,6 +11,7 @@ import pytest
 
 import counterplan as cp
 from counterplan.core.problem import Problem
+from counterplan.counterfactual import BudgetDP, PolicyExplanation
 from counterplan.testing import check_scm, check_solver, random_problems, random_transitions
 
 MDP = cp.TabularMDP(
@@ -72,7 +73,7 @@ def test_what_is_no_model_fails() -> None:
         check_scm(object())  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("solver", [cp.BudgetDP(), cp.baselines.Greedy(), cp.baselines.Random()])
+@pytest.mark.parametrize("solver", [BudgetDP(), cp.baselines.Greedy(), cp.baselines.Random()])
 def test_right_solvers_pass(solver: Any) -> None:
     check_solver(solver, seed=3)
 
@@ -81,31 +82,37 @@ def test_right_solvers_pass(solver: Any) -> None:
 class Tampered:
     """The exact solver, with its answers changed on the way out."""
 
-    change: Callable[[cp.PolicyExplanation], cp.PolicyExplanation]
+    change: Callable[[PolicyExplanation], PolicyExplanation]
 
     def refuses(self, problem: Problem) -> str | None:
         return None
 
-    def solve(self, problem: Problem) -> cp.PolicyExplanation:
+    def solve(self, problem: Problem) -> PolicyExplanation:
         return self.frontier(problem)[-1]
 
-    def frontier(self, problem: Problem) -> Sequence[cp.PolicyExplanation]:
+    def frontier(self, problem: Problem) -> Sequence[PolicyExplanation]:
         found = cp.frontier(
             problem.scm, problem.episode, problem.k, constraints=problem.constraints
         )
         return [self.change(explanation) for explanation in found]
 
 
-def raise_value(explanation: cp.PolicyExplanation) -> cp.PolicyExplanation:
+def raise_value(
+    explanation: PolicyExplanation,
+) -> PolicyExplanation:
     return replace(explanation, value=explanation.value + 0.1 * explanation.k)
 
 
-def raise_both(explanation: cp.PolicyExplanation) -> cp.PolicyExplanation:
+def raise_both(
+    explanation: PolicyExplanation,
+) -> PolicyExplanation:
     more = 0.1 * explanation.k
     return replace(explanation, value=explanation.value + more, bound=explanation.bound + more)
 
 
-def never_change(explanation: cp.PolicyExplanation) -> cp.PolicyExplanation:
+def never_change(
+    explanation: PolicyExplanation,
+) -> PolicyExplanation:
     """Calls keeping everything optimal."""
     process = explanation.process
     actions = process.table.actions.copy()

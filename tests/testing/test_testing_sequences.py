@@ -10,9 +10,11 @@ import pytest
 
 import counterplan as cp
 from counterplan.core.problem import Problem
+from counterplan.counterfactual import SequenceExplanation
+from counterplan.scm import PointSCM
 from counterplan.testing import check_solver, random_sequence_problems
 
-Change = Callable[[cp.SequenceExplanation], cp.SequenceExplanation]
+Change = Callable[[SequenceExplanation], SequenceExplanation]
 
 
 @dataclass(frozen=True)
@@ -23,40 +25,50 @@ class Tampered:
     blind: bool = False
 
     def refuses(self, problem: Problem) -> str | None:
-        return None if isinstance(problem.scm, cp.PointSCM) else "only continuous problems"
+        return None if isinstance(problem.scm, PointSCM) else "only continuous problems"
 
-    def solve(self, problem: Problem) -> cp.SequenceExplanation:
+    def solve(self, problem: Problem) -> SequenceExplanation:
         if self.blind:  # to constraints
             problem = replace(problem, constraints=cp.Constraints())
         found = cp.AStar().solve(problem)
-        assert isinstance(found, cp.SequenceExplanation)
+        assert isinstance(found, SequenceExplanation)
         return self.change(found)
 
-    def frontier(self, problem: Problem) -> Sequence[cp.SequenceExplanation]:
+    def frontier(self, problem: Problem) -> Sequence[SequenceExplanation]:
         return [self.solve(replace(problem, k=k)) for k in range(problem.k + 1)]
 
 
-def raise_value(found: cp.SequenceExplanation) -> cp.SequenceExplanation:
+def raise_value(
+    found: SequenceExplanation,
+) -> SequenceExplanation:
     return replace(found, value=found.value + 0.1 * found.k)
 
 
-def raise_both(found: cp.SequenceExplanation) -> cp.SequenceExplanation:
+def raise_both(
+    found: SequenceExplanation,
+) -> SequenceExplanation:
     more = 0.1 * found.k
     return replace(found, value=found.value + more, bound=found.bound + more)
 
 
-def move_states(found: cp.SequenceExplanation) -> cp.SequenceExplanation:
+def move_states(
+    found: SequenceExplanation,
+) -> SequenceExplanation:
     return replace(found, states=found.states + 0.1 * found.k)
 
 
-def never_change(found: cp.SequenceExplanation) -> cp.SequenceExplanation:
+def never_change(
+    found: SequenceExplanation,
+) -> SequenceExplanation:
     """Calls keeping everything optimal."""
     value = found.factual_value
     states = found.episode.states
     return replace(found, actions=found.observed, value=value, bound=value, states=states)
 
 
-def wrong_observed(found: cp.SequenceExplanation) -> cp.SequenceExplanation:
+def wrong_observed(
+    found: SequenceExplanation,
+) -> SequenceExplanation:
     return replace(found, observed=(found.observed + 1) % 2)
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from types import ModuleType
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 import counterplan as cp
+from counterplan import viz
 from counterplan.core.result import Interval
+from counterplan.counterfactual import Frontier, PolicyExplanation, SequenceExplanation
 from counterplan.domains.interacting import DRUGS, FEATURES, InteractingEpisode, interacting_episode
+from counterplan.tables import Column, SchemaLayout
 from counterplan.viz import Labels, Quantity
 
 CHANCE = Quantity("survival probability", percent=True)
@@ -20,8 +23,8 @@ COST = Quantity("cost", better="lower")
 ODD = "<b>dose & $more$</b>"
 SCHEMA = cp.Schema(
     (
-        cp.Column("ill", "state", unit="points", better="lower", levels=(0.0, 1.0, 2.0, 4.0)),
-        cp.Column("dose", "action", unit="mg", levels=(0.0, 2.0, 5.0), labels=("no", ODD, "full")),
+        Column("ill", "state", unit="points", better="lower", levels=(0.0, 1.0, 2.0, 4.0)),
+        Column("dose", "action", unit="mg", levels=(0.0, 2.0, 5.0), labels=("no", ODD, "full")),
     ),
     step=4.0,
     unit="h",
@@ -29,7 +32,7 @@ SCHEMA = cp.Schema(
 
 
 @cache
-def discrete() -> tuple[cp.TabularMDP, cp.Frontier[cp.PolicyExplanation]]:
+def discrete() -> tuple[cp.TabularMDP, Frontier[PolicyExplanation]]:
     """An episode of five steps that two changes improve, most probably but not surely."""
     rng = np.random.default_rng(3)
     mdp = cp.TabularMDP(
@@ -44,13 +47,13 @@ def discrete() -> tuple[cp.TabularMDP, cp.Frontier[cp.PolicyExplanation]]:
     return mdp, cp.frontier(mdp, cp.Episode(states, actions, id="<i>one</i>"), k_max=2)
 
 
-def policy() -> cp.PolicyExplanation:
+def policy() -> PolicyExplanation:
     return discrete()[1][-1]
 
 
-def layout() -> cp.SchemaLayout:
+def layout() -> SchemaLayout:
     """Names for the discrete model."""
-    return cp.SchemaLayout(SCHEMA)
+    return SchemaLayout(SCHEMA)
 
 
 @cache
@@ -63,7 +66,7 @@ def drugs() -> Labels:
 
 
 @cache
-def sequence(nodes: int | None = None) -> cp.SequenceExplanation:
+def sequence(nodes: int | None = None) -> SequenceExplanation:
     """Proved optimal, or stopped after some nodes."""
     given = problem()
     limits = cp.Limits(nodes=nodes)
@@ -104,24 +107,50 @@ ROWS = (
     (ODD, 0.6, Interval(0.6, 0.7), None, None),
 )
 
-# Every figure, by name: a function of the module that draws it.
-FIGURES: dict[str, Callable[[ModuleType], Any]] = {
-    "trajectory": lambda viz: viz.trajectory_figure(sequence(), drugs(), feature="burden"),
-    "trajectory of a policy": lambda viz: viz.trajectory_figure(policy(), layout()),
-    "frontier": lambda viz: viz.frontier_figure(
+# Every figure, by name.
+FIGURES: dict[str, Callable[[], Figure]] = {
+    "trajectory": lambda: viz.trajectory_figure(sequence(), drugs(), feature="burden"),
+    "trajectory of a policy": lambda: viz.trajectory_figure(policy(), layout()),
+    "frontier": lambda: viz.frontier_figure(
         discrete()[1], intervals=INTERVALS, guaranteed=[0.0, 1.0, 2.0]
     ),
-    "frontier with a gap": lambda viz: viz.frontier_figure([sequence(4)]),
-    "outcome": lambda viz: viz.outcome_figure(policy()),
-    "change strip": lambda viz: viz.change_strip_figure(policy(), labels=layout()),
-    "explanations": lambda viz: viz.explanations_figure(policy()),
-    "interval": lambda viz: viz.interval_figure(
+    "frontier with a gap": lambda: viz.frontier_figure([sequence(4)]),
+    "outcome": lambda: viz.outcome_figure(policy()),
+    "change strip": lambda: viz.change_strip_figure(policy(), labels=layout()),
+    "explanations": lambda: viz.explanations_figure(policy()),
+    "interval": lambda: viz.interval_figure(
         [viz.IntervalRow(*row) for row in ROWS], observed=0.1, quantity=CHANCE
     ),
-    "cohort": lambda viz: viz.cohort_figure(GAINS, guaranteed=[0.5 * gain for gain in GAINS]),
-    "progress": lambda viz: viz.progress_figure(sequence()),
-    "path": lambda viz: viz.path_figure(voyage()[1], ship(), voyage()[0]),
-    "convergence": lambda viz: viz.convergence_figure(
+    "cohort": lambda: viz.cohort_figure(GAINS, guaranteed=[0.5 * gain for gain in GAINS]),
+    "progress": lambda: viz.progress_figure(sequence()),
+    "path": lambda: viz.path_figure(voyage()[1], ship(), voyage()[0]),
+    "convergence": lambda: viz.convergence_figure(
         plans(), bounds(), optimum=cp.exact_value(ship()), quantity=COST
     ),
 }
+
+
+def line(figure: Figure, label: str) -> np.ndarray:
+    """The points of the line with this label, (n, 2)."""
+    lines = [one for axes in figure.axes for one in axes.lines if one.get_label() == label]
+    assert len(lines) == 1, label
+    return np.asarray(lines[0].get_xydata())
+
+
+def heights(figure: Figure) -> dict[str, np.ndarray]:
+    """Of bars, by label."""
+    return {
+        str(bars.get_label()): np.array([bar.get_height() for bar in bars])
+        for axes in figure.axes
+        for bars in axes.containers
+    }
+
+
+def texts(figure: Figure) -> list[str]:
+    """All that is written into the plots."""
+    return [text.get_text() for axes in figure.axes for text in axes.texts]
+
+
+def legend(figure: Figure) -> set[str]:
+    """The names in the legend."""
+    return {text.get_text() for text in figure.legends[0].get_texts()}

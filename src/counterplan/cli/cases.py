@@ -23,7 +23,7 @@ SHOWN = 20
 def show(options: CasesOptions) -> None:
     """Rank and filter the cases of a run; print them, or write them to a file."""
     from counterplan.core.files import check_target, suffix_of
-    from counterplan.runs.explain import records
+    from counterplan.runs.answer import records
     from counterplan.runs.run import open_run
 
     if options.output is not None:

@@ -369,7 +369,7 @@ def detail(noun: str, question: Question, found: Sequence[Mapping[str, Any]]) ->
 
 def print_explanations(found: Sequence[Mapping[str, Any]], heading: str, noun: str) -> None:
     """A table with one row for each record."""
-    from counterplan.runs.explain import changes_in_words, support_in_words
+    from counterplan.runs.answer import changes_in_words, support_in_words
 
     extra: dict[str, Column] = {}
     if any("interval_low" in record for record in found):
@@ -498,7 +498,7 @@ def _checksum(path: Path) -> str:
 
 def _tell(options: ExplainOptions, given: Input, question: Question, summary: RunSummary) -> None:
     """The most improvable cases, what became of all, and where they are."""
-    from counterplan.runs.explain import records
+    from counterplan.runs.answer import records
     from counterplan.runs.run import CaseQuery, open_run
 
     run = open_run(summary.out)
@@ -549,7 +549,7 @@ def is_file(output: Path) -> bool:
 
 
 def _explain_here(options: ExplainOptions) -> None:
-    from counterplan.runs.explain import records
+    from counterplan.runs.answer import records
     from counterplan.runs.inputs import only, open_input
     from counterplan.tables.episodes import check_explanations_target, write_explanations
     from counterplan.tables.models import load_model
@@ -583,7 +583,7 @@ def _explain_here(options: ExplainOptions) -> None:
 def _rows(
     options: ExplainOptions, explainer: Explainer, given: Input, question: Question
 ) -> Iterator[dict[str, Any]]:
-    from counterplan.runs.explain import answers
+    from counterplan.runs.answer import answers
 
     recorded = list(given.read())
     far: list[Outlier] = []
@@ -592,7 +592,7 @@ def _rows(
             found = answers(explainer, one, question)
         except CounterplanError as problem:
             raise type(problem)(f"{options.episodes}: {problem}") from None
-        far += found[0].far or ()
+        far += found[0].outliers
         yield from (answer.row() for answer in found)
     _warn_of_outliers(far, given.noun)
 

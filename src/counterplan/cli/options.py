@@ -74,16 +74,17 @@ def _parse_lipschitz(text: str) -> tuple[float, float]:
     return location, scale
 
 
-def parse_number(text: str) -> float:
-    """A finite number."""
+def parse_number(text: str, name: str | None = None) -> float:
+    """A finite number, of an option where that is named."""
     try:
         number = float(text)
     except ValueError:
         number = math.nan
+    hint: Any = {} if name is None else {"param_hint": f"'{name}'"}
     if math.isinf(number):
-        raise typer.BadParameter(f"{text!r} is not a finite number; give a smaller one")
+        raise typer.BadParameter(f"{text!r} is not a finite number; give a smaller one", **hint)
     if math.isnan(number):
-        raise typer.BadParameter(f"{text!r} is not a number")
+        raise typer.BadParameter(f"{text!r} is not a number", **hint)
     return number
 
 

@@ -67,8 +67,8 @@ class PlanCommand(PlainHelp):
         return super().parse_args(ctx, [*own, "--problem-options", json.dumps(given)])
 
     def get_help(self, ctx: Any) -> str:
-        name = ctx.meta.get(DOMAIN)
-        text = super().get_help(ctx)
+        """Also the options of the problem that is named."""
+        text, name = super().get_help(ctx), ctx.meta.get(DOMAIN)
         if name is None:
             return text
         formatter = ctx.make_formatter()
@@ -178,7 +178,7 @@ def _typed(option: ProblemOption, text: str | bool) -> Any:
     if option.kind is int:
         return parse_whole_number(text, option.flag)
     if option.kind is float:
-        return parse_number(text)
+        return parse_number(text, option.flag)
     return Path(text) if option.kind is Path else text
 
 
@@ -237,7 +237,7 @@ def _entry(flag: str, text: str, column: Column) -> float:
         if text not in column.names:
             raise InputError(f"{flag} {text!r} {column.problem}")
         return float(column.names.index(text))
-    number = parse_number(text)
+    number = parse_number(text, flag)
     if not column.accepts(np.array([number]))[0]:
         raise InputError(f"{flag} {number:g} {column.problem}")
     return number
@@ -460,7 +460,7 @@ def _print_totals(summary: Summary, paid: str, worst: list[dict[str, Any]]) -> N
 
 
 def _shown(row: dict[str, Any], name: str) -> str:
-    from counterplan.runs.explain import changes_in_words
+    from counterplan.runs.answer import changes_in_words
 
     if name == "changes" and row["value"] is not None:
         return "\n".join(changes_in_words(row)) or "none"

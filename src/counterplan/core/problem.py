@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
@@ -69,7 +70,57 @@ class Progress:
 
 # Called every now and then by whatever takes long; False stops it, with the best answer so far and
 # a certified gap.
-ProgressCallback = Callable[[Progress], bool | None]
+ProgressCallback: TypeAlias = Callable[[Progress], bool | None]
+
+
+class Watch:
+    """Whether a computation must stop: at its limits, or because its callback says so."""
+
+    def __init__(
+        self,
+        what: str,
+        limits: Limits | None = None,
+        progress: ProgressCallback | None = None,
+        started: float | None = None,
+    ) -> None:
+        """`started`: what seconds count from, by `time.perf_counter`; None for now."""
+        self._what, self._progress = what, progress
+        self._limits = Limits() if limits is None else limits
+        self._started = time.perf_counter() if started is None else started
+
+    @property
+    def gap(self) -> float:
+        """The gap at which an answer is good enough."""
+        return self._limits.gap
+
+    @property
+    def deadline(self) -> float:
+        """When the seconds are over, by `time.perf_counter`."""
+        return self._started + self._limits.seconds
+
+    @property
+    def wants_bounds(self) -> bool:
+        """Whether values and bounds on the way matter to anyone."""
+        return self._progress is not None or self._limits.gap > 0.0
+
+    def room(self, wanted: int, done: int) -> int:
+        """How many of the next `wanted` nodes there may be."""
+        return wanted if self._limits.nodes is None else min(wanted, self._limits.nodes - done)
+
+    def must_stop(
+        self,
+        done: int,
+        value: float | None = None,
+        bound: float | None = None,
+        total: int | None = None,
+    ) -> bool:
+        """Tell how far the computation is, and whether it must stop here."""
+        seconds = time.perf_counter() - self._started
+        if self.room(1, done) < 1 or seconds > self._limits.seconds:
+            return True
+        if self._progress is None:
+            return False
+        return self._progress(Progress(self._what, done, total, value, bound, seconds)) is False
 
 
 # ----------------------------------------------------------------------------------------------
@@ -81,6 +132,7 @@ class Problem:
 
     actions, reward  the set of action vectors and the reward of a continuous state; a discrete
                      model has both in its MDP
+    progress         called as the solver goes on; False stops it
     """
 
     scm: Any
@@ -90,6 +142,7 @@ class Problem:
     limits: Limits = field(default_factory=Limits)
     actions: Any = None
     reward: Reward | None = None
+    progress: ProgressCallback | None = None
 
     def __post_init__(self) -> None:
         for given, kind, name, call in (

@@ -94,6 +94,12 @@ class Explanation(ABC):
         """The changes, or the most likely ones where they depend on chance."""
 
     @property
+    def interval(self) -> Interval:
+        """The values that are possible for the alternative, whatever its model leaves open; one
+        point where the counterfactual is certain."""
+        return Interval(self.value, self.value)
+
+    @property
     def gap(self) -> float:
         """How much better the optimum could be; 0 where the value is proved optimal."""
         return self._better(self.bound, self.value)

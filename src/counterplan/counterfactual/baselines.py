@@ -12,7 +12,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 import numpy as np
 
@@ -378,19 +377,7 @@ class TreeSearch(_Baseline):
     def _allocation_explanation(self, problem: Problem) -> AllocationExplanation:
         started = time.perf_counter()
         setting = prepare_allocation(problem)
-        actions = planned_allocation(setting, self.planner, self.seed)
-        led = setting.replayed(actions)
-        return AllocationExplanation(
-            episode=setting.episode,
-            k=problem.k,
-            value=led.value,
-            factual_value=setting.done.value,
-            bound=setting.sign * math.inf,
-            status=Status.HEURISTIC,
-            stats=MappingProxyType({"seconds": time.perf_counter() - started}),
-            method=type(self).__name__,
-            sense=setting.model.sense,
-            actions=actions,
-            observed=setting.done.actions,
-            levels=led.levels,
-        )
+        led = setting.replayed(planned_allocation(setting, self.planner, self.seed))
+        stats, bound = {"seconds": time.perf_counter() - started}, setting.sign * math.inf
+        name = type(self).__name__
+        return setting.explanation(problem.k, led, bound, Status.HEURISTIC, name, stats)

@@ -10,8 +10,10 @@ from numpy.typing import ArrayLike
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
-from counterplan.core.problem import Limits, Problem, Solver
-from counterplan.core.result import Explanation
+from counterplan.core.problem import Limits, Problem, ProgressCallback, Solver
+from counterplan.core.result import Explanation as Explanation
+from counterplan.core.result import Status as Status
+from counterplan.core.reward import LipschitzReward as LipschitzReward
 from counterplan.core.reward import Reward
 from counterplan.core.validation import LARGEST_BUDGET, whole_number
 from counterplan.counterfactual.continuous.setting import SequenceExplanation
@@ -36,6 +38,8 @@ class Options(TypedDict, total=False):
     actions      continuous problems: action vectors (N, d), or (T-1, N, d) where an input is
                  replayed from the episode
     reward       continuous problems: what a state is worth
+    progress     called with a `Progress` now and then; where it returns False the solver stops as
+                 at a limit
     """
 
     constraints: Constraints | None
@@ -43,6 +47,7 @@ class Options(TypedDict, total=False):
     solver: Solver | None
     actions: ArrayLike | None
     reward: Reward | None
+    progress: ProgressCallback | None
 
 
 class Frontier(Sequence[Found], Generic[Found]):
@@ -104,9 +109,8 @@ def frontier(
     scm: Any, episode: Episode, k_max: int | None = None, **options: Unpack[Options]
 ) -> Frontier[Any]:
     """Explanations for all budgets 0..k_max (default: the episode's length); see `Options`."""
-    _check_episode(episode)
-    solver, problem = _pose(scm, episode, k_max, options)
-    return Frontier(solver.frontier(problem))
+    kind, problem = pose(scm, episode, k_max, options)
+    return Frontier(_solver_for(kind, problem, options.get("solver")).frontier(problem))
 
 
 @overload
@@ -131,20 +135,16 @@ def explain(scm: Any, episode: Episode, k: int | None, **options: Unpack[Options
              the resource's levels (T, X + D), and the amounts, actions (T, A)
     k        None: as many as there are steps; then a planning problem is plain hindsight
     """
-    _check_episode(episode)
-    solver, problem = _pose(scm, episode, k, options)
-    return solver.solve(problem)
+    kind, problem = pose(scm, episode, k, options)
+    return _solver_for(kind, problem, options.get("solver")).solve(problem)
 
 
-def _check_episode(episode: Episode) -> None:
+def pose(scm: Any, episode: Episode, k: int | None, options: Options) -> tuple[Kind, Problem]:
+    """The problem that arguments stand for, and of which kind it is."""
     if not isinstance(episode, Episode):
         raise InputError(
             f"expected an Episode, got {type(episode).__name__}: Episode(states=..., actions=...)"
         )
-
-
-def _pose(scm: Any, episode: Episode, k: int | None, options: Options) -> tuple[Solver, Problem]:
-    """The problem, and a solver that accepts it."""
     unknown = sorted(set(options) - set(Options.__annotations__))
     if unknown:
         known = ", ".join(Options.__annotations__)
@@ -156,23 +156,20 @@ def _pose(scm: Any, episode: Episode, k: int | None, options: Options) -> tuple[
             has = "a discrete model has" if kind == "discrete" else "a planning problem brings"
             where = " in its MDP" if kind == "discrete" else ""
             raise InputError(f"{name}= is for continuous states: {has} its {name}{where}")
-    constraints, limits = options.get("constraints"), options.get("limits")
-    problem = Problem(
-        scm,
-        episode,
-        budget,
-        Constraints() if constraints is None else constraints,
-        Limits() if limits is None else limits,
-        options.get("actions"),
-        options.get("reward"),
-    )
-    given = options.get("solver")
+    given: dict[str, Any] = {
+        name: value for name, value in options.items() if name != "solver" and value is not None
+    }
+    return kind, Problem(scm, episode, budget, **given)
+
+
+def _solver_for(kind: Kind, problem: Problem, given: Solver | None) -> Solver:
+    """A solver that accepts the problem."""
     solver = _default_solver(kind) if given is None else given
     if isinstance(solver, type) or not isinstance(solver, Solver):
         raise InputError(f"solver is {solver!r}: pass an object such as baselines.Greedy()")
     if refusal := solver.refuses(problem):
         raise NotApplicableError(refusal)
-    return solver, problem
+    return solver
 
 
 def _kind(scm: Any, episode: Episode) -> Kind:
@@ -185,7 +182,7 @@ def _kind(scm: Any, episode: Episode) -> Kind:
     elif all(callable(getattr(scm, name, None)) for name in ("infer", "step")):
         raise InputError(
             f"{type(scm).__name__} has infer and step, but is no PointSCM: make it a subclass, "
-            f"class {type(scm).__name__}(counterplan.PointSCM)"
+            f"class {type(scm).__name__}(counterplan.scm.PointSCM)"
         )
     elif episode.states.ndim == 2 and not isinstance(scm, TabularMDP) and not hasattr(scm, "mdp"):
         raise InputError(

@@ -31,7 +31,7 @@ from counterplan.explorer.views import (
 )
 from counterplan.explorer.whatif import Desk, SolveRequest, check_wish, inadmissible, what_if
 from counterplan.explorer.work import work_spec
-from counterplan.runs.explain import answers
+from counterplan.runs.answer import answers
 from counterplan.runs.run import RESULTS, TRAJECTORIES, open_run
 from counterplan.runs.task import EXPLAIN, REGRET, PartResult
 from counterplan.tables.parts import ID

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,14 +17,8 @@ from counterplan.explorer.items import Folder, Window, all_collected, collected,
 from counterplan.explorer.models import Settings, number, numbers, table
 from counterplan.explorer.scenarios import PLAYERS, PlanDesk
 from counterplan.explorer.whatif import Desk, decisions_of
-from counterplan.runs.explain import (
-    ACTION,
-    OTHER,
-    STATE,
-    changes_in_words,
-    trajectories_to_bytes,
-)
-from counterplan.runs.explain import Answer as Found
+from counterplan.runs.answer import ACTION, OTHER, STATE, changes_in_words, trajectories_table
+from counterplan.runs.answer import Answer as Found
 from counterplan.runs.question import ContinuousExplainer, DiscreteExplainer, Explainer
 from counterplan.runs.run import OUTCOME, RESULTS, TRAJECTORIES
 from counterplan.scm.point import action_indices, action_vectors
@@ -140,10 +133,8 @@ def answer_of_row(
 
 def answer_of_found(desk: Desk, found: Found) -> models.Answer:
     """An answer that has just been found, by the rows that a run would have stored."""
-    import polars as pl
-
-    steps = pl.read_parquet(io.BytesIO(trajectories_to_bytes(desk.explainer, [found])))
-    return answer_of_row(desk, found.recorded, {"reason": None, **found.row()}, steps)
+    steps = trajectories_table(desk.explainer, [found])
+    return answer_of_row(desk, found.recorded, found.row(), steps)
 
 
 def _change(change: Mapping[str, Any]) -> models.ChangeAbout:

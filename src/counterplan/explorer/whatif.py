@@ -11,7 +11,7 @@ A plan is put to the model as a solver that has nothing to search, so that all t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,31 +22,27 @@ from numpy.typing import NDArray
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
-from counterplan.core.problem import Limits, Problem, Solver
+from counterplan.core.problem import Problem, ProgressCallback, Solver
 from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import FloatArray
-from counterplan.counterfactual.continuous.astar import AStar, Nodes, Outcome, Search, UpperBound
+from counterplan.counterfactual.continuous.astar import AStar
 from counterplan.counterfactual.continuous.setting import (
     SequenceExplanation,
-    SequenceSetting,
     prepare_sequence,
     unproved,
 )
 from counterplan.counterfactual.discrete.budget_dp import BudgetDP, PolicyExplanation, prepare
 from counterplan.counterfactual.discrete.distributions import PolicyProcess
 from counterplan.counterfactual.discrete.dynamic_program import (
-    BackwardPass,
     PolicyTable,
     Setting,
     evaluate,
     keep_observed,
-    outcome_bounds,
-    solve,
 )
 from counterplan.counterfactual.discrete.laws import CounterfactualLaw, RowIds
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.explorer.items import Folder, Memo, Rankings, Recent
-from counterplan.runs.explain import Answer
+from counterplan.runs.answer import Answer
 from counterplan.runs.question import (
     ContinuousExplainer,
     DiscreteExplainer,
@@ -316,77 +312,21 @@ def inadmissible(explainer: Explainer, found: Answer) -> list[str]:
     ]
 
 
-# ----------------------------------------------------------------------------------------------
-# The exact solvers, telling how far they are as they go.
-
-# Told after every batch: nodes expanded (or rows computed), the best value, and what nothing can
-# exceed.
-Watch = Callable[[int, float, float], None]
-
-
-def unwatched(nodes: int, value: float, bound: float) -> None:
-    """Nobody wants to know."""
-
-
-# --- Continuous problems --------------------------------------------------------------------------
-
-
-class WatchedSearch(Search):
-    """A search that tells how far it is; whoever watches may raise to end it."""
-
-    def __init__(self, solver: WatchedAStar, setting: SequenceSetting, bound: UpperBound) -> None:
-        super().__init__(setting, bound, solver.batch, solver.memory, solver.rollout)
-        self._watch = solver.watch
-
-    def _expand(self, t: int, nodes: Nodes, found: Outcome, limits: Limits) -> None:
-        super()._expand(t, nodes, found, limits)
-        self._watch(found.expanded, found.value, found.bound)
-
-
 @dataclass(frozen=True)
-class WatchedAStar(AStar):
-    """`AStar`, watched: the answer is the same."""
+class Watched:
+    """The exact solver of a problem, with a callback that is told how far it is."""
 
-    watch: Watch = unwatched
+    solver: Solver
+    progress: ProgressCallback | None
 
-    def _search(self, setting: SequenceSetting, bound: UpperBound) -> Search:
-        return WatchedSearch(self, setting, bound)
+    def refuses(self, problem: Problem) -> str | None:
+        return self.solver.refuses(problem)
 
+    def solve(self, problem: Problem) -> Explanation:
+        return self.solver.solve(replace(problem, progress=self.progress))
 
-# --- Discrete problems ----------------------------------------------------------------------------
-
-
-@dataclass(eq=False)
-class WatchedLaw:
-    """A law that tells, before each step of a backward pass, what the steps behind it have shown:
-    stopped there the pass would already have an answer."""
-
-    law: CounterfactualLaw
-    setting: Setting
-    watch: Watch
-    computed: int = 0
-
-    @property
-    def row_of(self) -> NDArray[np.int32]:
-        return self.law.row_of
-
-    def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
-        reached, bound = outcome_bounds(self.setting, BackwardPass(t + 1, values, self.computed))
-        self.watch(self.computed, float(reached[-1]), float(bound[-1]))
-        self.computed += len(rows)
-        return self.law.expect(t, rows, values)
-
-
-@dataclass(frozen=True)
-class WatchedBudgetDP(BudgetDP):
-    """`BudgetDP`, watched: the answer is the same."""
-
-    watch: Watch = unwatched
-
-    def _solved(
-        self, setting: Setting, law: CounterfactualLaw, limits: Limits
-    ) -> tuple[BackwardPass, PolicyTable]:
-        return solve(setting, WatchedLaw(law, setting, self.watch), limits)
+    def frontier(self, problem: Problem) -> Sequence[Explanation]:
+        return self.solver.frontier(replace(problem, progress=self.progress))
 
 
 # ----------------------------------------------------------------------------------------------
@@ -401,14 +341,14 @@ class Rules(Question):
     fixed      steps whose action stays as it was
     actions    how many actions the constraints count: with the one that stands for none
     discrete   of which kind the model is
-    watch      told how far the search is
+    progress   told how far the search is
     """
 
     forbidden: tuple[int, ...] = ()
     fixed: tuple[int, ...] = ()
     actions: int = 0
     discrete: bool = False
-    watch: Watch = unwatched
+    progress: ProgressCallback | None = None
 
     def constraints(self, given: Constraints) -> Constraints:
         usual = super().constraints(given)
@@ -420,9 +360,7 @@ class Rules(Question):
         return Constraints(allowed=allowed, fixed_steps=fixed, max_move=usual.max_move)
 
     def solver_for(self, episode: str) -> Solver:
-        return (
-            WatchedBudgetDP(watch=self.watch) if self.discrete else WatchedAStar(watch=self.watch)
-        )
+        return Watched(cast(Solver, BudgetDP() if self.discrete else AStar()), self.progress)
 
 
 @dataclass(frozen=True)
@@ -455,7 +393,11 @@ def check_wish(explainer: Explainer, episode: Episode, wish: SolveRequest) -> No
 
 
 def rules_of(
-    base: Question, explainer: Explainer, episode: Episode, wish: SolveRequest, watch: Watch
+    base: Question,
+    explainer: Explainer,
+    episode: Episode,
+    wish: SolveRequest,
+    progress: ProgressCallback,
 ) -> Rules:
     """The question; what a wish does not say is as the run had it, and the solver is exact."""
     check_wish(explainer, episode, wish)
@@ -473,5 +415,5 @@ def rules_of(
         fixed=wish.fixed,
         actions=counted,
         discrete=explainer.is_discrete,
-        watch=watch,
+        progress=progress,
     )

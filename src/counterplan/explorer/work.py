@@ -12,14 +12,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from counterplan.core.problem import Progress
 from counterplan.errors import CounterplanError
 from counterplan.explorer.scenarios import ADVICE, PlanDesk, advise
 from counterplan.explorer.whatif import Desk, SolveRequest, rules_of
-from counterplan.runs.explain import (
-    answers,
-    results_to_bytes,
-    trajectories_to_bytes,
-)
+from counterplan.runs.answer import answers, parquet_bytes, results_table, trajectories_table
 from counterplan.runs.run import RESULTS, TRAJECTORIES, open_run
 from counterplan.runs.task import REGRET, PartResult, TaskSpec
 
@@ -84,8 +81,8 @@ class Work:
         rules = rules_of(desk.question, desk.explainer, recorded.episode, wish, watch)
         found = answers(desk.explainer, recorded, rules)
         tables = {
-            RESULTS: results_to_bytes([one.row() for one in found], desk.outcomes),
-            TRAJECTORIES: trajectories_to_bytes(desk.explainer, found),
+            RESULTS: parquet_bytes(results_table(found, desk.outcomes)),
+            TRAJECTORIES: parquet_bytes(trajectories_table(desk.explainer, found)),
         }
         return PartResult(tables, {})
 
@@ -96,7 +93,7 @@ class Watcher:
     def __init__(self, path: Path) -> None:
         self._path, self._stop, self._next = path, path.with_suffix(".stop"), 0.0
 
-    def __call__(self, nodes: int, value: float, bound: float) -> None:
+    def __call__(self, progress: Progress) -> None:
         now = time.monotonic()
         if now < self._next:
             return
@@ -104,6 +101,6 @@ class Watcher:
         if self._stop.exists():
             raise StoppedError("cancelled")
         beside = self._path.with_suffix(".new")
-        beside.write_text(json.dumps([nodes, value, bound]))
+        beside.write_text(json.dumps([progress.done, progress.value, progress.bound]))
         # Whoever reads sees all of a note or the one before.
         beside.replace(self._path)

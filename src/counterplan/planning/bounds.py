@@ -180,10 +180,10 @@ class ValueBounds:
     """
 
     lower: float
-    upper: float
     lower_se: float
-    upper_se: float
     lower_method: str
+    upper: float
+    upper_se: float
     upper_method: str
     samples: int
 
@@ -225,7 +225,7 @@ def value_bounds(
     below, above = estimate(executed), estimate(hindsight)
     if problem.sense == "min":
         below, above, policy, foresight = above, below, foresight, policy
-    return ValueBounds(below.mean, above.mean, below.se, above.se, policy, foresight, samples)
+    return ValueBounds(*below, policy, *above, foresight, samples)
 
 
 def _plain(

@@ -1,4 +1,22 @@
-"""What is asked about every episode of a cohort."""
+"""What is asked about every episode of a cohort, and the models that answer.
+
+A `Question` says how many actions may change, by which method and within which limits. An
+`Explainer` is a model with all that it takes to put the question to an episode: the problem that
+the episode poses, the names of actions, and the data that the model was learned from.
+
+    discrete     a tabular model; a policy answers
+    stays        a neural model of one of the built-in tables of intensive care
+    schema       either kind of model, on a table that a schema describes
+
+How far a counterfactual leaves the data is its `Support`. States that are vectors: the distance of
+each counterfactual state to the nearest state in the data, in the model's own units, divided by
+what is typical between the states of different episodes there (`scm.seen`). A changed action was
+taken nearby if one of the NEIGHBOURS transitions whose states are nearest took it; components that
+are no choice (replayed inputs) do not matter. An episode that the model was learned from is part of
+that data itself. Discrete states: the probability that the counterfactual episode comes to take an
+action in a state in which nobody took it (`mdp.visits`), and how often each changed action was
+taken in its state.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +26,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,12 +34,13 @@ from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.problem import Limits
 from counterplan.core.validation import LARGEST_BUDGET, FloatArray, whole_number
+from counterplan.counterfactual.continuous.setting import SequenceExplanation
+from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 from counterplan.counterfactual.discrete.distributions import LOST
 from counterplan.domains.sepsis_table import LEVELS
 from counterplan.errors import InputError
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.neural import NeuralSCM
-from counterplan.scm.point import Scaling
 from counterplan.scm.tabular import TabularMDP
 from counterplan.tables.models import model_from_bytes
 from counterplan.tables.stays import DRUGS
@@ -31,9 +50,6 @@ if TYPE_CHECKING:
 
     from counterplan.core.problem import Solver
     from counterplan.core.result import Explanation
-    from counterplan.counterfactual.continuous.setting import SequenceExplanation
-    from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
-    from counterplan.scm.support import Seen
     from counterplan.tables.layout import SchemaLayout
     from counterplan.tables.stays import StayLayout
 
@@ -119,18 +135,7 @@ def question_from_dict(values: Mapping[str, Any]) -> Question:
     return Question(**{**values, "budgets": tuple(values["budgets"])})
 
 
-# ----------------------------------------------------------------------------------------------
-# How far a counterfactual leaves the data that its model was learned from.
-#
-# States that are vectors: the distance of each counterfactual state to the nearest state in the
-# data, in the model's own units, divided by what is typical between the states of different
-# episodes there (`scm.seen`). A changed action was taken nearby if one of the NEIGHBOURS
-# transitions whose states are nearest took it; components that are no choice (replayed inputs) do
-# not matter. An episode that the model was learned from is part of that data itself.
-#
-# Discrete states: the probability that the counterfactual episode comes to take an action in a
-# state in which nobody took it (`mdp.visits`), and how often each changed action was taken in its
-# state.
+# --- Support --------------------------------------------------------------------------------------
 
 NEIGHBOURS = 100
 # A chance of leaving the data that is not held against a policy.
@@ -168,91 +173,11 @@ class Support:
         return not (self.is_far or (self.unseen or 0.0) > TOLERATED or 0 in self.taken)
 
 
-def policy_support(explanation: PolicyExplanation, no_action: int | None = None) -> Support:
-    """Of a policy in a discrete model; `no_action` stands for none, so it is never a new one."""
-    changes, path = explanation.changes, explanation.most_likely
-    visits = explanation.process.setting.mdp.visits
-    if visits is None:
-        return Support((None,) * len(changes))
-    step = np.where(visits > 0, 0, LOST)
-    if no_action is not None:
-        step[:, no_action:] = 0  # a model in which every row has an action has no such column
-    _, _, unseen = explanation.process.sums([step] * len(explanation.episode))
-    taken = tuple(int(visits[path.states[change.t], change.alternative]) for change in changes)
-    return Support(taken, unseen=min(1.0, float(unseen)))
+# --- Explainers -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class SeenData:
-    """The data of a neural model, ready to be searched; None if the model has none."""
-
-    seen: Seen | None
-    scaling: Scaling | None
-
-    @classmethod
-    def of(cls, scm: NeuralSCM) -> SeenData:
-        """What a model has kept."""
-        return cls(scm.seen, scm.scaling)
-
-    @cached_property
-    def _tree(self) -> KDTree:
-        from scipy.spatial import KDTree
-
-        assert self.seen is not None
-        return KDTree(self.seen.states.astype(np.float64))
-
-    def support(self, explanation: SequenceExplanation, vectors: FloatArray) -> Support:
-        """Of a sequence of actions; `vectors` (T-1, N, d) or (N, d) is their set."""
-        changes = explanation.changes
-        # Of one episode alone nothing is known about how far others are.
-        if self.seen is None or math.isinf(self.seen.typical):
-            return Support((None,) * len(changes))
-        states = explanation.states
-        if self.scaling is not None:
-            states = self.scaling.encode_states(states)
-            vectors = self.scaling.encode_actions(vectors)
-        distance = np.asarray(self._tree.query(states)[0])
-        if vectors.ndim == 2:
-            vectors = np.broadcast_to(vectors, (len(states) - 1, *vectors.shape))
-        taken = tuple(
-            self._taken(states[change.t], vectors[change.t], change.alternative)
-            for change in changes
-        )
-        return Support(taken, self._relative(distance), bool(distance.max() > self.seen.far))
-
-    def _relative(self, distance: FloatArray) -> FloatArray:
-        assert self.seen is not None
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.nan_to_num(distance / self.seen.typical, nan=0.0, posinf=np.inf)
-
-    def _taken(self, state: FloatArray, options: FloatArray, action: int) -> int:
-        """How many of the nearest transitions took the action number `action` of `options`."""
-        assert self.seen is not None
-        count = min(NEIGHBOURS, len(self.seen.states))
-        nearest = self._tree.query(state, k=range(1, count + 1))[1]
-        off = np.abs(self.seen.actions[nearest] - options[action])
-        return int((off <= _tolerance(options)).all(axis=1).sum())
-
-
-def _tolerance(options: FloatArray) -> FloatArray:
-    """(d,) how far a dose may be from one of the set (N, d) to be counted as that one: half way to
-    the next; anything where all have the same, which is no choice."""
-    found = np.empty(options.shape[1])
-    for component, values in enumerate(options.T):
-        levels = np.unique(values)
-        found[component] = np.diff(levels).min() / 2 if len(levels) > 1 else np.inf
-    return found
-
-
-# ----------------------------------------------------------------------------------------------
-# The model that explains episodes, and the problem that each episode poses.
-#
-# discrete     a tabular model; a policy answers
-# stays        a neural model of one of the built-in tables of intensive care
-# schema       either kind of model, on a table that a schema describes
-
-
-class PartChange(NamedTuple):
+@dataclass(frozen=True)
+class PartChange:
     """A component of an action that is `alternative` instead of `observed`."""
 
     name: str
@@ -273,6 +198,12 @@ class Explainer(ABC):
     components: tuple[str, ...] = ()
     n_actions: int
 
+    def __init__(self, schema_layout: SchemaLayout | None) -> None:
+        self._schema_layout = schema_layout
+        if schema_layout is not None:
+            self.unit, self.n_actions = schema_layout.schema.unit, len(schema_layout.choices)
+            self.components = tuple(column.name for column in schema_layout.choices.columns)
+
     @property
     @abstractmethod
     def model(self) -> TabularMDP | NeuralSCM:
@@ -281,11 +212,6 @@ class Explainer(ABC):
     @abstractmethod
     def problem(self, episode: Episode) -> Mapping[str, Any]:
         """What `explain` takes for this episode: `scm`, and for vectors `actions` and `reward`."""
-
-    @property
-    def schema_layout(self) -> SchemaLayout | None:
-        """The layout of a table that a schema describes, None for the built-in tables."""
-        return None
 
     def constraints(self, episode: Episode) -> Constraints:
         """What can never change in this episode."""
@@ -310,22 +236,31 @@ class Explainer(ABC):
         return [replace(found[min(k, longest)], k=k) for k in question.budgets]
 
     @abstractmethod
+    def support(self, explanation: Explanation) -> Support:
+        """How far an explanation leaves the data that the model was learned from."""
+
     def action_name(self, action: int) -> str:
         """What an action is called."""
+        assert self._schema_layout is not None
+        return self._schema_layout.action_name(action)
 
-    @abstractmethod
     def change_text(self, observed: int, alternative: int) -> str:
         """What is changed about an action: "rest -> walk", "vasopressor 0 -> 2"."""
+        assert self._schema_layout is not None
+        return self._schema_layout.change_in_words(observed, alternative)
 
     def changed_parts(self, observed: int, alternative: int) -> list[PartChange]:
         """The components that change; none where an action has none."""
-        layout = self.schema_layout
+        layout = self._schema_layout
         if layout is None or layout.no_action in (observed, alternative):
             return []
         columns, vectors = layout.choices.columns, layout.choices.vectors
         both = zip(columns, vectors[observed], vectors[alternative], strict=True)
-        moved = [(column.name, float(old), float(new)) for column, old, new in both if old != new]
-        return [PartChange(*part) for part in moved]
+        return [
+            PartChange(column.name, float(old), float(new))
+            for column, old, new in both
+            if old != new
+        ]
 
     def time_text(self, time: float) -> str:
         """When a step begins: "at 8 h", "step 3"."""
@@ -333,25 +268,18 @@ class Explainer(ABC):
 
 
 class DiscreteExplainer(Explainer):
-    """Episodes of a tabular model."""
+    """Episodes of a tabular model: a policy answers. Without a layout the model names actions."""
 
     is_discrete = True
 
     def __init__(self, mdp: TabularMDP, layout: SchemaLayout | None = None) -> None:
-        self.mdp, self.layout = mdp, layout
-        self.n_actions = mdp.n_actions
+        self.mdp, self.layout, self.n_actions = mdp, layout, mdp.n_actions
         self._scm = GumbelMaxSCM(mdp)
-        if layout is not None:
-            self.unit, self.n_actions = layout.schema.unit, len(layout.choices)
-            self.components = tuple(column.name for column in layout.choices.columns)
+        super().__init__(layout)
 
     @property
     def model(self) -> TabularMDP:
         return self.mdp
-
-    @property
-    def schema_layout(self) -> SchemaLayout | None:
-        return self.layout
 
     def problem(self, episode: Episode) -> Mapping[str, Any]:
         return {"scm": self._scm}
@@ -364,19 +292,30 @@ class DiscreteExplainer(Explainer):
         """The number that stands for no action in a last row, None where there is none."""
         return None if self.layout is None else self.layout.no_action
 
+    def support(self, explanation: Explanation) -> Support:
+        assert isinstance(explanation, PolicyExplanation)
+        changes, path, visits = explanation.changes, explanation.most_likely, self.mdp.visits
+        if visits is None:
+            return Support((None,) * len(changes))
+        step = np.where(visits > 0, 0, LOST)
+        if self.no_action is not None:
+            # It is never a new one; a model in which every row has an action has no such column.
+            step[:, self.no_action :] = 0
+        _, _, unseen = explanation.process.sums([step] * len(explanation.episode))
+        taken = tuple(int(visits[path.states[change.t], change.alternative]) for change in changes)
+        return Support(taken, unseen=min(1.0, float(unseen)))
+
     def action_name(self, action: int) -> str:
-        if self.layout is None:
-            return self.mdp.action_name(action)
-        return self.layout.action_name(action)
+        return self.mdp.action_name(action) if self.layout is None else super().action_name(action)
 
     def change_text(self, observed: int, alternative: int) -> str:
         if self.layout is None:
             return f"{self.action_name(observed)} -> {self.action_name(alternative)}"
-        return self.layout.change_in_words(observed, alternative)
+        return super().change_text(observed, alternative)
 
 
 class ContinuousExplainer(Explainer):
-    """Episodes of a neural model, on a table that a schema describes."""
+    """Episodes of a neural model: a sequence of actions answers."""
 
     is_discrete = False
 
@@ -385,32 +324,61 @@ class ContinuousExplainer(Explainer):
 
         self.scm, self.layout = scm, layout
         self.reward = layout.reward()
-        self.seen = SeenData.of(scm)
-        if isinstance(layout, SchemaLayout):
-            self.unit, self.n_actions = layout.schema.unit, len(layout.choices)
-            self.components = tuple(column.name for column in layout.choices.columns)
+        super().__init__(layout if isinstance(layout, SchemaLayout) else None)
 
     @property
     def model(self) -> NeuralSCM:
         return self.scm
 
-    @property
-    def schema_layout(self) -> SchemaLayout | None:
-        from counterplan.tables.layout import SchemaLayout
-
-        return self.layout if isinstance(self.layout, SchemaLayout) else None
-
     def problem(self, episode: Episode) -> Mapping[str, Any]:
         actions = self.layout.action_set(episode)
         return {"scm": self.scm, "actions": actions, "reward": self.reward}
 
-    def action_name(self, action: int) -> str:
-        assert self.schema_layout is not None
-        return self.schema_layout.action_name(action)
+    @cached_property
+    def _tree(self) -> KDTree:
+        """The states of the data, to be searched."""
+        from scipy.spatial import KDTree
 
-    def change_text(self, observed: int, alternative: int) -> str:
-        assert self.schema_layout is not None
-        return self.schema_layout.change_in_words(observed, alternative)
+        assert self.scm.seen is not None
+        return KDTree(self.scm.seen.states.astype(np.float64))
+
+    def support(self, explanation: Explanation) -> Support:
+        assert isinstance(explanation, SequenceExplanation)
+        changes, seen, scaling = explanation.changes, self.scm.seen, self.scm.scaling
+        # Of one episode alone nothing is known about how far others are.
+        if seen is None or math.isinf(seen.typical):
+            return Support((None,) * len(changes))
+        states, vectors = explanation.states, self.layout.action_set(explanation.episode)
+        if scaling is not None:
+            states, vectors = scaling.encode_states(states), scaling.encode_actions(vectors)
+        distance = np.asarray(self._tree.query(states)[0])
+        vectors = np.broadcast_to(vectors, (len(states) - 1, *vectors.shape[-2:]))
+        taken = tuple(
+            self._count_taken(states[change.t], vectors[change.t], change.alternative)
+            for change in changes
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            relative = np.nan_to_num(distance / seen.typical, nan=0.0, posinf=np.inf)
+        return Support(taken, relative, bool(distance.max() > seen.far))
+
+    def _count_taken(self, state: FloatArray, options: FloatArray, action: int) -> int:
+        """How many of the nearest transitions took the action number `action` of `options`."""
+        seen = self.scm.seen
+        assert seen is not None
+        count = min(NEIGHBOURS, len(seen.states))
+        nearest = self._tree.query(state, k=range(1, count + 1))[1]
+        off = np.abs(seen.actions[nearest] - options[action])
+        return int((off <= _tolerance(options)).all(axis=1).sum())
+
+
+def _tolerance(options: FloatArray) -> FloatArray:
+    """(d,) how far a dose may be from one of the set (N, d) to be counted as that one: half way to
+    the next; anything where all have the same, which is no choice."""
+    found = np.empty(options.shape[1])
+    for component, values in enumerate(options.T):
+        levels = np.unique(values)
+        found[component] = np.diff(levels).min() / 2 if len(levels) > 1 else np.inf
+    return found
 
 
 class StayExplainer(ContinuousExplainer):

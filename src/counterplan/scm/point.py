@@ -249,6 +249,16 @@ def taken_vectors(episode: Episode, actions: FloatArray | None) -> FloatArray:
     return vectors[np.arange(transitions), action_indices(episode, vectors)]
 
 
+def nearest_vectors(
+    given: FloatArray, vectors: FloatArray
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """(n,) which of the vectors (n, N, d) is nearest to each of `given` (n, d), and whether it is
+    the same but for rounding."""
+    distance = (np.abs(vectors - given[:, None, :]) / _tolerance(vectors)).max(axis=2)
+    nearest = distance.argmin(axis=1)
+    return nearest, distance[np.arange(len(given)), nearest] <= 1.0
+
+
 def _tolerance(vectors: FloatArray) -> FloatArray:
     """(d,) how far a dose may be from one of the set and still be that one: little beside what
     tells the set's doses apart, but more than rounding."""
@@ -294,9 +304,8 @@ def action_indices(episode: Episode, vectors: FloatArray) -> NDArray[np.int64]:
             f"{episode.name}: actions have {given.shape[1]} components, the set's have "
             f"{vectors.shape[2]}"
         )
-    distance = (np.abs(vectors - given[:, None, :]) / _tolerance(vectors)).max(axis=2)
-    indices: NDArray[np.int64] = distance.argmin(axis=1)
-    missing = np.flatnonzero(distance[np.arange(transitions), indices] > 1.0)
+    indices, is_listed = nearest_vectors(given, vectors)
+    missing = np.flatnonzero(~is_listed)
     if missing.size:
         t = int(missing[0])
         raise InputError(

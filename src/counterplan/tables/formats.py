@@ -1,8 +1,8 @@
 """Other forms of episode tables: arrays, Minari, d3rlpy and Gymnasium.
 
 Each gives or takes a table in memory (a polars frame with one row per step), which
-`counterplan.from_frame` reads with a schema, and `frame.write_parquet(path)` stores for the command
-line.
+`counterplan.tables.from_frame` reads with a schema, and `frame.write_parquet(path)` stores for the
+command line.
 """
 
 from __future__ import annotations

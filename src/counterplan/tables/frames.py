@@ -210,7 +210,7 @@ def as_polars(frame: Any) -> pl.DataFrame:
     if type(frame).__module__.partition(".")[0] != "pandas" or not hasattr(frame, "columns"):
         raise InputError(
             f"expected a frame of polars or pandas, got {type(frame).__name__}; for arrays use "
-            "counterplan.formats.frame_from_arrays"
+            "counterplan.tables.formats.frame_from_arrays"
         )
     names = [str(name) for name in frame.columns]
     if len(set(names)) < len(names):

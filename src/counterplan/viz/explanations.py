@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,14 +14,14 @@ from counterplan.counterfactual.discrete.distributions import Realizations
 from counterplan.errors import InputError
 from counterplan.viz import style
 from counterplan.viz.labels import Quantity, share
-from counterplan.viz.style import figure_function, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# ----------------------------------------------------------------------------------------------
-# The distinct explanations among sampled counterfactual episodes.
+SAMPLES = 1_000
+# Behind actions as they were taken.
+UNCHANGED = "#eceef1"
 
 
 class DistinctExplanation(NamedTuple):
@@ -36,7 +35,8 @@ class DistinctExplanation(NamedTuple):
 def distinct_explanations(
     realizations: Realizations, episode: Episode
 ) -> tuple[DistinctExplanation, ...]:
-    """All distinct action sequences, most frequent first; the observed one has no changes."""
+    """All distinct action sequences among sampled counterfactual episodes, most frequent first; the
+    observed one has no changes."""
     sequences, member, counts = np.unique(
         realizations.actions, axis=0, return_inverse=True, return_counts=True
     )
@@ -55,123 +55,74 @@ def distinct_explanations(
     )
 
 
-# ----------------------------------------------------------------------------------------------
-
-SAMPLES = 1_000
-
-
-@dataclass(frozen=True)
-class ExplanationTable:
-    """What the table shows.
-
-    steps     the steps that any of the explanations changes
-    rows      for each explanation and step: the new action, empty where it is kept
-    observed  the action that was taken at each step
-    margins   for each explanation: how often it is given, and the mean outcome
-    """
-
-    steps: tuple[int, ...]
-    rows: tuple[tuple[str, ...], ...]
-    observed: tuple[str, ...]
-    margins: tuple[tuple[str, str], ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """How the rows are called, the observed one last."""
-        return (*(f"explanation {row + 1}" for row in range(len(self.rows))), "observed")
-
-    @property
-    def longest(self) -> int:
-        """Letters in the longest cell."""
-        return max(len(text) for row in (*self.rows, self.observed) for text in row)
-
-
-def explanations_data(
-    explanations: PolicyExplanation | Sequence[DistinctExplanation] | ExplanationTable,
+def explanations_figure(
+    explanations: PolicyExplanation | Sequence[DistinctExplanation],
     episode: Episode | None = None,
     action_name: Callable[[int], str] | None = None,
     *,
     most: int = 8,
     quantity: Quantity | None = None,
-) -> ExplanationTable:
-    """A row for each explanation, a column for each step that any of them changes.
+) -> Figure:
+    """A table with a row for each explanation and a column for each step that any of them changes:
+    new actions dark, the observed ones pale below them, frequency f and mean outcome r beside them.
 
     explanations  a policy's explanation, or those of `distinct_explanations`, most frequent first;
                   the first `most` are shown
     episode       its observed actions stand in the last row; a policy's explanation knows it
     action_name   a short name for an action; if not given the model's
     """
-    if isinstance(explanations, ExplanationTable):
-        return explanations
     if isinstance(explanations, PolicyExplanation):
         action_name = action_name or explanations.process.setting.mdp.action_name
         episode = explanations.episode
         explanations = distinct_explanations(explanations.sample(SAMPLES, seed=0), episode)
     if episode is None:
         raise InputError("explanations_figure: say which episode is explained: episode=")
-    name, written = action_name or str, quantity or Quantity()
+    name, quantity = action_name or str, quantity or Quantity()
     shown = [explanation for explanation in explanations[:most] if explanation.changes]
     if not shown:
         raise InputError("explanations_figure: no explanation changes anything")
-    steps = tuple(sorted({change.t for one in shown for change in one.changes}))
-    rows = []
-    for one in shown:
-        new = {change.t: name(change.alternative) for change in one.changes}
-        rows.append(tuple(new.get(t, "") for t in steps))
-    margins = [(share(one.frequency), written.write(one.mean_outcome)) for one in shown]
-    observed = tuple(name(int(episode.actions[t])) for t in steps)
-    return ExplanationTable(steps, tuple(rows), observed, tuple(margins))
-
-
-# ----------------------------------------------------------------------------------------------
-# The distinct explanations that a policy gives, for print.
-
-KEPT = "#eceef1"
-
-
-def draw_explanations(data: ExplanationTable) -> Figure:
-    """A table: changed actions dark, the observed ones pale below them."""
-    cell = max(0.62, 0.085 * data.longest)
-    figure = style.new_figure(2.6 + cell * len(data.steps), 0.55 + 0.3 * len(data.names))
+    steps = sorted({change.t for one in shown for change in one.changes})
+    rows = [{change.t: name(change.alternative) for change in one.changes} for one in shown]
+    rows.append({t: name(int(episode.actions[t])) for t in steps})
+    cell = max(0.62, 0.085 * max(len(text) for row in rows for text in row.values()))
+    figure = style.new_figure(2.6 + cell * len(steps), 0.55 + 0.3 * len(rows))
     axes = figure.add_subplot()
     style.bare_axes(axes)
-    for row, texts in enumerate((*data.rows, data.observed)):
-        colour = style.COUNTERFACTUAL if row < len(data.rows) else KEPT
-        for column, text in enumerate(texts):
-            if text:
-                _cell(axes, row, column, text, colour)
-    _margins(axes, data)
-    axes.set_xticks(range(len(data.steps)), [f"step {t}" for t in data.steps])
+    for line, row in enumerate(rows):
+        colour = style.COUNTERFACTUAL if line < len(shown) else UNCHANGED
+        for column, t in enumerate(steps):
+            if row.get(t):
+                _draw_cell(axes, line, column, row[t], colour)
+    margins = [(share(one.frequency), quantity.write(one.mean_outcome)) for one in shown]
+    _draw_margins(axes, len(steps), margins)
+    axes.set_xticks(range(len(steps)), [f"step {t}" for t in steps])
     axes.xaxis.tick_top()
     return figure
 
 
-def _cell(axes: Axes, row: int, column: int, text: str, colour: str) -> None:
-    axes.barh(row, 0.94, left=column - 0.47, height=0.84, color=colour)
+def _draw_cell(axes: Axes, line: int, column: int, text: str, colour: str) -> None:
+    axes.barh(line, 0.94, left=column - 0.47, height=0.84, color=colour)
     axes.text(
-        column, row, plain(text), ha="center", va="center", size=style.SMALL_SIZE,
+        column, line, style.literal(text), ha="center", va="center", size=style.SMALL_SIZE,
         color=style.ink_on(colour),
     )  # fmt: skip
 
 
-def _margins(axes: Axes, data: ExplanationTable) -> None:
+def _draw_margins(axes: Axes, columns: int, margins: Sequence[tuple[str, str]]) -> None:
     """Row names on the left; frequency f and mean outcome r on the right."""
-    columns = len(data.steps)
     places = (columns - 0.1, columns + 0.75)
     for place, heading in zip(places, ("f", "r"), strict=True):
         axes.text(
             place, -0.75, heading, ha="center", va="center", style="italic",
             size=style.TEXT_SIZE, color=style.INK,
         )  # fmt: skip
-    for row, texts in enumerate(data.margins):
+    for line, texts in enumerate(margins):
         for place, text in zip(places, texts, strict=True):
             axes.text(
-                place, row, text, ha="center", va="center", size=style.SMALL_SIZE, color=style.INK
+                place, line, text, ha="center", va="center", size=style.SMALL_SIZE, color=style.INK
             )
-    axes.set_yticks(range(len(data.names)), data.names)
+    names = [*(f"explanation {line + 1}" for line in range(len(margins))), "observed"]
+    axes.set_yticks(range(len(names)), names)
     axes.tick_params(axis="y", labelsize=style.TEXT_SIZE, labelcolor=style.INK)
     axes.set_xlim(-0.55, columns + 1.25)
-    axes.set_ylim(len(data.rows) + 0.5, -0.5)
-
-
-explanations_figure = figure_function(explanations_data, draw_explanations, "explanations_figure")
+    axes.set_ylim(len(margins) + 0.5, -0.5)

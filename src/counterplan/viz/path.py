@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,11 +25,7 @@ from counterplan.viz.style import (
     OBSERVED_MARK,
     SERIES,
     Mark,
-    dots,
-    figure_function,
-    fitted,
-    pen,
-    plain,
+    literal,
 )
 
 if TYPE_CHECKING:
@@ -45,6 +42,11 @@ PLAYERS = {
     "policy": ("planned", COUNTERFACTUAL_MARK),
     "hindsight": ("hindsight", HINDSIGHT_MARK),
 }
+# Inches of a panel, and what a figure has besides.
+PANEL, BESIDES = 1.15, 1.0
+MOST_NUMBERS = 20
+# Width and marker size of lines that lie upon each other, the lowest first.
+LINES = ((2.0, 5.5), (1.6, 4.6), (1.2, 3.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,21 +64,8 @@ class Player:
     levels: FloatArray
 
 
-class PathPanel(NamedTuple):
-    """One of the panels above each other.
-
-    kind   seen, modes, amounts (of an action), choices (yes or no), levels or losses
-    part   which number of the action or the resource
-    title  what stands at its axis
-    """
-
-    kind: str
-    title: str
-    part: int = 0
-
-
 @dataclass(frozen=True, eq=False)
-class PathData:
+class RealisedPath:
     """What a path figure shows.
 
     seen     (T, n) numbers that were revealed
@@ -98,51 +87,25 @@ class PathData:
         return np.arange(len(self.seen), dtype=np.float64)
 
     @property
-    def axis_title(self) -> str:
-        """What stands at the axis of steps."""
-        return f"{self.names.step}   ({self.heading})" if self.heading else self.names.step
-
-    @property
-    def panels(self) -> tuple[PathPanel, ...]:
-        """What is drawn, from top to bottom."""
-        names = self.names
-        several = len(names.observed) > 1
-        seen = names.observed[0].rsplit(" ", 1)[0] if several else names.observed[0]
-        found = [PathPanel("modes" if names.modes else "seen", seen)]
-        if self.is_yes_or_no:
-            found.append(PathPanel("choices", ""))
-        else:
-            found += [PathPanel("amounts", name, n) for n, name in enumerate(names.actions)]
-        if self.has_levels:
-            found += [PathPanel("levels", name, n) for n, name in enumerate(names.levels)]
-        if self.losses is not None and self.losses.any():
-            found.append(PathPanel("losses", "expected loss"))
-        return tuple(found)
-
-    @property
     def is_yes_or_no(self) -> bool:
-        """Whether every action is to do something or not, such as exercising an option."""
+        """Whether every action is to do something or not, such as exercising an option; resources
+        then say nothing more and are not drawn."""
         return all(bool(np.isin(player.actions, (0.0, 1.0)).all()) for player in self.players)
-
-    @property
-    def has_levels(self) -> bool:
-        """Whether resources are drawn: what can be done once only says nothing more."""
-        return not self.is_yes_or_no
 
     def offset(self, player: int) -> float:
         """How far a player's marks stand from the middle of a step."""
         return 0.2 * (player - (len(self.players) - 1) / 2)
 
 
-def path_data(
-    found: Regret | Rows | PathData,
+def path_figure(
+    found: Regret | Rows,
     problem: ExogenousModel | None = None,
     path: ArrayLike | None = None,
     *,
     state: State | None = None,
     names: PathNames | None = None,
-) -> PathData:
-    """Prices (or modes), resources and decisions along one path.
+) -> Figure:
+    """Prices (or modes), resources and decisions along one path, in panels above each other.
 
     found    a regret, or rows of a run's `decisions` of one scenario
     problem  the planning problem
@@ -150,24 +113,25 @@ def path_data(
     state    where the path begins (default: the problem's start)
     names    titles of the numbers, for problems of one's own
     """
-    if isinstance(found, PathData):
-        return found
     if problem is None:
         raise InputError("path_figure: say which problem: problem=")
     titles = names or axes_of(problem)
     if isinstance(found, Regret):
         if path is None:
             raise InputError("path_figure: a regret does not keep its path: pass it, path=")
-        return _of_regret(found, problem, path, state, titles)
+        return _draw_path(_of_regret(found, problem, path, state, titles))
     if not is_table(found):
         raise InputError(f"path_figure: cannot draw a {type(found).__name__}")
     rows = as_rows(found, "path_figure", "scenario_id", "t")
-    return _of_rows(rows, problem, titles)
+    return _draw_path(_of_rows(rows, problem, titles))
+
+
+# --- From results ---
 
 
 def _of_regret(
     found: Regret, problem: ExogenousModel, path: ArrayLike, state: State | None, names: PathNames
-) -> PathData:
+) -> RealisedPath:
     exogenous, start = checked_path(problem, path, state)
     written = Quantity()
 
@@ -186,7 +150,7 @@ def _of_regret(
         heading += f", {written.write(found.expected_regret)} in expectation"
     columns = columns_of(problem)
     seen = columns.written(exogenous, found.actions)[:, : len(columns.observed)]
-    return PathData(seen, players, found.expected_losses, names, heading)
+    return RealisedPath(seen, players, found.expected_losses, names, heading)
 
 
 def _levels(
@@ -203,7 +167,7 @@ def _levels(
 
 def _of_rows(
     rows: Sequence[Mapping[str, Any]], problem: ExogenousModel, names: PathNames
-) -> PathData:
+) -> RealisedPath:
     if len({row["scenario_id"] for row in rows}) > 1:
         raise InputError("path_figure: the table holds several scenarios; choose one")
     steps = sorted(rows, key=lambda row: int(row["t"]))
@@ -222,7 +186,7 @@ def _of_rows(
     losses = _known(steps, "expected_loss", ("",))
     lost = None if losses is None else losses[:, 0]
     heading = "" if lost is None else f"lost {Quantity().write(float(lost.sum()))} in expectation"
-    return PathData(seen, tuple(players), lost, names, heading)
+    return RealisedPath(seen, tuple(players), lost, names, heading)
 
 
 def _first_level(
@@ -244,113 +208,112 @@ def _known(
     return np.array(values, dtype=np.float64)
 
 
-# ----------------------------------------------------------------------------------------------
-# A realised path and what everyone did along it, for print.
-
-# Inches of a panel, and what a figure has besides.
-PANEL, BESIDES = 1.15, 1.0
-MOST_NUMBERS = 20
-# Width and marker size of lines that lie upon each other, the lowest first.
-PENS = ((2.0, 5.5), (1.6, 4.6), (1.2, 3.0))
+# --- Drawing ---
 
 
-def draw_path(data: PathData) -> Figure:
-    """Panels above each other: what was seen, what was done, what was left, what was lost."""
-    steps, panels = len(data.seen), data.panels
+def _draw_path(path: RealisedPath) -> Figure:
+    """What was seen, what was done, what was left and what was lost, from top to bottom."""
+    steps, panels = len(path.seen), _panels(path)
     figure = style.new_figure(min(max(5.6, 2.0 + 0.3 * steps), 9.0), BESIDES + PANEL * len(panels))
     places = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, panel in zip(places, panels, strict=True):
+    for axes, (title, draw) in zip(places, panels, strict=True):
         style.style_axes(axes)
-        DRAWN[panel.kind](axes, data, panel.part)
-        axes.set_ylabel(fitted(panel.title, PANEL, style.SMALL_SIZE), size=style.SMALL_SIZE)
-        if panel.kind not in ("modes", "choices"):
-            Quantity().label_axis(axes.yaxis)
+        Quantity().label_axis(axes.yaxis)
+        draw(axes, path)
+        axes.set_ylabel(style.wrapped(title, PANEL, style.SMALL_SIZE), size=style.SMALL_SIZE)
     figure.align_ylabels(places)
     last = places[-1]
     last.set_xticks(range(0, steps, -(-steps // MOST_NUMBERS)))
-    last.set_xlim(-0.6, steps - 0.4 + (0.5 if data.has_levels else 0.0))
-    last.set_xlabel(plain(data.axis_title))
-    _legend(figure, data)
+    last.set_xlim(-0.6, steps - 0.4 + (0.0 if path.is_yes_or_no else 0.5))
+    heading = f"   ({path.heading})" if path.heading else ""
+    last.set_xlabel(literal(f"{path.names.step}{heading}"))
+    _legend(figure, path)
     return figure
 
 
-def _draw_seen(axes: Axes, data: PathData, part: int) -> None:
+def _panels(path: RealisedPath) -> list[tuple[str, Callable[[Axes, RealisedPath], None]]]:
+    """Titles, and what draws each."""
+    names = path.names
+    seen = names.observed[0].rsplit(" ", 1)[0] if len(names.observed) > 1 else names.observed[0]
+    first = _draw_modes if names.modes else _draw_seen
+    panels: list[tuple[str, Callable[[Axes, RealisedPath], None]]] = [(seen, first)]
+    if path.is_yes_or_no:
+        panels.append(("", _draw_choices))
+    else:
+        panels += [(name, partial(_draw_amounts, part=n)) for n, name in enumerate(names.actions)]
+        panels += [(name, partial(_draw_levels, part=n)) for n, name in enumerate(names.levels)]
+    if path.losses is not None and path.losses.any():
+        panels.append(("expected loss", _draw_losses))
+    return panels
+
+
+def _draw_seen(axes: Axes, path: RealisedPath) -> None:
     """Prices, one line each, with its number at the end where there are several."""
-    for values, mark in zip(data.seen.T, SERIES * len(data.seen.T), strict=False):
-        axes.plot(data.steps, values, color=style.INK, linewidth=1.2, linestyle=mark.line,
+    for values, mark in zip(path.seen.T, SERIES * len(path.seen.T), strict=False):
+        axes.plot(path.steps, values, color=style.INK, linewidth=1.2, linestyle=mark.line,
                   marker=".", markersize=5)  # fmt: skip
-    if len(data.names.observed) > 1:
-        for title, value in zip(data.names.observed, data.seen[-1], strict=True):
+    if len(path.names.observed) > 1:
+        for title, value in zip(path.names.observed, path.seen[-1], strict=True):
             axes.annotate(
-                plain(title.split()[-1]), (float(data.steps[-1]), float(value)), xytext=(4, 0),
+                literal(title.split()[-1]), (float(path.steps[-1]), float(value)), xytext=(4, 0),
                 textcoords="offset points", va="center", size=style.SMALL_SIZE, color=style.INK,
             )  # fmt: skip
     axes.margins(y=0.15)
 
 
-def _draw_modes(axes: Axes, data: PathData, part: int) -> None:
+def _draw_modes(axes: Axes, path: RealisedPath) -> None:
     """Which of several modes it was, as a staircase."""
     axes.plot(
-        data.steps, data.seen[:, 0], color=style.INK, linewidth=1.2, drawstyle="steps-mid",
+        path.steps, path.seen[:, 0], color=style.INK, linewidth=1.2, drawstyle="steps-mid",
         marker=".", markersize=5,
     )  # fmt: skip
-    axes.set_yticks(range(len(data.names.modes)), data.names.modes)
-    axes.set_ylim(-0.5, len(data.names.modes) - 0.5)
+    axes.set_yticks(range(len(path.names.modes)), path.names.modes)
+    axes.set_ylim(-0.5, len(path.names.modes) - 0.5)
 
 
-def _draw_amounts(axes: Axes, data: PathData, part: int) -> None:
+def _draw_amounts(axes: Axes, path: RealisedPath, part: int) -> None:
     """A stem with a marker for each player and step."""
-    for number, player in enumerate(data.players):
-        places = data.steps + data.offset(number)
+    for number, player in enumerate(path.players):
+        places = path.steps + path.offset(number)
         values = player.actions[:, part]
         axes.vlines(places, 0.0, values, color=player.mark.colour, linewidth=1.4)
-        axes.plot(places, values, **dots(player.mark, 5.0), label=player.name)
+        axes.plot(places, values, **player.mark.look(0, 5.0), label=player.name)
     axes.axhline(0.0, color=style.MUTED, linewidth=0.8)
     axes.margins(y=0.12)
 
 
-def _draw_choices(axes: Axes, data: PathData, part: int) -> None:
+def _draw_choices(axes: Axes, path: RealisedPath) -> None:
     """A row for each thing that can be done, a marker where someone does it."""
-    rows = len(data.names.actions)
-    for number, player in enumerate(data.players):
+    rows = len(path.names.actions)
+    for number, player in enumerate(path.players):
         step, row = np.nonzero(player.actions)
-        places = row + (data.offset(number) if rows > 1 else 1.4 * data.offset(number))
-        axes.plot(step, places, **dots(player.mark, 6.0), label=player.name)
-    axes.set_yticks(range(rows), [plain(name) for name in data.names.actions])
+        places = row + (path.offset(number) if rows > 1 else 1.4 * path.offset(number))
+        axes.plot(step, places, **player.mark.look(0, 6.0), label=player.name)
+    axes.set_yticks(range(rows), [literal(name) for name in path.names.actions])
     axes.set_ylim(rows - 0.5, -0.5)
 
 
-def _draw_levels(axes: Axes, data: PathData, part: int) -> None:
+def _draw_levels(axes: Axes, path: RealisedPath, part: int) -> None:
     """The resource before each decision, and at the end."""
     # From the solid line up to the dashed one: where they are the same, all are seen.
-    players = (*data.players[1:], *data.players[:1])
-    for player, (width, size) in zip(players, PENS[-len(players) :], strict=True):
+    players = (*path.players[1:], *path.players[:1])
+    for player, (width, size) in zip(players, LINES[-len(players) :], strict=True):
         values = player.levels[:, part]
-        axes.plot(range(len(values)), values, **pen(player.mark, width, size))
+        axes.plot(range(len(values)), values, **player.mark.look(width, size))
     axes.margins(y=0.12)
 
 
-def _draw_losses(axes: Axes, data: PathData, part: int) -> None:
+def _draw_losses(axes: Axes, path: RealisedPath) -> None:
     """What each executed decision lost in expectation."""
-    assert data.losses is not None
-    axes.bar(data.steps, data.losses, width=0.6, color=style.OBSERVED)
-    axes.set_ylim(0.0, 1.15 * float(data.losses.max(initial=0.0)) or 1.0)
+    assert path.losses is not None
+    axes.bar(path.steps, path.losses, width=0.6, color=style.OBSERVED)
+    axes.set_ylim(0.0, 1.15 * float(path.losses.max(initial=0.0)) or 1.0)
 
 
-def _legend(figure: Figure, data: PathData) -> None:
+def _legend(figure: Figure, path: RealisedPath) -> None:
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], label=plain(one.name), **pen(one.mark, 1.3)) for one in data.players]
+    handles = [
+        Line2D([], [], label=literal(one.name), **one.mark.look(1.3)) for one in path.players
+    ]
     style.legend_above(figure, handles, columns=3)
-
-
-DRAWN = {
-    "seen": _draw_seen,
-    "modes": _draw_modes,
-    "amounts": _draw_amounts,
-    "choices": _draw_choices,
-    "levels": _draw_levels,
-    "losses": _draw_losses,
-}
-
-path_figure = figure_function(path_data, draw_path, "path_figure")

@@ -1,31 +1,30 @@
 """The palette and the drawing conventions that all figures share.
 
-Colours are from Okabe and Ito's palette, which people with any colour vision can tell apart; their
-lightness differs too, and every meaning also has a shape and line of its own (`marks`), so that
-nothing is lost in grey print. A meaning keeps its colour everywhere:
+Colours are from Okabe and Ito's palette, which people with any colour vision can tell apart. A
+meaning has the same colour, marker and line in every figure, and no two meanings share any of the
+three, so that nothing is lost in grey print:
 
-    OBSERVED        what happened, what was executed            dark grey
-    COUNTERFACTUAL  what an explanation or plan would bring     blue
-    HINDSIGHT       what perfect foresight would have brought   green
-    GUARANTEED      what holds in every causal model            orange
-    BOUND           what nothing can exceed                     purple
-    BAND            a range                                     pale blue
+    meaning         what it stands for                    colour     marker         line
+    OBSERVED        what happened, what was executed      dark grey  square         dashed
+    COUNTERFACTUAL  what an explanation would bring       blue       circle         solid
+    HINDSIGHT       what foresight would have brought     green      triangle up    dash and dot
+    GUARANTEED      what holds in every causal model      orange     diamond        dotted
+    BOUND           what nothing can exceed               purple     triangle down  long dashes
 
-Figures are plain `matplotlib.figure.Figure` objects: nothing is registered anywhere, no display
-is needed, and matplotlib is loaded only when something is drawn.
+`SERIES` are for several things of one kind, such as planners. Figures are plain
+`matplotlib.figure.Figure` objects: nothing is registered anywhere, no display is needed, and
+matplotlib is loaded only when something is drawn.
 """
 
 from __future__ import annotations
 
-import inspect
 import io
 import re
 import textwrap
 import warnings
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from counterplan.core.files import atomic_file
 from counterplan.errors import InputError
@@ -35,21 +34,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
-
-# ----------------------------------------------------------------------------------------------
-# Long names on several lines: whatever a table calls its columns, they fit beside an axis.
-
-# More would be a paragraph; the rest of it is left out.
-MOST_LINES = 3
-
-
-def in_lines(text: str, letters: int) -> list[str]:
-    """A text in lines of at most so many letters; at least one line."""
-    found = textwrap.wrap(text, max(letters, 4), max_lines=MOST_LINES, placeholder=" …")
-    return found or [text]
-
-
-# ----------------------------------------------------------------------------------------------
 
 OBSERVED = "#3d4450"
 COUNTERFACTUAL = "#0072b2"
@@ -64,14 +48,74 @@ MUTED = "#b9c0c9"
 INK = "#1f2933"
 SOFT_INK = "#5b6672"
 GRID = "#e4e7eb"
+# Parts of a bar chart, from pale to dark, the last with stripes: greys alone tell them apart.
+PALE, FULL, TAIL, STRIPES = MUTED, COUNTERFACTUAL, "#0b2a5b", "////"
 
 TEXT_SIZE = 9.0
 SMALL_SIZE = 8.0
-# Inches of a small letter, and how many of them what stands beside a label is wide.
-SMALL_LETTER, BESIDE_LABEL = 0.06, 8
+# Inches of a letter for each point of its size.
+LETTER = 0.0083
+# Lines of a long name; more would be a paragraph, so the rest of it is left out.
+MOST_LINES = 3
+# Inches of a small letter in a legend, and how many of them what stands beside a label is wide.
+LEGEND_LETTER, BESIDE_LABEL = 0.06, 8
 PIXELS_PER_INCH = 160
+FORMATS = (".png", ".svg")
 # How matplotlib complains of letters that its font lacks.
 MISSING_LETTER = r"Glyph .* missing from font"
+
+# Solid, or (offset, (on, off, ...)) in line widths.
+Line: TypeAlias = Literal["-"] | tuple[int, tuple[float, ...]]
+
+
+class Mark(NamedTuple):
+    """How one meaning is drawn."""
+
+    colour: str
+    marker: str
+    line: Line
+
+    def look(self, width: float = 1.6, size: float = 5.0) -> dict[str, Any]:
+        """Arguments for `Axes.plot`; a width of 0 leaves out the line, a size of 0 the markers."""
+        markers = {"marker": self.marker, "markersize": size} if size else {}
+        line = {"linestyle": self.line, "linewidth": width} if width else {"linestyle": "none"}
+        return {"color": self.colour, **markers, **line}
+
+
+OBSERVED_MARK = Mark(OBSERVED, "s", (0, (4, 3)))
+COUNTERFACTUAL_MARK = Mark(COUNTERFACTUAL, "o", "-")
+HINDSIGHT_MARK = Mark(HINDSIGHT, "^", (0, (5, 2, 1, 2)))
+GUARANTEED_MARK = Mark(GUARANTEED, "D", (0, (1, 1.5)))
+BOUND_MARK = Mark(BOUND, "v", (0, (9, 3)))
+MEANINGS = (OBSERVED_MARK, COUNTERFACTUAL_MARK, HINDSIGHT_MARK, GUARANTEED_MARK, BOUND_MARK)
+SERIES = (
+    COUNTERFACTUAL_MARK,
+    Mark("#e69f00", "s", (0, (4, 2))),
+    Mark("#000000", "D", (0, (1, 1.5))),
+    Mark("#56b4e9", "P", (0, (5, 2, 1, 2))),
+)
+
+
+# --- Texts from data ---
+
+
+def literal(text: str) -> str:
+    """A text from data as it is: matplotlib takes dollars for formulas."""
+    return text.replace("$", r"\$")
+
+
+def wrap(text: str, letters: int) -> list[str]:
+    """A text in lines of at most so many letters; at least one line."""
+    lines = textwrap.wrap(text, max(letters, 4), max_lines=MOST_LINES, placeholder=" …")
+    return lines or [text]
+
+
+def wrapped(text: str, inches: float, size: float = TEXT_SIZE) -> str:
+    """A literal text on as many lines as it needs to be at most so wide."""
+    return literal("\n".join(wrap(text, int(inches / (LETTER * size)))))
+
+
+# --- Figures and axes ---
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -126,10 +170,10 @@ def legend_above(figure: Figure, handles: Sequence[Artist] = (), columns: int = 
         one for axes in figure.axes for one in axes.get_legend_handles_labels()[0]
     ]
     labels = [str(one.get_label()) for one in shown]
-    room = int(figure.get_figwidth() / SMALL_LETTER)
-    while columns > 1 and _legend_width(labels, columns) > room:
+    letters = int(figure.get_figwidth() / LEGEND_LETTER)
+    while columns > 1 and _legend_width(labels, columns) > letters:
         columns -= 1
-    names = ["\n".join(in_lines(label, room - BESIDE_LABEL)) for label in labels]
+    names = ["\n".join(wrap(label, letters - BESIDE_LABEL)) for label in labels]
     figure.legend(
         shown, names, loc="outside upper left", ncols=columns, frameon=False,
         fontsize=SMALL_SIZE, labelcolor=INK,
@@ -156,6 +200,19 @@ def ink_on(colour: Any) -> str:
 
     red, green, blue = to_rgb(colour)
     return "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.55 else INK
+
+
+# --- Files ---
+
+
+def save_figure(figure: Figure, path: str | Path) -> None:
+    """Write a figure as .png or .svg, whole or not at all."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in FORMATS:
+        raise InputError(f"{path}: a figure is saved as {' or '.join(FORMATS)}; choose such a name")
+    content = png_bytes(figure) if suffix == ".png" else svg_bytes(figure)
+    with atomic_file(path) as file:
+        file.write(content)
 
 
 def png_bytes(figure: Figure) -> bytes:
@@ -192,128 +249,3 @@ def _svg_bytes(figure: Figure, letters: str) -> bytes:
     with matplotlib.rc_context({"svg.hashsalt": "counterplan", "svg.fonttype": letters}):
         figure.savefig(file, format="svg", metadata=nothing)
     return file.getvalue()
-
-
-# ----------------------------------------------------------------------------------------------
-# The marker language: what each meaning looks like, on paper and on screens.
-#
-#     meaning         colour     marker          line           sentences call it
-#     OBSERVED        dark grey  square          dashed         observed, executed
-#     COUNTERFACTUAL  blue       circle          solid          best explanation, planned
-#     HINDSIGHT       green      triangle up     dash and dot   hindsight
-#     GUARANTEED      orange     diamond         dotted         guaranteed in every model
-#     BOUND           purple     triangle down   long dashes    bound
-#
-# No two share a marker or a line, and their greys differ: any one of the three is enough to tell
-# them apart. `SERIES` are for several things of one kind, such as planners.
-
-# Solid, or (offset, (on, off, ...)) in line widths.
-Line: TypeAlias = Literal["-"] | tuple[int, tuple[float, ...]]
-
-
-class Mark(NamedTuple):
-    """How one meaning is drawn.
-
-    marker, line  as matplotlib calls them
-    symbol, dash  as plotly does
-    """
-
-    colour: str
-    marker: str
-    line: Line
-    symbol: str
-    dash: str
-
-
-OBSERVED_MARK = Mark(OBSERVED, "s", (0, (4, 3)), "square", "dash")
-COUNTERFACTUAL_MARK = Mark(COUNTERFACTUAL, "o", "-", "circle", "solid")
-HINDSIGHT_MARK = Mark(HINDSIGHT, "^", (0, (5, 2, 1, 2)), "triangle-up", "dashdot")
-GUARANTEED_MARK = Mark(GUARANTEED, "D", (0, (1, 1.5)), "diamond", "dot")
-BOUND_MARK = Mark(BOUND, "v", (0, (9, 3)), "triangle-down", "longdash")
-MEANINGS = (OBSERVED_MARK, COUNTERFACTUAL_MARK, HINDSIGHT_MARK, GUARANTEED_MARK, BOUND_MARK)
-
-SERIES = (
-    COUNTERFACTUAL_MARK,
-    Mark("#e69f00", "s", (0, (4, 2)), "square", "dash"),
-    Mark("#000000", "D", (0, (1, 1.5)), "diamond", "dot"),
-    Mark("#56b4e9", "P", (0, (5, 2, 1, 2)), "cross", "dashdot"),
-)
-
-# Parts of a bar chart, from pale to dark, the last with stripes: greys alone tell them apart.
-PALE, FULL, TAIL = MUTED, COUNTERFACTUAL, "#0b2a5b"
-# Stripes, as matplotlib and as plotly call them.
-STRIPES, STRIPES_ON_SCREEN = "////", "/"
-
-
-# ----------------------------------------------------------------------------------------------
-# Figures as files, whole or not at all.
-
-FORMATS = (".png", ".svg")
-
-
-def save_figure(figure: Figure, path: str | Path) -> None:
-    """Write a figure as .png or .svg, whole or not at all."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in FORMATS:
-        raise InputError(f"{path}: a figure is saved as {' or '.join(FORMATS)}; choose such a name")
-    content = png_bytes(figure) if suffix == ".png" else svg_bytes(figure)
-    with atomic_file(path) as file:
-        file.write(content)
-
-
-# ----------------------------------------------------------------------------------------------
-# The marker language for matplotlib, and texts from data.
-
-# Inches of a letter for each point of its size.
-LETTER = 0.0083
-
-
-def pen(mark: Mark, width: float = 1.6, size: float = 5.0) -> dict[str, Any]:
-    """A line with markers in a meaning's own look."""
-    return {**dots(mark, size), "linestyle": mark.line, "linewidth": width}
-
-
-def dots(mark: Mark, size: float = 5.0) -> dict[str, Any]:
-    """Markers without a line."""
-    return {"color": mark.colour, "marker": mark.marker, "markersize": size, "linestyle": "none"}
-
-
-def stroke(mark: Mark, width: float = 1.4) -> dict[str, Any]:
-    """A line without markers."""
-    return {"color": mark.colour, "linestyle": mark.line, "linewidth": width}
-
-
-def plain(text: str) -> str:
-    """A text from data as it is: a dollar is no formula."""
-    return text.replace("$", r"\$")
-
-
-def fitted(text: str, inches: float, size: float = TEXT_SIZE) -> str:
-    """A text from data on as many lines as it needs where there is so much room."""
-    return plain("\n".join(in_lines(text, int(inches / (LETTER * size)))))
-
-
-# ----------------------------------------------------------------------------------------------
-# How a figure function is put together: what to show, made from results, and how it is drawn.
-
-Arguments = ParamSpec("Arguments")
-Data = TypeVar("Data")
-Drawing = TypeVar("Drawing")
-
-
-def figure_function(
-    build: Callable[Arguments, Data], draw: Callable[[Data], Drawing], name: str
-) -> Callable[Arguments, Drawing]:
-    """A function of this name that takes the arguments of `build` and draws what it makes of them:
-    the same arguments, and so the same content, for every renderer."""
-
-    @wraps(build)
-    def figure(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Drawing:
-        return draw(build(*args, **kwargs))
-
-    figure.__name__ = figure.__qualname__ = name
-    figure.__module__ = draw.__module__
-    drawing = inspect.signature(draw).return_annotation
-    signature = inspect.signature(build).replace(return_annotation=drawing)
-    figure.__signature__ = signature  # type: ignore[attr-defined]
-    return figure

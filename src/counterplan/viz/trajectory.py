@@ -28,41 +28,37 @@ from counterplan.viz.labels import (
     moves_of,
     one_episode,
 )
-from counterplan.viz.style import (
-    COUNTERFACTUAL_MARK,
-    LETTER,
-    OBSERVED_MARK,
-    figure_function,
-    fitted,
-    pen,
-    plain,
-)
+from counterplan.viz.style import COUNTERFACTUAL_MARK, LETTER, OBSERVED_MARK, literal, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# ----------------------------------------------------------------------------------------------
-# The two courses of a feature and the changes between them: what a trajectory figure shows.
-
 STEP = "step"
-
-
-# How a change may be written, from long to short.
-WAYS: tuple[Callable[[Move], str], ...] = (
+# How many sampled trajectories tell the range of a policy's, and the share left out on each side.
+SAMPLES = 1_000
+OUTSIDE = 0.1
+# Of a row of arrows, as a share of the curves' height.
+ROW_HEIGHT = 0.22
+# Inches: of an arrow with the space around it, and of the room for the name of a dose.
+ARROW, DOSE = 0.12, 1.7
+# Letters in the name of a dose that a panel has room for anyway.
+USUAL_NAME = 20
+SIZES = (style.SMALL_SIZE, style.SMALL_SIZE - 1.5)
+# Named numbers of a feature that fit beside an axis.
+MOST_NAMES = 12
+BACKGROUND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.6}
+# How a change may be written, from long to short; the last is not at all.
+MOVE_TEXTS: tuple[Callable[[Move], str], ...] = (
     attrgetter("label"),
     attrgetter("two_lines"),
     attrgetter("number"),
+    lambda move: "",
 )
 
 
-def nothing(move: Move) -> str:
-    """Not written at all."""
-    return ""
-
-
-class CourseEnd(NamedTuple):
-    """A course is over: at step t, after a last value, and how."""
+class TrajectoryEnd(NamedTuple):
+    """A trajectory is over: at step t, after a last value, and how."""
 
     t: int
     last: float
@@ -97,14 +93,14 @@ class Trajectory:
     low: FloatArray | None = None
     high: FloatArray | None = None
     ticks: tuple[tuple[float, str], ...] = ()
-    ends: tuple[CourseEnd, ...] = ()
+    ends: tuple[TrajectoryEnd, ...] = ()
     starts: FloatArray | None = None
 
     def __post_init__(self) -> None:
         for name in ("observed", "counterfactual"):
             values = np.asarray(getattr(self, name), dtype=np.float64)
             object.__setattr__(self, name, values)
-            if values.ndim != 1 or values.size == 0 or not _is_course(values):
+            if values.ndim != 1 or values.size == 0 or not _is_finite_until_over(values):
                 raise InputError(
                     f"trajectory: {name} must be a list of finite numbers (nan only from where a "
                     "course is over)"
@@ -140,12 +136,12 @@ class Trajectory:
 
     @property
     def extent(self) -> tuple[float, float]:
-        """The lowest and the highest value of all courses."""
-        courses = [self.observed, self.counterfactual, self.low, self.high]
-        values = np.concatenate([course for course in courses if course is not None])
+        """The lowest and the highest of all values."""
+        given = [self.observed, self.counterfactual, self.low, self.high]
+        values = np.concatenate([one for one in given if one is not None])
         return float(np.nanmin(values)), float(np.nanmax(values))
 
-    def beside(
+    def move_text(
         self, dose: str, step: float, arrow: float, letters: Sequence[float]
     ) -> tuple[Callable[[Move], str], int]:
         """How all changes of a dose are written, in the first way that fits between them, and which
@@ -156,51 +152,41 @@ class Trajectory:
         """
         moves = [move for move in self.moves if move.what == dose]
         end = float(self.times[-1]) + self.step
-        places = [*(self.time(move.t) for move in moves), end]
-        unit = step * len(self.observed) / (end - self.time(0))
-        rooms = [unit * (after - time) - arrow for time, after in pairwise(places)]
-        for way in WAYS:
-            longest = [max(map(len, way(move).split("\n"))) for move in moves]
+        places = [*(float(self.times[move.t]) for move in moves), end]
+        unit = step * len(self.observed) / (end - float(self.times[0]))
+        gaps = [unit * (after - time) - arrow for time, after in pairwise(places)]
+        for text in MOVE_TEXTS[:-1]:
+            longest = [max(map(len, text(move).split("\n"))) for move in moves]
             for size, letter in enumerate(letters):
-                fits = (letter * n <= room for n, room in zip(longest, rooms, strict=True))
-                if all(way(move) for move in moves) and all(fits):
-                    return way, size
-        return nothing, 0
+                fits = (letter * n <= gap for n, gap in zip(longest, gaps, strict=True))
+                if all(text(move) for move in moves) and all(fits):
+                    return text, size
+        return MOVE_TEXTS[-1], 0
 
-    def share(self, move: Move) -> float:
+    def relative_size(self, move: Move) -> float:
         """The size of a change as a share of the largest of the same dose; a half where there is
         no more or less."""
         sizes = [abs(one.size) for one in self.moves if one.what == move.what and one.direction]
         return abs(move.size) / max(sizes) if move.direction else 0.5
 
-    def time(self, t: int) -> float:
-        """When a step begins."""
-        return float(self.times[t])
 
-
-def _is_course(values: FloatArray) -> bool:
+def _is_finite_until_over(values: FloatArray) -> bool:
     """Finite numbers, then nothing but nan; at least one number."""
     finite = np.isfinite(values)
     ended = not np.isinf(values).any() and bool((np.diff(finite.astype(int)) <= 0).all())
     return bool(finite[0]) and ended
 
 
-# ----------------------------------------------------------------------------------------------
-
-# How many courses tell the range of a policy's, and how many of them are left out on each side.
-COURSES = 1_000
-OUTSIDE = 0.1
-
-
-def trajectory_data(
+def trajectory_figure(
     found: Explanation | Rows | Trajectory,
     labels: Named | None = None,
     *,
     feature: str | int | None = None,
     begin: float = 0.0,
     seed: Seed = 0,
-) -> Trajectory:
-    """A feature of an explained episode.
+) -> Figure:
+    """A feature of an explained episode over time, observed and counterfactual; arrows say which
+    dose goes up or down, and by how much.
 
     found    an explanation, or the rows of a run's `trajectories` of one episode and k
     labels   where names and units come from: a schema, a layout, a model, or `Labels`
@@ -208,8 +194,26 @@ def trajectory_data(
     begin    when the first step begins
     seed     of the courses that show how far chance may lead a policy
     """
-    if isinstance(found, Trajectory):
-        return found
+    if not isinstance(found, Trajectory):
+        found = trajectory_of(found, labels, feature=feature, begin=begin, seed=seed)
+    figure, axes = style.new_axes(5.6, 3.2)
+    draw_trajectory(axes, found)
+    style.legend_above(figure)
+    return figure
+
+
+# --- From results ---
+
+
+def trajectory_of(
+    found: Explanation | Rows,
+    labels: Named | None,
+    *,
+    feature: str | int | None = None,
+    begin: float = 0.0,
+    seed: Seed = 0,
+) -> Trajectory:
+    """A feature of an explained episode; arguments as of `trajectory_figure`."""
     if labels is None:
         raise InputError(
             "trajectory_figure: say what the features are called: labels=, such as a SchemaLayout "
@@ -218,67 +222,43 @@ def trajectory_data(
     known = labels_of(labels)
     place = known.place(feature)
     if is_table(found):
-        return _of_rows(as_rows(found, "trajectory_figure", "episode_id", "t"), known, place)
+        return _from_rows(as_rows(found, "trajectory_figure", "episode_id", "t"), known, place)
     if isinstance(found, SequenceExplanation):
-        values = [known.values(states, place) for states in (found.episode.states, found.states)]
-        return _made(known, place, values, moves_of(found.changes, known), begin=begin)
+        both = [known.values(states, place) for states in (found.episode.states, found.states)]
+        return _labelled(known, place, both, moves_of(found.changes, known), begin=begin)
     if isinstance(found, PolicyExplanation):
-        return _of_policy(found, known, place, begin, seed)
+        states = (found.episode.states, found.most_likely.states)
+        both = [_until_over(known.values(one, place)) for one in states]
+        low, high = _range(known.values(found.sample(SAMPLES, seed=seed).states, place))
+        more = {"begin": begin, "low": low, "high": high, "ends": _ends(known, states, both)}
+        return _labelled(known, place, both, moves_of(found.changes, known), **more)
     raise InputError(f"trajectory_figure: cannot draw a {type(found).__name__}")
 
 
-def _made(
-    labels: Labels,
-    place: int,
-    courses: Sequence[FloatArray],
-    moves: tuple[Move, ...],
-    **more: Any,
+def _labelled(
+    labels: Labels, place: int, both: Sequence[FloatArray], moves: tuple[Move, ...], **more: Any
 ) -> Trajectory:
-    observed, counterfactual = courses
-    return Trajectory(
-        observed,
-        counterfactual,
-        moves,
-        labels.title(place),
-        labels.step,
-        labels.unit or STEP,
-        ticks=labels.ticks(place),
-        **more,
-    )
-
-
-def _of_policy(
-    found: PolicyExplanation, labels: Labels, place: int, begin: float, seed: Seed
-) -> Trajectory:
-    path = found.most_likely
-    courses = [_until_over(labels.values(s, place)) for s in (found.episode.states, path.states)]
-    sampled = labels.values(found.sample(COURSES, seed=seed).states, place)
-    low, high = _range(sampled)
-    more = {
-        "begin": begin,
-        "low": low,
-        "high": high,
-        "ends": _ends(labels, (found.episode.states, path.states), courses),
-    }
-    return _made(labels, place, courses, moves_of(found.changes, labels), **more)
+    title, unit = labels.title(place), labels.unit or STEP
+    ticks = labels.ticks(place)
+    return Trajectory(both[0], both[1], moves, title, labels.step, unit, ticks=ticks, **more)
 
 
 def _ends(
-    labels: Labels, states: Sequence[Sequence[int] | IntArray], courses: Sequence[FloatArray]
-) -> tuple[CourseEnd, ...]:
-    """How the observed and the counterfactual course end."""
+    labels: Labels, states: Sequence[Sequence[int] | IntArray], both: Sequence[FloatArray]
+) -> tuple[TrajectoryEnd, ...]:
+    """How the observed and the counterfactual trajectory end."""
     found = []
-    for number, (course, values) in enumerate(zip(states, courses, strict=True)):
+    for number, (visited, values) in enumerate(zip(states, both, strict=True)):
         over = np.flatnonzero(np.isnan(values))
         if over.size:
             t = int(over[0])
-            text = labels.endings.get(int(course[t]), "")
-            found.append(CourseEnd(t, float(values[t - 1]), text, number == 0))
+            text = labels.endings.get(int(visited[t]), "")
+            found.append(TrajectoryEnd(t, float(values[t - 1]), text, number == 0))
     return tuple(found)
 
 
 def _range(sampled: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(T,) low and high of those courses that are not over; nan where all are."""
+    """(T,) low and high of those trajectories that are not over; nan where all are."""
     low, high = np.full((2, sampled.shape[1]), np.nan)
     for t, values in enumerate(sampled.T):
         going = values[np.isfinite(values)]
@@ -288,44 +268,40 @@ def _range(sampled: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _until_over(values: FloatArray) -> FloatArray:
-    """A course that is nan ends there, whatever follows."""
-    over = np.cumsum(np.isnan(values)) > 0
-    return np.where(over, np.nan, values)
+    """A trajectory that is nan ends there, whatever follows."""
+    return np.where(np.cumsum(np.isnan(values)) > 0, np.nan, values)
 
 
-def _of_rows(rows: Sequence[Mapping[str, Any]], labels: Labels, place: int) -> Trajectory:
+def _from_rows(rows: Sequence[Mapping[str, Any]], labels: Labels, place: int) -> Trajectory:
     steps = one_episode(list(rows), "trajectory_figure")
-    name = labels.features[place].name
-    column = "state" if labels.states is not None else f"state:{name}"
+    is_discrete = labels.states is not None
+    column = "state" if is_discrete else f"state:{labels.features[place].name}"
     if column not in steps[0]:
         raise InputError(f"trajectory_figure: the table has no column {column!r}")
     given = [[row[prefix + column] for row in steps] for prefix in ("", "counterfactual_")]
-    if labels.states is not None:
-        courses = [_until_over(labels.values(states, place)) for states in given]
+    if is_discrete:
+        both = [_until_over(labels.values(states, place)) for states in given]
     else:
-        courses = [np.array(values, dtype=np.float64) for values in given]
+        both = [np.array(values, dtype=np.float64) for values in given]
     times = np.array([row["time"] for row in steps], dtype=np.float64)
-    ends = () if labels.states is None else _ends(labels, given, courses)
-    moves = _moves_of_rows(steps, labels)
-    made = _made(labels, place, courses, moves, begin=float(times[0]), ends=ends)
-    return replace(made, **_steps(times)) if len(times) > 1 else made
-
-
-def _steps(times: FloatArray) -> dict[str, Any]:
-    """How long steps are; where rows are missing, when each begins."""
+    ends = _ends(labels, given, both) if is_discrete else ()
+    moves = _discrete_moves(steps, labels) if is_discrete else _dose_moves(steps, labels)
+    made = _labelled(labels, place, both, moves, begin=float(times[0]), ends=ends)
+    if len(times) == 1:
+        return made
     lengths = np.diff(times)
     if np.allclose(lengths, lengths[0]):
-        return {"step": float(lengths[0])}
-    return {"step": float(lengths.min()), "starts": times}
+        return replace(made, step=float(lengths[0]))
+    return replace(made, step=float(lengths.min()), starts=times)  # rows are missing
 
 
-def _moves_of_rows(steps: Sequence[Mapping[str, Any]], labels: Labels) -> tuple[Move, ...]:
-    if labels.states is not None:
-        changed = [row for row in steps if row["changed"]]
-        return moves_of(
-            (Change(row["t"], row["action"], row["counterfactual_action"]) for row in changed),
-            labels,
-        )
+def _discrete_moves(steps: Sequence[Mapping[str, Any]], labels: Labels) -> tuple[Move, ...]:
+    changed = [row for row in steps if row["changed"]]
+    both = [Change(row["t"], row["action"], row["counterfactual_action"]) for row in changed]
+    return moves_of(both, labels)
+
+
+def _dose_moves(steps: Sequence[Mapping[str, Any]], labels: Labels) -> tuple[Move, ...]:
     found: list[Move] = []
     for row in steps:
         for dose in labels.doses:
@@ -336,55 +312,27 @@ def _moves_of_rows(steps: Sequence[Mapping[str, Any]], labels: Labels) -> tuple[
     return tuple(found)
 
 
-# ----------------------------------------------------------------------------------------------
-# One feature as it was and as it would have been, for print.
-
-# Of a row of arrows, as a share of the curves' height.
-ROW_HEIGHT = 0.22
-# Inches: of an arrow with the space around it, and of the room for the name of a dose.
-ARROW, DOSE = 0.12, 1.7
-# Letters in the name of a dose that a panel has room for anyway.
-USUAL_NAME = 20
-SIZES = (style.SMALL_SIZE, style.SMALL_SIZE - 1.5)
-# Named numbers of a feature that fit beside an axis.
-MOST_NAMES = 12
-BACKGROUND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.6}
-
-
-def draw_trajectory_figure(data: Trajectory) -> Figure:
-    """Both courses over time; arrows say which dose goes up or down, and by how much."""
-    figure, axes = style.new_axes(5.6, 3.2)
-    draw_trajectory(axes, data)
-    style.legend_above(figure)
-    return figure
+# --- Drawing ---
 
 
 def draw_trajectory(axes: Axes, trajectory: Trajectory) -> None:
-    """The same into a panel, without a legend; its curves have labels."""
+    """Both trajectories into a panel, without a legend; the curves have labels."""
     style.style_axes(axes)
-    times = trajectory.times
+    times, before, after = trajectory.times, trajectory.observed, trajectory.counterfactual
     if trajectory.low is not None and trajectory.high is not None:
         axes.fill_between(
             times, trajectory.low, trajectory.high, color=style.BAND, alpha=0.7, linewidth=0,
             label="8 in 10 courses",
         )  # fmt: skip
     else:
-        axes.fill_between(
-            times, trajectory.observed, trajectory.counterfactual, color=style.BAND, alpha=0.6,
-            linewidth=0,
-        )  # fmt: skip
+        axes.fill_between(times, before, after, color=style.BAND, alpha=0.6, linewidth=0)
     # Dashes over the solid line: where both are the same, both are seen.
-    axes.plot(
-        times,
-        trajectory.counterfactual,
-        label="counterfactual",
-        **pen(COUNTERFACTUAL_MARK, 2.0, 5.0),
-    )
-    axes.plot(times, trajectory.observed, label="observed", **pen(OBSERVED_MARK, 1.4, 3.2))
+    axes.plot(times, after, label="counterfactual", **COUNTERFACTUAL_MARK.look(2.0, 5.0))
+    axes.plot(times, before, label="observed", **OBSERVED_MARK.look(1.4, 3.2))
     _draw_ends(axes, trajectory)
     _draw_moves(axes, trajectory)
-    axes.set_xlabel(plain(trajectory.time_title))
-    axes.set_ylabel(fitted(trajectory.feature, _height(axes)))
+    axes.set_xlabel(literal(trajectory.time_title))
+    axes.set_ylabel(wrapped(trajectory.feature, _inches(axes)[1]))
     margin = 0.5 * trajectory.step
     axes.set_xlim(times[0] - margin, times[-1] + margin)
     every = -(-len(times) // 8)  # at most eight numbers
@@ -392,11 +340,11 @@ def draw_trajectory(axes: Axes, trajectory: Trajectory) -> None:
 
 
 def _draw_ends(axes: Axes, trajectory: Trajectory) -> None:
-    """How a course ends that is over: in words, where the next value would be."""
+    """How a trajectory ends that is over: in words, where the next value would be."""
     for end in trajectory.ends:
         colour = style.OBSERVED if end.is_observed else style.COUNTERFACTUAL
         axes.annotate(
-            plain(end.text), xy=(trajectory.time(end.t), end.last), xytext=(0, 9),
+            literal(end.text), xy=(trajectory.times[end.t], end.last), xytext=(0, 9),
             textcoords="offset points", ha="center", va="center", size=style.SMALL_SIZE,
             color=colour, weight="bold", bbox=BACKGROUND,
         )  # fmt: skip
@@ -411,43 +359,37 @@ def _draw_moves(axes: Axes, trajectory: Trajectory) -> None:
     middles = [bottom - (number + 0.5) * row for number in range(len(doses))]
     for middle in middles:
         axes.axhline(middle, color=style.GRID, linewidth=0.8, zorder=0.5)
-    names = [fitted(dose, DOSE, style.SMALL_SIZE) for dose in doses]
-    step = _width(axes, names) / len(trajectory.observed)
-    letters = [LETTER * size for size in SIZES]
-    written = {dose: trajectory.beside(dose, step, ARROW, letters) for dose in doses}
+    names = [wrapped(dose, DOSE, style.SMALL_SIZE) for dose in doses]
+    # The panel is less wide where the names beside it are long.
+    longest = max((len(line) for name in names for line in name.split("\n")), default=0)
+    width = _inches(axes)[0] - LETTER * style.SMALL_SIZE * max(longest - USUAL_NAME, 0)
+    step, letters = width / len(trajectory.observed), [LETTER * size for size in SIZES]
+    texts = {dose: trajectory.move_text(dose, step, ARROW, letters) for dose in doses}
     for one in trajectory.moves:
-        time, middle = trajectory.time(one.t), middles[doses.index(one.what)]
+        time, middle = float(trajectory.times[one.t]), middles[doses.index(one.what)]
         axes.axvline(time, color=style.MUTED, linewidth=0.7, linestyle=":", zorder=0.6)
         if one.direction:
-            reach = 0.38 * row * max(trajectory.share(one), 0.35)
+            reach = 0.38 * row * max(trajectory.relative_size(one), 0.35)
             _draw_arrow(axes, time, middle, reach * one.direction)
         else:
             axes.plot(
                 time, middle, marker="D", markersize=4.5, color=style.COUNTERFACTUAL, zorder=3
             )
-        words, size = written[one.what]
+        text, size = texts[one.what]
         axes.annotate(
-            plain(words(one)), xy=(time, middle), xytext=(5, 0), textcoords="offset points",
+            literal(text(one)), xy=(time, middle), xytext=(5, 0), textcoords="offset points",
             va="center", size=SIZES[size], color=style.INK, linespacing=0.9,
         )  # fmt: skip
     axes.set_ylim(bottom - len(doses) * row, high + 0.08 * height)
     _write_ticks(axes, trajectory, bottom, list(zip(middles, names, strict=True)))
 
 
-def _width(axes: Axes, names: Sequence[str]) -> float:
-    """About how wide a panel is, in inches: less where the names beside it are long."""
+def _inches(axes: Axes) -> tuple[float, float]:
+    """About how wide and high a panel is."""
     figure = axes.get_figure(root=True)
     assert figure is not None
-    longest = max((len(line) for name in names for line in name.split("\n")), default=0)
-    lost = LETTER * style.SMALL_SIZE * max(longest - USUAL_NAME, 0)
-    return axes.get_position().width * figure.get_figwidth() - lost
-
-
-def _height(axes: Axes) -> float:
-    """About how high a panel is, in inches."""
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    return axes.get_position().height * figure.get_figheight()
+    place = axes.get_position()
+    return place.width * figure.get_figwidth(), place.height * figure.get_figheight()
 
 
 def _draw_arrow(axes: Axes, time: float, middle: float, reach: float) -> None:
@@ -463,17 +405,14 @@ def _draw_arrow(axes: Axes, time: float, middle: float, reach: float) -> None:
 
 
 def _write_ticks(
-    axes: Axes, data: Trajectory, bottom: float, rows: list[tuple[float, str]]
+    axes: Axes, trajectory: Trajectory, bottom: float, rows: list[tuple[float, str]]
 ) -> None:
     """Numbers (or names) beside the curves, the doses beside their rows."""
     top = axes.get_ylim()[1]
-    named = [(value, text) for value, text in data.ticks if bottom < value <= top]
+    named = [(value, text) for value, text in trajectory.ticks if bottom < value <= top]
     if not named or len(named) > MOST_NAMES:
         ticks = [float(tick) for tick in axes.get_yticks() if bottom < tick <= top]
         named = [(tick, f"{tick:g}".replace("-", "−")) for tick in ticks]
-    named = [(place, plain(text)) for place, text in named]
+    named = [(place, literal(text)) for place, text in named]
     places, texts = zip(*named, *rows, strict=True)
     axes.set_yticks(np.array(places), texts)
-
-
-trajectory_figure = figure_function(trajectory_data, draw_trajectory_figure, "trajectory_figure")

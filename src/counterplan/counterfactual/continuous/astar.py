@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from counterplan.core.problem import Limits, Problem
+from counterplan.core.problem import Problem, Watch
 from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import FloatArray, IntArray, whole_number
 from counterplan.counterfactual.baselines import greedy_sequence
@@ -287,43 +287,37 @@ class Search:
         # The largest promise that was dropped: never more than the wanted gap above the value.
         self._dropped = -math.inf
 
-    def run(self, start: IntArray, limits: Limits, started: float | None = None) -> Outcome:
-        """Search, knowing that the sequence `start` is possible; the time that limits count from
-        is now, or when preparations `started`."""
-        setting = self._setting
-        deadline = (time.perf_counter() if started is None else started) + limits.seconds
-        found = Outcome(start, float(setting.outcomes(start[None])[0]))
-        self._open_root(found, limits)
+    def run(self, start: IntArray, watch: Watch) -> Outcome:
+        """Search until the watch says stop, knowing that the sequence `start` is possible."""
+        found = Outcome(start, float(self._setting.outcomes(start[None])[0]))
+        self._open_root(found, watch)
         while True:
             t, promise = self._most_promising()
             found.bound = max(found.value, promise, self._dropped)
             found.history.add(found.expanded, found.value, found.bound)
-            enough = self._worthwhile(found, limits)
+            enough = self._worthwhile(found, watch)
             if promise <= enough:
                 found.complete = True
                 return found
-            out_of_nodes = limits.nodes is not None and found.expanded >= limits.nodes
-            if out_of_nodes or time.perf_counter() > deadline:
+            if watch.must_stop(found.expanded, found.value, found.bound):
                 return found
-            room = self._batch
-            if limits.nodes is not None:
-                room = min(room, limits.nodes - found.expanded)
-            nodes, dropped = self._pools[t].pop(room, enough)
+            count = watch.room(self._batch, found.expanded)
+            nodes, dropped = self._pools[t].pop(count, enough)
             self._dropped = max(self._dropped, dropped)
             found.expanded += len(nodes)
-            self._expand(t, nodes, found, limits)
+            self._expand(t, nodes, found, watch)
 
-    def _worthwhile(self, found: Outcome, limits: Limits) -> float:
+    def _worthwhile(self, found: Outcome, watch: Watch) -> float:
         """What a sequence has to exceed to be of interest."""
-        return found.value + max(limits.gap, self._setting.negligible(found.value))
+        return found.value + max(watch.gap, self._setting.negligible(found.value))
 
-    def _open_root(self, found: Outcome, limits: Limits) -> None:
+    def _open_root(self, found: Outcome, watch: Watch) -> None:
         setting = self._setting
         if setting.horizon == 1:
             return
         root = Nodes.root(setting.states[0], setting.horizon - 1, setting.n_actions)
         promise = self._bound.upper(0, root.used, root.states)
-        self._keep(0, root, promise, found, limits)
+        self._keep(0, root, promise, found, watch)
 
     def _most_promising(self) -> tuple[int, float]:
         """The step whose open nodes promise most; the latest with open nodes if memory is short,
@@ -335,7 +329,7 @@ class Search:
             return latest, promises[best]
         return best, promises[best]
 
-    def _expand(self, t: int, nodes: Nodes, found: Outcome, limits: Limits) -> None:
+    def _expand(self, t: int, nodes: Nodes, found: Outcome, watch: Watch) -> None:
         setting = self._setting
         if len(nodes) == 0:
             return
@@ -352,20 +346,20 @@ class Search:
             return
         promise = children.earned + self._bound.upper(t + 1, children.used, children.states)
         promise = np.minimum(promise, nodes.promise[parent])
-        self._keep(t + 1, children, promise, found, limits)
+        self._keep(t + 1, children, promise, found, watch)
 
     def _keep(
-        self, t: int, nodes: Nodes, promise: FloatArray, found: Outcome, limits: Limits
+        self, t: int, nodes: Nodes, promise: FloatArray, found: Outcome, watch: Watch
     ) -> None:
         """Open nodes that promise enough; follow those whose budget is spent to their end."""
         setting = self._setting
-        worth = promise > self._worthwhile(found, limits)
+        worth = promise > self._worthwhile(found, watch)
         spent = (nodes.used + int(setting.costs.min()) > setting.k) & self._rollout
         final = worth & spent
         if final.any():
             leaves = nodes.take(final)
             self._finish(leaves, leaves.earned + setting.follow_observed(t, leaves.states), found)
-            worth &= promise > self._worthwhile(found, limits)
+            worth &= promise > self._worthwhile(found, watch)
         missed = promise[~worth & ~final]
         if missed.size:
             self._dropped = max(self._dropped, float(missed.max()))
@@ -527,7 +521,9 @@ class AStar:
         prepared = time.perf_counter()
         if self.incumbent:
             start = greedy_sequence(setting, start)
-        outcome = self._search(setting, bound).run(start, problem.limits, started)
+        search = Search(setting, bound, self.batch, self.memory, self.rollout)
+        watch = Watch("search", problem.limits, problem.progress, started)
+        outcome = search.run(start, watch)
         ended = time.perf_counter()
         stats = {
             "seconds": ended - started,
@@ -537,10 +533,6 @@ class AStar:
             "effective_branching_factor": branching_factor(outcome.added, setting.horizon),
         }
         return explained(problem, setting, outcome, bound.name, stats)
-
-    def _search(self, setting: SequenceSetting, bound: UpperBound) -> Search:
-        """The search itself; solvers that add to it go through here."""
-        return Search(setting, bound, self.batch, self.memory, self.rollout)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from counterplan.core.problem import Problem
+from counterplan.core.problem import Problem, Watch
 from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import FloatArray, IntArray, whole_number
 from counterplan.counterfactual.continuous.astar import Nodes
@@ -70,15 +70,16 @@ class _Walk:
 
     def run(self, problem: Problem, started: float) -> bool:
         """Walk the whole tree; False if a limit stopped it."""
-        setting, limits = self._setting, problem.limits
+        setting = self._setting
+        watch = Watch("search", problem.limits, problem.progress, started)
         factual = float(setting.reward(setting.states).sum())
         self._best[0] = factual, setting.observed
         if setting.horizon == 1:
             return True
         waiting = [(0, Nodes.root(setting.states[0], setting.horizon - 1, setting.n_actions))]
         while waiting:
-            out_of_nodes = limits.nodes is not None and self._expanded >= limits.nodes
-            if out_of_nodes or time.perf_counter() > started + limits.seconds:
+            best = max(value for value, _ in self._best.values())
+            if watch.must_stop(self._expanded, best):
                 return False
             t, nodes = waiting.pop()
             if len(nodes) > self._batch:

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from counterplan.core.problem import Limits, Problem
-from counterplan.core.result import Certified, Change, Explanation, Status
-from counterplan.core.validation import FloatArray, Seed, generator, whole_number
+from counterplan.core.problem import Problem, Watch
+from counterplan.core.result import Certified, Change, Explanation, Interval, Status
+from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
 from counterplan.counterfactual.discrete.distributions import (
     LOST,
     TOLERANCE,
@@ -26,15 +26,15 @@ from counterplan.counterfactual.discrete.distributions import (
     find_lattice,
 )
 from counterplan.counterfactual.discrete.dynamic_program import (
-    BackwardPass,
-    PolicyTable,
     Setting,
+    evaluate,
     outcome_bounds,
     solve,
 )
 from counterplan.counterfactual.discrete.laws import (
     CounterfactualLaw,
     DiscreteSCM,
+    ExtremeLaw,
     SampledLaw,
     law_of,
 )
@@ -76,6 +76,32 @@ class PolicyExplanation(Explanation):
             Change(int(t), int(observed[t]), int(path.actions[t]))
             for t in np.flatnonzero(path.actions != observed)
         )
+
+    @property
+    def states(self) -> IntArray:
+        """(T,) the states of the likeliest counterfactual episode."""
+        return self.most_likely.states
+
+    @property
+    def actions(self) -> IntArray:
+        """(T,) the actions taken in them."""
+        return self.most_likely.actions
+
+    @cached_property
+    def interval(self) -> Interval:
+        """The lowest and highest expected outcome of the policy over all causal models that fit the
+        MDP (see `value_interval`)."""
+        return self.interval_in(self.process.setting.mdp)
+
+    def interval_in(self, mdp: TabularMDP, stability: bool = False) -> Interval:
+        """The same over the causal models of an MDP, or those with counterfactual stability."""
+        setting, table = replace(self.process.setting, mdp=mdp), self.process.table
+        low, high = (
+            float(evaluate(setting, ExtremeLaw(mdp, self.episode, stability, highest), table)[-1])
+            for highest in (False, True)
+        )
+        # Both ends are sums in different orders: where they meet, rounding may turn them round.
+        return Interval(min(low, high), max(low, high))
 
     @cached_property
     def most_likely(self) -> Path:
@@ -259,7 +285,8 @@ class BudgetDP:
         setting, law = prepare(problem)
         if self.samples is not None:
             law = SampledLaw(setting.mdp, setting.episode, self.samples, self.seed)
-        ended, table = self._solved(setting, law, problem.limits)
+        watch = Watch("backward pass", problem.limits, problem.progress)
+        ended, table = solve(setting, law, watch)
         values, bounds = outcome_bounds(setting, ended)
         status = Status.OPTIMAL if ended.start == 0 else Status.LIMIT
         stats = {"seconds": time.perf_counter() - started, "nodes_expanded": float(ended.rows)}
@@ -271,12 +298,6 @@ class BudgetDP:
     def _method(self) -> str:
         sampled = "" if self.samples is None else f", {self.samples:,} samples a kernel"
         return METHOD + sampled
-
-    def _solved(
-        self, setting: Setting, law: CounterfactualLaw, limits: Limits
-    ) -> tuple[BackwardPass, PolicyTable]:
-        """The backward pass; solvers that add to it go through here."""
-        return solve(setting, law, limits)
 
 
 def refuse_unless_discrete(problem: Problem) -> str | None:

@@ -17,7 +17,6 @@ s_t), then follow the policy. No policy earns more before t than the largest rew
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -28,7 +27,7 @@ from numpy.typing import NDArray
 
 from counterplan.core.constraints import ResolvedConstraints
 from counterplan.core.episode import Episode
-from counterplan.core.problem import Limits
+from counterplan.core.problem import Watch
 from counterplan.core.validation import BoolArray, FloatArray
 from counterplan.counterfactual.discrete.laws import Expectation
 from counterplan.scm.tabular import TabularMDP
@@ -259,19 +258,16 @@ class FollowPolicy:
 
 
 def run_backward(
-    setting: Setting, law: Expectation, rule: Rule, limits: Limits | None = None
+    setting: Setting, law: Expectation, rule: Rule, watch: Watch | None = None
 ) -> BackwardPass:
-    """Work from the last step to the first, or until a limit."""
-
-    limits = limits or Limits()
-    started = time.perf_counter()
+    """Work from the last step to the first, or until the watch says stop."""
     T, columns = len(setting.episode), setting.k + 1
     states, actions = setting.episode.states, setting.episode.actions
     ended = BackwardPass(T, np.zeros((setting.mdp.n_states, columns)), 0)
     for t in range(T - 1, -1, -1):
         takeable = rule.takeable_at(t)
         needed = np.unique(law.row_of[takeable]) if t < T - 1 else np.empty(0, dtype=np.int32)
-        if t < T - 1 and _exhausted(limits, setting, ended, started, len(needed)):
+        if watch is not None and t < T - 1 and _must_stop(watch, setting, ended, len(needed)):
             break
         if t < T - 1:
             ahead = law.expect(t, needed, ended.values)
@@ -289,11 +285,11 @@ def run_backward(
 
 
 def solve(
-    setting: Setting, law: Expectation, limits: Limits | None = None
+    setting: Setting, law: Expectation, watch: Watch | None = None
 ) -> tuple[BackwardPass, PolicyTable]:
     """The optimal policy for every budget 0..k."""
     table = keep_observed(setting.episode, setting.mdp.n_states, setting.k)
-    return run_backward(setting, law, TakeBest(setting, table), limits), table
+    return run_backward(setting, law, TakeBest(setting, table), watch), table
 
 
 def evaluate(setting: Setting, law: Expectation, table: PolicyTable) -> FloatArray:
@@ -314,14 +310,12 @@ def outcome_bounds(setting: Setting, ended: BackwardPass) -> tuple[FloatArray, F
     return reached, best_before + values.max(axis=0)
 
 
-def _exhausted(
-    limits: Limits, setting: Setting, ended: BackwardPass, started: float, more_rows: int
-) -> bool:
-    if limits.nodes is not None and ended.rows + more_rows > limits.nodes:
+def _must_stop(watch: Watch, setting: Setting, ended: BackwardPass, more_rows: int) -> bool:
+    if watch.room(more_rows, ended.rows) < more_rows:
         return True
-    if time.perf_counter() - started > limits.seconds:
+    if not watch.wants_bounds:
+        return watch.must_stop(ended.rows)
+    reached, bound = outcome_bounds(setting, ended)
+    if watch.gap > 0.0 and np.all(bound <= reached + watch.gap):
         return True
-    if limits.gap > 0.0:
-        reached, bound = outcome_bounds(setting, ended)
-        return bool(np.all(bound <= reached + limits.gap))
-    return False
+    return watch.must_stop(ended.rows, float(reached[-1]), float(bound[-1]))

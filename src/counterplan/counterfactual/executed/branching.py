@@ -15,12 +15,11 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from counterplan.core.problem import Limits, Problem
+from counterplan.core.problem import Problem, Watch
 from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import BoolArray, FloatArray
 from counterplan.counterfactual.executed.path_dp import PathProgram
@@ -187,23 +186,21 @@ class StepProgram:
         return setting.kept(result)
 
 
-def best_steps(
-    program: StepProgram, k: int, start: FloatArray, limits: Limits, deadline: float
-) -> Found:
+def best_steps(program: StepProgram, k: int, start: FloatArray, watch: Watch) -> Found:
     """The best decisions with at most k changes, knowing that those of `start` (T, A) are possible;
-    stopped at a limit, with a bound."""
-    return _Branching(program, k, limits, deadline).run(start)
+    stopped by the watch, with a bound."""
+    return _Branching(program, k, watch).run(start)
 
 
 class _Branching:
-    def __init__(self, program: StepProgram, k: int, limits: Limits, deadline: float) -> None:
+    def __init__(self, program: StepProgram, k: int, watch: Watch) -> None:
         self._program, self._setting = program, program.setting
-        self._k, self._limits, self._deadline = k, limits, deadline
+        self._k, self._watch = k, watch
         self._open: list[tuple[float, int, Relaxed, FloatArray, FloatArray]] = []
         self._order = itertools.count()
 
     def run(self, start: FloatArray) -> Found:
-        sign, limits = self._setting.sign, self._limits
+        sign = self._setting.sign
         found = Found(start, sign * self._setting.replayed(start).value)
         movable = self._setting.movable.astype(np.float64)
         self._consider(np.zeros(len(movable)), movable, found)
@@ -212,8 +209,7 @@ class _Branching:
             if -self._open[0][0] <= found.value + self._enough(found):
                 found.complete = True
                 return found
-            out_of_nodes = limits.nodes is not None and found.expanded >= limits.nodes
-            if out_of_nodes or time.perf_counter() > self._deadline:
+            if self._watch.must_stop(found.expanded, sign * found.value, sign * found.bound):
                 return found
             _, _, relaxed, low, high = heapq.heappop(self._open)
             t = _least_certain(relaxed.chosen, low, high)
@@ -226,7 +222,7 @@ class _Branching:
 
     def _enough(self, found: Found) -> float:
         """What a node has to promise more than the best answer."""
-        return max(self._limits.gap, self._setting.negligible(found.value))
+        return max(self._watch.gap, self._setting.negligible(found.value))
 
     def _consider(self, low: FloatArray, high: FloatArray, found: Found) -> None:
         """Relax a node, try the answer it suggests, and keep it open if it promises more."""
@@ -281,13 +277,13 @@ class BudgetAllocation:
         """The explanation for the budget problem.k."""
         started = time.perf_counter()
         setting = prepare_allocation(problem)
-        found = _Solving(setting, problem.limits, started).answer(setting.k, None)
+        found = _Solving(setting, problem).answer(setting.k, None, started)
         return _explained(setting, problem.k, found, started)
 
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
         """Every budget in turn, each starting from the one before; limits hold for each of them."""
         largest = prepare_allocation(problem)
-        solving = _Solving(largest, problem.limits, time.perf_counter())
+        solving = _Solving(largest, problem)
         found: list[Explanation] = []
         last: FloatArray | None = None
         for k in range(problem.k + 1):
@@ -311,13 +307,13 @@ def refuse_unless_executed(problem: Problem) -> str | None:
 class _Solving:
     """Answers for the budgets of one setting."""
 
-    def __init__(self, setting: AllocationSetting, limits: Limits, started: float) -> None:
-        self._setting, self._limits, self._started = setting, limits, started
+    def __init__(self, setting: AllocationSetting, problem: Problem) -> None:
+        self._setting, self._problem = setting, problem
         self._stated = _exactly_stated(setting.model)
         self._steps = None if self._stated is None else StepProgram(setting, self._stated)
         self._path: PathProgram | None = None
 
-    def answer(self, k: int, last: FloatArray | None, started: float | None = None) -> BudgetAnswer:
+    def answer(self, k: int, last: FloatArray | None, started: float) -> BudgetAnswer:
         """The best decisions with at most k changes; those of `last` are possible."""
         setting = replace(self._setting, k=k)
         executed = setting.done.actions
@@ -330,10 +326,11 @@ class _Solving:
             is_better = gain > setting.negligible(known.value)
             actions = setting.kept(known.actions) if is_better else start
             return BudgetAnswer(actions, known.value, known.method, True, 0)
-        deadline = (self._started if started is None else started) + self._limits.seconds
+        problem = self._problem
+        watch = Watch("search", problem.limits, problem.progress, started)
         if self._steps is not None:
-            return self._by_branching(setting, start, deadline)
-        return self._along_path(setting, deadline)
+            return self._by_branching(setting, start, watch)
+        return self._along_path(setting, watch)
 
     @cached_property
     def _hindsight(self) -> Hindsight | None:
@@ -344,19 +341,19 @@ class _Solving:
         return proved_hindsight(setting.model, setting.path, setting.state)
 
     def _by_branching(
-        self, setting: AllocationSetting, start: FloatArray, deadline: float
+        self, setting: AllocationSetting, start: FloatArray, watch: Watch
     ) -> BudgetAnswer:
         assert self._steps is not None
-        found = best_steps(self._steps, setting.k, start, self._limits, deadline)
+        found = best_steps(self._steps, setting.k, start, watch)
         actions = _simplified(setting, self._steps, found.actions)
         bound = setting.sign * found.bound
         return BudgetAnswer(actions, bound, BRANCHING, found.complete, found.expanded)
 
-    def _along_path(self, setting: AllocationSetting, deadline: float) -> BudgetAnswer:
+    def _along_path(self, setting: AllocationSetting, watch: Watch) -> BudgetAnswer:
         if self._path is None:
             try:
                 wise = None if self._hindsight is None else self._hindsight.actions
-                self._path = PathProgram(self._setting, wise, deadline)
+                self._path = PathProgram(self._setting, wise, watch)
             except TimeoutError:
                 known = self._hindsight
                 bound = setting.sign * math.inf if known is None else known.value
@@ -400,19 +397,7 @@ def _explained(
     led = setting.replayed(answer.actions)
     gap = setting.sign * (answer.bound - led.value)
     proved = answer.complete and gap <= 2 * setting.negligible(led.value)
-    return AllocationExplanation(
-        episode=setting.episode,
-        k=k,
-        value=led.value,
-        factual_value=setting.done.value,
-        bound=led.value if proved else answer.bound,
-        status=Status.OPTIMAL if proved else Status.LIMIT,
-        stats=MappingProxyType(
-            {"seconds": time.perf_counter() - started, "nodes_expanded": float(answer.expanded)}
-        ),
-        method=answer.method,
-        sense=setting.model.sense,
-        actions=answer.actions,
-        observed=setting.done.actions,
-        levels=led.levels,
-    )
+    stats = {"seconds": time.perf_counter() - started, "nodes_expanded": float(answer.expanded)}
+    if proved:
+        return setting.explanation(k, led, led.value, Status.OPTIMAL, answer.method, stats)
+    return setting.explanation(k, led, answer.bound, Status.LIMIT, answer.method, stats)

@@ -13,11 +13,11 @@ was executed.
 
 from __future__ import annotations
 
-import time
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from counterplan.core.problem import Watch
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.executed.setting import ROUNDING, AllocationSetting, holds
 from counterplan.errors import NotApplicableError
@@ -47,15 +47,16 @@ class PathProgram:
     """Everything that k changes can reach, and the best of it for every budget."""
 
     def __init__(
-        self, setting: AllocationSetting, hindsight: FloatArray | None, deadline: float
+        self, setting: AllocationSetting, hindsight: FloatArray | None, watch: Watch
     ) -> None:
-        self._setting, self._hindsight, self._deadline = setting, hindsight, deadline
+        """Raises TimeoutError if the watch says stop."""
+        self._setting, self._hindsight = setting, hindsight
         self.states = 0
         self._layers: list[dict[Key, Choices]] = []
-        self._list()
+        self._list(watch)
         self._solve()
 
-    def _list(self) -> None:
+    def _list(self, watch: Watch) -> None:
         """Forward: the resources that can be reached, with the fewest changes each takes."""
         setting = self._setting
         first = np.array(setting.state.resource, dtype=np.float64)
@@ -71,18 +72,15 @@ class PathProgram:
                     if name not in following or spent < following[name][1]:
                         following[name] = level, spent
             self.states += len(layer)
-            self._check()
+            if self.states > MOST_STATES:
+                raise NotApplicableError(
+                    f"more than {MOST_STATES:,} states can be reached, too many to list: lower k, "
+                    "or ask for k=None, plain hindsight"
+                )
+            if watch.must_stop(self.states, setting.done.value):
+                raise TimeoutError
             self._layers.append(layer)
             reached = following
-
-    def _check(self) -> None:
-        if self.states > MOST_STATES:
-            raise NotApplicableError(
-                f"more than {MOST_STATES:,} states can be reached, too many to list: lower k, or "
-                "ask for k=None, plain hindsight"
-            )
-        if time.perf_counter() > self._deadline:
-            raise TimeoutError
 
     def _choices(self, s: int, resource: FloatArray, left: int) -> tuple[Choices, FloatArray]:
         setting = self._setting

@@ -10,14 +10,16 @@ An alternative replaces some a_t by other amounts; all that are not replaced sta
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 
 from counterplan.core.episode import Episode
 from counterplan.core.problem import Problem
-from counterplan.core.result import Change, Explanation
+from counterplan.core.result import Change, Explanation, Status
 from counterplan.core.validation import BoolArray, FloatArray
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning.evaluate import Journey, carried_out, checked_path, played, refuse_action
@@ -99,6 +101,32 @@ class AllocationSetting:
             offered = np.asarray(self.model.actions(State(self.state.t + s, x, d)))
             found.append(holds(offered, self.done.actions[s]))
         return found
+
+    def explanation(
+        self,
+        k: int,
+        led: Journey,
+        bound: float,
+        status: Status,
+        method: str,
+        stats: Mapping[str, float],
+    ) -> AllocationExplanation:
+        """An answer: decisions and where they led."""
+        return AllocationExplanation(
+            episode=self.episode,
+            k=k,
+            value=led.value,
+            factual_value=self.done.value,
+            bound=bound,
+            status=status,
+            stats=MappingProxyType(dict(stats)),
+            method=method,
+            sense=self.model.sense,
+            path=self.path,
+            actions=led.actions,
+            observed=self.done.actions,
+            levels=led.levels,
+        )
 
     def bars(self, s: int, actions: FloatArray) -> BoolArray:
         """(n,) which of the actions (n, A) the s-th step may not change to, whatever the budget."""
@@ -197,14 +225,21 @@ def _rules(problem: Problem, actions: FloatArray) -> tuple[BoolArray, FloatArray
 class AllocationExplanation(Explanation):
     """The alternative decisions and the levels they lead to.
 
+    path      (T, X) what no action touched
     actions   (T, A) amounts
     observed  (T, A) those that were executed
     levels    (T + 1, D) the resource before each decision, and at the end
     """
 
+    path: FloatArray
     actions: FloatArray
     observed: FloatArray
     levels: FloatArray
+
+    @property
+    def states(self) -> FloatArray:
+        """(T, X + D) the path and the levels before each decision, as episodes have them."""
+        return np.hstack([self.path, self.levels[:-1]])
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:

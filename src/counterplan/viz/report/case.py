@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,13 +27,15 @@ from counterplan.viz import (
     trajectory_figure,
 )
 from counterplan.viz.case import Case, Evidence, LikelyChange, likely_changes
-from counterplan.viz.changes import ChangeStrip, StateBand, change_strip_data
-from counterplan.viz.frontier import frontier_data
+from counterplan.viz.changes import StateBand, draw_change_strip
 from counterplan.viz.intervals import IntervalRow
-from counterplan.viz.labels import Labels, Quantity, share, with_unit
+from counterplan.viz.labels import Labels, Quantity, share, step_title, with_unit
 from counterplan.viz.page import Html, Panel, element, facts, items, join, panels
 from counterplan.viz.report.source import Source, Totals
-from counterplan.viz.trajectory import Trajectory, trajectory_data
+from counterplan.viz.trajectory import Trajectory, trajectory_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # ----------------------------------------------------------------------------------------------
 # The course of a case in numbers, step by step, for those who want to check a figure.
@@ -269,7 +271,7 @@ def _trajectories(source: Source, course: Rows, place: str) -> list[Panel | None
     found: list[Panel | None] = []
     for feature in _telling(labels, course, source.terms.is_discrete):
         try:
-            data = trajectory_data(course, labels, feature=feature)
+            data = trajectory_of(course, labels, feature=feature)
             name = labels.features[feature].name
             found.append(
                 Panel(
@@ -332,18 +334,18 @@ def _strip(source: Source, course: Rows, place: str) -> Panel | None:
     )
     return Panel(
         f"{place}-changes",
-        change_strip_figure(_strip_data(source, course)),
+        _strip_figure(source, course),
         "How often each step is changed (in %), above the states of the observed course and of the "
         "likeliest counterfactual one.",
         f"Changed: {often or 'nothing'}.",
     )
 
 
-def _strip_data(source: Source, course: Rows) -> ChangeStrip:
+def _strip_figure(source: Source, course: Rows) -> Figure:
     """States by their severity or level; where they are mere names, by what they earn."""
     column = source.labels.features[0]
     if len(source.labels.features) == 1 and (column.labels is None or column.levels is not None):
-        return change_strip_data(course, labels=source.labels)
+        return change_strip_figure(course, labels=source.labels)
     assert isinstance(source.explainer, DiscreteExplainer)
     mdp = source.explainer.mdp
     bands = []
@@ -353,22 +355,22 @@ def _strip_data(source: Source, course: Rows) -> ChangeStrip:
             names = [str(row[f"{prefix}state"]) for row in course]
         levels = np.array([row[f"{prefix}reward"] for row in course], dtype=np.float64)
         bands.append(StateBand(label, np.where(np.isfinite(levels), levels, np.nan), names))
-    found = change_strip_data(course, bands, severity="states, by reward")
-    title = source.terms.unit and f"time ({source.terms.unit})"
-    return replace(found, darker="higher", title=title or found.title)
+    changed = np.array([row["change_probability"] for row in course], dtype=np.float64)
+    times = [row["time"] for row in course]
+    heading, title = "states, by reward: darker is higher", step_title(source.terms.unit)
+    return draw_change_strip(changed, bands, heading, times, title)
 
 
 def _frontier(source: Source, rows: Rows, place: str) -> Panel | None:
     """What each further change brings, if several budgets were asked about."""
     if len(rows) < 2:
         return None
-    data = frontier_data(rows, quantity=source.quantity)
-    if not np.isfinite(data.values).all() or not np.isfinite(data.observed):
+    if not np.isfinite([row[name] for row in rows for name in ("value", "factual")]).all():
         return None
     values = ", ".join(f"k = {row['k']}: {source.quantity.write(row['value'])}" for row in rows)
     return Panel(
         f"{place}-frontier",
-        frontier_figure(data),
+        frontier_figure(rows, quantity=source.quantity),
         "What each further change brings.",
         f"Outcome by the number of changes allowed: {values}.",
     )
@@ -579,7 +581,7 @@ def _taken(source: Source, change: Row) -> str:
     if count is None:
         return ""
     if isinstance(source.explainer, ContinuousExplainer):
-        seen = source.explainer.seen.seen
+        seen = source.explainer.scm.seen
         most = NEIGHBOURS if seen is None else min(NEIGHBOURS, len(seen.states))
         return f"in {count} of the {most} nearest" if count else f"in none of the {most} nearest"
     return f"{counted(count, 'time')} in that state" if count else "never in that state"

@@ -10,7 +10,7 @@ from typing import Any
 
 from counterplan.core.validation import counted
 from counterplan.errors import FileError, InputError
-from counterplan.runs.explain import support_in_words
+from counterplan.runs.answer import support_in_words
 from counterplan.runs.question import EXACT, DiscreteExplainer
 from counterplan.runs.run import CaseQuery, Run
 from counterplan.viz.page import (

@@ -20,7 +20,7 @@ from counterplan.planning.description import (
     state_in_words,
 )
 from counterplan.planning.model import ExogenousModel, State
-from counterplan.runs.explain import changes_in_words
+from counterplan.runs.answer import changes_in_words
 from counterplan.runs.regret import TOTALS, lost
 from counterplan.runs.run import Run
 from counterplan.runs.task import open_task

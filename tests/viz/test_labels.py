@@ -12,7 +12,7 @@ from counterplan.tables.stays import CohortLayout, IcuLayout
 from counterplan.viz import Labels, labels_of
 from counterplan.viz.labels import step_title, with_unit
 
-from ..results import SCHEMA, discrete, layout
+from .results import SCHEMA, discrete, layout
 
 
 def test_a_schema_and_its_layout_say_the_same() -> None:

@@ -1,0 +1,47 @@
+from . import counterfactual as counterfactual
+from . import domains as domains
+from . import errors as errors
+from . import planning as planning
+from . import policies as policies
+from . import scm as scm
+from . import tables as tables
+from . import testing as testing
+from . import viz as viz
+from .core.constraints import Constraints as Constraints
+from .core.episode import Episode as Episode
+from .core.problem import Limits as Limits
+from .core.reward import LinearReward as LinearReward
+from .counterfactual import baselines as baselines
+from .counterfactual.continuous.anchors import AnchorHeuristic as AnchorHeuristic
+from .counterfactual.continuous.astar import AStar as AStar
+from .counterfactual.discrete.robust import robust_explain as robust_explain
+from .counterfactual.discrete.robust import value_interval as value_interval
+from .counterfactual.explain import explain as explain
+from .counterfactual.explain import frontier as frontier
+from .counterfactual.replay import replay as replay
+from .domains.exogenous_mdp import ExogenousMDP as ExogenousMDP
+from .planning import processes as processes
+from .planning.bounds import value_bounds as value_bounds
+from .planning.evaluate import evaluate as evaluate
+from .planning.exact_value import exact_value as exact_value
+from .planning.hindsight import hindsight as hindsight
+from .planning.regret import regret as regret
+from .planning.resource import Resource as Resource
+from .planning.search.planners import BTS as BTS
+from .planning.search.planners import DENTS as DENTS
+from .planning.search.planners import MENTS as MENTS
+from .planning.search.planners import UCT as UCT
+from .planning.search.planners import plan as plan
+from .scm.gumbel import GumbelMaxSCM as GumbelMaxSCM
+from .scm.neural import NeuralSCM as NeuralSCM
+from .scm.point import AdditiveNoiseSCM as AdditiveNoiseSCM
+from .scm.point import LocationScaleSCM as LocationScaleSCM
+from .scm.tabular import TabularMDP as TabularMDP
+from .scm.transitions import Transitions as Transitions
+from .tables.models import load_model as load_model
+from .tables.models import save_model as save_model
+from .tables.schema import Schema as Schema
+from .tables.schema_table import read_table as read_table
+
+__version__: str
+__all__: list[str]

@@ -1,0 +1,14 @@
+from . import baselines as baselines
+from . import oracle as oracle
+from .continuous.astar import FirstOrderBound as FirstOrderBound
+from .continuous.astar import NoBound as NoBound
+from .continuous.astar import Tightest as Tightest
+from .continuous.setting import SequenceExplanation as SequenceExplanation
+from .discrete.budget_dp import BudgetDP as BudgetDP
+from .discrete.budget_dp import PolicyExplanation as PolicyExplanation
+from .executed.branching import BudgetAllocation as BudgetAllocation
+from .executed.setting import AllocationExplanation as AllocationExplanation
+from .explain import Explanation as Explanation
+from .explain import Frontier as Frontier
+from .explain import LipschitzReward as LipschitzReward
+from .explain import Status as Status

@@ -1,0 +1,2 @@
+from . import processes as processes
+from .model import State as State

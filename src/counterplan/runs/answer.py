@@ -1,0 +1,404 @@
+"""The answer to a question about one episode, whose fields are declared once, in `Answer`.
+
+Everything that shows or stores an answer derives from these fields: a row of the table of results
+(`Answer.row`), the columns of that table (`results_table`), and records for JSON, CSV and the
+terminal (`records`). Beside the answer stands its trajectory, one row for each step: what was, and
+what would have been (`trajectories_table`). A run keeps both tables as Parquet files whose columns
+are the same in every part; numbers that are infinite are stored as such.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from counterplan.core.result import Explanation
+from counterplan.counterfactual.continuous.setting import SequenceExplanation
+from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
+from counterplan.runs.question import (
+    ContinuousExplainer,
+    DiscreteExplainer,
+    Explainer,
+    PartChange,
+    Question,
+)
+from counterplan.tables.parts import Recorded
+from counterplan.tables.stays import Outlier, outliers
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FAILED = "failed"
+OUTCOME = "outcome:"
+STATE, ACTION = "state", "action"
+# Before the names of columns of a trajectory: what would have been.
+OTHER = "counterfactual_"
+HOURS = "h"
+
+
+@dataclass(frozen=True)
+class ChangeAnswer:
+    """A change with all that is said about it.
+
+    t            the step
+    time         when it begins, in the unit of the table
+    parts        the components of the action that change, where it has some
+    text         all of it in words
+    probability  how likely the policy makes this change; None where it is certain
+    taken        how often the new action was taken there in the data, None if unknown
+    """
+
+    t: int
+    time: float
+    observed: int
+    alternative: int
+    observed_label: str
+    alternative_label: str
+    parts: tuple[PartChange, ...]
+    text: str
+    probability: float | None
+    taken: int | None
+
+
+# A field that is no column of the results.
+BESIDE = {"column": False}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Answer:
+    """What should have been done differently, with at most `k` changes; the fields up to
+    `far_outside_training` are the columns of the results.
+
+    status          optimal, limit, heuristic, or failed: then there is a `reason` and little else
+    nodes           what the solver counted: nodes of a search or rows of a dynamic program
+    interval_low    of the value over all causal models that fit, where asked for, and
+    interval_high   likewise
+    filled          how many missing values of the episode were filled in
+    distance_max    from the states of the data, in units of what is typical, see `Support`
+    supported       whether there is data under all of it
+    far_outside_training  columns whose values lie far outside what the model has learned from
+
+    recorded        the episode as the table tells it; its outcomes are the columns "outcome:NAME"
+    explanation     the library's own result, None if it failed
+    outliers        the values behind `far_outside_training`
+    """
+
+    episode_id: str | None
+    k: int
+    steps: int
+    factual: float | None = None
+    value: float | None = None
+    improvement: float | None = None
+    relative_improvement: float | None = None
+    bound: float | None = None
+    gap: float | None = None
+    status: str
+    reason: str | None = None
+    method: str | None = None
+    nodes: int | None = None
+    n_changes: int | None = None
+    changes: tuple[ChangeAnswer, ...] = ()
+    interval_low: float | None = None
+    interval_high: float | None = None
+    filled: int
+    distance_max: float | None = None
+    distance_mean: float | None = None
+    far_from_data: bool | None = None
+    unseen_probability: float | None = None
+    new_actions: int | None = None
+    supported: bool | None = None
+    far_outside_training: str | None = None
+    recorded: Recorded = field(repr=False, metadata=BESIDE)
+    explanation: Explanation | None = field(default=None, repr=False, metadata=BESIDE)
+    outliers: tuple[Outlier, ...] = field(default=(), repr=False, metadata=BESIDE)
+
+    def row(self) -> dict[str, Any]:
+        """One row of the table of results."""
+        found = {one.name: getattr(self, one.name) for one in _columns(Answer)}
+        found["changes"] = [
+            {**vars(change), "parts": [asdict(part) for part in change.parts]}
+            for change in self.changes
+        ]
+        return found | {OUTCOME + name: text for name, text in self.recorded.outcomes}
+
+
+def answers(explainer: Explainer, recorded: Recorded, question: Question) -> list[Answer]:
+    """What should have been done differently, for each budget that is asked about."""
+    found = explainer.explain(recorded.episode, question)
+    return [_answer(explainer, recorded, one, question.robust) for one in found]
+
+
+def failed_answer(recorded: Recorded, k: int, reason: str) -> Answer:
+    """An episode that could not be explained."""
+    return Answer(
+        episode_id=recorded.episode.id,
+        k=k,
+        steps=len(recorded.episode),
+        status=FAILED,
+        reason=reason,
+        filled=recorded.filled,
+        recorded=recorded,
+    )
+
+
+def _answer(explainer: Explainer, recorded: Recorded, found: Explanation, robust: bool) -> Answer:
+    support, nodes = explainer.support(found), found.stats.get("nodes_expanded")
+    interval: tuple[float, float] | tuple[None, None] = (None, None)
+    if robust and isinstance(explainer, DiscreteExplainer):
+        from counterplan.counterfactual.discrete.robust import value_interval
+
+        assert isinstance(found, PolicyExplanation)
+        interval = value_interval(explainer.mdp, recorded.episode, found)
+    far: tuple[Outlier, ...] = ()
+    if isinstance(explainer, ContinuousExplainer):
+        far = tuple(outliers(explainer.scm, explainer.layout, recorded.episode))
+    distance = support.distance
+    return Answer(
+        episode_id=found.episode.id,
+        k=found.k,
+        steps=len(found.episode),
+        factual=found.factual_value,
+        value=found.value,
+        improvement=found.improvement,
+        relative_improvement=found.relative_improvement,
+        bound=found.bound,
+        gap=found.gap,
+        status=found.status.value,
+        method=found.method,
+        nodes=None if nodes is None else int(nodes),
+        n_changes=len(found.changes),
+        changes=_changes(explainer, recorded, found, support.taken),
+        interval_low=interval[0],
+        interval_high=interval[1],
+        filled=recorded.filled,
+        distance_max=None if distance is None else float(distance.max()),
+        distance_mean=None if distance is None else float(distance.mean()),
+        far_from_data=support.is_far,
+        unseen_probability=support.unseen,
+        new_actions=support.new_actions,
+        supported=support.supported,
+        far_outside_training=(
+            None if explainer.is_discrete else ", ".join(outlier.column for outlier in far)
+        ),
+        recorded=recorded,
+        explanation=found,
+        outliers=far,
+    )
+
+
+def _changes(
+    explainer: Explainer, recorded: Recorded, found: Explanation, taken: Sequence[int | None]
+) -> tuple[ChangeAnswer, ...]:
+    likely = found.change_probabilities() if isinstance(found, PolicyExplanation) else None
+    changes = []
+    for (t, observed, alternative), count in zip(found.changes, taken, strict=True):
+        time = float(recorded.times[t])
+        probability = None if likely is None else float(likely[t, alternative])
+        chance = "" if probability is None else f" ({probability:.0%})"
+        text = f"{explainer.time_text(time)}: {explainer.change_text(observed, alternative)}"
+        changes.append(
+            ChangeAnswer(
+                t=t,
+                time=time,
+                observed=observed,
+                alternative=alternative,
+                observed_label=explainer.action_name(observed),
+                alternative_label=explainer.action_name(alternative),
+                parts=tuple(explainer.changed_parts(observed, alternative)),
+                text=text + chance,
+                probability=probability,
+                taken=count,
+            )
+        )
+    return tuple(changes)
+
+
+# --- Tables ---------------------------------------------------------------------------------------
+
+
+def results_table(found: Sequence[Answer], outcomes: Sequence[str]) -> pl.DataFrame:
+    """One row per episode and budget; the columns of `outcomes` come last."""
+    import polars as pl
+
+    hints = get_type_hints(Answer)
+    schema = {one.name: _column_type(hints[one.name]) for one in _columns(Answer)}
+    schema |= {OUTCOME + name: pl.String() for name in outcomes}
+    return pl.DataFrame([one.row() for one in found], schema=schema, orient="row")
+
+
+def _columns(kind: Any) -> list[Any]:
+    return [one for one in fields(kind) if one.metadata.get("column", True)]
+
+
+def _column_type(hint: Any) -> Any:
+    """The type of a column of Parquet for a type in Python."""
+    import polars as pl
+
+    if isinstance(hint, types.UnionType):  # or None
+        (hint,) = (one for one in get_args(hint) if one is not types.NoneType)
+    if get_origin(hint) is tuple:
+        return pl.List(_column_type(get_args(hint)[0]))
+    if is_dataclass(hint):
+        inner = get_type_hints(hint)
+        return pl.Struct({name: _column_type(kind) for name, kind in inner.items()})
+    return {str: pl.String(), int: pl.Int64(), float: pl.Float64(), bool: pl.Boolean()}[hint]
+
+
+def trajectories_table(explainer: Explainer, found: Sequence[Answer]) -> pl.DataFrame:
+    """One row per episode, budget and step: what was, and what would have been; answers that
+    failed have none."""
+    import polars as pl
+
+    schema: dict[str, Any] = {
+        "episode_id": pl.String,
+        "k": pl.Int64,
+        "t": pl.Int64,
+        "time": pl.Float64,
+        "changed": pl.Boolean,
+        "change_probability": pl.Float64,
+        "reward": pl.Float64,
+        f"{OTHER}reward": pl.Float64,
+    }
+    if isinstance(explainer, ContinuousExplainer):
+        for prefix in ("", OTHER):
+            names = [f"{prefix}{STATE}:{name}" for name in explainer.layout.features]
+            names += [f"{prefix}{ACTION}:{name}" for name in explainer.layout.actions]
+            schema |= dict.fromkeys(names, pl.Float64)
+    else:
+        names = [STATE, ACTION, f"{OTHER}{STATE}", f"{OTHER}{ACTION}"]
+        schema |= dict.fromkeys(names, pl.Int64)
+    columns = [_trajectory(explainer, one) for one in found if one.explanation is not None]
+    frames = [pl.DataFrame(one, schema=schema) for one in columns]
+    return pl.concat(frames) if frames else pl.DataFrame(schema=schema)
+
+
+def _trajectory(explainer: Explainer, answer: Answer) -> dict[str, Any]:
+    found, T = answer.explanation, answer.steps
+    changed = np.zeros(T, dtype=np.bool_)
+    changed[[change.t for change in answer.changes]] = True
+    columns = {
+        "episode_id": [answer.episode_id] * T,
+        "k": np.full(T, answer.k),
+        "t": np.arange(T),
+        "time": np.asarray(answer.recorded.times, dtype=np.float64),
+        "changed": changed,
+    }
+    if isinstance(explainer, DiscreteExplainer):
+        assert isinstance(found, PolicyExplanation)
+        return columns | _policy_columns(explainer, found)
+    assert isinstance(explainer, ContinuousExplainer)
+    assert isinstance(found, SequenceExplanation)
+    return columns | {"change_probability": changed * 1.0} | _sequence_columns(explainer, found)
+
+
+def _policy_columns(explainer: DiscreteExplainer, found: PolicyExplanation) -> dict[str, Any]:
+    mdp, episode, path, T = explainer.mdp, found.episode, found.most_likely, len(found.episode)
+    steps = range(T)
+    return {
+        "change_probability": found.change_probabilities().sum(axis=1),
+        "reward": [mdp.rewards_at(t, T)[episode.states[t], episode.actions[t]] for t in steps],
+        f"{OTHER}reward": [mdp.rewards_at(t, T)[path.states[t], path.actions[t]] for t in steps],
+        STATE: episode.states,
+        ACTION: episode.actions,
+        f"{OTHER}{STATE}": path.states,
+        f"{OTHER}{ACTION}": path.actions,
+    }
+
+
+def _sequence_columns(explainer: ContinuousExplainer, found: SequenceExplanation) -> dict[str, Any]:
+    import polars as pl
+
+    episode, layout = found.episode, explainer.layout
+    vectors = np.asarray(layout.action_set(episode), dtype=np.float64)
+    vectors = np.broadcast_to(vectors, (len(episode) - 1, *vectors.shape[-2:]))
+    steps = np.arange(len(episode) - 1)
+    columns: dict[str, Any] = {
+        "reward": explainer.reward(episode.states),
+        f"{OTHER}reward": explainer.reward(found.states),
+    }
+    for prefix, states, taken in (
+        ("", episode.states, found.observed),
+        (OTHER, found.states, found.actions),
+    ):
+        columns |= {
+            f"{prefix}{STATE}:{name}": values
+            for name, values in zip(layout.features, states.T, strict=True)
+        }
+        # Nothing is decided in the last state.
+        columns |= {
+            f"{prefix}{ACTION}:{name}": pl.Series([*values, None], dtype=pl.Float64)
+            for name, values in zip(layout.actions, vectors[steps, taken].T, strict=True)
+        }
+    return columns
+
+
+def parquet_bytes(frame: pl.DataFrame) -> bytes:
+    """A Parquet file; the same frame gives the same bytes."""
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+# --- Records --------------------------------------------------------------------------------------
+
+
+def records(rows: Sequence[Mapping[str, Any]], unit: str) -> list[dict[str, Any]]:
+    """One record for each row of results; what is known of none of them is left out. JSON has no
+    infinities: they are the texts "inf" and "-inf".
+
+    unit  of times, as `Explainer.unit` has it
+    """
+    names = {name for row in rows for name, value in row.items() if value is not None}
+    return [_record(row, unit, names) for row in rows]
+
+
+def changes_in_words(record: Mapping[str, Any]) -> list[str]:
+    """Such as "step 3: rest -> walk (87%)", one text for each change."""
+    return [change["text"] for change in record["changes"]]
+
+
+def support_in_words(record: Mapping[str, Any]) -> str:
+    """Whether there is data under an explanation, and if not, what is missing."""
+    if record.get("supported") is None:
+        return ""
+    if record["supported"]:
+        return "seen"
+    if record["new_actions"]:
+        return f"{record['new_actions']} new"
+    return "far" if record.get("far_from_data") else "new"
+
+
+def _record(row: Mapping[str, Any], unit: str, names: set[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {"episode_id": row["episode_id"]}
+    for name, value in row.items():
+        if name in names and name not in ("episode_id", "n_changes", "changes"):
+            is_infinite = isinstance(value, float) and not math.isfinite(value)
+            found[name] = str(value) if is_infinite else value
+    found["changes"] = [_change_record(change, unit) for change in row["changes"]]
+    return found
+
+
+def _change_record(change: Mapping[str, Any], unit: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"t": change["t"], "time": _whole(change["time"])}
+    if unit == HOURS:
+        found["hours"] = found["time"]
+    for side in ("observed", "alternative"):
+        if change["probability"] is None:
+            found[side] = {part["name"]: _whole(part[side]) for part in change["parts"]}
+        else:
+            found |= {side: change[side], f"{side}_label": change[f"{side}_label"]}
+    for name in ("probability", "taken"):
+        if change[name] is not None:
+            found[name] = change[name]
+    return {**found, "text": change["text"]}
+
+
+def _whole(value: float) -> float | int:
+    """Without a point where there is nothing behind it."""
+    return int(value) if float(value).is_integer() else value

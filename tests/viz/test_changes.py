@@ -1,0 +1,134 @@
+"""A strip shows how often steps are changed, above the states of the courses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+from counterplan.errors import InputError
+from counterplan.viz import StateBand, change_strip_figure, labels_of, style
+
+from .results import FIGURES, drugs, layout, policy, problem, sequence, texts
+
+LEVELS = np.array([0.0, 1.0, 2.0, 4.0])
+
+
+def changed(figure: Figure) -> np.ndarray:
+    """The heights of the bars."""
+    return np.array([bar.get_height() for bar in figure.axes[0].containers[0]])
+
+
+def bands(figure: Figure) -> dict[str, list[str]]:
+    """The texts in the cells of each band."""
+    lower = figure.axes[1]
+    found: dict[str, list[str]] = {label.get_text(): [] for label in lower.get_yticklabels()}
+    for text in lower.texts:
+        found[list(found)[int(text.get_position()[1])]].append(text.get_text())
+    return found
+
+
+def numbers(levels: np.ndarray) -> list[str]:
+    return [f"{level:.3g}" for level in levels]
+
+
+def test_a_policy_with_the_names_of_its_schema() -> None:
+    figure = FIGURES["change strip"]()
+    np.testing.assert_allclose(changed(figure), policy().change_probabilities().sum(axis=1))
+    sampled = LEVELS[policy().sample(1_000, seed=0).states]
+    assert bands(figure) == {
+        "observed": numbers(LEVELS[policy().episode.states]),
+        "likeliest": numbers(LEVELS[policy().most_likely.states]),
+        "average": numbers(sampled.mean(axis=0)),
+    }
+    lower = figure.axes[1]
+    assert lower.get_title() == "ill (points): darker is worse"
+    assert [label.get_text() for label in lower.get_xticklabels()] == ["0", "4", "8", "12", "16"]
+    assert lower.get_xlabel() == "time (h)"
+    shades = [sum(to_rgb(cell.get_facecolor())) for cell in lower.patches[:5]]
+    order = np.argsort(LEVELS[policy().episode.states], kind="stable")
+    assert np.all(np.diff(np.array(shades)[order]) <= 0), "more severe is darker"
+
+
+def test_a_sequence_changes_for_sure() -> None:
+    figure = change_strip_figure(sequence(), labels=drugs(), feature="burden")
+    assert set(np.flatnonzero(changed(figure))) == {change.t for change in sequence().changes}
+    assert bands(figure) == {
+        "observed": numbers(problem().episode.states[:, 0]),
+        "counterfactual": numbers(sequence().states[:, 0]),
+    }
+    assert figure.axes[1].get_title() == "burden: darker is higher"
+
+
+def test_shades_rise_with_levels_and_stay_within_the_scale() -> None:
+    band = StateBand("x", np.array([0.0, 5.0, 20.0]), ["a", "b", "c"])
+    figure = change_strip_figure([0.0, 0.5, 1.0], [band], scale=(0.0, 10.0))
+    expected = [to_rgb(style.severity_colours()(shade)) for shade in (0.0, 0.5, 1.0)]
+    assert [to_rgb(cell.get_facecolor()) for cell in figure.axes[1].patches] == expected
+
+
+def test_a_course_that_is_over_has_no_more_cells() -> None:
+    labels = replace(labels_of(layout()), endings={3: "died"})
+    labels = replace(labels, states=np.array([[0.0], [1.0], [2.0], [np.nan]]))
+    found = bands(change_strip_figure(policy(), labels=labels))
+    died = 0
+    for name, states in (
+        ("observed", policy().episode.states),
+        ("likeliest", policy().most_likely.states),
+    ):
+        first = int(np.argmax(np.append(states, 3) == 3))
+        if first < len(states):
+            died += 1
+            assert found[name][first] == "died"
+            going = [int(state) for state in states[first + 1 :] if state != 3]
+            assert len(found[name]) == first + 1 + len(going)
+    assert died
+
+
+def test_rows_of_a_run() -> None:
+    found = policy()
+    frame = pl.DataFrame(
+        {
+            "episode_id": ["a"] * 5,
+            "k": [2] * 5,
+            "t": range(5),
+            "time": [4.0 * t for t in range(5)],
+            "change_probability": found.change_probabilities().sum(axis=1),
+            "state": found.episode.states,
+            "counterfactual_state": found.most_likely.states,
+        }
+    )
+    figure, direct = change_strip_figure(frame, labels=layout()), FIGURES["change strip"]()
+    np.testing.assert_array_equal(changed(figure), changed(direct))
+    assert [*bands(figure).values()] == [*bands(direct).values()][:2]
+    ticks = [[label.get_text() for label in one.axes[1].get_xticklabels()]
+             for one in (figure, direct)]  # fmt: skip
+    assert ticks[0] == ticks[1]
+    vectors = frame.select("episode_id", "k", "t", "time", "change_probability").with_columns(
+        pl.Series("state:a", np.zeros(5)), pl.Series("state:b", np.arange(5.0)),
+        pl.Series("counterfactual_state:a", np.zeros(5)),
+        pl.Series("counterfactual_state:b", np.ones(5)),
+    )  # fmt: skip
+    figure = change_strip_figure(vectors, labels=drugs(), feature="preparation")
+    assert [*bands(figure).values()] == [numbers(np.arange(5.0)), numbers(np.ones(5))]
+
+
+def test_long_strips_stay_on_the_page() -> None:
+    steps = 60
+    band = StateBand("x", np.r_[np.arange(59.0), np.nan], [*["text"] * 59, "died"])
+    figure = change_strip_figure(np.full(steps, 0.001), [band])
+    assert figure.get_figwidth() <= 11.0
+    assert texts(figure) == ["died"], "what does not fit is left out, but for how it ends"
+    assert texts(change_strip_figure(np.ones(steps), [band])) == ["died"]
+    assert len(figure.axes[1].get_xticks()) <= 24
+
+
+def test_bad_input() -> None:
+    with pytest.raises(InputError, match="'short' has 1 levels and 1 texts for 2 steps"):
+        change_strip_figure([0.5, 0.5], [StateBand("short", np.zeros(1), ["a"])])
+    with pytest.raises(InputError, match="no bands of states"):
+        change_strip_figure([0.5, 0.5])
