@@ -9,9 +9,8 @@ import polars as pl
 
 from benchmarks.cohort_problems import Cohort
 from counterplan.runs.explain import explain_spec
-from counterplan.runs.manifest import Manifest, task_record
 from counterplan.runs.question import Question
-from counterplan.runs.store import open_store
+from counterplan.runs.store import Manifest, open_store, task_record
 from counterplan.runs.task import PartResult, open_task
 
 BUDGETS = (1, 2, 3)

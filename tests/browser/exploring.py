@@ -97,16 +97,16 @@ def improvable(explorer: Explorer, least: int = 5) -> str:
 
 
 def setting_of(explorer: Explorer, name: str) -> SequenceSetting:
-    desk = explorer.service.desk
+    desk = explorer.service.cases
     episode = desk.recorded(name).episode
     return prepare_sequence(
-        Problem(episode=episode, k=len(episode), **desk.explainer.problem(episode))
+        Problem(episode=episode, k=len(episode), **desk.run.explainer.problem(episode))
     )
 
 
 def explained(explorer: Explorer, name: str, k: int, **constraints: Any) -> Any:
-    explainer: Explainer = explorer.service.desk.explainer
-    episode = explorer.service.desk.recorded(name).episode
+    explainer: Explainer = explorer.service.cases.run.explainer
+    episode = explorer.service.cases.recorded(name).episode
     return cp.explain(
         **explainer.problem(episode),
         episode=episode,

@@ -32,7 +32,7 @@ from .exploring import (
 def test_the_list(page: Any, served: Served, tmp_path: Path) -> None:
     explorer = served("discrete")
     open_list(page, explorer)
-    ranked = explorer.service.folder.run.cases(CaseQuery())["episode_id"].to_list()
+    ranked = explorer.service.run.cases(CaseQuery())["episode_id"].to_list()
     assert ids(page) == ranked[:25]
     assert page.locator(".found").first.inner_text() == "1–25 of 71 episodes"
     page.get_by_role("button", name="Next page").first.click()
@@ -268,7 +268,7 @@ def test_a_discrete_case(page: Any, served: Served, tmp_path: Path) -> None:
     open_case(page, explorer, name)
     found = explained(explorer, name, 2)
     wait_for_value(page, "best", found.value)
-    observed = int(explorer.service.desk.recorded(name).episode.actions[1])
+    observed = int(explorer.service.cases.recorded(name).episode.actions[1])
     page.select_option("#action-1-0", str((observed + 1) % 3))
     answer = explorer.post(
         "what-if", {"id": name, "edits": [{"t": 1, "action": (observed + 1) % 3}]}

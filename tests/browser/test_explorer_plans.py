@@ -22,9 +22,9 @@ def test_step_through_a_voyage(page: Any, served: Served, tmp_path: Path) -> Non
     open_list(page, explorer)
     page.get_by_role("link", name="plain", exact=True).click()
     page.wait_for_selector("#suggestion", timeout=60_000)
-    desk = explorer.service.plans
-    scenario = desk.scenario("plain")
-    told = regret(desk.problem, scenario.seen, scenario.decided)  # type: ignore[arg-type]
+    run = explorer.service.run
+    scenario = run.scenario("plain")
+    told = regret(run.problem, scenario.seen, scenario.decided)  # type: ignore[arg-type]
     assert float(page.locator("#executed").get_attribute("data-value")) == told.executed
     assert told.expected_losses is not None
     for t in range(4):

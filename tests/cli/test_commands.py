@@ -14,6 +14,7 @@ import pytest
 
 import counterplan as cp
 from counterplan.cli import demo as demo_module
+from counterplan.cli import fit as cli_fit
 from counterplan.cli import options as limits
 from counterplan.scm import count_transitions, estimate_mdp, neighbour_prior
 from counterplan.tables import read_episodes
@@ -233,7 +234,7 @@ def test_options_know_the_limits_of_the_library() -> None:
     from counterplan.runs import cohort as cohort_run
     from counterplan.scm import training
 
-    assert limits.MOST_UNITS == training.MOST_UNITS
+    assert cli_fit.MOST_UNITS == training.MOST_UNITS
     assert limits.MOST_WORKERS == cohort_run.MOST_WORKERS
     assert limits.MOST_SIMULATIONS == planners.MOST_SIMULATIONS
     assert limits.MOST_PATIENTS == demo_module.MOST_PATIENTS

@@ -151,11 +151,11 @@ def stop(*_: object, **__: object) -> None:
     [
         ("tables.fit.fit_model", "fit ward.csv -o m.safetensors", NOTHING),
         (
-            "cli.fit.tell",
+            "cli.fit._tell",
             "fit ward.csv -o m.safetensors",
             "m.safetensors was written before",
         ),
-        ("runs.reading.open_run", "report out", NOTHING),
+        ("runs.run.open_run", "report out", NOTHING),
         ("domains.problems.ProblemChoice.make", "plan bunkering", NOTHING),
         ("tables.models.model_bytes", "explain ward.csv -m model.json -o new", NOTHING),
         ("tables.models.model_bytes", "explain ward.csv -m model.json -o old", CONTINUES),

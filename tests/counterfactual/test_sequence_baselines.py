@@ -10,7 +10,6 @@ import pytest
 import counterplan as cp
 from counterplan.core.problem import Problem
 from counterplan.counterfactual import oracle
-from counterplan.counterfactual.baselines import affordable, single_change_values
 from counterplan.counterfactual.continuous.setting import prepare_sequence
 from counterplan.scm import PointSCM
 from counterplan.testing.continuous import MODELS
@@ -78,7 +77,7 @@ def test_single_changes_are_worth_what_replay_says(kind: str) -> None:
     problem = random_question(kind, 11, horizon=5, n_actions=3, k=2)
     setting = prepare_sequence(problem)
     base = np.random.default_rng(0).integers(3, size=4)
-    values = single_change_values(setting, base)
+    values = setting.single_change_values(base)
     for t in range(4):
         for action in range(3):
             sequence = base.copy()
@@ -97,9 +96,9 @@ def test_affordable_counts_what_is_already_spent() -> None:
     problem = random_question("linear", 2, horizon=4, n_actions=3, k=3)
     setting = prepare_sequence(replace(problem, constraints=cp.Constraints(change_costs=[2, 2, 2])))
     base = setting.observed.copy()
-    assert affordable(setting, base).all()
+    assert setting.affordable(base).all()
     base[0] = (base[0] + 1) % 3
-    possible = affordable(setting, base)
+    possible = setting.affordable(base)
     assert possible[0].all(), "the change made may still become another"
     assert possible.sum() == 3 + 2, "and the other steps can only stay"
 

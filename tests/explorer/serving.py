@@ -12,9 +12,8 @@ from typing import Any
 
 import httpx
 
-from counterplan.explorer.models import Settings
-from counterplan.explorer.server import server_of
-from counterplan.explorer.service import Service
+from counterplan.explorer.app import server_of
+from counterplan.explorer.service import Service, Settings
 
 
 class Explorer:

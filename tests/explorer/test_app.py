@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from counterplan.errors import FileError
-from counterplan.explorer.models import Settings
-from counterplan.explorer.service import Service
+from counterplan.explorer.service import Service, Settings
 from counterplan.runs.task import TaskSpec
 
 from ..viz.report.runs import solved

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
 import pytest
 
 import counterplan as cp
-from counterplan.explorer.views import SORTS
-from counterplan.explorer.whatif import Desk
+from counterplan.explorer.models import CaseQuery
 from counterplan.runs.run import open_run
 
 from ..viz.report.runs import ODD
@@ -19,7 +18,7 @@ from .serving import Explorer
 
 
 def results(explorer: Explorer) -> pl.DataFrame:
-    return open_run(explorer.service.folder.run.layout.out).scan("results").collect()
+    return open_run(explorer.service.run.folder).scan("results").collect()
 
 
 def as_number(value: Any) -> float:
@@ -46,7 +45,7 @@ def test_all_lines_are_those_of_the_run(discrete: Explorer) -> None:
     assert found["lines"][-1]["status"] == "failed"
 
 
-@pytest.mark.parametrize("sort", SORTS)
+@pytest.mark.parametrize("sort", get_args(CaseQuery.model_fields["sort"].annotation))
 @pytest.mark.parametrize("descending", ["true", "false"])
 def test_pages_fit_together(discrete: Explorer, sort: str, descending: str) -> None:
     order = {"sort": sort, "descending": descending}
@@ -115,14 +114,14 @@ def test_overview(discrete: Explorer) -> None:
 
 @pytest.mark.parametrize("k", [0, 1, 2])
 def test_a_continuous_case_is_what_explain_says(continuous: Explorer, k: int) -> None:
-    desk: Desk = continuous.service.desk
+    desk = continuous.service.cases
     for line in continuous.get("cases", limit=200)["lines"]:
         recorded = desk.recorded(line["id"])
         episode = recorded.episode
         case = continuous.get("case", id=line["id"], k=k)
         # One call for all budgets, as the run has asked: later ones start from earlier ones.
         found = cp.frontier(
-            **desk.explainer.problem(episode), episode=episode, k_max=min(2, len(episode))
+            **desk.run.explainer.problem(episode), episode=episode, k_max=min(2, len(episode))
         )
         found = found[min(k, len(episode))]
         answer = case["answer"]
@@ -140,15 +139,15 @@ def test_a_continuous_case_is_what_explain_says(continuous: Explorer, k: int) ->
 
 
 def test_a_discrete_case_is_what_explain_says(discrete: Explorer) -> None:
-    desk: Desk = discrete.service.desk
+    desk = discrete.service.cases
     episode = desk.recorded("e7").episode
-    found = cp.explain(**desk.explainer.problem(episode), episode=episode, k=2)
+    found = cp.explain(**desk.run.explainer.problem(episode), episode=episode, k=2)
     case = discrete.get("case", id="e7")
     answer = case["answer"]
     path = found.most_likely
     assert answer["value"] == found.value
     assert (answer["low"], answer["high"]) == tuple(
-        cp.value_interval(desk.explainer.problem(episode)["scm"].mdp, episode, found)
+        cp.value_interval(desk.run.explainer.problem(episode)["scm"].mdp, episode, found)
     )
     assert [state[0] for state in answer["course"]["states"]] == path.states.tolist()
     assert answer["course"]["actions"] == path.actions.tolist()

@@ -17,9 +17,8 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from counterplan.explorer.app import create_app
-from counterplan.explorer.models import Settings
 from counterplan.explorer.security import LOOPBACK, Access
-from counterplan.explorer.service import Service
+from counterplan.explorer.service import Service, Settings
 
 # What a server that is asked in process is called.
 HOSTS = LOOPBACK | {"testserver"}
@@ -38,7 +37,7 @@ def test_no_question_makes_the_server_fail(kind: str, request: pytest.FixtureReq
     access = Access(HOSTS)
     service = Service(out, Settings(access=access, workers=1, seconds=0.2, per_client=2))
     try:
-        names = service.folder.results().select(service.folder.id_column).collect().to_series()
+        names = service.run.results().select(service.run.id_column).collect().to_series()
         app = create_app(service)
         schema = schemathesis.openapi.from_asgi("/api/openapi.json", app)
         asked = [_fuzz(found.ok(), names.to_list()) for found in schema.get_all_operations()]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 
 from counterplan.explorer import jobs as jobs_module
 from counterplan.explorer.jobs import BusyError, Job, Jobs
-from counterplan.runs.task import PartResult, TaskSpec
+from counterplan.runs.task import TaskSpec
 
 MODULES = Path(__file__).parent / "modules"
 Make = Callable[..., Jobs]
@@ -24,11 +23,8 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     monkeypatch.syspath_prepend(str(MODULES))
     made = []
 
-    def told(question: Mapping[str, Any], found: PartResult) -> Any:
-        return json.loads(found.tables["told"])
-
     def start(workers: int = 1, per_client: int = 10) -> Jobs:
-        made.append(Jobs(TaskSpec("answers.slow", {}), workers, per_client, told))
+        made.append(Jobs(TaskSpec("answers.slow", {}), workers, per_client))
         return made[-1]
 
     yield start
@@ -87,19 +83,18 @@ def test_a_client_has_few_and_all_have_some(make: Make, monkeypatch: pytest.Monk
 def test_a_search_that_listens_is_told_to_stop(make: Make) -> None:
     jobs = make()
     job = ask(jobs, "ann", "long", "listen")
-    while job.reached() is None:
+    while (reached := job.progress) is None:
         time.sleep(0.01)
-    nodes, value, bound = job.reached() or (0, 0.0, 0.0)
-    assert (value, bound) == (1.0, 2.0)
-    assert nodes >= 0
+    assert (reached["value"], reached["bound"]) == (1.0, 2.0)
+    assert reached["nodes"] >= 0
     process = ask(jobs, "ann", "after")
     jobs.cancel(job)
     jobs.cancel(job)
     wait(job, process)
     assert (job.state, job.error, job.result) == ("cancelled", None, None)
     assert process.state == "done"
-    assert job.reached() is None
-    assert not list(job.progress.parent.iterdir())
+    assert job.progress is None
+    assert not list(job.notes.parent.iterdir())
 
 
 def test_one_that_does_not_listen_is_ended(make: Make) -> None:
@@ -178,7 +173,7 @@ def test_old_jobs_are_forgotten(make: Make, monkeypatch: pytest.MonkeyPatch) -> 
     assert [jobs.find(job.id) is None for job in asked] == [True] * 3 + [False] * 3
     assert jobs.find(last.id) is last
     assert jobs.find("unknown") is None
-    known = jobs.known("ann", {}, 7)
+    known = jobs.answered("ann", 7)
     assert (known.state, known.result, known.elapsed) == ("done", 7, 0.0)
 
 

@@ -75,8 +75,8 @@ def test_columns_have_names_and_units(explorer: Explorer) -> None:
 
 def test_states_are_told_column_by_column(explorer: Explorer) -> None:
     case = explorer.get("case", id="n3")
-    episode = explorer.service.desk.recorded("n3").episode
-    grid = explorer.service.desk.explainer.layout.states.vectors
+    episode = explorer.service.cases.recorded("n3").episode
+    grid = explorer.service.cases.run.explainer.layout.states.vectors
     assert case["observed"]["states"] == grid[episode.states].tolist()
     assert case["observed"]["actions"][-1] is None
     assert case["answer"]["course"]["actions"][-1] is None
@@ -96,11 +96,11 @@ def test_where_nothing_was_done_nothing_can_change(explorer: Explorer) -> None:
 
 
 def test_solved_again(explorer: Explorer) -> None:
-    desk = explorer.service.desk
+    desk = explorer.service.cases
     episode = desk.recorded("n3").episode
     allowed = np.array([True, False, True, True, True])
     found = cp.explain(
-        **desk.explainer.problem(episode),
+        **desk.run.explainer.problem(episode),
         episode=episode,
         k=3,
         constraints=cp.Constraints(allowed=allowed, fixed_steps=[-1, 1]),

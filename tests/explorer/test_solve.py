@@ -27,13 +27,13 @@ def long_ids(explorer: Explorer, least: int) -> list[str]:
     [(2, [], []), (2, [2], []), (2, [], [0, 1]), (3, [0, 1], [1]), (1, [0, 1, 2], []), (0, [], [])],
 )
 def test_continuous(continuous: Explorer, k: int, forbidden: list[int], fixed: list[int]) -> None:
-    desk = continuous.service.desk
+    desk = continuous.service.cases
     allowed = np.ones(3, dtype=np.bool_)
     allowed[forbidden] = False
     for name in long_ids(continuous, 4)[:3]:
         episode = desk.recorded(name).episode
         found = cp.explain(
-            **desk.explainer.problem(episode),
+            **desk.run.explainer.problem(episode),
             episode=episode,
             k=k,
             constraints=cp.Constraints(allowed=allowed, fixed_steps=fixed),
@@ -52,13 +52,13 @@ def test_continuous(continuous: Explorer, k: int, forbidden: list[int], fixed: l
     ("k", "forbidden", "fixed"), [(2, [], []), (3, [1], [0]), (6, [], [2]), (1, [0, 1, 2], [])]
 )
 def test_discrete(discrete: Explorer, k: int, forbidden: list[int], fixed: list[int]) -> None:
-    desk = discrete.service.desk
+    desk = discrete.service.cases
     allowed = np.ones(3, dtype=np.bool_)
     allowed[forbidden] = False
     name = long_ids(discrete, 6)[0]
     episode = desk.recorded(name).episode
     found = cp.explain(
-        **desk.explainer.problem(episode),
+        **desk.run.explainer.problem(episode),
         episode=episode,
         k=k,
         constraints=cp.Constraints(allowed=allowed, fixed_steps=fixed),
@@ -69,7 +69,7 @@ def test_discrete(discrete: Explorer, k: int, forbidden: list[int], fixed: list[
     assert answer["course"]["actions"] == found.most_likely.actions.tolist()
     # The run asked for robust intervals, and so does this.
     assert (answer["low"], answer["high"]) == tuple(
-        cp.value_interval(desk.explainer.mdp, episode, found)
+        cp.value_interval(desk.run.explainer.mdp, episode, found)
     )
 
 

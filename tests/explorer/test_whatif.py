@@ -28,10 +28,10 @@ def long_ids(explorer: Explorer, least: int = 4) -> list[str]:
 
 
 def test_a_sequence_is_replayed(continuous: Explorer) -> None:
-    rng, desk = np.random.default_rng(0), continuous.service.desk
+    rng, desk = np.random.default_rng(0), continuous.service.cases
     for name in long_ids(continuous):
         episode = desk.recorded(name).episode
-        problem = desk.explainer.problem(episode)
+        problem = desk.run.explainer.problem(episode)
         setting = prepare_sequence(Problem(episode=episode, k=len(episode), **problem))
         for _ in range(3):
             actions = setting.observed.copy()
@@ -49,9 +49,9 @@ def test_a_sequence_is_replayed(continuous: Explorer) -> None:
 
 def test_the_noise_is_that_of_the_episode(continuous: Explorer) -> None:
     """Step by step by the model's own public methods."""
-    desk, name = continuous.service.desk, long_ids(continuous)[0]
+    desk, name = continuous.service.cases, long_ids(continuous)[0]
     episode = desk.recorded(name).episode
-    problem = desk.explainer.problem(episode)
+    problem = desk.run.explainer.problem(episode)
     scm, vectors = problem["scm"], problem["actions"]
     found = ask(continuous, name, {1: 2})["answer"]
     noise = scm.infer(episode.states[:-1], episode.actions[: len(episode) - 1], episode.states[1:])
@@ -75,10 +75,10 @@ def test_the_best_plan_made_by_hand_is_as_good(continuous: Explorer) -> None:
 
 
 def test_a_plan_in_a_discrete_model(discrete: Explorer) -> None:
-    rng, desk = np.random.default_rng(0), discrete.service.desk
+    rng, desk = np.random.default_rng(0), discrete.service.cases
     for name in long_ids(discrete):
         episode = desk.recorded(name).episode
-        setting, law = prepare(Problem(episode=episode, k=0, **desk.explainer.problem(episode)))
+        setting, law = prepare(Problem(episode=episode, k=0, **desk.run.explainer.problem(episode)))
         free = replace(setting.constraints, costs=np.zeros_like(setting.constraints.costs))
         setting = replace(setting, constraints=free)
         for size in (0, 1, 2, 3):
@@ -88,13 +88,13 @@ def test_a_plan_in_a_discrete_model(discrete: Explorer) -> None:
                 table.actions[t] = action
             found = ask(discrete, name, edits)["answer"]
             assert found["value"] == evaluate(setting, law, table)[0]
-            assert found["factual"] == desk.explainer.mdp.outcome(episode)
+            assert found["factual"] == desk.run.explainer.mdp.outcome(episode)
 
 
 def test_a_discrete_plan_is_an_expectation(discrete: Explorer) -> None:
     """Against the causal model's rows, multiplied out by hand."""
-    desk, name = discrete.service.desk, long_ids(discrete)[0]
-    episode, mdp = desk.recorded(name).episode, desk.explainer.mdp
+    desk, name = discrete.service.cases, long_ids(discrete)[0]
+    episode, mdp = desk.recorded(name).episode, desk.run.explainer.mdp
     scm = cp.GumbelMaxSCM(mdp)
     edits = {1: (int(episode.actions[1]) + 1) % 3, 2: (int(episode.actions[2]) + 2) % 3}
     actions = [edits.get(t, int(a)) for t, a in enumerate(episode.actions)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +60,12 @@ def _told(found: Explanation) -> dict[str, Any]:
 
 def names() -> dict[str, Any]:
     """Every public name, and how it is called."""
+    packages = ("counterfactual", "planning", "scm", "tables")
+    public = [name for name in cp.__all__ if name not in packages]
+    public += [f"{one}.{name}" for one in packages for name in getattr(cp, one).__all__]
     found: dict[str, Any] = {}
-    for name in cp.__all__:
-        value = getattr(cp, name)
+    for name in public:
+        value = attrgetter(name)(cp)
         if inspect.ismodule(value):
             found[name] = sorted(getattr(value, "__all__", []))
         elif callable(value):

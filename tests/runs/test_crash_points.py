@@ -19,7 +19,7 @@ from .conftest import environment
 SWEEP = """
 import json, os, shutil, sys
 from pathlib import Path
-from counterplan.runs.manifest import Manifest, task_record
+from counterplan.runs.store import Manifest, task_record
 from counterplan.runs.store import open_store
 from counterplan.runs.task import PartResult, TaskSpec
 

@@ -107,7 +107,7 @@ def test_stopped_while_the_input_is_read(tmp_path: Path) -> None:
         "    yield b'one'\n"
         "    print('reading', flush=True)\n"
         "    time.sleep(60)\n"
-        "run_cohort(TaskSpec('own_tasks.reversing', {}, {}), parts, Path('out'), RunSettings())\n"
+        "run_cohort(TaskSpec('own_tasks.reversing', {}, {}), parts(), Path('out'), RunSettings())\n"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code],

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterplan.errors import FileError, InputError
-from counterplan.runs.manifest import Manifest, plain, read_manifest, task_record
+from counterplan.runs.store import Manifest, json_value, read_manifest, task_record
 from counterplan.runs.task import TaskSpec
 
 MANIFEST = Manifest(
@@ -85,4 +85,4 @@ def _is_read_or_refused(content: bytes) -> None:
 @pytest.mark.parametrize("value", [{"k": float("nan")}, {"k": {1, 2}}, {"k": b"bytes"}])
 def test_what_json_cannot_hold(value: Any) -> None:
     with pytest.raises(InputError, match="the arguments cannot be stored as JSON"):
-        plain(value, "the arguments")
+        json_value(value, "the arguments")

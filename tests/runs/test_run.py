@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from counterplan.core.problem import Progress
 from counterplan.errors import CounterplanError, InputError
-from counterplan.runs.cohort import RunSettings
+from counterplan.runs.cohort import READING, RunProgress, RunSettings, run_cohort
 
-from .conftest import contents, run_parts
+from .conftest import contents, run_parts, spec_of
 
 PARTS = [f"part {index}".encode() for index in range(7)]
 
@@ -135,3 +136,28 @@ def test_bad_settings(tmp_path: Path, settings: RunSettings, says: str) -> None:
     with pytest.raises(InputError, match=says):
         run_parts(tmp_path / "out", PARTS, settings)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_prints_nothing_by_itself(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    run_parts(tmp_path / "out", [b"one", b"two"])
+    assert capfd.readouterr() == ("", "")
+
+
+def test_progress_is_told_and_may_stop_the_run(tmp_path: Path) -> None:
+    found: list[RunProgress] = []
+
+    def watch(progress: Progress) -> bool:
+        assert isinstance(progress, RunProgress)
+        found.append(progress)
+        return progress.what == READING or progress.done < 3
+
+    out, settings = tmp_path / "out", RunSettings(workers=1)
+    run_cohort(spec_of(), PARTS, out, settings, watch)
+    assert [one.done for one in found] == [1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3]
+    assert (found[-1].total, found[-1].episodes, found[-1].totals["episodes"]) == (7, 6.0, 6.0)
+    assert b'"complete": false' in (out / "manifest.json").read_bytes()
+    found.clear()
+    assert run_cohort(spec_of(), PARTS, out, settings, lambda one: watch(one) or None).resumed == 3
+    assert [one.done for one in found] == [3, 4, 5, 6, 7]
+    run_parts(tmp_path / "whole", PARTS)
+    assert contents(out) == contents(tmp_path / "whole")

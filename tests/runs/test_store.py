@@ -309,7 +309,7 @@ def test_links_are_refused(out: Path, name: str) -> None:
 
 
 def test_table_names_stay_in_the_folder(tmp_path: Path) -> None:
-    from counterplan.runs.manifest import TABLE_NAME
+    from counterplan.runs.store import TABLE_NAME
 
     for name in ("../results", "a/b", "", ".hidden", "Results", "a" * 65, "a\n"):
         assert TABLE_NAME.fullmatch(name) is None

@@ -11,8 +11,17 @@ from pathlib import Path
 import pytest
 
 from counterplan.errors import CounterplanError, InputError
-from counterplan.runs.pool import ENVIRONMENT, Lost, Outcome, Worker, WorkerDiedError, Workers
-from counterplan.runs.task import PartResult, TaskSpec, open_task
+from counterplan.runs.task import (
+    ENVIRONMENT,
+    Lost,
+    Outcome,
+    PartResult,
+    TaskSpec,
+    Worker,
+    WorkerDiedError,
+    Workers,
+    open_task,
+)
 
 from .conftest import is_running, spec_of, wait_until
 

@@ -34,7 +34,7 @@ from counterplan.scm.point import ElementwiseSCM
 from counterplan.testing import check_model, check_planner, check_scm, check_solver
 from counterplan.testing.continuous import MODELS, random_sequence_problem
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 @cache

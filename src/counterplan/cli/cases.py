@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from counterplan.cli.explain import CasesOptions, print_explanations
-from counterplan.cli.support import note, print_json
+from counterplan.cli.explain import print_explanations
+from counterplan.cli.options import SharedOptions, WhichBudget
+from counterplan.cli.support import (
+    argument,
+    command,
+    note,
+    number,
+    option,
+    output,
+    print_json,
+    whole_number,
+)
 from counterplan.core.validation import counted
 from counterplan.errors import InputError
 
@@ -20,8 +32,63 @@ FORMATS = (".csv", ".parquet")
 SHOWN = 20
 
 
-def show(options: CasesOptions) -> None:
-    """Rank and filter the cases of a run; print them, or write them to a file."""
+class OrderName(StrEnum):
+    """By what cases are ranked."""
+
+    IMPROVEMENT = "improvement"
+    RELATIVE = "relative"
+    GAP = "gap"
+    FACTUAL = "factual"
+
+
+class StatusName(StrEnum):
+    """What became of a search."""
+
+    OPTIMAL = "optimal"
+    LIMIT = "limit"
+    HEURISTIC = "heuristic"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CasesOptions(SharedOptions):
+    """Options of `counterplan cases`."""
+
+    run: Path = argument("Folder that `counterplan explain -o` wrote.", "OUT")
+    k: WhichBudget = None
+    min_improvement: float | None = option(
+        "At least so much better.", parse=number(), metavar="NUMBER"
+    )
+    status: list[StatusName] | None = option(
+        "Only optimal, limit, heuristic or failed; repeat for more (all but failed).",
+        metavar="STATUS",
+    )
+    supported: bool = option("Only where there is data under the explanation.", False)
+    max_changes: int | None = option(
+        "Only with at most so many changes.", parse=whole_number(), metavar="N"
+    )
+    outcome: list[str] | None = option(
+        "Only where the table says so, such as died=1; repeat for more.", metavar="NAME=VALUE"
+    )
+    changed_action: str | None = option(
+        "Only with a change to this action, or of this part of actions.", metavar="NAME"
+    )
+    by: OrderName = option(
+        "Order: the largest first, but the lowest observed outcome.", OrderName.IMPROVEMENT
+    )
+    limit: int | None = option(
+        "How many at most (20; all into a file).", parse=whole_number(1), metavar="N"
+    )
+    output: Path | None = output("File for the list: .csv or .parquet.")
+
+
+@command
+def cases(options: CasesOptions) -> None:
+    """List the cases of a run, the most improvable first.
+
+    Filters and order apply to what `counterplan explain EPISODES --model MODEL -o OUT` has found so
+    far; the list goes to the terminal, or into a file with -o.
+    """
     from counterplan.core.files import check_target, suffix_of
     from counterplan.runs.answer import records
     from counterplan.runs.run import open_run
@@ -36,14 +103,14 @@ def show(options: CasesOptions) -> None:
     run.verify()
     found = run.cases(query)
     rows = found.to_dicts() if options.output is None or options.as_json else []
-    cases = records(rows, terms.unit)
+    listed = records(rows, terms.unit)
     if options.output is not None:
         _write(options.output, found)
     if options.as_json:
         k = run.budgets[-1] if query.k is None else query.k
-        print_json({"run": str(options.run), "k": k, "by": query.by, "cases": cases})
+        print_json({"run": str(options.run), "k": k, "by": query.by, "cases": listed})
     elif options.output is None:
-        _print(options, run, cases)
+        _print(options, run, listed)
     else:
         note(f"Wrote {options.output}: {found.height:,} cases.")
     _warn_if_incomplete(run)

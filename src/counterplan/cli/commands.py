@@ -10,11 +10,13 @@ from typing import Annotated
 import typer
 
 import counterplan
-from counterplan.cli.explain import CasesOptions, ExplainOptions
-from counterplan.cli.fit import SchemaOptions, write_draft
-from counterplan.cli.options import DemoOptions, FitOptions, PlanOptions
+from counterplan.cli.cases import cases
+from counterplan.cli.explain import explain
+from counterplan.cli.fit import fit
+from counterplan.cli.options import DemoOptions, PlanOptions
 from counterplan.cli.plan import PlanCommand
 from counterplan.cli.report import ReportCommandOptions, write_report
+from counterplan.cli.schema import schema
 from counterplan.cli.serve import ServeOptions, serve_run
 from counterplan.cli.support import OneLineErrors, PlainHelp, command, print_json
 
@@ -95,74 +97,8 @@ def demo(options: DemoOptions) -> None:
         print_demo(result)
 
 
-@app.command(cls=PlainHelp)
-@command
-def schema(options: SchemaOptions) -> None:
-    """Draft what the columns of a table of episodes mean.
-
-    Looks at the names and values of the columns and writes a schema as TOML, with what was seen of
-    each as a comment: read it, correct the roles, and say what is good. Then use it:
-    counterplan fit EPISODES --schema schema.toml -o model.safetensors
-    """
-    write_draft(options)
-
-
-@app.command(cls=PlainHelp)
-@command
-def fit(options: FitOptions) -> None:
-    """Learn a model from a table of episodes.
-
-    A table of your own needs a --schema that says what its columns mean (`counterplan schema`
-    drafts one): where all states are levels or labels a tabular model is estimated, where they are
-    measurements a neural one is learned.
-
-    Without a schema the table has one row per step with the columns episode_id, t (0, 1, 2, ...),
-    state, action and reward, what the step earned. States and actions are numbers from 0 up, or
-    names given with --state-labels and --action-labels; a name that holds a comma goes into double
-    quotes. Transition probabilities are posterior means under a Dirichlet prior; the reward of a
-    state and action is the one observed for it. The same table always gives the same model.
-
-    Known without a schema are also sepsis cohort tables (one row for each four hours of a stay:
-    icustayid, bloc, ...) and stays whose doses are levels already (episode_id, t, a_vaso, a_iv,
-    ...), which give neural models.
-    """
-    from counterplan.cli.fit import learn
-
-    learn(options)
-
-
-@app.command(cls=PlainHelp)
-@command
-def explain(options: ExplainOptions) -> None:
-    """Say what should have been done differently in each episode.
-
-    For every episode of the table: which actions, at most k, should have been others, all that was
-    left to chance being the same; ranked by improvement, with the proof that nothing is better, or
-    how much better anything could be where a search was stopped.
-
-    Where states are discrete the answer is a policy; the changes shown are those of the likeliest
-    course, each with the probability that the policy makes it. Where they are measurements it is a
-    sequence, such as doses.
-
-    With a folder for the results (-o OUT) all cores work at once, everything is kept as Parquet
-    with the trajectories, and the same command continues a run that was stopped.
-    """
-    from counterplan.cli.explain import answer
-
-    answer(options)
-
-
-@app.command(cls=PlainHelp)
-@command
-def cases(options: CasesOptions) -> None:
-    """List the cases of a run, the most improvable first.
-
-    Filters and order apply to what `counterplan explain EPISODES --model MODEL -o OUT` has found so
-    far; the list goes to the terminal, or into a file with -o.
-    """
-    from counterplan.cli.cases import show
-
-    show(options)
+for _command in (schema, fit, explain, cases):
+    app.command(cls=PlainHelp)(_command)
 
 
 @app.command(cls=PlainHelp)

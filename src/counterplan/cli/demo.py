@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from counterplan.cli.run_progress import run_display
 from counterplan.core.episode import Episode
 from counterplan.core.files import atomic_file, check_target, suffix_of
 from counterplan.core.validation import whole_number
@@ -32,10 +33,10 @@ from counterplan.planning.description import columns_of
 from counterplan.runs.cohort import PART_SIZE, RunSettings, run_cohort
 from counterplan.runs.explain import explain_spec
 from counterplan.runs.inputs import open_input
-from counterplan.runs.manifest import sha256
 from counterplan.runs.question import Question
 from counterplan.runs.regret import regret_spec
 from counterplan.runs.run import RESULTS, CaseQuery, open_run
+from counterplan.runs.store import sha256
 from counterplan.tables.layout import MEANS, SCHEMA
 from counterplan.tables.models import FORMATS, model_from_bytes, save_model
 from counterplan.tables.scenarios import open_scenarios, scenario_parts, write_template
@@ -68,9 +69,9 @@ def run_voyages(folder: Path, out: Path, seed: int) -> dict[str, Any]:
         hashes={"input": sha256(path.read_bytes())},
         seed=seed,
     )
-    run_cohort(
-        spec, lambda: scenario_parts(table.scenarios(), table.columns, PART_SIZE), out, settings
-    )
+    parts = scenario_parts(table.scenarios(), table.columns, PART_SIZE)
+    with run_display() as progress:
+        run_cohort(spec, parts, out, settings, progress)
     results = open_run(out).scan("results").collect()
     totals = {name: float(results[name].sum()) for name in ("executed", "planned", "hindsight")}
     return {"voyages": results.height, **{f"voyages_{name}": totals[name] for name in totals}}
@@ -99,7 +100,8 @@ def explain_table(table: Path, model_path: Path, question: Question, out: Path) 
     }
     arguments = {name: value for name, value in asked.items() if value is not None}
     settings = RunSettings(arguments, hashes, seed=question.seed, notes=given.notes)
-    run_cohort(spec, given.parts(settings.part_size), out, settings)
+    with run_display() as progress:
+        run_cohort(spec, given.parts(settings.part_size), out, settings, progress)
 
 
 # ----------------------------------------------------------------------------------------------

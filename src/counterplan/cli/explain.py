@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
-
-from counterplan.cli.options import (
-    LARGEST,
-    Cluster,
-    SharedOptions,
-    WhichBudget,
-    Workers,
-    number_from_zero,
-    whole_number_option,
-)
+from counterplan.cli.options import LARGEST, Cluster, SharedOptions, Workers
 from counterplan.cli.support import (
+    argument,
     check_where,
+    command,
+    from_zero,
     keep_inputs,
     note,
+    number,
+    option,
+    output,
     print_json,
     print_table,
     refuse,
     tracked,
+    whole_number,
 )
 from counterplan.core.validation import counted
 from counterplan.errors import CounterplanError, FileError, InputError
@@ -42,7 +38,7 @@ if TYPE_CHECKING:
     from counterplan.tables.stays import Outlier
 
 # ----------------------------------------------------------------------------------------------
-# What `explain` and `cases` take.
+# What `explain` takes.
 
 # For the search of one stay where the answer goes to the terminal or into one file.
 COHORT_SECONDS = 60.0
@@ -52,36 +48,14 @@ COHORT_SECONDS = 60.0
 COHORT_NODES = 20_000
 
 
-def _parse_seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0.0 < seconds < math.inf:
-        wanted = "a finite number" if seconds == math.inf else "a positive number"
-        raise typer.BadParameter(f"{text!r} is not {wanted}", param_hint="--seconds")
-    return seconds
-
-
-def _parse_budgets(text: str) -> tuple[int, ...]:
+def _budgets(text: str) -> tuple[int, ...]:
     found = []
     for part in str(text).split(","):
         number = int(part) if part.strip().isdecimal() and len(part) <= len(str(LARGEST)) else -1
         if not 0 <= number <= LARGEST:
-            wanted = f"a whole number from 0 to {LARGEST}"
-            raise typer.BadParameter(f"{part!r} is not {wanted}", param_hint="--k")
+            raise ValueError(f"is not a whole number from 0 to {LARGEST}", part)
         found.append(number)
     return tuple(sorted(set(found)))
-
-
-def _parse_number(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if math.isnan(number):
-        raise typer.BadParameter(f"{text!r} is not a number", param_hint="--min-improvement")
-    return number
 
 
 class SolverName(StrEnum):
@@ -99,167 +73,82 @@ class SolverName(StrEnum):
 class ExplainOptions(SharedOptions):
     """Options of `counterplan explain`."""
 
-    episodes: Annotated[
-        Path, typer.Argument(help="Table of episodes: .csv, .parquet or .json.", metavar="EPISODES")
-    ]
-    model: Annotated[
-        Path,
-        typer.Option(
-            "--model", "-m", metavar="PATH", help="Model file: .safetensors, or .json by hand."
-        ),
-    ]
-    k: Annotated[
-        Any,
-        typer.Option(
-            "--k",
-            parser=_parse_budgets,
-            metavar="N",
-            help="How many actions may change at most; several numbers with commas between.",
-        ),
-    ] = "3"
-    all_k: Annotated[
-        bool, typer.Option("--all-k", help="Every number of changes from 0 to that of --k.")
-    ] = False
-    episode: Annotated[
-        list[str] | None,
-        typer.Option(help="Explain only this episode; repeat for more.", metavar="ID"),
-    ] = None
-    schema: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="What the columns of the table mean (.toml), if not as the model remembers.",
-        ),
-    ] = None
-    robust: Annotated[
-        bool,
-        typer.Option(
-            "--robust",
-            help="Add the lowest and highest value over every causal model that fits the data.",
-        ),
-    ] = False
-    seconds: Annotated[
-        float | None,
-        typer.Option(
-            parser=_parse_seconds,
-            metavar="S",
-            help="Stop after so many seconds for each episode, with a bound on the optimum "
-            f"(continuous states: {COHORT_SECONDS:g} if not given). With a folder for the results "
-            "the same command may then give other answers.",
-        ),
-    ] = None
-    nodes: Annotated[
-        int | None,
-        whole_number_option(
-            "--nodes",
-            "Likewise after so many nodes (discrete: rows of the model; continuous states with a "
-            f"folder for the results: {COHORT_NODES:,} if neither is given).",
-            minimum=1,
-        ),
-    ] = None
-    gap: Annotated[
-        float,
-        typer.Option(
-            parser=number_from_zero("--gap"),
-            metavar="NUMBER",
-            help="Stop once the optimum can be better by at most this.",
-        ),
-    ] = 0.0
-    max_move: Annotated[
-        float | None,
-        typer.Option(
-            parser=number_from_zero("--max-move"),
-            metavar="LEVELS",
-            help="Neural models: by how much a dose may differ from the one given, in the units "
-            "of the schema's levels; cohort tables: by how many levels.",
-        ),
-    ] = None
-    solver: Annotated[
-        SolverName, typer.Option(help="The exact optimum, or a simple method to compare with.")
-    ] = SolverName.EXACT
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="PATH",
-            help="File for the results (.json or .csv), or a folder: then all results and "
-            "trajectories are kept as Parquet, and the same command continues a run that was "
-            "stopped.",
-        ),
-    ] = None
+    episodes: Path = argument("Table of episodes: .csv, .parquet or .json.", "EPISODES")
+    model: Path = option(
+        "Model file: .safetensors, or .json by hand.", MISSING, "--model", "-m", metavar="PATH"
+    )
+    k: tuple[int, ...] = option(
+        "How many actions may change at most; several numbers with commas between.",
+        "3",
+        parse=_budgets,
+        metavar="N",
+    )
+    all_k: bool = option("Every number of changes from 0 to that of --k.", False)
+    episode: list[str] | None = option("Explain only this episode; repeat for more.", metavar="ID")
+    schema: Path | None = option(
+        "What the columns of the table mean (.toml), if not as the model remembers.",
+        metavar="PATH",
+    )
+    robust: bool = option(
+        "Add the lowest and highest value over every causal model that fits the data.", False
+    )
+    seconds: float | None = option(
+        "Stop after so many seconds for each episode, with a bound on the optimum (continuous "
+        f"states: {COHORT_SECONDS:g} if not given). With a folder for the results the same command "
+        "may then give other answers.",
+        parse=number(lambda seconds: seconds > 0.0, "a positive number"),
+        metavar="S",
+    )
+    nodes: int | None = option(
+        "Likewise after so many nodes (discrete: rows of the model; continuous states with a "
+        f"folder for the results: {COHORT_NODES:,} if neither is given).",
+        parse=whole_number(1),
+        metavar="N",
+    )
+    gap: float = option(
+        "Stop once the optimum can be better by at most this.",
+        0.0,
+        parse=from_zero,
+        metavar="NUMBER",
+    )
+    max_move: float | None = option(
+        "Neural models: by how much a dose may differ from the one given, in the units of the "
+        "schema's levels; cohort tables: by how many levels.",
+        parse=from_zero,
+        metavar="LEVELS",
+    )
+    solver: SolverName = option(
+        "The exact optimum, or a simple method to compare with.", SolverName.EXACT
+    )
+    output: Path | None = output(
+        "File for the results (.json or .csv), or a folder: then all results and trajectories are "
+        "kept as Parquet, and the same command continues a run that was stopped."
+    )
     workers: Workers = None
     cluster: Cluster = None
 
 
-class OrderName(StrEnum):
-    """By what cases are ranked."""
+@command
+def explain(options: ExplainOptions) -> None:
+    """Say what should have been done differently in each episode.
 
-    IMPROVEMENT = "improvement"
-    RELATIVE = "relative"
-    GAP = "gap"
-    FACTUAL = "factual"
+    For every episode of the table: which actions, at most k, should have been others, all that was
+    left to chance being the same; ranked by improvement, with the proof that nothing is better, or
+    how much better anything could be where a search was stopped.
 
+    Where states are discrete the answer is a policy; the changes shown are those of the likeliest
+    course, each with the probability that the policy makes it. Where they are measurements it is a
+    sequence, such as doses.
 
-class StatusName(StrEnum):
-    """What became of a search."""
-
-    OPTIMAL = "optimal"
-    LIMIT = "limit"
-    HEURISTIC = "heuristic"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, kw_only=True)
-class CasesOptions(SharedOptions):
-    """Options of `counterplan cases`."""
-
-    run: Annotated[
-        Path, typer.Argument(help="Folder that `counterplan explain -o` wrote.", metavar="OUT")
-    ]
-    k: WhichBudget = None
-    min_improvement: Annotated[
-        float | None,
-        typer.Option(parser=_parse_number, metavar="NUMBER", help="At least so much better."),
-    ] = None
-    status: Annotated[
-        list[StatusName] | None,
-        typer.Option(
-            help="Only optimal, limit, heuristic or failed; repeat for more (all but failed).",
-            metavar="STATUS",
-        ),
-    ] = None
-    supported: Annotated[
-        bool, typer.Option("--supported", help="Only where there is data under the explanation.")
-    ] = False
-    max_changes: Annotated[
-        int | None, whole_number_option("--max-changes", "Only with at most so many changes.")
-    ] = None
-    outcome: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Only where the table says so, such as died=1; repeat for more.",
-            metavar="NAME=VALUE",
-        ),
-    ] = None
-    changed_action: Annotated[
-        str | None,
-        typer.Option(
-            help="Only with a change to this action, or of this part of actions.", metavar="NAME"
-        ),
-    ] = None
-    by: Annotated[
-        OrderName,
-        typer.Option(help="Order: the largest first, but the lowest observed outcome."),
-    ] = OrderName.IMPROVEMENT
-    limit: Annotated[
-        int | None,
-        whole_number_option("--limit", "How many at most (20; all into a file).", minimum=1),
-    ] = None
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="PATH", help="File for the list: .csv or .parquet."),
-    ] = None
+    With a folder for the results (-o OUT) all cores work at once, everything is kept as Parquet
+    with the trajectories, and the same command continues a run that was stopped.
+    """
+    if options.output is not None and not is_file(options.output):
+        run_into_folder(options)
+        return
+    why = "is for runs into a folder: give one with -o OUT"
+    check_where(options.workers, options.cluster, why)
+    _explain_here(options)
 
 
 # ----------------------------------------------------------------------------------------------
@@ -427,6 +316,7 @@ STATUSES = {
 
 def run_into_folder(options: ExplainOptions) -> None:
     """Explain all episodes and keep everything."""
+    from counterplan.cli.run_progress import run_display
     from counterplan.core.files import check_readable
     from counterplan.runs.cohort import run_cohort
     from counterplan.runs.explain import explain_spec
@@ -451,7 +341,9 @@ def run_into_folder(options: ExplainOptions) -> None:
     hashes = {"model": hashlib.sha256(content).hexdigest()}
     settings = _settings(options, given, question, hashes)
     parts = given.parts(settings.part_size)
-    _tell(options, given, question, run_cohort(spec, parts, options.output, settings))
+    with run_display() as progress:
+        summary = run_cohort(spec, parts, options.output, settings, progress)
+    _tell(options, given, question, summary)
 
 
 def _settings(
@@ -530,16 +422,6 @@ def _tell(options: ExplainOptions, given: Input, question: Question, summary: Ru
 FILES = (".json", ".csv")
 # Names that end so are meant to be files, not folders.
 OTHER_FILES = (".xlsx", ".xls", ".parquet", ".tsv", ".txt", ".html", ".pdf", ".toml", ".md")
-
-
-def answer(options: ExplainOptions) -> None:
-    """Explain episodes, and put the answers where they are wanted."""
-    if options.output is not None and not is_file(options.output):
-        run_into_folder(options)
-        return
-    why = "is for runs into a folder: give one with -o OUT"
-    check_where(options.workers, options.cluster, why)
-    _explain_here(options)
 
 
 def is_file(output: Path) -> bool:

@@ -1,98 +1,224 @@
-"""`fit`: which kind of model a table asks for, and models of discrete episodes."""
+"""`fit`: learns the model that a table asks for.
+
+A schema says what the states are; without one, a cohort table of intensive care gives a neural
+model and any other table of discrete episodes a tabular one. Options that are for the other kind of
+model are refused.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from counterplan.cli.options import FitOptions, SharedOptions
-from counterplan.cli.support import first_given, keep_inputs, note, print_json, refuse
+from counterplan.cli.options import SharedOptions
+from counterplan.cli.support import (
+    argument,
+    command,
+    from_zero,
+    keep_inputs,
+    note,
+    option,
+    output,
+    print_json,
+    refuse,
+    whole_number,
+)
 from counterplan.core.validation import counted
 from counterplan.errors import FileError, InputError, TrainingError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from counterplan.scm.neural import NeuralSCM
     from counterplan.tables.fit import FitSettings
     from counterplan.tables.schema import Schema
     from counterplan.tables.stays import CohortSettings, Stays
 
-# ----------------------------------------------------------------------------------------------
-# Options of `fit` that are for one kind of model alone: which of them were given.
+# Units of a network; `scm.training` says the same, but takes long to load.
+MOST_UNITS = 10_000
 
 
-def neural_options(options: FitOptions) -> dict[str, bool]:
-    """Those for continuous states."""
-    return {
-        "--hidden": options.hidden is not None,
-        "--epochs": options.epochs is not None,
-        "--lipschitz": options.lipschitz is not None,
-        "--unconstrained": options.unconstrained,
-    }
-
-
-def tabular_options(options: FitOptions) -> dict[str, bool]:
-    """Those for discrete states."""
-    return {
-        "--prior": options.prior is not None,
-        "--neighbour-prior": options.neighbour_prior,
-        "--value-unobserved": not options.bar_unobserved,
-        "--mean-rewards": options.mean_rewards,
-    }
-
-
-def label_options(options: FitOptions) -> dict[str, bool]:
-    """Those for discrete states that have no names in the table."""
-    return {
-        "--state-labels": options.state_labels is not None,
-        "--action-labels": options.action_labels is not None,
-    }
-
-
-# ----------------------------------------------------------------------------------------------
-# `fit` on tables of continuous states: learning a neural model, and how well it fits.
-
-Learn = Callable[["CohortSettings"], "tuple[NeuralSCM, Stays]"]
-
-
-def fit_cohort_table(options: FitOptions) -> None:
-    """Learn from a table of ICU stays."""
-    from counterplan.tables.stays import fit_cohort
-
-    given = {**tabular_options(options), **label_options(options)}
-    refuse(given, f"is for tables of discrete episodes, but {options.episodes} is a cohort table")
-    fit_neural(options, lambda settings: fit_cohort(options.episodes, settings))
-
-
-def fit_neural(options: FitOptions, learn: Learn) -> None:
-    """Learn a neural model and say how well it fits."""
+def _lipschitz(text: str) -> tuple[float, float]:
+    wanted = "is not two positive numbers L_h,L_phi such as 1.0,0.1"
     try:
-        scm, stays = learn(_settings(options))
+        location, scale = (float(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(wanted) from None
+    if not (0.0 < location < float("inf") and 0.0 < scale < float("inf")):
+        raise ValueError(wanted)
+    return location, scale
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions(SharedOptions):
+    """Options of `counterplan fit`."""
+
+    episodes: Path = argument("Table of episodes: .csv, .parquet or .json.", "EPISODES")
+    output: Path = output("Model file to write: .safetensors.", MISSING)
+    schema: Path | None = option(
+        "What the columns of the table mean (.toml); `counterplan schema` drafts one.",
+        metavar="PATH",
+    )
+    prior: float | None = option(
+        "Tabular models: pseudo-count of every transition (1 if not given).",
+        parse=from_zero,
+        metavar="NUMBER",
+    )
+    neighbour_prior: bool = option(
+        "Tabular models with states in a natural order: pseudo-count 1 for staying or moving to a "
+        "neighbour, 0.01 for all other transitions.",
+        False,
+    )
+    bar_unobserved: bool = option(
+        "Pairs of state and action that never occur: bar them (reward -inf), so that no "
+        "explanation rests on them, or let them earn the state's mean reward.",
+        True,
+        "--bar-unobserved/--value-unobserved",
+    )
+    mean_rewards: bool = option(
+        "Where the same state and action earned different rewards, take the mean instead of "
+        "stopping with an error.",
+        False,
+    )
+    state_labels: str | None = option(
+        "Names of the states 0, 1, ... separated by commas.", metavar="NAMES"
+    )
+    action_labels: str | None = option(
+        "Names of the actions 0, 1, ... separated by commas.", metavar="NAMES"
+    )
+    hidden: int | None = option(
+        "Neural models: units of each network (200).",
+        parse=whole_number(1, MOST_UNITS),
+        metavar="N",
+    )
+    epochs: int | None = option(
+        "Neural models: epochs at most (100).", parse=whole_number(1), metavar="N"
+    )
+    lipschitz: tuple[float, float] | None = option(
+        "Neural models: Lipschitz constants of the location and scale networks (1.0,0.1); tighter "
+        "ones make `explain` faster, looser ones fit better.",
+        parse=_lipschitz,
+        metavar="L_H,L_PHI",
+    )
+    unconstrained: bool = option("Neural models: networks without such constants.", False)
+    support: bool = option(
+        "Keep some of the data in the model (scaled states and actions, or counts), so that "
+        "`explain` can tell how far it leaves them. Models to be passed on may do better without.",
+        True,
+        "--support/--no-support",
+    )
+
+    @property
+    def for_neural(self) -> dict[str, bool]:
+        """Options for continuous states alone: which were given."""
+        return {
+            "--hidden": self.hidden is not None,
+            "--epochs": self.epochs is not None,
+            "--lipschitz": self.lipschitz is not None,
+            "--unconstrained": self.unconstrained,
+        }
+
+    @property
+    def for_tabular(self) -> dict[str, bool]:
+        """Options for discrete states alone: which were given."""
+        return {
+            "--prior": self.prior is not None,
+            "--neighbour-prior": self.neighbour_prior,
+            "--value-unobserved": not self.bar_unobserved,
+            "--mean-rewards": self.mean_rewards,
+        }
+
+    @property
+    def for_labels(self) -> dict[str, bool]:
+        """Options for discrete states that have no names in the table: which were given."""
+        return {
+            "--state-labels": self.state_labels is not None,
+            "--action-labels": self.action_labels is not None,
+        }
+
+
+@command
+def fit(options: FitOptions) -> None:
+    """Learn a model from a table of episodes.
+
+    A table of your own needs a --schema that says what its columns mean (`counterplan schema`
+    drafts one): where all states are levels or labels a tabular model is estimated, where they are
+    measurements a neural one is learned.
+
+    Without a schema the table has one row per step with the columns episode_id, t (0, 1, 2, ...),
+    state, action and reward, what the step earned. States and actions are numbers from 0 up, or
+    names given with --state-labels and --action-labels; a name that holds a comma goes into double
+    quotes. Transition probabilities are posterior means under a Dirichlet prior; the reward of a
+    state and action is the one observed for it. The same table always gives the same model.
+
+    Known without a schema are also sepsis cohort tables (one row for each four hours of a stay:
+    icustayid, bloc, ...) and stays whose doses are levels already (episode_id, t, a_vaso, a_iv,
+    ...), which give neural models.
+    """
+    from counterplan.core.files import check_target, suffix_of
+    from counterplan.tables.stays import fit_cohort, is_cohort_table
+
+    suffix_of(options.output, (".safetensors",), "model files")
+    check_target(options.output)
+    keep_inputs(options.output, (options.episodes, options.schema))
+    table = options.episodes
+    if options.schema is not None:
+        _by_schema(options, options.schema)
+    elif is_cohort_table(table):
+        given = options.for_tabular | options.for_labels
+        refuse(given, f"is for tables of discrete episodes, but {table} is a cohort table")
+        _neural(options, lambda settings: fit_cohort(table, settings))
+    else:
+        _discrete(options)
+
+
+def _by_schema(options: FitOptions, path: Path) -> None:
+    from counterplan.tables.fit import check_reward, fit_continuous
+    from counterplan.tables.layout import SchemaLayout
+    from counterplan.tables.schema import read_schema
+
+    schema = read_schema(path)
+    try:
+        check_reward(SchemaLayout(schema))
+    except InputError as problem:
+        raise FileError(f"{path}: {problem}") from None
+    if schema.is_discrete:
+        refuse(options.for_neural, f"is for continuous states, but those of {path} are discrete")
+    else:
+        refuse(options.for_tabular, f"is for discrete states, but those of {path} are continuous")
+    refuse(options.for_labels, f"and --schema exclude each other: write the labels into {path}")
+    if schema.is_discrete:
+        _discrete_by_schema(options, schema)
+    else:
+        _neural(options, lambda settings: fit_continuous(options.episodes, schema, settings))
+
+
+# --- Neural models ----------------------------------------------------------------------------
+
+
+def _neural(
+    options: FitOptions, learn: Callable[[CohortSettings], tuple[NeuralSCM, Stays]]
+) -> None:
+    from counterplan.tables.stays import CohortSettings
+
+    if options.unconstrained and options.lipschitz is not None:
+        raise InputError("--lipschitz and --unconstrained exclude each other: give one of them")
+    usual = CohortSettings(seed=options.seed, support=options.support)
+    given = {name: getattr(options, name) for name in ("hidden", "epochs", "lipschitz")}
+    settings = replace(usual, **{name: one for name, one in given.items() if one is not None})
+    if options.unconstrained:
+        settings = replace(settings, lipschitz=None)
+    try:
+        scm, stays = learn(settings)
     except TrainingError as problem:
         hint = "options --lipschitz and --epochs"
         raise TrainingError(f"{options.episodes}: {problem} ({hint})") from None
     scm.save(options.output)
     _print_fit(options, scm, stays)
-
-
-def _settings(options: FitOptions) -> CohortSettings:
-    from counterplan.tables.stays import CohortSettings
-
-    if options.unconstrained and options.lipschitz is not None:
-        raise InputError("--lipschitz and --unconstrained exclude each other: give one of them")
-    usual = CohortSettings(seed=options.seed)
-    lipschitz = usual.lipschitz if options.lipschitz is None else options.lipschitz
-    return CohortSettings(
-        usual.hidden if options.hidden is None else options.hidden,
-        usual.epochs if options.epochs is None else options.epochs,
-        None if options.unconstrained else lipschitz,
-        options.seed,
-        options.support,
-    )
 
 
 def _print_fit(options: FitOptions, scm: NeuralSCM, stays: Stays) -> None:
@@ -131,115 +257,48 @@ def _print_fit(options: FitOptions, scm: NeuralSCM, stays: Stays) -> None:
     )
 
 
-# ----------------------------------------------------------------------------------------------
-# `fit` on tables of discrete states: what was asked, and what came of it.
+# --- Tabular models ---------------------------------------------------------------------------
 
 
-def settings_of(options: FitOptions) -> FitSettings:
-    """How to learn, without names for states and actions."""
-    from counterplan.tables.fit import FitSettings
+def _discrete(options: FitOptions) -> None:
+    from counterplan.core.files import check_readable
+    from counterplan.tables.fit import check_kind, fit_model
+    from counterplan.tables.models import save_model
 
-    if options.prior is not None and options.neighbour_prior:
-        raise InputError("--prior and --neighbour-prior exclude each other: give one of them")
-    usual = 1.0 if options.prior is None else options.prior
-    return FitSettings(
-        prior=None if options.neighbour_prior else usual,
-        bar_unobserved=options.bar_unobserved,
-        mean_rewards=options.mean_rewards,
-        support=options.support,
-    )
-
-
-def tell(options: FitOptions, summary: Mapping[str, Any], data: str) -> None:
-    """Print what was learned; `data` says from what."""
-    if options.as_json:
-        print_json(summary)
-        return
-    rest = "barred" if options.bar_unobserved else "given their state's mean reward"
-    text = (
-        f"{summary['model']}: {counted(summary['states'], 'state')} and "
-        f"{counted(summary['actions'], 'action')}{data}; {summary['observed_pairs']:,} of "
-        f"{counted(summary['pairs'], 'pair')} of state and action were seen, others are {rest}"
-    )
-    typer.echo(text)
-
-
-# ----------------------------------------------------------------------------------------------
-# `schema`, and `fit` on a table with a schema.
-
-
-@dataclass(frozen=True, kw_only=True)
-class SchemaOptions(SharedOptions):
-    """Options of `counterplan schema`."""
-
-    episodes: Annotated[
-        Path, typer.Argument(help="Table of episodes: .csv or .parquet.", metavar="EPISODES")
-    ]
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="PATH", help="Schema file to write: .toml."),
-    ] = None
-
-
-def write_draft(options: SchemaOptions) -> None:
-    """Draft the schema of a table; print it, or write it to a file."""
-    from counterplan.core.files import atomic_file, check_target, suffix_of
-    from counterplan.tables.draft import draft
-    from counterplan.tables.schema import schema_toml
-
-    if options.output is not None:
-        suffix_of(options.output, (".toml",), "schema files")
-        check_target(options.output)
-        if options.output.exists():
-            raise InputError(f"{options.output}: exists already; remove it or choose another name")
-    found = draft(options.episodes)
-    text = schema_toml(found.schema, found.head, found.comments)
-    if options.output is not None:
-        with atomic_file(options.output) as file:
-            file.write(text.encode())
-    if options.as_json:
-        print_json(
-            {
-                "schema": found.schema.as_dict(),
-                "comments": found.comments,
-                "episodes": found.episodes,
-                "rows": found.rows,
-            }
+    if any(options.for_neural.values()):
+        check_readable(options.episodes, "a table of episodes")
+        check_kind(options.episodes)
+        refuse(
+            options.for_neural,
+            f"is for neural models, but the states of {options.episodes} are discrete: leave it "
+            "out, or give a --schema in which they are measurements",
         )
-    elif options.output is None:
-        typer.echo(text, nl=False)
-    else:
-        roles = found.schema.columns
-        note(f"Wrote {options.output}: {len(roles)} columns. Read it and correct the roles.")
+    settings = replace(
+        _settings(options),
+        state_labels=_names(options.state_labels, "--state-labels"),
+        action_labels=_names(options.action_labels, "--action-labels"),
+    )
+    mdp, counts = fit_model(options.episodes, settings)
+    save_model(mdp, options.output)
+    episodes, steps = int(counts.starts.sum()), int(counts.visits.sum())
+    summary = {
+        "model": str(options.output),
+        "episodes": episodes,
+        "steps": steps,
+        "states": mdp.n_states,
+        "actions": mdp.n_actions,
+        "pairs": mdp.rewards.size,
+        "observed_pairs": int(counts.observed.sum()),
+    }
+    _tell(options, summary, f" from {counted(steps, 'step')} of {counted(episodes, 'episode')}")
 
 
-def fit_by_schema(options: FitOptions) -> None:
-    """Learn the model that the schema asks for."""
-    from counterplan.tables.fit import check_reward
-    from counterplan.tables.layout import SchemaLayout
-    from counterplan.tables.schema import read_schema
-
-    assert options.schema is not None
-    schema = read_schema(options.schema)
-    try:
-        check_reward(SchemaLayout(schema))
-    except InputError as problem:
-        raise FileError(f"{options.schema}: {problem}") from None
-    if schema.is_discrete:
-        _schema_fit_discrete(options, schema)
-    else:
-        _fit_continuous(options, schema)
-
-
-def _schema_fit_discrete(options: FitOptions, schema: Schema) -> None:
+def _discrete_by_schema(options: FitOptions, schema: Schema) -> None:
     from counterplan.tables.fit import fit_discrete
     from counterplan.tables.grid import Grid
     from counterplan.tables.models import save_model
 
-    why = f"is for continuous states, but those of {options.schema} are discrete"
-    refuse(neural_options(options), why)
-    _refuse_labels(options)
-    found = fit_discrete(options.episodes, schema, settings_of(options))
+    found = fit_discrete(options.episodes, schema, _settings(options))
     save_model(found.model, options.output)
     # A last row without an action is no pair.
     observed = found.counts.observed[:, : len(Grid(schema.of("action")))]
@@ -253,79 +312,21 @@ def _schema_fit_discrete(options: FitOptions, schema: Schema) -> None:
         "pairs": observed.size,
         "observed_pairs": int(observed.sum()),
     }
-    tell(options, summary, f"; {found.summary}")
+    _tell(options, summary, f"; {found.summary}")
 
 
-def _fit_continuous(options: FitOptions, schema: Schema) -> None:
-    from counterplan.tables.fit import fit_continuous
+def _settings(options: FitOptions) -> FitSettings:
+    from counterplan.tables.fit import FitSettings
 
-    why = f"is for discrete states, but those of {options.schema} are continuous"
-    refuse(tabular_options(options), why)
-    _refuse_labels(options)
-    fit_neural(options, lambda settings: fit_continuous(options.episodes, schema, settings))
-
-
-def _refuse_labels(options: FitOptions) -> None:
-    why = f"and --schema exclude each other: write the labels into {options.schema}"
-    refuse(label_options(options), why)
-
-
-# ----------------------------------------------------------------------------------------------
-
-
-def learn(options: FitOptions) -> None:
-    """Learn the model that the table asks for, and say what came of it."""
-    from counterplan.core.files import check_target, suffix_of
-    from counterplan.tables.stays import is_cohort_table
-
-    suffix_of(options.output, (".safetensors",), "model files")
-    check_target(options.output)
-    keep_inputs(options.output, (options.episodes, options.schema))
-    if options.schema is not None:
-        fit_by_schema(options)
-        return
-    if is_cohort_table(options.episodes):
-        fit_cohort_table(options)
-        return
-    _fit_discrete(options)
-
-
-def _fit_discrete(options: FitOptions) -> None:
-    from counterplan.tables.fit import fit_model
-    from counterplan.tables.models import save_model
-
-    _refuse_neural(options)
-    settings = replace(
-        settings_of(options),
-        state_labels=_names(options.state_labels, "--state-labels"),
-        action_labels=_names(options.action_labels, "--action-labels"),
+    if options.prior is not None and options.neighbour_prior:
+        raise InputError("--prior and --neighbour-prior exclude each other: give one of them")
+    usual = 1.0 if options.prior is None else options.prior
+    return FitSettings(
+        prior=None if options.neighbour_prior else usual,
+        bar_unobserved=options.bar_unobserved,
+        mean_rewards=options.mean_rewards,
+        support=options.support,
     )
-    mdp, counts = fit_model(options.episodes, settings)
-    save_model(mdp, options.output)
-    summary = {
-        "model": str(options.output),
-        "episodes": int(counts.starts.sum()),
-        "steps": int(counts.visits.sum()),
-        "states": mdp.n_states,
-        "actions": mdp.n_actions,
-        "pairs": mdp.rewards.size,
-        "observed_pairs": int(counts.observed.sum()),
-    }
-    steps = counted(int(counts.visits.sum()), "step")
-    tell(options, summary, f" from {steps} of {counted(int(counts.starts.sum()), 'episode')}")
-
-
-def _refuse_neural(options: FitOptions) -> None:
-    from counterplan.core.files import check_readable
-    from counterplan.tables.fit import check_kind
-
-    if wrong := first_given(neural_options(options)):
-        check_readable(options.episodes, "a table of episodes")
-        check_kind(options.episodes)
-        raise InputError(
-            f"{wrong} is for neural models, but the states of {options.episodes} are discrete: "
-            "leave it out, or give a --schema in which they are measurements"
-        )
 
 
 def _names(labels: str | None, option: str) -> list[str] | None:
@@ -337,3 +338,16 @@ def _names(labels: str | None, option: str) -> list[str] | None:
     if len(set(names)) < len(names):
         raise InputError(f"{option} {labels!r}: a name occurs twice; give each its own")
     return names
+
+
+def _tell(options: FitOptions, summary: dict[str, Any], data: str) -> None:
+    """Prints what was learned; `data` says from what."""
+    if options.as_json:
+        print_json(summary)
+        return
+    rest = "barred" if options.bar_unobserved else "given their state's mean reward"
+    typer.echo(
+        f"{summary['model']}: {counted(summary['states'], 'state')} and "
+        f"{counted(summary['actions'], 'action')}{data}; {summary['observed_pairs']:,} of "
+        f"{counted(summary['pairs'], 'pair')} of state and action were seen, others are {rest}"
+    )

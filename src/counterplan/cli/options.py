@@ -18,9 +18,8 @@ from counterplan.domains.problems import SHIPPED, load_problem
 LARGEST = 2**31 - 1
 # Of a planner for a decision, unless --simulations says otherwise.
 SIMULATIONS = 1000
-# Of the networks of a model; `scm.training` says the same, but takes long to load.
-MOST_UNITS = 10_000
-# Likewise `runs.run`, `planning.search.planners` and `cli.demo`.
+# Limits of the library, which takes long to load: of `runs.cohort`, `planning.search.planners` and
+# `cli.demo`.
 MOST_WORKERS = 1024
 MOST_SIMULATIONS = 10**8
 MOST_PATIENTS = 100_000
@@ -61,17 +60,6 @@ def number_from_zero(name: str) -> Callable[[str], float]:
         return number
 
     return parse
-
-
-def _parse_lipschitz(text: str) -> tuple[float, float]:
-    try:
-        location, scale = (float(part) for part in text.split(","))
-    except ValueError:
-        location = scale = math.nan
-    if not (0.0 < location < math.inf and 0.0 < scale < math.inf):
-        wanted = "two positive numbers L_h,L_phi such as 1.0,0.1"
-        raise typer.BadParameter(f"{text!r} is not {wanted}", param_hint="--lipschitz")
-    return location, scale
 
 
 def parse_number(text: str, name: str | None = None) -> float:
@@ -156,101 +144,6 @@ class DemoOptions(SharedOptions):
         ),
     ] = 400
     k: Annotated[int, whole_number_option("--k", "How many actions may change at most.")] = 3
-
-
-@dataclass(frozen=True, kw_only=True)
-class FitOptions(SharedOptions):
-    """Options of `counterplan fit`."""
-
-    episodes: Annotated[
-        Path, typer.Argument(help="Table of episodes: .csv, .parquet or .json.", metavar="EPISODES")
-    ]
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="PATH", help="Model file to write: .safetensors."),
-    ]
-    schema: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="What the columns of the table mean (.toml); `counterplan schema` drafts one.",
-        ),
-    ] = None
-    prior: Annotated[
-        float | None,
-        typer.Option(
-            parser=number_from_zero("--prior"),
-            metavar="NUMBER",
-            help="Tabular models: pseudo-count of every transition (1 if not given).",
-        ),
-    ] = None
-    neighbour_prior: Annotated[
-        bool,
-        typer.Option(
-            "--neighbour-prior",
-            help="Tabular models with states in a natural order: pseudo-count 1 for staying or "
-            "moving to a neighbour, 0.01 for all other transitions.",
-        ),
-    ] = False
-    bar_unobserved: Annotated[
-        bool,
-        typer.Option(
-            "--bar-unobserved/--value-unobserved",
-            help="Pairs of state and action that never occur: bar them (reward -inf), so that no "
-            "explanation rests on them, or let them earn the state's mean reward.",
-        ),
-    ] = True
-    mean_rewards: Annotated[
-        bool,
-        typer.Option(
-            "--mean-rewards",
-            help="Where the same state and action earned different rewards, take the mean instead "
-            "of stopping with an error.",
-        ),
-    ] = False
-    state_labels: Annotated[
-        str | None,
-        typer.Option(help="Names of the states 0, 1, ... separated by commas.", metavar="NAMES"),
-    ] = None
-    action_labels: Annotated[
-        str | None,
-        typer.Option(help="Names of the actions 0, 1, ... separated by commas.", metavar="NAMES"),
-    ] = None
-    hidden: Annotated[
-        int | None,
-        whole_number_option(
-            "--hidden",
-            "Neural models: units of each network (200).",
-            minimum=1,
-            maximum=MOST_UNITS,
-        ),
-    ] = None
-    epochs: Annotated[
-        int | None,
-        whole_number_option("--epochs", "Neural models: epochs at most (100).", minimum=1),
-    ] = None
-    lipschitz: Annotated[
-        Any,
-        typer.Option(
-            parser=_parse_lipschitz,
-            metavar="L_H,L_PHI",
-            help="Neural models: Lipschitz constants of the location and scale networks (1.0,0.1); "
-            "tighter ones make `explain` faster, looser ones fit better.",
-        ),
-    ] = None
-    unconstrained: Annotated[
-        bool,
-        typer.Option("--unconstrained", help="Neural models: networks without such constants."),
-    ] = False
-    support: Annotated[
-        bool,
-        typer.Option(
-            "--support/--no-support",
-            help="Keep some of the data in the model (scaled states and actions, or counts), so "
-            "that `explain` can tell how far it leaves them. Models to be passed on may do better "
-            "without.",
-        ),
-    ] = True
 
 
 class PlannerName(StrEnum):

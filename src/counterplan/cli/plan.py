@@ -356,9 +356,10 @@ def _judged_in_folder(
 ) -> Iterator[dict[str, Any]]:
     import polars as pl
 
+    from counterplan.cli.run_progress import run_display
     from counterplan.runs.cohort import PART_SIZE, RunSettings, run_cohort
-    from counterplan.runs.manifest import sha256
     from counterplan.runs.run import open_run
+    from counterplan.runs.store import sha256
     from counterplan.tables.scenarios import scenario_parts
 
     assert options.scenarios is not None
@@ -376,12 +377,9 @@ def _judged_in_folder(
         workers=options.workers,
         cluster=options.cluster,
     )
-    summary = run_cohort(
-        spec,
-        lambda: scenario_parts(table.scenarios(), table.columns, PART_SIZE),
-        options.output,
-        settings,
-    )
+    parts = scenario_parts(table.scenarios(), table.columns, PART_SIZE)
+    with run_display() as progress:
+        summary = run_cohort(spec, parts, options.output, settings, progress)
     run = open_run(summary.out)
     for index in run.done:
         content = run.layout.table("results", index).read_bytes()

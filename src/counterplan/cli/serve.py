@@ -23,8 +23,8 @@ from counterplan.cli.support import note, print_json
 from counterplan.errors import InputError, NotApplicableError, not_installed
 
 if TYPE_CHECKING:
-    from counterplan.explorer.models import Settings
     from counterplan.explorer.security import Access
+    from counterplan.explorer.service import Settings
 
 PORT = 8765
 LARGEST_PORT = 65_535
@@ -82,7 +82,7 @@ class ServeOptions(SharedOptions):
 def serve_run(options: ServeOptions) -> None:
     """Open a run and serve its page until someone ends it."""
     try:
-        from counterplan.explorer.server import server_of
+        from counterplan.explorer.app import server_of
         from counterplan.explorer.service import Service
     except ModuleNotFoundError as problem:
         needed = f"the explorer needs {problem.name}"
@@ -93,7 +93,7 @@ def serve_run(options: ServeOptions) -> None:
         port = listener.getsockname()[1]
         service = Service(options.run, _settings(options, port, token))
         try:
-            service.warm()
+            service.view.warm()
             server = server_of(service)
             _tell(options, port, token)
             server.run(sockets=[listener])
@@ -120,7 +120,7 @@ _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 
 
 def _settings(options: ServeOptions, port: int, token: str | None) -> Settings:
-    from counterplan.explorer.models import Settings
+    from counterplan.explorer.service import Settings
 
     usual = Settings()
     return Settings(

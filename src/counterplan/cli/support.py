@@ -1,42 +1,117 @@
-"""What all commands share: options as dataclasses, errors in one line, tables, JSON, progress."""
+"""What all commands share: options as fields of a dataclass, errors in one line, tables, JSON.
+
+A command is a function of one dataclass. Its fields are the options:
+
+    @dataclass(frozen=True, kw_only=True)
+    class Options(SharedOptions):
+        k: int = option("How many actions may change.", 3, parse=whole_number(), metavar="N")
+        robust: bool = option("Add the range over causal models.", False)
+
+    @command
+    def explain(options: Options) -> None:
+        "The help text."
+
+A field becomes the option --name-of-the-field unless other names are given.
+"""
 
 from __future__ import annotations
 
 import inspect
 import json
+import math
 import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, Field, field, fields
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from counterplan.cli.options import SharedOptions
+from counterplan.cli.options import LARGEST, SharedOptions
 from counterplan.errors import CounterplanError, FileError, InputError, MistakesError
 
-Options = TypeVar("Options", bound=SharedOptions)
 Item = TypeVar("Item")
+Parse = Callable[[str], Any]
 
 BAD_INPUT = 2
 STOPPED = "stopped; nothing was written"
 
+# --- Options ----------------------------------------------------------------------------------
+
+
+def option(
+    help: str,
+    default: Any = None,
+    *names: str,
+    parse: Parse | None = None,
+    metavar: str | None = None,
+    **more: Any,
+) -> Any:
+    """A field that is an option; `parse` reads its text and raises a ValueError that goes on after
+    the text, such as "is not a number"."""
+    made = {"names": names, "parse": parse, "help": help, "metavar": metavar, **more}
+    return field(default=default, metadata=made)
+
+
+def argument(help: str, metavar: str) -> Any:
+    """A field that is given by its place."""
+    return field(metadata={"argument": True, "help": help, "metavar": metavar})
+
+
+def output(help: str, default: Any = None) -> Any:
+    """The field -o."""
+    return option(help, default, "--output", "-o", metavar="PATH")
+
+
+def whole_number(minimum: int = 0, maximum: int = LARGEST) -> Parse:
+    """Reads a whole number."""
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = minimum - 1
+        if not minimum <= number <= maximum:
+            raise ValueError(f"is not a whole number from {minimum} to {maximum}")
+        return number
+
+    return parse
+
+
+def number(accepts: Callable[[float], bool] = lambda _: True, wanted: str = "a number") -> Parse:
+    """Reads a finite number."""
+
+    def parse(text: str) -> float:
+        try:
+            found = float(text)
+        except ValueError:
+            found = math.nan
+        if not (math.isfinite(found) and accepts(found)):
+            raise ValueError(f"is not {'a finite number' if math.isinf(found) else wanted}")
+        return found
+
+    return parse
+
+
+from_zero = number(lambda found: found >= 0.0, "a number from 0 up")
+
+
+Options = TypeVar("Options", bound=SharedOptions)
+
 
 def command(run: Callable[[Options], None]) -> Callable[..., None]:
-    """A function of a dataclass as one of that dataclass's fields, which become the options."""
-    (options_class,) = (kind for name, kind in get_type_hints(run).items() if name != "return")
-    hints = get_type_hints(options_class, include_extras=True)
-    shared = {field.name for field in fields(SharedOptions)}
-    parameters = [
-        parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
-        for name, parameter in inspect.signature(options_class).parameters.items()
-    ]
+    """A function of a dataclass as one of that dataclass's fields, for typer."""
+    (kind,) = (hint for name, hint in get_type_hints(run).items() if name != "return")
+    hints = get_type_hints(kind, include_extras=True)
+    shared = {one.name for one in fields(SharedOptions)}
+    # Own options come before those that every command has.
+    ordered = sorted(fields(kind), key=lambda one: one.name in shared)
 
     def call(**values: Any) -> None:
-        options = options_class(**values)
+        options = kind(**values)
         before = _written(options)
         try:
             run(options)
@@ -47,10 +122,38 @@ def command(run: Callable[[Options], None]) -> Callable[..., None]:
             raise
 
     call.__name__, call.__doc__ = run.__name__, run.__doc__
-    # Own options come before those that every command has.
-    ordered = sorted(parameters, key=lambda parameter: parameter.name in shared)
-    call.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
+    parameters = [_parameter(one, hints[one.name]) for one in ordered]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return call
+
+
+def _parameter(one: Field[Any], hint: Any) -> inspect.Parameter:
+    """A field as typer reads it."""
+    more = dict(one.metadata)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    default = inspect.Parameter.empty if one.default is MISSING else one.default
+    if not more:
+        return inspect.Parameter(one.name, kind, annotation=hint, default=default)
+    if more.pop("argument", False):
+        positional: Any = Annotated[hint, typer.Argument(**more)]
+        return inspect.Parameter(one.name, kind, annotation=positional)
+    names = more.pop("names") or (f"--{one.name.replace('_', '-')}",)
+    parse = more.pop("parse")
+    if parse is not None:
+        hint, more["parser"] = Any, _parser(parse, names[0])
+    named: Any = Annotated[hint, typer.Option(*names, **more)]
+    return inspect.Parameter(one.name, kind, annotation=named, default=default)
+
+
+def _parser(parse: Parse, name: str) -> Parse:
+    def checked(text: str) -> Any:
+        try:
+            return parse(text)
+        except ValueError as problem:
+            shown = problem.args[1] if len(problem.args) > 1 else text
+            raise typer.BadParameter(f"{shown!r} {problem.args[0]}", param_hint=name) from None
+
+    return checked
 
 
 def _written(options: SharedOptions) -> list[tuple[Path, int | None]]:
@@ -69,25 +172,34 @@ def _stopped(options: SharedOptions, before: list[tuple[Path, int | None]]) -> s
     return f"stopped; {', '.join(new)} was written before" if new else STOPPED
 
 
-def first_given(given: Mapping[str, bool]) -> str | None:
-    """The first option that was given."""
-    return next((name for name, is_given in given.items() if is_given), None)
+# --- Options that do not go together ----------------------------------------------------------
 
 
 def refuse(given: Mapping[str, bool], why: str) -> None:
-    """Raise if one was given, saying why it does not fit."""
-    if wrong := first_given(given):
+    """Raises if one was given, saying why it does not fit."""
+    wrong = next((name for name, is_given in given.items() if is_given), None)
+    if wrong is not None:
         raise InputError(f"{wrong} {why}")
 
 
 def check_where(workers: int | None, cluster: str | None, elsewhere: str | None = None) -> None:
-    """Raise if both or, where `elsewhere` says why nothing runs there, either was given."""
+    """Raises if both or, where `elsewhere` says why nothing runs there, either was given."""
     if elsewhere is not None:
         refuse({"--workers": workers is not None, "--cluster": cluster is not None}, elsewhere)
     if workers is not None and cluster is not None:
         raise InputError("--workers is for this machine, --cluster for others: give one of them")
 
 
+def keep_inputs(output: Path, inputs: Iterable[Path | None]) -> None:
+    """Raises if a file that is read would be written."""
+    if not output.exists():
+        return
+    for path in inputs:
+        if path is not None and path.exists() and output.samefile(path):
+            raise FileError(f"{output}: is read by this command; choose another name for results")
+
+
+# --- Errors and help --------------------------------------------------------------------------
 class OneLineErrors(TyperGroup):
     """Commands whose mistakes in use or input end in one line on stderr and exit code 2; all those
     of a table or schema are told at once, one line each."""
@@ -148,13 +260,7 @@ def _one_line(problem: Exception) -> str | None:
     return " ".join(text.splitlines())
 
 
-def keep_inputs(output: Path, inputs: Iterable[Path | None]) -> None:
-    """Raise if a file that is read would be written."""
-    if not output.exists():
-        return
-    for path in inputs:
-        if path is not None and path.exists() and output.samefile(path):
-            raise FileError(f"{output}: is read by this command; choose another name for results")
+# --- What is printed --------------------------------------------------------------------------
 
 
 def print_json(value: Any) -> None:

@@ -99,6 +99,11 @@ class Watch:
         return self._started + self._limits.seconds
 
     @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return time.perf_counter() - self._started
+
+    @property
     def wants_bounds(self) -> bool:
         """Whether values and bounds on the way matter to anyone."""
         return self._progress is not None or self._limits.gap > 0.0
@@ -115,7 +120,7 @@ class Watch:
         total: int | None = None,
     ) -> bool:
         """Tell how far the computation is, and whether it must stop here."""
-        seconds = time.perf_counter() - self._started
+        seconds = self.seconds
         if self.room(1, done) < 1 or seconds > self._limits.seconds:
             return True
         if self._progress is None:

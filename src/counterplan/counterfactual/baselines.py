@@ -1,8 +1,20 @@
 """Simple methods to compare the optimum with, for discrete and continuous problems alike.
 
-In a discrete problem they are policies whose expected outcome is exact (`policy_baselines`); in a
-continuous one they are single sequences (`sequence_baselines`). `TreeSearch` plans in both, and
-along the path of an executed plan (`tree_baseline`).
+In a discrete problem each is a policy over (step, state, budget left), random or not, so that its
+expected outcome is exact and no realizations are drawn (the 2021 paper's appendix D):
+
+    greedy        argmax_a R(s, a) + sum_s' P_tau,t(s' | s, a) R(s', a_{t+1})             (Eq. 13)
+    noisy greedy  greedy with a given probability, else the observed action
+    random        any action that may be taken, all equally likely
+
+All keep the observed action once the budget is spent. Eq. 13 leaves a' open: here it is the
+observed next action. In a continuous problem each is one sequence (the 2023 paper's experiments):
+
+    greedy        round by round the best single change on top of those made
+    top-k         the best single changes of the observed sequence, made together
+    random        random changes
+
+`TreeSearch` plans in both, and along the path of an executed plan (`tree_baseline`).
 """
 
 from __future__ import annotations
@@ -17,12 +29,12 @@ import numpy as np
 
 from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
-from counterplan.core.validation import BoolArray, FloatArray, IntArray, whole_number
+from counterplan.core.validation import FloatArray, IntArray, whole_number
 from counterplan.counterfactual.continuous.setting import (
     SequenceExplanation,
     SequenceSetting,
+    greedy_sequence,
     prepare_sequence,
-    unproved,
 )
 from counterplan.counterfactual.discrete.budget_dp import (
     PolicyExplanations,
@@ -33,6 +45,7 @@ from counterplan.counterfactual.discrete.distributions import PolicyProcess
 from counterplan.counterfactual.discrete.dynamic_program import (
     PolicyTable,
     Setting,
+    choose_best,
     evaluate,
     keep_observed,
     run_backward,
@@ -49,62 +62,33 @@ from counterplan.planning.model import ExogenousModel
 from counterplan.planning.search.planners import UCT, Planner
 from counterplan.scm.point import PointSCM
 
-# ----------------------------------------------------------------------------------------------
-# Baseline policies of discrete problems (the 2021 paper's appendix D).
-#
-# Each is a policy over (step, state, budget left), random or not, so its expected outcome is exact:
-# no realizations are drawn to evaluate it.
-#
-#     greedy        argmax_a R(s, a) + sum_s' P_tau,t(s' | s, a) R(s', a_{t+1})             (Eq. 13)
-#     noisy greedy  greedy with a given probability, else the observed action
-#     random        any action that may be taken, all equally likely
-#
-# All keep the observed action once the budget is spent. Eq. 13 leaves a' open: here it is the
-# observed next action.
 
-
-@dataclass(frozen=True, eq=False)
-class LookOneStepAhead:
-    """Chooses by Eq. 13; what it passes back is only the next step's reward."""
-
-    setting: Setting
-    table: PolicyTable
-
-    def takeable_at(self, t: int) -> BoolArray:
-        return self.setting.takeable_at(t)
-
-    def combine(self, t: int, worths: FloatArray) -> FloatArray:
-        from counterplan.counterfactual.discrete.dynamic_program import best_actions
-
-        observed = self.setting.episode.actions[t]
-        unused = np.empty(worths[:, 0].shape)
-        scale = self.setting.scale
-        best_actions(worths, observed, scale, unused, self.table.actions[t, ..., 0])
-        next_reward = self.setting.rewards_at(t)[:, observed]
-        return np.repeat(next_reward[:, None], worths.shape[2], axis=1)
-
-
-def kept_table(setting: Setting, law: CounterfactualLaw) -> PolicyTable:
-    """What was observed."""
+def observed_table(setting: Setting, law: CounterfactualLaw) -> PolicyTable:
+    """What was done."""
     return keep_observed(setting.episode, setting.mdp.n_states, setting.k)
 
 
 def greedy_table(setting: Setting, law: CounterfactualLaw) -> PolicyTable:
     """The greedy action for every step, state and budget left."""
-    table = keep_observed(setting.episode, setting.mdp.n_states, setting.k)
-    run_backward(setting, law, LookOneStepAhead(setting, table))
+    table = observed_table(setting, law)
+
+    def look_one_step_ahead(t: int, worths: FloatArray) -> FloatArray:
+        choose_best(setting, table, t, worths)
+        # What is passed back is only the next step's reward.
+        next_reward = setting.rewards_at(t)[:, setting.episode.actions[t]]
+        return np.repeat(next_reward[:, None], worths.shape[2], axis=1)
+
+    run_backward(setting, law, setting.takeable_at, look_one_step_ahead)
     return table
 
 
 def noisy_greedy_table(setting: Setting, law: CounterfactualLaw, probability: float) -> PolicyTable:
     """Greedy with a probability, else the observed action."""
-    greedy = greedy_table(setting, law).actions
-    kept = keep_observed(setting.episode, setting.mdp.n_states, setting.k).actions
-    weights = np.empty((*greedy.shape[:3], 2))
+    greedy, kept = greedy_table(setting, law).actions, observed_table(setting, law).actions
     # Where both agree there is one choice, not two halves of it.
-    weights[..., 0] = np.where(greedy == kept, 1.0, probability)[..., 0]
-    weights[..., 1] = 1.0 - weights[..., 0]
-    return PolicyTable(np.concatenate([greedy, kept], axis=3), weights)
+    weights = np.where(greedy == kept, 1.0, probability)
+    both = np.concatenate([greedy, kept], axis=3)
+    return PolicyTable(both, np.concatenate([weights, 1.0 - weights], axis=3))
 
 
 def uniform_table(setting: Setting, law: CounterfactualLaw) -> PolicyTable:
@@ -133,70 +117,10 @@ def evaluated(
     return PolicyExplanations(process, values, bounds, Status.HEURISTIC, stats, problem.k, method)
 
 
-# ----------------------------------------------------------------------------------------------
-# What every single change of a sequence would bring, all of them side by side.
-
-
-def single_change_values(setting: SequenceSetting, base: IntArray) -> FloatArray:
-    """(T-1, N) the outcome of `base` (T-1,) with the action of step t replaced by a."""
-    T, N = setting.horizon, setting.n_actions
-    current = setting.states[:1]
-    earned = 0.0
-    waiting = np.empty((0, setting.states.shape[1]))
-    totals = np.empty(0)
-    for t in range(T - 1):
-        if len(waiting):  # those that changed earlier follow the base from here on
-            totals = totals + setting.reward(waiting)
-            waiting = setting.replay.follow(t, waiting, np.full(len(waiting), base[t]))
-        earned += float(setting.reward(current)[0])
-        after = setting.replay.children(t, current)[0]
-        waiting = np.concatenate([waiting, after])
-        totals = np.concatenate([totals, np.full(N, earned)])
-        current = after[base[t]][None]
-    return np.asarray((totals + setting.reward(waiting)).reshape(T - 1, N))
-
-
-def affordable(setting: SequenceSetting, base: IntArray) -> BoolArray:
-    """(T-1, N) whether step t of `base` may be set to a within the budget."""
-    steps = np.arange(len(base))
-    prices = [setting.costs_at(t) for t in range(len(base))]
-    price = np.array(prices, dtype=np.int64).reshape(len(base), setting.n_actions)
-    spent = price[steps, base]
-    return np.asarray(setting.allowed & (spent.sum() - spent[:, None] + price <= setting.k))
-
-
-# ----------------------------------------------------------------------------------------------
-# Simple sequences to compare the optimum with (those of the 2023 paper's experiments).
-#
-# greedy   round by round the best single change on top of those made
-# top-k    the best single changes of the observed sequence, made together
-# random   random changes
-
-
-def greedy_sequence(
-    setting: SequenceSetting,
-    start: IntArray | None = None,
-    rng: np.random.Generator | None = None,
-    probability: float = 1.0,
-) -> IntArray:
-    """At most k rounds, each with the best affordable single change (taken with a probability)."""
-    best = (setting.observed if start is None else start).copy()
-    value = float(setting.outcomes(best[None])[0])
-    for _ in range(setting.k):
-        if rng is not None and rng.random() >= probability:
-            continue
-        gains = np.where(affordable(setting, best), single_change_values(setting, best), -np.inf)
-        t, action = (int(i) for i in np.unravel_index(np.argmax(gains), gains.shape))
-        if not gains[t, action] > value + setting.negligible(value):
-            break
-        best[t], value = action, float(gains[t, action])
-    return best
-
-
 def top_k_sequence(setting: SequenceSetting) -> IntArray:
     """The most valuable single changes, one for each step, as many as the budget allows."""
     result = setting.observed.copy()
-    values = np.where(affordable(setting, result), single_change_values(setting, result), -np.inf)
+    values = np.where(setting.affordable(result), setting.single_change_values(result), -np.inf)
     factual = float(setting.outcomes(result[None])[0])
     worthwhile = factual + setting.negligible(factual)
     order = np.argsort(-values.max(axis=1), kind="stable")
@@ -213,14 +137,11 @@ def random_sequence(setting: SequenceSetting, rng: np.random.Generator) -> IntAr
     """Random steps in random order, each set to a random affordable action, until k is spent."""
     result = setting.observed.copy()
     for t in rng.permutation(len(result)):
-        options = np.flatnonzero(affordable(setting, result)[t])
+        options = np.flatnonzero(setting.affordable(result)[t])
         others = options[options != setting.observed[t]]
         if len(others):
             result[t] = rng.choice(others)
     return result
-
-
-# ----------------------------------------------------------------------------------------------
 
 
 class _Baseline(ABC):
@@ -251,9 +172,9 @@ class _Baseline(ABC):
     def _sequence_explanation(self, problem: Problem) -> SequenceExplanation:
         started = time.perf_counter()
         setting = prepare_sequence(problem)
-        sequence = self._sequence(setting)
-        seconds = time.perf_counter() - started
-        return unproved(setting, problem.k, sequence, type(self).__name__, seconds=seconds)
+        sequence, name = self._sequence(setting), type(self).__name__
+        stats = {"seconds": time.perf_counter() - started}
+        return setting.explanation(problem.k, sequence, math.inf, Status.HEURISTIC, name, stats)
 
 
 @dataclass(frozen=True)
@@ -364,7 +285,7 @@ class TreeSearch(_Baseline):
         if all(found.improvement >= 0.0 for found in searched):
             return searched
         # As in the other problems, what is worse than what was done is not proposed.
-        kept = evaluated(problem, kept_table, type(self).__name__)
+        kept = evaluated(problem, observed_table, type(self).__name__)
         pairs = zip(searched, kept, strict=True)
         return [found if found.improvement >= 0.0 else same for found, same in pairs]
 

@@ -1,9 +1,16 @@
 """Brute force, for small problems: what every exact solver is compared with.
 
-Plain Python over whole histories, sharing no code with the solvers but the model itself.
-Costs grow exponentially with the length of the episode; nothing here is meant to be fast, but
-`Exhaustive`, the batched brute force of continuous problems (see also `sequence_oracle` and, for
-executed plans, `allocation_oracle`).
+Plain Python over whole histories, sharing no code with the solvers but the model itself. Costs grow
+exponentially with the length of the episode; only `Exhaustive`, the batched brute force of
+continuous problems, is meant to be fast.
+
+    discrete    the tree of histories, and every deterministic policy one after another; the range
+                over causal models by every vertex of the set of counterfactual rows
+    continuous  every sequence with at most k changes, by the model's own `infer` and `step` in the
+                units of the episode
+    executed    every choice of at most k steps of a resource program without spilling, for each the
+                linear program in which all others keep what they spent; elsewhere every sequence of
+                the actions that the model offers
 """
 
 from __future__ import annotations
@@ -34,11 +41,11 @@ from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.point import PointSCM, action_indices, action_vectors
 from counterplan.scm.tabular import TabularMDP
 
-# ----------------------------------------------------------------------------------------------
-# Brute force over sequences of actions, for small continuous problems.
-#
-# Plain Python that asks the model's own `infer` and `step` and nothing else, in the units of the
-# episode: every sequence with at most k changes is followed to its end. Costs grow exponentially.
+# Policies that are tried one after another.
+LARGEST_ENUMERATION = 1_000_000
+
+# A place in a counterfactual episode: step, state, budget left.
+Node = tuple[int, int, int]
 
 
 class BestSequence(NamedTuple):
@@ -134,14 +141,6 @@ def sequence_value(
 ) -> float:
     """What one sequence (T-1,) of actions earns."""
     return SequenceWorld(scm, episode, actions, reward).value_of(sequence)
-
-
-# ----------------------------------------------------------------------------------------------
-# Brute force over executed plans, for small planning problems.
-#
-# Where the model is a resource program without spilling: every choice of at most k steps, for each
-# the linear program in which all others keep what they spent, written down step by step. Elsewhere:
-# every sequence of the actions that the model offers. Costs grow exponentially.
 
 
 class BestAllocation(NamedTuple):
@@ -296,14 +295,6 @@ def _best_from(done: _Executed, state: State, left: int) -> tuple[float, list[Fl
         if total > best[0]:
             best = total, [action, *decisions]
     return best
-
-
-# ----------------------------------------------------------------------------------------------
-
-LARGEST_ENUMERATION = 1_000_000
-
-# A place in a counterfactual episode: step, state, budget left.
-Node = tuple[int, int, int]
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,11 +28,7 @@ from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
 from counterplan.core.reward import Reward
 from counterplan.core.validation import FloatArray
-from counterplan.counterfactual.continuous.setting import (
-    SequenceExplanation,
-    prepare_sequence,
-    unproved,
-)
+from counterplan.counterfactual.continuous.setting import SequenceExplanation, prepare_sequence
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation, prepare
 from counterplan.counterfactual.discrete.distributions import PolicyProcess
 from counterplan.counterfactual.discrete.dynamic_program import (
@@ -41,7 +37,7 @@ from counterplan.counterfactual.discrete.dynamic_program import (
     evaluate,
     keep_observed,
 )
-from counterplan.counterfactual.discrete.laws import CounterfactualLaw, RowIds
+from counterplan.counterfactual.discrete.laws import CounterfactualLaw, RowIds, expect_by_rows
 from counterplan.counterfactual.executed.setting import AllocationExplanation, prepare_allocation
 from counterplan.counterfactual.explain import pose
 from counterplan.errors import InputError
@@ -133,7 +129,7 @@ def _replay_sequence(problem: Problem, changes: Mapping[int, Any]) -> SequenceEx
             taken[t] = _check_action(action, setting.n_actions)
         else:
             taken[t] = _listed(action, listed if listed.ndim == 2 else listed[t])
-    return unproved(setting, problem.k, taken, METHOD)
+    return setting.explanation(problem.k, taken, math.inf, Status.HEURISTIC, METHOD, {})
 
 
 def _listed(action: Any, vectors: FloatArray) -> int:
@@ -278,9 +274,7 @@ class RowBlock:
     @property
     def nbytes(self) -> int:
         """The size of its arrays."""
-        rows = self.rows
-        arrays = (self.ids, rows.indptr, rows.indices, rows.probabilities)
-        return sum(array.nbytes for array in arrays)
+        return self.ids.nbytes + sum(array.nbytes for array in self.rows.arrays)
 
     def select(self, ids: RowIds) -> Rows | None:
         """The rows of these ids, None if one of them is not here."""
@@ -312,14 +306,10 @@ class CachedLaw:
         return self.law.row_of
 
     def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
-        from counterplan.scm.gumbel import row_expectations
-
         key = (self.episode, self.first + t, rows.tobytes(), values.shape, values.tobytes())
         for known in self.cache.find(key):
             return np.asarray(known)
-        found = self.rows_at(t, rows)
-        result = np.zeros((int(self.row_of.max()) + 1, values.shape[1]))
-        result[rows] = row_expectations(found.indptr, found.indices, found.probabilities, values)
+        result = expect_by_rows(self, t, rows, values)
         self.cache.add(key, result)
         return result
 

@@ -1,8 +1,26 @@
 """Tree search in counterfactual worlds: what a planner without a proof makes of the same problem.
 
+A world is a model that a tree search can plan in. Its future is what abduction made of it: known
+where the noise is known, else drawn from the counterfactual law. What has been spent of the budget
+is part of the resource, so the search sees only changes that it can afford. The observed action
+comes first, and rollouts keep to it.
+
 A sequence is found by deciding step after step, each time by a search from where the decisions so
 far have led. A policy needs a search at every (step, state, budget left); those reached by what was
 decided before are searched, the likeliest of each step first, and elsewhere nothing changes.
+
+In a discrete world chance is one number u_t a step, of which the action pending from the step
+before makes the state: the u-quantile of its row. So u_t is known when step t is decided, and what
+follows is not. Compiled, the world is one array of parameters, which begins with the numbers named
+below; each of these is the place of a table's first number:
+
+    ROW_OF    (S, A) the row of a pair
+    MAY       (T, S, A) 1 where an action may be taken and does not lead to minus infinity
+    REWARDS   (T, S, A)
+    COSTS     (T, A)
+    OBSERVED  (T,)
+    ENDS      (T-1, R, 2) the first entry of a row, and the one after its last
+    ENTRIES   (N, 2) the states that may follow, and the probability of all up to each
 """
 
 from __future__ import annotations
@@ -29,20 +47,12 @@ from counterplan.planning.search.planners import Planner
 if TYPE_CHECKING:
     from counterplan.planning.search.kernel import Kernel
 
-# ----------------------------------------------------------------------------------------------
-# Counterfactual worlds as models that a tree search can plan in; `policy_world` has the discrete
-# one.
-#
-# In each the future is what abduction made of it: known where the noise is known, else drawn from
-# the counterfactual law. What has been spent of the budget is part of the resource, so the search
-# sees only changes that it can afford. The observed action comes first, and rollouts keep to it.
-
 # In place of the action that is pending in a state, where none is: the state itself is known.
 SETTLED = -1.0
 
 
 class KeepsObserved:
-    """What all of them do in rollouts."""
+    """A world whose rollouts keep what was done."""
 
     def rollout(self, state: State) -> int:
         """The observed action."""
@@ -68,11 +78,11 @@ class SequenceWorld(KeepsObserved):
         return State(0, np.zeros(1), np.append(self.setting.states[0], float(self.setting.k)))
 
     def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
-        """Nothing."""
+        """The same: nothing is left to chance."""
         return exogenous
 
     def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """One."""
+        """The one that follows for certain."""
         return exogenous[None], np.ones(1)
 
     def actions(self, state: State) -> FloatArray:
@@ -106,7 +116,7 @@ class AllocationWorld(KeepsObserved):
 
     @property
     def sense(self) -> Sense:
-        """The model's."""
+        """That of the model."""
         return self.setting.model.sense
 
     @property
@@ -120,7 +130,7 @@ class AllocationWorld(KeepsObserved):
         return np.repeat(self.setting.path[t + 1][None], len(exogenous), axis=0)
 
     def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """One."""
+        """The one that follows for certain."""
         return self.setting.path[t + 1][None], np.ones(1)
 
     def actions(self, state: State) -> FloatArray:
@@ -148,19 +158,6 @@ class AllocationWorld(KeepsObserved):
         return rewards - fine * barred, np.column_stack([after, left])
 
 
-# ----------------------------------------------------------------------------------------------
-# `PolicyWorld` compiled: the same world in flat numbers.
-#
-# Parameters begin with the numbers named below; each place is that of a table's first number:
-#
-#     ROW_OF    (S, A) the row of a pair
-#     MAY       (T, S, A) 1 where an action may be taken and does not lead to minus infinity
-#     REWARDS   (T, S, A)
-#     COSTS     (T, A)
-#     OBSERVED  (T,)
-#     ENDS      (T-1, R, 2) the first entry of a row, and the one after its last
-#     ENTRIES   (N, 2) the states that may follow, and the probability of all up to each
-
 S_, A_, R_, WORST, ROW_OF, MAY, REWARDS, COSTS, OBSERVED, ENDS, ENTRIES = range(11)
 HEADER = 11
 
@@ -186,7 +183,7 @@ def cumulate(starts, indices, probabilities, rows, first, ends, entries):  # typ
 
 
 @njit(cache=True)
-def _settled(parameters, t, luck, d):  # type: ignore[no-untyped-def]
+def _settled(parameters, t, uniform, d):  # type: ignore[no-untyped-def]
     """The state: known, or the quantile of the row of what is pending."""
     state = int(d[0])
     if d[1] == SETTLED:
@@ -198,7 +195,7 @@ def _settled(parameters, t, luck, d):  # type: ignore[no-untyped-def]
     entries = int(parameters[ENTRIES])
     while first < last:
         middle = (first + last) // 2
-        if parameters[entries + 2 * middle + 1] <= luck:
+        if parameters[entries + 2 * middle + 1] <= uniform:
             first = middle + 1
         else:
             last = middle
@@ -207,7 +204,7 @@ def _settled(parameters, t, luck, d):  # type: ignore[no-untyped-def]
 
 @njit(DRAW, cache=True)
 def draw(parameters, t, x, generator, out):  # type: ignore[no-untyped-def]
-    """Fresh luck."""
+    """A new number."""
     out[0] = generator.random()
 
 
@@ -257,12 +254,6 @@ def flattened(numbers: dict[int, float], tables: dict[int, FloatArray]) -> Float
     return np.concatenate([header, *(table.ravel() for table in tables.values())])
 
 
-# ----------------------------------------------------------------------------------------------
-# A discrete counterfactual world as a model that a tree search can plan in.
-#
-# Chance is one number u_t a step, of which an action pending from the step before makes the state:
-# the u-quantile of its row. So u_t is known when step t is decided, and what follows is not.
-
 # Numbers of a compiled world: 200 MB, and three times as much while it is laid out.
 LARGEST_WORLD = 25_000_000
 
@@ -304,7 +295,7 @@ class PolicyWorld(KeepsObserved):
         return State(t, np.zeros(1), np.array([float(state), SETTLED, float(left)]))
 
     def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
-        """Fresh luck."""
+        """A new number."""
         return generator.random(exogenous.shape)
 
     def actions(self, state: State) -> FloatArray:
@@ -322,14 +313,14 @@ class PolicyWorld(KeepsObserved):
     ) -> tuple[FloatArray, FloatArray]:
         """Rewards, and the actions pending in the states they were taken in."""
         pairs = zip(exogenous[:, 0].tolist(), resource, strict=True)
-        states = np.array([self._settled(t, luck, one) for luck, one in pairs])
+        states = np.array([self._settled(t, uniform, one) for uniform, one in pairs])
         chosen = actions[:, 0].astype(np.int64)
         rewards = np.maximum(self.rewards[t][states, chosen], self.worst)
         left = resource[:, 2] - self.setting.costs_at(t)[chosen]
         return rewards, np.column_stack([states, chosen, left]).astype(np.float64)
 
     def compiled(self, quantiles: int = 0) -> Kernel:
-        """The world as compiled functions; its luck is continuous whatever the quantiles."""
+        """The world as compiled functions; its chance is continuous whatever the quantiles."""
         from counterplan.planning.search.kernel import Kernel
 
         return Kernel(
@@ -355,11 +346,11 @@ class PolicyWorld(KeepsObserved):
             self._rows[t, number] = Row(found.indices[likely].astype(np.int64), below)
         return self._rows[t, number]
 
-    def _settled(self, t: int, luck: float, resource: FloatArray) -> int:
+    def _settled(self, t: int, uniform: float, resource: FloatArray) -> int:
         if resource[1] == SETTLED:
             return int(resource[0])
         row = self.row(t - 1, int(resource[0]), int(resource[1]))
-        return int(row.states[np.searchsorted(row.below[:-1], luck, side="right")])
+        return int(row.states[np.searchsorted(row.below[:-1], uniform, side="right")])
 
     @cached_property
     def takeable(self) -> list[BoolArray]:
@@ -380,7 +371,6 @@ class PolicyWorld(KeepsObserved):
 
 def _parameters(world: PolicyWorld) -> FloatArray:
     """All rows that may be needed, and the rest of the world's numbers."""
-
     row_of, T = world.law.row_of, world.horizon
     S, A = row_of.shape
     R = int(row_of.max()) + 1
@@ -414,9 +404,6 @@ def _parameters(world: PolicyWorld) -> FloatArray:
 def _check_size(world: PolicyWorld, size: int) -> None:
     if size > world.largest:
         raise NotApplicableError(f"the world takes more than {world.largest:,} numbers")
-
-
-# ----------------------------------------------------------------------------------------------
 
 
 def planned_sequence(setting: SequenceSetting, planner: Planner, seed: int) -> IntArray:

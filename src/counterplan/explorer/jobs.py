@@ -1,9 +1,12 @@
-"""Work that takes longer than a request: questions wait in line and go to worker processes.
+"""Questions that take longer than a request: they wait in line and go to worker processes.
 
 Every client has a line of its own and they take turns, so that one who asks a lot waits for himself
 and not the others for him. A client may have a few questions at a time, and of several workers one
 is always left for others: long searches of one client keep nobody else waiting. A worker that takes
 too long is ended, and so is one whose question was cancelled and that does not stop by itself.
+
+A worker is one of `runs.pool`. How far its search is goes into a file that the server reads; a file
+of the same name with the ending ".stop" ends the search.
 """
 
 from __future__ import annotations
@@ -17,12 +20,12 @@ import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
 from counterplan.errors import CounterplanError
-from counterplan.runs.pool import Worker, WorkerDiedError
-from counterplan.runs.task import PartResult, TaskSpec
+from counterplan.runs.task import TaskSpec, Worker, WorkerDiedError
 
 # How long a search that was told to stop may go on, and one that is over its time.
 GRACE, OVERTIME = 1.0, 15.0
@@ -30,6 +33,8 @@ GRACE, OVERTIME = 1.0, 15.0
 FINISHED = 500
 # All clients together.
 MOST_WAITING = 100
+# The one table of a worker's result: the answer as JSON.
+ANSWER = "answer"
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 log = logging.getLogger(__name__)
@@ -43,14 +48,16 @@ class BusyError(CounterplanError):
 class Job:
     """A question and what became of it.
 
-    seconds   how long it may take
-    progress  the file that tells how far it is
+    seconds  how long it may take
+    notes    the file that says how far it is
+    keep     called with the result
     """
 
     client: str
     question: Mapping[str, Any]
     seconds: float
-    progress: Path
+    notes: Path
+    keep: Callable[[Any], None] = lambda _: None
     id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     state: State = "queued"
     error: str | None = None
@@ -72,13 +79,22 @@ class Job:
         """Whether nothing more will become of it."""
         return self.state in ("done", "failed", "cancelled")
 
-    def reached(self) -> tuple[int, float, float] | None:
+    @property
+    def progress(self) -> dict[str, Any] | None:
         """How far the search is: nodes, best value, bound."""
         try:
-            nodes, value, bound = json.loads(self.progress.read_text())
+            nodes, value, bound = json.loads(self.notes.read_text())
         except (OSError, ValueError):
             return None
-        return int(nodes), float(value), float(bound)
+        return {"nodes": nodes, "value": value, "bound": bound}
+
+    def end(self, state: State, error: str | None = None) -> None:
+        """Note what became of it, and let go of its timers and files."""
+        self.error, self.ended, self.state = error, time.monotonic(), state
+        for timer in self.timers:
+            timer.cancel()
+        for suffix in ("", ".stop", ".new"):
+            self.notes.with_suffix(suffix).unlink(missing_ok=True)
 
 
 class Jobs:
@@ -87,22 +103,15 @@ class Jobs:
     spec        the task of the workers
     workers     how many
     per_client  how many questions a client may have waiting or at work
-    finish      makes the result out of what a worker sends
     """
 
-    def __init__(
-        self,
-        spec: TaskSpec,
-        workers: int,
-        per_client: int,
-        finish: Callable[[Mapping[str, Any], PartResult], Any],
-    ) -> None:
-        self._spec, self._per_client, self._finish = spec, per_client, finish
+    def __init__(self, spec: TaskSpec, workers: int, per_client: int) -> None:
+        self._spec, self._per_client = spec, per_client
         self._share = max(1, workers - 1)
         self._lines: OrderedDict[str, deque[Job]] = OrderedDict()
         self._jobs: OrderedDict[str, Job] = OrderedDict()
-        self._at_work: list[Job] = []
-        self._running: dict[str, Worker] = {}
+        # Jobs at work, and the worker of each once it has one.
+        self._running: dict[Job, Worker | None] = {}
         self._change = threading.Condition()
         self._is_closed = False
         self._notes = tempfile.TemporaryDirectory(prefix="counterplan-")
@@ -110,8 +119,14 @@ class Jobs:
         for lane in self._lanes:
             lane.start()
 
-    def submit(self, client: str, question: Mapping[str, Any], seconds: float) -> Job:
-        """Put a question in its client's line."""
+    def submit(
+        self,
+        client: str,
+        question: Mapping[str, Any],
+        seconds: float,
+        keep: Callable[[Any], None] = lambda _: None,
+    ) -> Job:
+        """Put a question in its client's line; `keep` is called with its result."""
         with self._change:
             mine = sum(job.client == client and not job.is_over for job in self._jobs.values())
             if mine >= self._per_client:
@@ -121,22 +136,15 @@ class Jobs:
                 )
             if sum(map(len, self._lines.values())) >= MOST_WAITING:
                 raise BusyError("too many questions are waiting: try again later")
-            progress = Path(self._notes.name) / secrets.token_hex(8)
-            job = Job(client, question, seconds, progress)
-            self._jobs[job.id] = job
+            job = self._add(Job(client, question, seconds, self._notes_file(), keep))
             self._lines.setdefault(client, deque()).append(job)
-            self._forget()
             self._change.notify()
         return job
 
-    def known(self, client: str, question: Mapping[str, Any], result: Any) -> Job:
+    def answered(self, client: str, result: Any) -> Job:
         """A question whose answer is known already, as a job that is done."""
-        job = Job(client, question, 0.0, Path(self._notes.name) / "none", state="done")
-        job.result = result
         with self._change:
-            self._jobs[job.id] = job
-            self._forget()
-        return job
+            return self._add(Job(client, {}, 0.0, self._notes_file(), state="done", result=result))
 
     def find(self, name: str) -> Job | None:
         """A job by its id; None if it is unknown or forgotten."""
@@ -146,16 +154,9 @@ class Jobs:
     def ahead(self, job: Job) -> int:
         """How many waiting jobs are served before this one: lines take turns."""
         with self._change:
-            lines = list(self._lines)
-            if job.client not in lines or job not in self._lines[job.client]:
-                return 0
-            own, turn = self._lines[job.client].index(job), lines.index(job.client)
-            others = (
-                min(len(line), own + (lines.index(client) < turn))
-                for client, line in self._lines.items()
-                if client != job.client
-            )
-            return own + sum(others)
+            turns = zip_longest(*self._lines.values())
+            order = [one for turn in turns for one in turn if one is not None]
+        return order.index(job) if job in order else 0
 
     def cancel(self, job: Job) -> None:
         """End a job, whether it waits or is at work."""
@@ -164,44 +165,58 @@ class Jobs:
                 return
             job.is_cancelled = True
             if job.state == "queued":
-                self._end(job, "cancelled")
-                self._leave(job)
+                job.end("cancelled")
+                self._lines[job.client].remove(job)
+                if not self._lines[job.client]:
+                    del self._lines[job.client]
                 return
-            job.progress.with_suffix(".stop").touch()
-        self._later(GRACE, job)
+            job.notes.with_suffix(".stop").touch()
+        self._end_later(job, GRACE)
 
     def close(self) -> None:
         """End all workers."""
         with self._change:
             self._is_closed = True
-            workers = list(self._running.values())
+            for worker in filter(None, self._running.values()):
+                worker.kill()
             self._change.notify_all()
-        for worker in workers:
-            worker.kill()
         for lane in self._lanes:
             lane.join()
         self._notes.cleanup()
+
+    def _notes_file(self) -> Path:
+        return Path(self._notes.name) / secrets.token_hex(8)
+
+    def _add(self, job: Job) -> Job:
+        """Keep a job, and forget those that were over longest ago."""
+        self._jobs[job.id] = job
+        over = [name for name, one in self._jobs.items() if one.is_over]
+        for name in over[: max(0, len(over) - FINISHED)]:
+            del self._jobs[name]
+        return job
 
     # --- Lanes: each has a worker ---------------------------------------------------------------
 
     def _serve(self) -> None:
         worker: Worker | None = None
         try:
-            worker = self._started(worker)
+            worker = self._ready(worker)
             while (job := self._next()) is not None:
-                worker = self._started(worker)
+                worker = self._ready(worker)
                 if worker is None:
-                    self._close_job(job, "failed", "no worker process could be started")
-                    continue
-                worker = self._run(job, worker)
+                    self._finish(job, "failed", "no worker process could be started")
+                else:
+                    self._answer(job, worker)
         finally:
             if worker is not None:
                 worker.close()
 
-    def _started(self, worker: Worker | None) -> Worker | None:
+    def _ready(self, worker: Worker | None) -> Worker | None:
         """A worker that can be asked, None if none can be started."""
-        if worker is not None and worker.is_alive:
-            return worker
+        if worker is not None:
+            if worker.is_alive:
+                return worker
+            worker.close()
         if self._is_closed:
             return None
         try:
@@ -221,79 +236,56 @@ class Jobs:
             job = line.popleft()
             if line:
                 self._lines[client] = line
-            self._at_work.append(job)
+            self._running[job] = None
             job.state, job.started = "running", time.monotonic()
             return job
 
     def _turn(self) -> str | None:
         """The client whose turn it is, None if all who wait have their share of the workers."""
-        busy = Counter(job.client for job in self._at_work)
+        busy = Counter(job.client for job in self._running)
         return next((client for client in self._lines if busy[client] < self._share), None)
 
-    def _run(self, job: Job, worker: Worker) -> Worker | None:
-        """Answer a job; returns the worker if it can go on."""
-        asked = {**job.question, "seconds": job.seconds, "progress": str(job.progress)}
+    def _answer(self, job: Job, worker: Worker) -> None:
+        asked = {**job.question, "seconds": job.seconds, "notes": str(job.notes)}
         with self._change:
-            self._running[job.id] = worker
+            self._running[job] = worker
             if self._is_closed:
                 worker.kill()
-        self._later(job.seconds + OVERTIME, job)
+        self._end_later(job, job.seconds + OVERTIME)
         try:
-            found = worker.solve(json.dumps(asked).encode())
-            job.result = self._finish(job.question, found)
+            job.result = json.loads(worker.solve(json.dumps(asked).encode()).tables[ANSWER])
+            job.keep(job.result)
         except WorkerDiedError as problem:
-            worker.close()
             over = job.elapsed >= job.seconds + OVERTIME
             reason = f"took longer than {job.seconds:g} seconds" if over else str(problem)
-            self._close_job(job, "failed", f"there is no answer: the worker {reason}")
-            return None
+            self._finish(job, "failed", f"there is no answer: the worker {reason}")
         except CounterplanError as problem:
-            self._close_job(job, "failed", " ".join(str(problem).split()))
+            self._finish(job, "failed", " ".join(str(problem).split()))
         except Exception:
             log.exception("a question could not be answered: %s", job.question)
-            self._close_job(job, "failed", "the question could not be answered: a fault of ours")
+            self._finish(job, "failed", "the question could not be answered: a fault of ours")
         else:
-            self._close_job(job, "done", None)
-        return worker
+            self._finish(job, "done")
 
-    def _close_job(self, job: Job, state: State, error: str | None) -> None:
+    def _finish(self, job: Job, state: State, error: str | None = None) -> None:
         with self._change:
-            self._running.pop(job.id, None)
-            self._at_work.remove(job)
-            self._change.notify_all()
+            del self._running[job]
             if job.is_cancelled:
-                self._end(job, "cancelled")
+                job.end("cancelled")
             else:
-                self._end(job, state, error)
+                job.end(state, error)
+            self._change.notify_all()
 
-    def _end(self, job: Job, state: State, error: str | None = None) -> None:
-        job.error, job.ended, job.state = error, time.monotonic(), state
-        for timer in job.timers:
-            timer.cancel()
-        for suffix in ("", ".stop", ".new"):
-            job.progress.with_suffix(suffix).unlink(missing_ok=True)
-
-    def _leave(self, job: Job) -> None:
-        line = self._lines[job.client]
-        line.remove(job)
-        if not line:
-            del self._lines[job.client]
-
-    def _later(self, seconds: float, job: Job) -> None:
+    def _end_later(self, job: Job, seconds: float) -> None:
         """End the worker of a job if it is still at it after some seconds."""
 
         def end() -> None:
             # With the lock in hand: the worker cannot have gone on to another job.
             with self._change:
-                if (worker := self._running.get(job.id)) is not None:
+                if (worker := self._running.get(job)) is not None:
                     worker.kill()
 
         timer = threading.Timer(seconds, end)
         timer.daemon = True
         job.timers.append(timer)
         timer.start()
-
-    def _forget(self) -> None:
-        over = [name for name, job in self._jobs.items() if job.is_over]
-        for name in over[: max(0, len(over) - FINISHED)]:
-            del self._jobs[name]

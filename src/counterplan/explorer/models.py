@@ -1,23 +1,23 @@
-"""Texts, places and mistakes, as all requests and answers have them."""
+"""The shapes of the JSON API: what may be asked, and what is answered.
+
+Answers are made from rows of a run's tables or from plain dicts: a field whose column has another
+name says so (`validation_alias`), and everything else in a row is left out. JSON has no infinite
+numbers: they are the texts "inf" and "-inf", and what is not known is null.
+"""
 
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import StringConstraints as Letters
 
-from counterplan.errors import InputError
-from counterplan.explorer.security import Access
 from counterplan.tables.entries import LONGEST_ID
 
 # No table has longer episodes, more actions or larger budgets than this.
 LARGEST = 10**6
-MOST_EDITS, MOST_RULES = 1_000, 10_000
+MOST_EDITS, MOST_RULES, MOST_LINES = 1_000, 10_000, 200
 
 
 def _encodable(text: str) -> str:
@@ -25,17 +25,44 @@ def _encodable(text: str) -> str:
     return text
 
 
-Text = Annotated[str, StringConstraints(max_length=LONGEST_ID), AfterValidator(_encodable)]
-Name = Annotated[
-    str, StringConstraints(min_length=1, max_length=LONGEST_ID), AfterValidator(_encodable)
-]
+def _safe(value: Any) -> Any:
+    if value is None:
+        return None
+    number = float(value)
+    if math.isfinite(number):
+        return number
+    return None if math.isnan(number) else "inf" if number > 0 else "-inf"
+
+
+def _listed(values: Any) -> list[Any]:
+    found: list[Any] = values.tolist() if hasattr(values, "tolist") else list(values)
+    return found
+
+
+Text = Annotated[str, Letters(max_length=LONGEST_ID), AfterValidator(_encodable)]
+Name = Annotated[str, Letters(min_length=1, max_length=LONGEST_ID), AfterValidator(_encodable)]
 Place = Annotated[int, Field(ge=0, le=LARGEST)]
+Amount = Annotated[float, Field(allow_inf_nan=False)]
+Number = Annotated[float | Literal["inf", "-inf"] | None, BeforeValidator(_safe)]
+Numbers = Annotated[list[Number], BeforeValidator(_listed)]
+Table = Annotated[list[list[Number]], BeforeValidator(_listed)]
+Relative = Annotated[Number, Field(validation_alias="relative_improvement")]
+Far = Annotated[bool | None, Field(validation_alias="far_from_data")]
+Status = Literal["optimal", "limit", "heuristic", "failed"]
+JobState = Literal["queued", "running", "done", "failed", "cancelled"]
+Player = Literal["executed", "policy", "open_loop", "planned", "hindsight"]
 
 
 class Asked(BaseModel):
     """Requests name what they know, and nothing else."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Shape(BaseModel):
+    """An answer: made from rows by the names of columns, or from JSON by the names of fields."""
+
+    model_config = ConfigDict(populate_by_name=True)
 
 
 class Error(BaseModel):
@@ -44,81 +71,110 @@ class Error(BaseModel):
     error: str
 
 
-# ----------------------------------------------------------------------------------------------
-# Values as JSON has them: plain numbers, "inf" and "-inf" as texts, null for what is not known.
-
-# As JSON has it: a number, an infinite one as a text, null if it is not known.
-Number = float | Literal["inf", "-inf"] | None
+# --- Lists --------------------------------------------------------------------------------------
 
 
-def number(value: Any) -> Number:
-    """A number, infinite or not."""
-    if value is None:
-        return None
-    found = float(value)
-    if math.isfinite(found):
-        return found
-    if math.isnan(found):
-        return None
-    return "inf" if found > 0 else "-inf"
+class ListQuery(Asked):
+    """Which lines of a list, in which order.
+
+    status  none given means any
+    search  part of the id
+    """
+
+    sort: str
+    descending: bool = True
+    offset: Annotated[int, Field(ge=0, le=10**9)] = 0
+    limit: Annotated[int, Field(ge=1, le=MOST_LINES)] = 25
+    status: Annotated[tuple[Status, ...], Field(max_length=10)] = ()
+    search: Text = ""
 
 
-def numbers(values: Iterable[Any]) -> list[Number]:
-    """A list of them."""
-    return [number(value) for value in values]
+class CaseQuery(ListQuery):
+    """Which cases.
+
+    k        None for the largest of the run
+    support  "yes", "no" or "" for both
+    outcome  "name=value" of what the table says
+    changed  with these words in a change
+    """
+
+    sort: Literal[
+        "improvement", "relative", "gap", "factual", "value", "changes", "steps", "id"
+    ] = "improvement"
+    k: Place | None = None
+    min_improvement: Amount | None = None
+    max_changes: Place | None = None
+    support: Literal["yes", "no", ""] = ""
+    outcome: Annotated[tuple[Text, ...], Field(max_length=20)] = ()
+    changed: Text = ""
 
 
-def table(rows: Iterable[Iterable[Any]]) -> list[list[Number]]:
-    """A list of lists of them."""
-    return [numbers(row) for row in rows]
+class ScenarioQuery(ListQuery):
+    """Which scenarios: those that lost at least so much in expectation."""
+
+    sort: Literal[
+        "expected_regret", "executed", "regret_policy", "regret_hindsight", "hindsight", "id"
+    ] = "expected_regret"
+    min_expected_regret: Amount | None = None
 
 
-def plain(value: Any) -> Any:
-    """The same in types that JSON has, whatever it is made of."""
-    if isinstance(value, Mapping):
-        return {str(name): plain(one) for name, one in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [plain(one) for one in value]
-    if isinstance(value, float | np.floating):
-        return number(value)
-    if isinstance(value, np.generic):
-        return value.item()
-    return value
+class ListPage(Shape):
+    """Some lines of a list of `total`."""
+
+    total: int
+    offset: int
 
 
-# ----------------------------------------------------------------------------------------------
-# Cases: lines of the list, courses, answers, and plans made by hand.
+# --- Cases --------------------------------------------------------------------------------------
 
 
-class CaseLine(BaseModel):
+class Budget(Shape):
+    """What the run has for one k."""
+
+    k: int
+    value: Number
+    bound: Number
+    status: str
+
+
+class Support(Shape):
+    """How far the data carries."""
+
+    supported: bool | None
+    far: Far
+    distance_max: Number
+    distance_mean: Number
+    unseen: Number = Field(validation_alias="unseen_probability")
+    new_actions: int | None
+
+
+class CaseLine(Shape):
     """A line of the list."""
 
-    id: str
+    id: str = Field(validation_alias="episode_id")
     steps: int
     factual: Number
     value: Number
     improvement: Number
-    relative: Number
+    relative: Relative
     gap: Number
     status: str
     reason: str | None
     changes: list[str]
     new_actions: int | None
-    far: bool | None
+    far: Far
     supported: bool | None
     outcomes: dict[str, str | None]
 
 
-class CasePage(BaseModel):
-    """Some lines of a list of `total`."""
+class CasePage(ListPage):
+    """Some lines of the list of cases."""
 
-    total: int
-    offset: int
     k: int
     lines: list[CaseLine]
 
 
-class Course(BaseModel):
+class Course(Shape):
     """States, actions and rewards, step by step.
 
     states   for each step the features
@@ -126,13 +182,13 @@ class Course(BaseModel):
     changed  for each step how likely its action is changed
     """
 
-    states: list[list[Number]]
+    states: Table
     actions: list[int | None]
-    rewards: list[Number]
-    changed: list[Number]
+    rewards: Numbers
+    changed: Numbers
 
 
-class ChangeAbout(BaseModel):
+class ChangeAbout(Shape):
     """A change with all that is known of it.
 
     taken  how often the new action was taken there in the data
@@ -146,25 +202,14 @@ class ChangeAbout(BaseModel):
     taken: int | None
 
 
-class Support(BaseModel):
-    """How far the data carries."""
-
-    supported: bool | None
-    far: bool | None
-    distance_max: Number
-    distance_mean: Number
-    unseen: Number
-    new_actions: int | None
-
-
-class Answer(BaseModel):
+class Answer(Shape):
     """An explanation, or a plan made by hand, with the course it leads to."""
 
     k: int
     factual: Number
     value: Number
     improvement: Number
-    relative: Number
+    relative: Relative
     bound: Number
     gap: Number
     status: str
@@ -172,36 +217,27 @@ class Answer(BaseModel):
     advice: str
     method: str | None
     nodes: int | None
-    low: Number
-    high: Number
+    low: Number = Field(validation_alias="interval_low")
+    high: Number = Field(validation_alias="interval_high")
     changes: list[ChangeAbout]
     support: Support
     course: Course | None
-    notes: list[str]
+    notes: list[str] = []
 
 
-class Budget(BaseModel):
-    """What the run has for one k."""
-
-    k: int
-    value: Number
-    bound: Number
-    status: str
-
-
-class Case(BaseModel):
+class Case(Shape):
     """An episode with what the run has about it.
 
     fixed    steps at which nothing can change
-    names    for each feature: names of the values that occur
-    order    for each feature: values that occur, from bad to good, where numbers do not say so
     budgets  all k of the run
     answer   for the k asked about, null where the run has none
+    names    for each feature: names of the values that occur
+    order    for each feature: values that occur, from bad to good, where numbers do not say so
     """
 
     id: str
     steps: int
-    times: list[Number]
+    times: Numbers
     outcomes: dict[str, str | None]
     filled: int
     outside: str | None
@@ -227,31 +263,27 @@ class WhatIfQuestion(Asked):
     edits: Annotated[list[Edit], Field(max_length=MOST_EDITS)]
 
 
-class WhatIfAnswer(BaseModel):
-    """What a plan made by hand leads to.
-
-    names, order  as in a case, for what occurs in this answer
-    milliseconds  what it took on the server
-    """
+class Solved(Shape):
+    """An answer with the names and the order of what occurs in it, as in a case."""
 
     answer: Answer
     names: list[dict[str, str]]
     order: list[list[float]]
+
+
+class WhatIfAnswer(Solved):
+    """What a plan made by hand leads to, and what that took on the server."""
+
     milliseconds: float
 
 
-# ----------------------------------------------------------------------------------------------
-# Questions that take longer, how far they are, and their answers.
-
-SolveState = Literal["queued", "running", "done", "failed", "cancelled"]
-PlannerName = Literal["uct", "ments", "bts", "dents"]
-Player = Literal["executed", "policy", "open_loop", "planned", "hindsight"]
+# --- Questions that take longer -----------------------------------------------------------------
 
 
 class SolveQuestion(Asked):
     """Find the best alternative with at most k changes, under rules.
 
-    forbidden  actions that nothing may be changed to
+    forbidden  actions that nothing may be changed to; one that was taken may stay
     fixed      steps whose action stays as it was
     seconds    when to stop; the server's own limit holds as well
     """
@@ -259,8 +291,8 @@ class SolveQuestion(Asked):
     kind: Literal["solve"]
     id: Name
     k: Place
-    forbidden: Annotated[list[Place], Field(max_length=MOST_RULES, default_factory=list)]
-    fixed: Annotated[list[Place], Field(max_length=MOST_RULES, default_factory=list)]
+    forbidden: Annotated[list[Place], Field(max_length=MOST_RULES)] = []
+    fixed: Annotated[list[Place], Field(max_length=MOST_RULES)] = []
     seconds: Annotated[float, Field(gt=0, le=86_400)] | None = None
 
 
@@ -271,11 +303,11 @@ class AdviseQuestion(Asked):
     id: Name
     t: Place
     player: Player = "executed"
-    planner: PlannerName = "uct"
+    planner: Literal["uct", "ments", "bts", "dents"] = "uct"
     simulations: Annotated[int, Field(ge=1, le=20_000)] = 1_000
 
 
-class Progress(BaseModel):
+class Progress(Shape):
     """How far a search has come: its best value, and what nothing can exceed."""
 
     nodes: int
@@ -283,7 +315,7 @@ class Progress(BaseModel):
     bound: Number
 
 
-class Choice(BaseModel):
+class Choice(Shape):
     """An action that could be taken now."""
 
     words: str
@@ -292,13 +324,13 @@ class Choice(BaseModel):
     simulations: int
 
 
-class Advice(BaseModel):
+class Advice(Shape):
     """What a planner would do, what the optimum lies between, and the optimum where it is known."""
 
     t: int
     words: str
     state: str
-    action: list[Number]
+    action: Numbers
     value: Number
     se: Number
     lower: Number
@@ -311,15 +343,7 @@ class Advice(BaseModel):
     simulations: int
 
 
-class Solved(BaseModel):
-    """An answer with the names of what occurs in it."""
-
-    answer: Answer
-    names: list[dict[str, str]]
-    order: list[list[float]]
-
-
-class JobAbout(BaseModel):
+class JobAbout(Shape):
     """A job and how far it is.
 
     ahead    how many are served before it
@@ -328,24 +352,23 @@ class JobAbout(BaseModel):
     """
 
     job: str
-    state: SolveState
+    state: JobState
     ahead: int
     seconds: float
     limit: float
     progress: Progress | None
     error: str | None
-    solved: Solved | None
-    advice: Advice | None
+    solved: Solved | None = None
+    advice: Advice | None = None
 
 
-# ----------------------------------------------------------------------------------------------
-# Scenarios: lines of the list, and what everyone did along a path.
+# --- Scenarios ----------------------------------------------------------------------------------
 
 
-class PlanLine(BaseModel):
+class ScenarioLine(Shape):
     """A line of the list of scenarios."""
 
-    id: str
+    id: str = Field(validation_alias="scenario_id")
     executed: Number
     hindsight: Number
     without_foresight: Number
@@ -358,15 +381,13 @@ class PlanLine(BaseModel):
     reason: str | None
 
 
-class PlanPage(BaseModel):
-    """Some lines of a list of `total`."""
+class ScenarioPage(ListPage):
+    """Some lines of the list of scenarios."""
 
-    total: int
-    offset: int
-    lines: list[PlanLine]
+    lines: list[ScenarioLine]
 
 
-class Track(BaseModel):
+class Track(Shape):
     """What one player did: actions, what each brought, and the resource before each and at the end.
 
     words  the actions in words
@@ -375,21 +396,21 @@ class Track(BaseModel):
     player: str
     title: str
     value: Number
-    actions: list[list[Number]]
+    actions: Table
     words: list[str]
-    rewards: list[Number]
-    levels: list[list[Number]]
+    rewards: Numbers
+    levels: Table
 
 
-class Series(BaseModel):
+class Series(Shape):
     """What was revealed, step by step; `labels` where numbers stand for names."""
 
     name: str
-    values: list[Number]
+    values: Numbers
     labels: list[str] | None
 
 
-class Scenario(BaseModel):
+class Scenario(Shape):
     """A realised path with what everyone did along it.
 
     step             what a step is called
@@ -403,7 +424,7 @@ class Scenario(BaseModel):
     id: str
     sense: str
     horizon: int
-    line: PlanLine
+    line: ScenarioLine
     policy: str | None
     planner: str | None
     seen: list[Series]
@@ -414,14 +435,13 @@ class Scenario(BaseModel):
     tracks: list[Track]
     states: list[str]
     advised: list[str] | None
-    expected_losses: list[Number] | None
+    expected_losses: Numbers | None
 
 
-# ----------------------------------------------------------------------------------------------
-# What a run is about, and all of its items together.
+# --- A run --------------------------------------------------------------------------------------
 
 
-class ColumnAbout(BaseModel):
+class ColumnAbout(Shape):
     """A feature of states, or a part of actions.
 
     title    the name with the unit
@@ -441,22 +461,14 @@ class ColumnAbout(BaseModel):
     labels: list[str] | None
 
 
-class Bar(BaseModel):
-    """How many items lie from `low` to `high`."""
-
-    low: float
-    high: float
-    count: int
-
-
-class Limits(BaseModel):
+class Limits(Shape):
     """What the server allows."""
 
     seconds: float
     jobs: int
 
 
-class RunAbout(BaseModel):
+class RunAbout(Shape):
     """What a run is about.
 
     kind      "explain": episodes and what should have been done; "regret": plans and what they lost
@@ -470,27 +482,35 @@ class RunAbout(BaseModel):
     kind: Literal["explain", "regret"]
     title: str
     noun: str
-    unit: str
-    discrete: bool
+    unit: str = ""
+    discrete: bool = False
     complete: bool
     parts: int
     done: int
-    budgets: list[int]
-    outcomes: list[str]
+    budgets: list[int] = []
+    outcomes: list[str] = []
     quantity: str
     solver: str
-    features: list[ColumnAbout]
-    doses: list[ColumnAbout]
-    actions: list[list[Number]]
-    names: list[str]
+    features: list[ColumnAbout] = []
+    doses: list[ColumnAbout] = []
+    actions: Table = []
+    names: list[str] = []
     sense: str
-    planner: str | None
-    players: list[str]
+    planner: str | None = None
+    players: list[str] = []
     limits: Limits
     version: str
 
 
-class Overview(BaseModel):
+class Bar(Shape):
+    """How many items lie from `low` to `high`."""
+
+    low: float
+    high: float
+    count: int
+
+
+class Overview(Shape):
     """All items of a run together, for one k.
 
     bars  how the improvement, or the loss, is spread
@@ -505,28 +525,3 @@ class Overview(BaseModel):
     largest: Number
     bars: list[Bar]
     outcomes: dict[str, list[str]]
-
-
-# ----------------------------------------------------------------------------------------------
-# How a server is set up.
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the server allows.
-
-    workers     processes that solve
-    seconds     a search may take at most
-    per_client  questions that one client may have waiting or at work
-    """
-
-    access: Access = field(default_factory=Access)
-    workers: int = field(default_factory=lambda: max(1, min(4, os.cpu_count() or 1)))
-    seconds: float = 60.0
-    per_client: int = 4
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.seconds <= 86_400.0:
-            raise InputError(f"seconds must be above 0 and at most 86,400, got {self.seconds}")
-        if self.workers < 1 or self.per_client < 1:
-            raise InputError("there must be at least one worker, and one question for each client")

@@ -13,12 +13,15 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ipaddress
-import json
 import secrets
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
+
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+from starlette.responses import JSONResponse, RedirectResponse
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -66,10 +69,14 @@ class Access:
     def knows_host(self, header: str) -> bool:
         """Whether a Host header names this server; with a token, any address will do: only names
         can be pointed at other machines."""
-        host = _host_of(header)
-        if host is None:
+        try:
+            host = urlsplit(f"//{header}").hostname or ""
+            if host in self.hosts:
+                return True
+            ipaddress.ip_address(host)
+        except ValueError:
             return False
-        return host in self.hosts or (self.token is not None and _is_address(host))
+        return self.token is not None
 
     def knows_token(self, shown: str) -> bool:
         """Whether this is the token; how long the comparison takes says nothing about it."""
@@ -84,32 +91,8 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _host_of(header: str) -> str | None:
-    """The name or address in a Host header, in small letters; None if it is malformed."""
-    try:
-        return urlsplit(f"//{header}").hostname
-    except ValueError:
-        return None
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
-class RefusedError(Exception):
-    """A request that goes no further."""
-
-    def __init__(self, status: int, why: str) -> None:
-        super().__init__(why)
-        self.status, self.why = status, why
-
-
 class Guard:
-    """Lets through what may pass, and adds headers to all that comes back."""
+    """The middleware around the application: checks requests, and adds headers to all answers."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app, self._access = app, access
@@ -121,109 +104,73 @@ class Guard:
         if scope["type"] != "http":  # nothing here speaks web sockets
             await send({"type": "websocket.close", "code": 1008})
             return
-        headers = _headers(scope)
-        cookies = _cookies(headers.get("cookie", ""))
-        client = cookies.get(self._access.client_cookie, "")
-        answer = _Answer(send)
+        request = HTTPConnection(scope)
+        cookies: dict[str, str] = {}
+        client = request.cookies.get(self._access.client_cookie, "")
         if not 16 <= len(client) <= 64:
-            answer.set_cookie(self._access.client_cookie, secrets.token_urlsafe(16))
+            cookies[self._access.client_cookie] = secrets.token_urlsafe(16)
             # Programs that keep no cookies: those of one machine count as one client.
-            client = f"at {(scope.get('client') or ('nowhere',))[0]}"
-        scope["state"] = {**scope.get("state", {}), "client": client}
-        try:
-            self._check(headers)
-            if self._enters(scope):
-                answer.set_cookie(self._access.token_cookie, self._access.token or "")
-                await answer.redirect(scope["path"])
-                return
-            self._check_token(headers, cookies)
-            body = await _body(headers, receive)
-        except RefusedError as problem:
-            await answer.refuse(problem)
-            return
-        await self._app(scope, _replay(body, receive), answer.send)
+            client = f"at {request.client.host if request.client else 'nowhere'}"
+        request.state.client = client
 
-    def _check(self, headers: dict[str, str]) -> None:
-        host = headers.get("host", "")
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _add_headers(MutableHeaders(scope=message), cookies)
+            await send(message)
+
+        answer: ASGIApp = self._app
+        try:
+            self._check_source(request)
+            if self._enters(request):
+                cookies[self._access.token_cookie] = self._access.token or ""
+                answer = RedirectResponse("/", 303)
+            else:
+                self._check_token(request)
+                receive = _replay(await _body(request, receive), receive)
+        except HTTPException as problem:
+            answer = JSONResponse({"error": problem.detail}, problem.status_code)
+        await answer(scope, receive, send_guarded)
+
+    def _check_source(self, request: HTTPConnection) -> None:
+        """Raise unless the request was made to this server, and not by another page."""
+        headers = request.headers
+        host, origin = headers.get("host", ""), headers.get("origin")
         if not self._access.knows_host(host):
-            raise RefusedError(403, "this server has another name: use the address it printed")
-        origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+            raise HTTPException(403, "this server has another name: use the address it printed")
         is_link = headers.get("sec-fetch-mode") == "navigate"
         is_foreign = origin is not None and origin.partition("://")[2] != host
-        if is_foreign or (site == "cross-site" and not is_link):
-            raise RefusedError(403, "requests of other pages are refused")
+        if is_foreign or (headers.get("sec-fetch-site") == "cross-site" and not is_link):
+            raise HTTPException(403, "requests of other pages are refused")
 
-    def _enters(self, scope: Scope) -> bool:
+    def _enters(self, request: HTTPConnection) -> bool:
         """Whether someone opens the page with the token in its address."""
-        if self._access.token is None or scope["method"] != "GET" or scope["path"] != "/":
+        if self._access.token is None or request.scope["method"] != "GET":
             return False
-        shown = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [""])
-        return self._access.knows_token(shown[0])
+        shown = request.query_params.get("token", "")
+        return request.scope["path"] == "/" and self._access.knows_token(shown)
 
-    def _check_token(self, headers: dict[str, str], cookies: dict[str, str]) -> None:
-        if self._access.token is None:
-            return
-        bearer = headers.get("authorization", "").removeprefix("Bearer ")
-        shown = (bearer, cookies.get(self._access.token_cookie, ""))
+    def _check_token(self, request: HTTPConnection) -> None:
+        bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
+        shown = (bearer, request.cookies.get(self._access.token_cookie, ""))
         # Both are compared, whichever is right.
         if not any([self._access.knows_token(one) for one in shown]):  # noqa: C419
-            raise RefusedError(
+            raise HTTPException(
                 401, "a token is needed: open the address that the server printed at its start"
             )
 
 
-class _Answer:
-    """What goes back, with the headers of every answer."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self._cookies: list[bytes] = []
-
-    def set_cookie(self, name: str, value: str) -> None:
+def _add_headers(headers: MutableHeaders, cookies: dict[str, str]) -> None:
+    for name, value in HEADERS.items():
+        headers.setdefault(name, value)
+    for name, value in cookies.items():
         # Lax: a link to a view opens it, but no other page can send a question.
-        cookie = f"{name}={value}; Path=/; HttpOnly; SameSite=Lax"
-        self._cookies.append(cookie.encode("latin-1"))
-
-    async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            given = list(message.get("headers", []))
-            present = {name for name, _ in given}
-            for name, value in HEADERS.items():
-                if name.encode() not in present:
-                    given.append((name.encode(), value.encode()))
-            given += [(b"set-cookie", cookie) for cookie in self._cookies]
-            message = {**message, "headers": given}
-        await self._send(message)
-
-    async def refuse(self, problem: RefusedError) -> None:
-        content = json.dumps({"error": problem.why}).encode()
-        await self._whole(problem.status, content, [(b"content-type", b"application/json")])
-
-    async def redirect(self, path: str) -> None:
-        await self._whole(303, b"", [(b"location", path.encode())])
-
-    async def _whole(self, status: int, body: bytes, headers: list[tuple[bytes, bytes]]) -> None:
-        length = (b"content-length", str(len(body)).encode())
-        start = {"type": "http.response.start", "status": status, "headers": [*headers, length]}
-        await self.send(start)
-        await self.send({"type": "http.response.body", "body": body})
+        headers.append("set-cookie", f"{name}={value}; Path=/; HttpOnly; SameSite=Lax")
 
 
-def _headers(scope: Scope) -> dict[str, str]:
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-
-
-def _cookies(header: str) -> dict[str, str]:
-    try:
-        return {name: morsel.value for name, morsel in SimpleCookie(header).items()}
-    except CookieError:
-        return {}
-
-
-async def _body(headers: dict[str, str], receive: Receive) -> bytes:
+async def _body(request: HTTPConnection, receive: Receive) -> bytes:
     """All of a request's body."""
-    too_large = RefusedError(413, f"the request is too large: at most {LARGEST_BODY:,} bytes")
-    length = headers.get("content-length", "0")
+    too_large = HTTPException(413, f"the request is too large: at most {LARGEST_BODY:,} bytes")
+    length = request.headers.get("content-length", "0")
     # No number of more digits is small enough.
     if not length.isdigit() or len(length) > len(str(LARGEST_BODY)) or int(length) > LARGEST_BODY:
         raise too_large
@@ -238,7 +185,7 @@ async def _body(headers: dict[str, str], receive: Receive) -> bytes:
                 if not message.get("more_body"):
                     return bytes(body)
     except TimeoutError:
-        raise RefusedError(408, "the request came too slowly") from None
+        raise HTTPException(408, "the request came too slowly") from None
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

@@ -131,7 +131,7 @@ class Answer:
 def answers(explainer: Explainer, recorded: Recorded, question: Question) -> list[Answer]:
     """What should have been done differently, for each budget that is asked about."""
     found = explainer.explain(recorded.episode, question)
-    return [_answer(explainer, recorded, one, question.robust) for one in found]
+    return [answer_of(explainer, recorded, one, question.robust) for one in found]
 
 
 def failed_answer(recorded: Recorded, k: int, reason: str) -> Answer:
@@ -147,7 +147,11 @@ def failed_answer(recorded: Recorded, k: int, reason: str) -> Answer:
     )
 
 
-def _answer(explainer: Explainer, recorded: Recorded, found: Explanation, robust: bool) -> Answer:
+def answer_of(
+    explainer: Explainer, recorded: Recorded, found: Explanation, robust: bool = False
+) -> Answer:
+    """An explanation, with all that is said about it; `robust`: whether to add the interval of its
+    value over all causal models that fit."""
     support, nodes = explainer.support(found), found.stats.get("nodes_expanded")
     interval: tuple[float, float] | tuple[None, None] = (None, None)
     if robust and isinstance(explainer, DiscreteExplainer):
@@ -273,12 +277,13 @@ def trajectories_table(explainer: Explainer, found: Sequence[Answer]) -> pl.Data
     else:
         names = [STATE, ACTION, f"{OTHER}{STATE}", f"{OTHER}{ACTION}"]
         schema |= dict.fromkeys(names, pl.Int64)
-    columns = [_trajectory(explainer, one) for one in found if one.explanation is not None]
+    columns = [trajectory(explainer, one) for one in found if one.explanation is not None]
     frames = [pl.DataFrame(one, schema=schema) for one in columns]
     return pl.concat(frames) if frames else pl.DataFrame(schema=schema)
 
 
-def _trajectory(explainer: Explainer, answer: Answer) -> dict[str, Any]:
+def trajectory(explainer: Explainer, answer: Answer) -> dict[str, Any]:
+    """The columns of an answer's trajectory, one row for each step."""
     found, T = answer.explanation, answer.steps
     changed = np.zeros(T, dtype=np.bool_)
     changed[[change.t for change in answer.changes]] = True

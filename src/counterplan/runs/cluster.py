@@ -18,9 +18,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from counterplan.errors import CounterplanError, InputError, NotApplicableError, not_installed
-from counterplan.runs.manifest import package_versions
-from counterplan.runs.pool import Lost, Outcome, Solve, Workers
-from counterplan.runs.task import TaskSpec
+from counterplan.runs.store import package_versions
+from counterplan.runs.task import Lost, Outcome, Solve, TaskSpec, Workers
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -5,70 +5,38 @@ Where the work is done, in processes here or on a cluster, changes nothing about
 
 from __future__ import annotations
 
-import os
 import signal
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
+from counterplan.core.problem import Progress, ProgressCallback
 from counterplan.core.validation import whole_number
 from counterplan.errors import CounterplanError
-from counterplan.runs.manifest import Manifest, plain, task_record
-from counterplan.runs.pool import Lost, Outcome, Solve, Worker, WorkerDiedError, Workers
-from counterplan.runs.progress import Progress
-from counterplan.runs.store import AGAIN, Store, open_store, totals_of
-from counterplan.runs.task import PartResult, TaskSpec
-
-# ----------------------------------------------------------------------------------------------
-# Parts solved in processes of this machine.
-
-# Parts handed out for each worker: one at work and one that waits.
-WINDOW = 2
-
-
-@contextmanager
-def local_solver(spec: TaskSpec, count: int) -> Iterator[Solve]:
-    """What solves parts with `count` workers, which are ended when this ends."""
-    workers = Workers(spec)
-    threads = ThreadPoolExecutor(count)
-
-    def solve(
-        indices: Iterable[int], read: Callable[[int], bytes]
-    ) -> Iterator[tuple[int, Outcome]]:
-        def solve_one(index: int) -> Outcome:
-            return workers.solve(read(index))
-
-        waiting = iter(indices)
-        running: dict[Future[Outcome], int] = {}
-        while True:
-            for index in islice(waiting, WINDOW * count - len(running)):
-                running[threads.submit(solve_one, index)] = index
-            if not running:
-                return
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                yield running.pop(future), future.result()
-
-    try:
-        yield solve
-    finally:
-        workers.end()
-        threads.shutdown(cancel_futures=True)
-
-
-def core_count() -> int:
-    """How many processes can work at once."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-# ----------------------------------------------------------------------------------------------
+from counterplan.runs.store import (
+    AGAIN,
+    Manifest,
+    Store,
+    add,
+    json_value,
+    open_store,
+    task_record,
+    totals_of,
+)
+from counterplan.runs.task import (
+    Lost,
+    PartResult,
+    Solve,
+    TaskSpec,
+    Worker,
+    WorkerDiedError,
+    local_solver,
+)
 
 PART_SIZE = 50
 # More processes than this on one machine are a slip of the keyboard.
@@ -77,6 +45,8 @@ MOST_WORKERS = 1024
 MOST_PART_SIZE = 10**5
 # Parts that may be lost before the run ends early: it is not their fault then.
 MOST_LOST = 3
+# What a run is doing, see `Progress.what`.
+READING, SOLVING = "reading", "solving"
 
 
 @dataclass(frozen=True)
@@ -105,10 +75,24 @@ class RunSettings:
 
 
 @dataclass(frozen=True)
+class RunProgress(Progress):
+    """How far a run has come: `done` of `total` parts are done, or so many have been read.
+
+    resumed   parts that were done before
+    episodes  that were done since
+    totals    the summaries of all parts that are done, added up
+    """
+
+    resumed: int = 0
+    episodes: float = 0.0
+    totals: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class RunSummary:
     """What a run has come to.
 
-    out      its folder, complete
+    out      its folder
     parts    how many there are
     resumed  how many of them were done before
     totals   the summaries of all parts, added up in order
@@ -124,54 +108,44 @@ class RunSummary:
 
 def run_cohort(
     spec: TaskSpec,
-    parts: Iterable[bytes] | Callable[[], Iterable[bytes]],
+    parts: Iterable[bytes],
     out: Path,
     settings: RunSettings,
+    progress: ProgressCallback | None = None,
 ) -> RunSummary:
     """Do a task for every part and keep the results in the folder `out`.
 
     Stopped at any moment, the same call continues where it was and ends with the same bytes in
-    every file; `parts` is read at the first call only.
+    every file; `parts` is read at the first call only. `progress` is called with a `RunProgress`
+    for every part; False stops the run, which can be continued.
     """
     started, out = time.monotonic(), Path(out)
-    asked = _question(spec, settings)
-    progress = Progress()
     with (
         _terminable(),
-        open_store(out, asked, spec.files) as store,
+        open_store(out, _manifest_of(spec, settings), spec.files) as store,
         _solver(spec, settings) as solve,
-        progress.shown(),
     ):
         try:
-            manifest, before = store.begin(progress.reading(parts))
-            resumed = manifest.parts - len(before.pending)
-            progress.begin(manifest.parts, resumed, before.totals)
-            _Loop(spec, store, progress).run(solve(before.pending, store.read_part))
+            manifest, before = store.begin(_counted(parts, progress))
+            tracker = _Tracker(progress, manifest.parts, len(before.pending), dict(before.totals))
+            has_all = _solve_parts(spec, store, solve, before.pending, tracker)
         except (KeyboardInterrupt, SystemExit) as stop:
-            told = f"{out}: stopped; {AGAIN}"
-            progress.note(told)
-            stop.add_note(told)  # so that nobody tells it again
+            text = f"{out}: stopped; {AGAIN}"
+            print(text, file=sys.stderr)
+            stop.add_note(text)  # so that nobody says it again
             raise
-        if not manifest.complete:
+        if has_all and not manifest.complete:
             store.complete(manifest)
     totals = totals_of(store.layout, manifest.parts)
-    return RunSummary(out, manifest.parts, resumed, totals, time.monotonic() - started)
+    return RunSummary(out, manifest.parts, tracker.resumed, totals, time.monotonic() - started)
 
 
-def _solver(spec: TaskSpec, settings: RunSettings) -> AbstractContextManager[Solve]:
-    if settings.cluster is None:
-        return local_solver(spec, settings.workers or core_count())
-    from counterplan.runs.cluster import cluster_solver
-
-    return cluster_solver(spec, settings.cluster)
-
-
-def _question(spec: TaskSpec, settings: RunSettings) -> Manifest:
+def _manifest_of(spec: TaskSpec, settings: RunSettings) -> Manifest:
     if settings.workers is not None:
         whole_number(settings.workers, "the number of workers", 1, MOST_WORKERS)
     return Manifest(
         task=task_record(spec),
-        arguments=plain(dict(settings.arguments), "the arguments of the run"),
+        arguments=json_value(dict(settings.arguments), "the arguments of the run"),
         hashes=dict(settings.hashes),
         seed=whole_number(settings.seed, "seed"),
         part_size=whole_number(settings.part_size, "the size of parts", 1, MOST_PART_SIZE),
@@ -180,44 +154,92 @@ def _question(spec: TaskSpec, settings: RunSettings) -> Manifest:
     )
 
 
-@dataclass(frozen=True)
-class _Loop:
-    spec: TaskSpec
-    store: Store
-    progress: Progress
+def _solver(spec: TaskSpec, settings: RunSettings) -> AbstractContextManager[Solve]:
+    if settings.cluster is None:
+        return local_solver(spec, settings.workers)
+    from counterplan.runs.cluster import cluster_solver
 
-    def run(self, outcomes: Iterable[tuple[int, Outcome]]) -> None:
-        """Keep what comes out; raise at the end if there are parts without a result."""
-        lost: dict[int, Lost] = {}
-        for index, outcome in outcomes:
-            result = self._recorded(index, outcome) if isinstance(outcome, Lost) else outcome
-            if result is not None:
-                self.store.write_part(index, result)
-                self.progress.add(result.summary)
-            elif isinstance(outcome, Lost):
+    return cluster_solver(spec, settings.cluster)
+
+
+def _counted(parts: Iterable[bytes], progress: ProgressCallback | None) -> Iterator[bytes]:
+    for count, part in enumerate(parts, start=1):
+        if progress is not None:
+            progress(RunProgress(READING, count))
+        yield part
+
+
+class _Tracker:
+    """Tells a callback of every part that is done."""
+
+    def __init__(
+        self, progress: ProgressCallback | None, parts: int, pending: int, totals: dict[str, float]
+    ) -> None:
+        self._progress, self._parts, self._totals = progress, parts, totals
+        self.resumed = self._done = parts - pending
+        self._episodes, self._started = 0.0, time.monotonic()
+        self._call()
+
+    def add(self, summary: Mapping[str, float]) -> bool:
+        """Another part is done; False if the run shall stop."""
+        self._done += 1
+        self._episodes += summary.get("episodes", 0.0)
+        add(self._totals, summary)
+        return self._call()
+
+    def _call(self) -> bool:
+        if self._progress is None:
+            return True
+        seconds = time.monotonic() - self._started
+        counts = {"done": self._done, "total": self._parts, "resumed": self.resumed}
+        found = RunProgress(
+            SOLVING, **counts, seconds=seconds, episodes=self._episodes, totals=dict(self._totals)
+        )
+        return self._progress(found) is not False
+
+
+def _solve_parts(
+    spec: TaskSpec, store: Store, solve: Solve, pending: Sequence[int], tracker: _Tracker
+) -> bool:
+    """Keep what comes out, and say whether all parts are done; raise at the end if there are parts
+    without a result."""
+    lost: dict[int, Lost] = {}
+    for index, outcome in solve(pending, store.read_part):
+        result = outcome
+        if isinstance(outcome, Lost):
+            recorded = _recorded_as_failed(spec, store.read_part(index), outcome)
+            if recorded is None:
                 lost[index] = outcome
                 if len(lost) >= MOST_LOST:
                     break
-        if lost:
-            self._refuse(lost)
+                continue
+            result = recorded
+        assert isinstance(result, PartResult)
+        store.write_part(index, result)
+        if not tracker.add(result.summary):
+            return False
+    if lost:
+        _refuse(store.layout.out, lost)
+    return True
 
-    def _recorded(self, index: int, outcome: Lost) -> PartResult | None:
-        """A part whose worker died too often as the task records it, None if it cannot."""
-        part = self.store.read_part(index)
-        try:
-            with closing(Worker(self.spec)) as worker:
-                return worker.failed(part, f"its process {outcome.reason}")
-        except WorkerDiedError:
-            return None
 
-    def _refuse(self, lost: Mapping[int, Lost]) -> NoReturn:
-        index, outcome = next(iter(lost.items()))
-        others = f" (likewise {len(lost) - 1} more)" if len(lost) > 1 else ""
-        raise CounterplanError(
-            f"{self.store.layout.out}: part {index:05d} could not be done{others}: its worker "
-            f"process {outcome.reason}, at every try; what is done is kept; run the same command "
-            "again, with fewer workers if memory is short"
-        )
+def _recorded_as_failed(spec: TaskSpec, part: bytes, lost: Lost) -> PartResult | None:
+    """A part whose worker died too often as the task records it, None if it cannot."""
+    try:
+        with closing(Worker(spec)) as worker:
+            return worker.failed(part, f"its process {lost.reason}")
+    except WorkerDiedError:
+        return None
+
+
+def _refuse(out: Path, lost: Mapping[int, Lost]) -> NoReturn:
+    index, outcome = next(iter(lost.items()))
+    others = f" (likewise {len(lost) - 1} more)" if len(lost) > 1 else ""
+    raise CounterplanError(
+        f"{out}: part {index:05d} could not be done{others}: its worker process {outcome.reason}, "
+        "at every try; what is done is kept; run the same command again, with fewer workers if "
+        "memory is short"
+    )
 
 
 @contextmanager

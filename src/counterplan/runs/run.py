@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from counterplan.errors import FileError, InputError
-from counterplan.runs.manifest import Manifest, RunLayout, read_manifest, refuse_links
 from counterplan.runs.question import (
     COHORT,
     DISCRETE,
@@ -32,7 +31,17 @@ from counterplan.runs.question import (
     question_from_dict,
     stored_explainer,
 )
-from counterplan.runs.store import input_sums, missing_line, read_checked, read_input, survey
+from counterplan.runs.store import (
+    Manifest,
+    RunLayout,
+    input_sums,
+    missing_line,
+    read_checked,
+    read_input,
+    read_manifest,
+    refuse_links,
+    survey,
+)
 from counterplan.runs.task import EXPLAIN, REGRET, TaskSpec
 
 if TYPE_CHECKING:

@@ -1,16 +1,33 @@
-"""What is done with every part of a cohort, on this machine or on another.
+"""A task that is done with every part of a cohort, and the worker processes that do it.
 
-A task is rebuilt from what crosses the wire: a kind, a description and files as bytes. Its output
-depends on these and on the part's own bytes only, never on the time, the worker or the order, so
-that a run gives the same bytes however it is spread or interrupted.
+A task is rebuilt from what crosses to a worker: a kind, a description and files as bytes. Its
+output depends on these and on the part's own bytes only, never on the time, the worker or the
+order, so that a run gives the same bytes however it is spread or interrupted.
+
+A worker is a fresh interpreter with one thread for linear algebra: N workers use N cores, and
+digits do not depend on N or on what else the parent process has loaded. It opens its task once and
+solves the parts that come in on stdin until its parent is gone. A worker that dies is replaced and
+its part tried again, at most TRIES times; such a part is `Lost`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ctypes
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Protocol
+from itertools import islice
+from typing import IO, Any, NoReturn, Protocol
 
 from counterplan.errors import CounterplanError, InputError
 
@@ -21,6 +38,25 @@ KINDS = {
     REGRET: "counterplan.runs.regret",
 }
 LONGEST_REASON = 300
+# How often a part may end its worker before it is given up.
+TRIES = 3
+# Parts handed out for each worker: one at work and one that waits.
+WINDOW = 2
+# The exit code of a worker that could not get the memory it needs.
+OUT_OF_MEMORY = 77
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "BLIS_NUM_THREADS": "1",
+    "VECLIB_MAXIMUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
+    "POLARS_MAX_THREADS": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+    # Several processes cannot share a graphics card.
+    "JAX_PLATFORMS": "cpu",
+}
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -52,27 +88,29 @@ class PartResult:
     summary: Mapping[str, float]
 
 
+@dataclass(frozen=True)
+class Lost:
+    """A part that ended its worker at every try; `reason` is what became of the last one."""
+
+    reason: str
+
+
+Outcome = PartResult | Lost
+# What comes out of the parts of these numbers, as it comes; the parts are read with the function.
+Solve = Callable[[Iterable[int], Callable[[int], bytes]], Iterator[tuple[int, Outcome]]]
+
+
 class Task(Protocol):
     """Solves parts; an item that fails is recorded in the tables with its reason.
 
     A task may also have a method `failed(part, reason) -> PartResult` that records all items of a
-    part as failed: it is called for a part that has ended its process at every try. Without it such
-    a part is left out, and the run says so at its end.
+    part as failed: it is called for a part that is lost. Without it such a part is left out, and
+    the run says so at its end.
     """
 
     def solve(self, part: bytes) -> PartResult:
         """The result of one part of the input."""
         ...
-
-
-def reason_of(problem: Exception) -> str:
-    """Why an item failed, in one line."""
-    text = " ".join(str(problem).split())
-    if isinstance(problem, MemoryError):
-        text = f"not enough memory: {text}"
-    elif not isinstance(problem, CounterplanError):
-        text = f"{type(problem).__name__}: {text}"
-    return text if len(text) <= LONGEST_REASON else f"{text[: LONGEST_REASON - 3]}..."
 
 
 def open_task(spec: TaskSpec) -> Task:
@@ -88,3 +126,260 @@ def open_task(spec: TaskSpec) -> Task:
         ) from None
     task: Task = found.open_task(spec)
     return task
+
+
+def reason_of(problem: Exception) -> str:
+    """Why an item failed, in one line."""
+    text = " ".join(str(problem).split())
+    if isinstance(problem, MemoryError):
+        text = f"not enough memory: {text}"
+    elif not isinstance(problem, CounterplanError):
+        text = f"{type(problem).__name__}: {text}"
+    return text if len(text) <= LONGEST_REASON else f"{text[: LONGEST_REASON - 3]}..."
+
+
+# --- A worker process -----------------------------------------------------------------------------
+
+
+def serve() -> None:
+    """Work for the process that has started this one, until it closes stdin: first comes a task,
+    then calls of its methods as (name, arguments); every answer is a result or an exception."""
+    # Whoever starts a worker ends it too: Ctrl-C in a terminal is not for it to answer.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        # So that it ends with its parent even in the middle of compiled code.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # What a library prints must not get between the answers.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_read_requests, args=(requests,), daemon=True).start()
+    try:
+        _answer_requests(requests, answers)
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
+    except BrokenPipeError:
+        os._exit(0)
+
+
+def _read_requests(requests: queue.SimpleQueue[Any]) -> NoReturn:
+    """The process ends when there can be no more requests, whatever it is doing."""
+    try:
+        while True:
+            requests.put(pickle.load(sys.stdin.buffer))
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
+    except (EOFError, pickle.UnpicklingError):
+        os._exit(0)
+
+
+def _answer_requests(requests: queue.SimpleQueue[Any], answers: IO[bytes]) -> NoReturn:
+    task: Task | None = None
+    while True:
+        request = requests.get()
+        answer: Any = None
+        try:
+            if task is None:
+                task = open_task(request)
+            else:
+                name, arguments = request
+                method = getattr(task, name, None)
+                answer = None if method is None else method(*arguments)
+        except MemoryError:
+            raise
+        except CounterplanError as problem:
+            answer = problem
+        except Exception:
+            answer = RuntimeError(f"a worker failed:\n{traceback.format_exc()}")
+        pickle.dump(answer, answers)
+        answers.flush()
+
+
+# --- Workers as their parent sees them ------------------------------------------------------------
+
+
+class WorkerDiedError(Exception):
+    """A worker process that ended without an answer."""
+
+
+class Worker:
+    """A worker process that has opened a task."""
+
+    def __init__(self, spec: TaskSpec) -> None:
+        path = [entry or os.getcwd() for entry in sys.path]
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", f"from {__name__} import serve; serve()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, **ENVIRONMENT, "PYTHONPATH": os.pathsep.join(path)},
+            # Keys pressed in a terminal go to the parent only, which then ends its workers.
+            process_group=0 if os.name == "posix" else None,
+        )
+        try:
+            self._ask(spec)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be asked."""
+        return self._process.poll() is None
+
+    def solve(self, part: bytes) -> PartResult:
+        """The result of a part; an exception of the task is raised here, WorkerDiedError if the
+        process ends."""
+        result: PartResult = self._ask(("solve", (part,)))
+        return result
+
+    def failed(self, part: bytes, reason: str) -> PartResult | None:
+        """What to keep of a part that cannot be solved, None if the task has no word for it."""
+        result: PartResult | None = self._ask(("failed", (part, reason)))
+        return result
+
+    def kill(self) -> None:
+        """End the process; whoever waits for its answer is told."""
+        self._process.kill()
+
+    def close(self) -> None:
+        """End the process and forget it."""
+        self.kill()
+        for stream in (self._process.stdin, self._process.stdout):
+            # What was still to be sent is of no use any more.
+            with suppress(BrokenPipeError):
+                if stream is not None:
+                    stream.close()
+        self._process.wait()
+
+    def _ask(self, request: Any) -> Any:
+        requests, answers = self._process.stdin, self._process.stdout
+        assert requests is not None
+        assert answers is not None
+        try:
+            pickle.dump(request, requests)
+            requests.flush()
+            answer = pickle.load(answers)
+        except (OSError, EOFError, pickle.UnpicklingError):
+            raise WorkerDiedError(_ending(self._process.wait())) from None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def _ending(code: int) -> str:
+    if code == OUT_OF_MEMORY:
+        return "was out of memory"
+    if code == -signal.SIGKILL:
+        return "was killed, as happens when memory runs out"
+    if code < 0:
+        return f"was ended by signal {-code}"
+    return f"ended with code {code}"
+
+
+class Workers:
+    """The workers of one task, started when needed and used again; threads may share it."""
+
+    def __init__(self, spec: TaskSpec) -> None:
+        self._spec = spec
+        self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+        self._all: set[Worker] = set()
+        self._lock = threading.Lock()
+        self._has_ended = False
+
+    def solve(self, part: bytes) -> Outcome:
+        """The result of a part, tried several times if its worker dies."""
+        reason = ""
+        for _ in range(TRIES):
+            worker = self._take()
+            try:
+                result = worker.solve(part)
+            except WorkerDiedError as problem:
+                reason = str(problem)
+                self._drop(worker)
+            else:
+                self._idle.put(worker)
+                return result
+        return Lost(reason)
+
+    def end(self) -> None:
+        """End all workers, whatever they are doing."""
+        with self._lock:
+            self._has_ended = True
+            workers = list(self._all)
+        # First all, then wait: a reader in another thread lets go once its worker is dead.
+        for worker in workers:
+            worker.kill()
+        for worker in workers:
+            self._drop(worker)
+
+    def _take(self) -> Worker:
+        while True:
+            try:
+                worker = self._idle.get_nowait()
+            except queue.Empty:
+                return self._start()
+            if worker.is_alive:
+                return worker
+            self._drop(worker)
+
+    def _start(self) -> Worker:
+        reason = ""
+        for _ in range(TRIES):
+            try:
+                worker = Worker(self._spec)
+            except WorkerDiedError as problem:
+                reason = str(problem)
+                continue
+            with self._lock:
+                if not self._has_ended:
+                    self._all.add(worker)
+                    return worker
+            worker.close()
+            raise CounterplanError("the workers have been ended")
+        raise CounterplanError(
+            f"worker processes end before they have opened the model: the last one {reason}; "
+            "use fewer workers or a machine with more memory"
+        )
+
+    def _drop(self, worker: Worker) -> None:
+        worker.close()
+        with self._lock:
+            self._all.discard(worker)
+
+
+@contextmanager
+def local_solver(spec: TaskSpec, count: int | None = None) -> Iterator[Solve]:
+    """What solves parts with `count` workers (None: one for every core), which are ended when this
+    ends."""
+    workers = Workers(spec)
+    count = core_count() if count is None else count
+    threads = ThreadPoolExecutor(count)
+
+    def solve(
+        indices: Iterable[int], read: Callable[[int], bytes]
+    ) -> Iterator[tuple[int, Outcome]]:
+        def solve_one(index: int) -> Outcome:
+            return workers.solve(read(index))
+
+        waiting = iter(indices)
+        running: dict[Future[Outcome], int] = {}
+        while True:
+            for index in islice(waiting, WINDOW * count - len(running)):
+                running[threads.submit(solve_one, index)] = index
+            if not running:
+                return
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                yield running.pop(future), future.result()
+
+    try:
+        yield solve
+    finally:
+        workers.end()
+        threads.shutdown(cancel_futures=True)
+
+
+def core_count() -> int:
+    """How many processes can work at once."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -2,9 +2,26 @@
 
     S_{t+1} = argmax_s  log P(s | S_t, A_t) + U_{t,s},      U_{t,s} ~ Gumbel(0, 1)         (Eq. 4)
 
-`counterfactual_row` is exact (see `gumbel_kernel`); `sampled_row` is the paper's Monte Carlo
-estimate (Eq. 5), kept for comparison: it draws the posterior noise top-down with truncated
-Gumbels and counts the winners.
+Observed: in (s_t, a_t), with next-state row p, the state o followed. Asked: where would (s, a),
+with row q, have led under the same noise? With E_i = exp(-(log p_i + U_i)), Eq. 4 is a race of
+independent exponential clocks of rates p_i that the smallest wins. Knowing that o won, o rang at
+M ~ Exp(1), and by memorylessness any other i rings at M + Exp(p_i). Under q every clock is the same
+noise run at another rate, E'_i = E_i p_i / q_i: in units of M, o rings at w_o and each other i
+*starts* at w_i and then rings at rate q_i M, where
+
+    w_i  = p_i / q_i                                  (infinite where q_i = 0)
+    D(u) = 1 + sum_{j != o} max(0, q_j u - p_j)
+    P(i) = q_i  integral_{w_i}^{w_o} du / D(u)^2      for i != o with w_i < w_o, else 0
+    P(o) = 1 / D(w_o)                                 (0 where q_o = 0)
+
+D is piecewise linear with corners at the w_i, and over a segment [u, v] on which it grows from D_u
+to D_v the integral is (v - u) / (D_u D_v), or 1 / (B D_u) for v = infinity with B the sum of the
+rates started by then. All terms are positive and D >= 1, so nothing cancels: entries are exact to
+rounding. One sort of the started clocks, one sweep forward for D, one back for the tails:
+O(m log m) for a row with m non-zeros.
+
+The paper's Monte Carlo estimate (Eq. 5) is here for comparison: it draws the posterior noise
+top-down with truncated Gumbels and counts the winners.
 """
 
 from __future__ import annotations
@@ -18,27 +35,6 @@ from numba import njit
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import InputError
 from counterplan.scm.tabular import TabularMDP, check_index
-
-# ----------------------------------------------------------------------------------------------
-# The counterfactual transition row of a Gumbel-Max causal model, in closed form.
-#
-# Observed: in (s_t, a_t), with next-state row p, the state o followed. Asked: where would (s, a),
-# with row q, have led under the same noise? The paper's Eq. 4 takes argmax_i log p_i + U_i. With
-# E_i = exp(-(log p_i + U_i)) this is a race of independent exponential clocks of rates p_i that the
-# smallest wins. Knowing that o won, o rang at M ~ Exp(1), and by memorylessness any other i rings
-# at M + Exp(p_i). Under q every clock is the same noise run at another rate, E'_i = E_i p_i / q_i:
-# in units of M, o rings at w_o and each other i *starts* at w_i and then rings at rate q_i M, where
-#
-#     w_i  = p_i / q_i                                  (infinite where q_i = 0)
-#     D(u) = 1 + sum_{j != o} max(0, q_j u - p_j)
-#     P(i) = q_i  integral_{w_i}^{w_o} du / D(u)^2      for i != o with w_i < w_o, else 0
-#     P(o) = 1 / D(w_o)                                 (0 where q_o = 0)
-#
-# D is piecewise linear with corners at the w_i, and over a segment [u, v] on which it grows from
-# D_u to D_v the integral is (v - u) / (D_u D_v), or 1 / (B D_u) for v = infinity with B the sum of
-# the rates started by then. All terms are positive and D >= 1, so nothing cancels: entries are
-# exact to rounding. One sort of the started clocks, one sweep forward for D, one back for the
-# tails: O(m log m) for a row with m non-zeros.
 
 # Up to this many entries, insertion beats the general sort and allocates nothing.
 SHORT = 160
@@ -235,9 +231,6 @@ def _gather(indptr: Any, indices: Any, rows: Any) -> tuple[Any, Any]:
     return starts, targets
 
 
-# ----------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class GumbelMaxSCM:
     """A tabular MDP read as a causal model."""
@@ -255,7 +248,6 @@ class GumbelMaxSCM:
         self, s_obs: int, a_obs: int, s_next_obs: int, s: int, a: int
     ) -> FloatArray:
         """P(next state | (s, a), knowing that (s_obs, a_obs) led to s_next_obs), exact, (S,)."""
-
         factual = self._factual_row(s_obs, a_obs, s_next_obs)
         self.mdp.row(s, a)
         indices, probabilities = self.mdp.rows.slice(self.mdp.row_of[s, a])

@@ -1,4 +1,10 @@
-"""Markov decision processes with finitely many states and actions."""
+"""Markov decision processes with finitely many states and actions, P(s' | s, a) and R(s, a).
+
+Different (state, action) pairs often share one transition row: absorbing states, estimates without
+data, inadmissible actions. A model holds each distinct row once, compressed, and what depends on a
+row alone is computed once for each of them. Everything that users or files give is checked, with
+errors that name the offending place.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,11 +21,11 @@ from counterplan.core.episode import Episode
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import InputError
 
-# ----------------------------------------------------------------------------------------------
-# Distinct probability rows in compressed form.
-#
-# Different (state, action) pairs often share one row: absorbing states, estimates without data,
-# inadmissible actions. What depends on a row alone is computed once for each distinct one.
+# Sums of single-precision rows miss 1 by about 1e-7: such rows are normalised, worse ones refused.
+SUM_TOLERANCE = 1e-6
+# Stored rows were normalised when the model was made: what is left is rounding.
+STORED_SUM_TOLERANCE = 1e-9
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +44,11 @@ class Rows:
     def __len__(self) -> int:
         return len(self.indptr) - 1
 
+    @property
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int32], FloatArray]:
+        """The three arrays, as compiled functions take them."""
+        return self.indptr, self.indices, self.probabilities
+
     def slice(self, row: int) -> tuple[NDArray[np.int32], FloatArray]:
         start, end = self.indptr[row], self.indptr[row + 1]
         return self.indices[start:end], self.probabilities[start:end]
@@ -47,295 +58,6 @@ class Rows:
         vector = np.zeros(n_states)
         vector[indices] = probabilities
         return vector
-
-
-class RowCollector:
-    """Gathers rows one by one and keeps each distinct one once."""
-
-    def __init__(self) -> None:
-        self._ids: dict[bytes, int] = {}
-        self._indices: list[NDArray[np.int32]] = []
-        self._probabilities: list[FloatArray] = []
-
-    def add(self, indices: NDArray[np.int32], probabilities: FloatArray) -> int:
-        """The id of this row, new or known."""
-        key = indices.tobytes() + probabilities.tobytes()
-        row = self._ids.setdefault(key, len(self._ids))
-        if row == len(self._indices):
-            self._indices.append(indices)
-            self._probabilities.append(probabilities)
-        return row
-
-    def rows(self) -> Rows:
-        lengths = [len(indices) for indices in self._indices]
-        return Rows(
-            indptr=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-            indices=np.concatenate(self._indices),
-            probabilities=np.concatenate(self._probabilities),
-        )
-
-
-# ----------------------------------------------------------------------------------------------
-# What distinct rows must look like where they come from outside, such as a file.
-
-# Rows were normalised when the model was made: what is left is rounding.
-ROW_SUM_TOLERANCE = 1e-9
-
-
-class CheckedRows(NamedTuple):
-    """Distinct rows, and the (S, A) table of which pair has which; only `check_rows` makes it."""
-
-    rows: Rows
-    row_of: NDArray[np.int32]
-
-
-def check_rows(rows: Rows, row_of: ArrayLike) -> CheckedRows:
-    """Raise unless the rows are distributions over the states and every pair has one."""
-    table = np.asarray(row_of)
-    if table.ndim != 2 or 0 in table.shape or not np.issubdtype(table.dtype, np.integer):
-        raise InputError(f"row_of must hold whole numbers (S, A), got {table.dtype} {table.shape}")
-    _check_layout(rows, n_states=table.shape[0])
-    if table.min() < 0 or table.max() >= len(rows):
-        state, action = np.argwhere((table < 0) | (table >= len(rows)))[0]
-        raise InputError(
-            f"row_of names row {table[state, action]} for state {state}, action {action}, but "
-            f"rows are 0..{len(rows) - 1}"
-        )
-    checked = CheckedRows(rows, table.astype(np.int32))
-    _check_probabilities(checked)
-    return checked
-
-
-def _check_layout(rows: Rows, n_states: int) -> None:
-    indptr, indices = rows.indptr, rows.indices
-    if any(array.ndim != 1 for array in (indptr, indices, rows.probabilities)):
-        raise InputError("rows: indptr, indices and probabilities must have one dimension")
-    if len(indices) != len(rows.probabilities):
-        raise InputError(
-            f"rows: {len(indices)} indices but {len(rows.probabilities)} probabilities"
-        )
-    if len(indptr) < 2 or indptr[0] != 0 or indptr[-1] != len(indices):
-        raise InputError(f"rows: indptr must run from 0 to the {len(indices)} entries")
-    if (np.diff(indptr) < 1).any():
-        raise InputError(f"rows: row {np.flatnonzero(np.diff(indptr) < 1)[0]} has no entries")
-    if indices.min() < 0 or indices.max() >= n_states:
-        outside = indices[(indices < 0) | (indices >= n_states)][0]
-        raise InputError(f"rows: next state {outside} is not one of the states 0..{n_states - 1}")
-    within = np.ones(len(indices), dtype=np.bool_)
-    within[indptr[:-1]] = False
-    falling = np.flatnonzero(within[1:] & (np.diff(indices) <= 0))
-    if falling.size:
-        row = np.searchsorted(indptr, falling[0] + 1, side="right") - 1
-        raise InputError(f"rows: the next states of row {row} are not in ascending order")
-
-
-def _check_probabilities(checked: CheckedRows) -> None:
-    rows = checked.rows
-    bad = np.flatnonzero(~((rows.probabilities > 0.0) & (rows.probabilities <= 1.0)))
-    if bad.size:
-        row = int(np.searchsorted(rows.indptr, bad[0], side="right")) - 1
-        raise InputError(
-            f"transitions: P(state {rows.indices[bad[0]]} | {_pair(checked, row)}) is "
-            f"{rows.probabilities[bad[0]]}: stored probabilities lie above 0 and up to 1"
-        )
-    sums = np.add.reduceat(rows.probabilities, rows.indptr[:-1])
-    wrong = np.flatnonzero(np.abs(sums - 1.0) > ROW_SUM_TOLERANCE)
-    if wrong.size:
-        raise InputError(
-            f"transitions of {_pair(checked, int(wrong[0]))} sum to {sums[wrong[0]]:.9g}, not 1"
-        )
-
-
-def _pair(checked: CheckedRows, row: int) -> str:
-    """The first pair that has the row, in words."""
-    pairs = np.argwhere(checked.row_of == row)
-    return f"state {pairs[0][0]}, action {pairs[0][1]}" if pairs.size else f"the unused row {row}"
-
-
-# ----------------------------------------------------------------------------------------------
-# What the parts of a tabular model must look like, with errors that name the offending place.
-
-# Sums of single-precision rows miss 1 by about 1e-7: such rows are normalised, worse ones refused.
-SUM_TOLERANCE = 1e-6
-ROUNDING = 1e-12
-
-
-def collect_rows(
-    transitions: ArrayLike | Sequence[Any] | CheckedRows,
-) -> tuple[Rows, NDArray[np.int32]]:
-    """Distinct normalised rows, and the (S, A) table of which pair has which."""
-    if isinstance(transitions, CheckedRows):
-        return transitions
-    matrices = _matrices(transitions)
-    A = len(matrices)
-    S = matrices[0].shape[0]
-    collector = RowCollector()
-    row_of = np.empty((S, A), dtype=np.int32)
-    for action, given in enumerate(matrices):
-        matrix = _stochastic(given, action, S)
-        indices = matrix.indices.astype(np.int32)
-        for state in range(S):
-            start, end = matrix.indptr[state], matrix.indptr[state + 1]
-            row_of[state, action] = collector.add(indices[start:end], matrix.data[start:end])
-    return collector.rows(), row_of
-
-
-def _matrices(transitions: ArrayLike | Sequence[Any]) -> Sequence[Any]:
-    """One (S, S) matrix per action, from either input form."""
-    if isinstance(transitions, list | tuple) and any(hasattr(m, "tocsr") for m in transitions):
-        for action, matrix in enumerate(transitions):
-            if not hasattr(matrix, "tocsr"):
-                raise InputError(
-                    f"transitions of action {action} are a {type(matrix).__name__}, others are "
-                    "sparse: give one scipy.sparse (S, S) matrix for each action"
-                )
-        return transitions
-    try:
-        dense = np.asarray(transitions, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(
-            "transitions must be an (S, A, S) array or a list of A scipy.sparse (S, S) matrices"
-        ) from None
-    if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
-        raise InputError(f"transitions have shape {dense.shape}, expected (S, A, S)")
-    return [dense[:, action, :] for action in range(dense.shape[1])]
-
-
-def _stochastic(given: Any, action: int, n_states: int) -> Any:
-    """`given` as a CSR matrix whose rows sum to 1, or an error that says which does not."""
-    from scipy.sparse import csr_array
-
-    if getattr(given, "shape", None) != (n_states, n_states) or n_states == 0:
-        raise InputError(
-            f"transitions of action {action}: expected an ({n_states}, {n_states}) matrix, got "
-            f"{getattr(given, 'shape', type(given).__name__)}"
-        )
-    matrix = csr_array(given, dtype=np.float64, copy=True)
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    state_of = np.repeat(np.arange(n_states), np.diff(matrix.indptr))
-    bad = np.flatnonzero(~(matrix.data >= 0.0) | np.isinf(matrix.data))
-    if bad.size:
-        entry = int(bad[0])
-        raise InputError(
-            f"transitions: P(state {matrix.indices[entry]} | state {state_of[entry]}, action "
-            f"{action}) is {matrix.data[entry]}: probabilities must be finite and not negative"
-        )
-    sums = np.bincount(state_of, weights=matrix.data, minlength=n_states)
-    wrong = np.flatnonzero(np.abs(sums - 1.0) > SUM_TOLERANCE)
-    if wrong.size:
-        state = int(wrong[0])
-        more = f" (and {wrong.size - 1} more states of this action)" if wrong.size > 1 else ""
-        raise InputError(
-            f"transitions of state {state}, action {action} sum to {sums[state]:.9g}, not 1{more}: "
-            "normalise the rows"
-        )
-    matrix.data /= sums[state_of]
-    return matrix
-
-
-def check_rewards(values: ArrayLike, shape: tuple[int, int]) -> FloatArray:
-    """(S, A) numbers, -inf for pairs that must not occur."""
-    rewards = numbers(values, "rewards")
-    if rewards.shape != shape:
-        raise InputError(
-            f"rewards have shape {rewards.shape}, but the transitions have (S, A) = {shape}"
-        )
-    bad = np.argwhere(np.isnan(rewards) | (rewards == np.inf))
-    if bad.size:
-        state, action = (int(i) for i in bad[0])
-        raise InputError(
-            f"reward of state {state}, action {action} is {rewards[state, action]}: rewards are "
-            "finite numbers, or -inf for pairs that must not occur"
-        )
-    return rewards
-
-
-def check_final_rewards(values: ArrayLike | None, n_states: int) -> FloatArray | None:
-    """(S,) numbers, or None."""
-    if values is None:
-        return None
-    rewards = numbers(values, "final_rewards")
-    if rewards.shape != (n_states,):
-        raise InputError(f"final_rewards have shape {rewards.shape}, expected ({n_states},)")
-    bad = np.flatnonzero(np.isnan(rewards) | (rewards == np.inf))
-    if bad.size:
-        raise InputError(f"final reward of state {bad[0]} is {rewards[bad[0]]}: must be a number")
-    return rewards
-
-
-def check_mask(values: ArrayLike | None, shape: tuple[int, int]) -> BoolArray | None:
-    """(S, A) booleans, or None."""
-    if values is None:
-        return None
-    mask = np.array(values)
-    if mask.dtype != np.bool_ or mask.shape != shape:
-        raise InputError(
-            f"admissible must be booleans of shape {shape}, got {mask.dtype} {mask.shape}"
-        )
-    return mask
-
-
-def check_visits(values: ArrayLike | None, shape: tuple[int, int]) -> IntArray | None:
-    """(S, A) counts, or None."""
-    if values is None:
-        return None
-    visits = np.array(values)
-    if visits.shape != shape or visits.dtype != np.int64 or not (visits >= 0).all():
-        raise InputError(
-            f"visits must be whole numbers from 0 up of shape {shape}, got {visits.dtype} "
-            f"{visits.shape}"
-        )
-    return visits
-
-
-def check_distribution(values: ArrayLike | None, n_states: int) -> FloatArray | None:
-    """(S,) probabilities, normalised, or None."""
-    if values is None:
-        return None
-    initial = numbers(values, "initial")
-    if initial.shape != (n_states,):
-        raise InputError(f"initial has shape {initial.shape}, expected ({n_states},)")
-    if not (initial >= 0).all() or abs(initial.sum() - 1.0) > SUM_TOLERANCE:
-        raise InputError(
-            f"initial is not a distribution: smallest entry {initial.min()}, sum {initial.sum()}; "
-            "normalise it"
-        )
-    # What is normalised already stays as it is, so that a stored model is loaded bit for bit.
-    total = initial.sum()
-    return initial if abs(total - 1.0) <= ROUNDING else np.asarray(initial / total)
-
-
-def check_labels(values: Sequence[str] | None, count: int, what: str) -> tuple[str, ...] | None:
-    """One name for each, or None."""
-    if values is None:
-        return None
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InputError(f"{what} labels must be a list of names, got {values!r}")
-    labels = tuple(str(value) for value in values)
-    if len(labels) != count:
-        raise InputError(f"{len(labels)} {what} labels given for {count} {what}s")
-    if len(set(labels)) < count:
-        twice = next(label for label in labels if labels.count(label) > 1)
-        raise InputError(f"two {what}s have the label {twice!r}: give each its own")
-    return labels
-
-
-def check_index(value: object, count: int, what: str) -> None:
-    """Raise unless the value is one of a model's states or actions."""
-    if not isinstance(value, int | np.integer) or not 0 <= value < count:
-        raise InputError(f"unknown {what} {value}: the model has {what}s 0..{count - 1}")
-
-
-def numbers(values: ArrayLike, name: str) -> FloatArray:
-    """`values` as a new array of floats, or an error that names it."""
-    try:
-        return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be an array of numbers") from None
-
-
-# ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -369,7 +91,7 @@ class TabularMDP:
 
     def __init__(
         self,
-        transitions: ArrayLike | Sequence[Any] | CheckedRows,
+        transitions: ArrayLike | Sequence[Any],
         rewards: ArrayLike,
         *,
         admissible: ArrayLike | None = None,
@@ -379,32 +101,35 @@ class TabularMDP:
         action_labels: Sequence[str] | None = None,
     ) -> None:
         """`transitions`: (S, A, S), or a list of A scipy.sparse matrices of shape (S, S)."""
-        rows, row_of = collect_rows(transitions)
+        rows, row_of = _distinct_rows(transitions)
         S, A = row_of.shape
-        keep = object.__setattr__
-        keep(self, "rows", rows)
-        keep(self, "row_of", row_of)
-        keep(self, "rewards", check_rewards(rewards, (S, A)))
-        keep(self, "admissible", check_mask(admissible, (S, A)))
-        keep(self, "initial", check_distribution(initial, S))
-        keep(self, "final_rewards", check_final_rewards(final_rewards, S))
-        keep(self, "state_labels", check_labels(state_labels, S, "state"))
-        keep(self, "action_labels", check_labels(action_labels, A, "action"))
-        keep(self, "visits", None)
-        keep(self, "about", {})
+        fields = {
+            "rows": rows,
+            "row_of": row_of,
+            "rewards": _checked_rewards(rewards, (S, A)),
+            "admissible": _checked_mask(admissible, (S, A)),
+            "initial": _checked_distribution(initial, S),
+            "final_rewards": _checked_final_rewards(final_rewards, S),
+            "state_labels": _checked_labels(state_labels, S, "state"),
+            "action_labels": _checked_labels(action_labels, A, "action"),
+            "visits": None,
+            "about": {},
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def from_rows(cls, rows: Rows, row_of: ArrayLike, rewards: ArrayLike, **parts: Any) -> Self:
         """A model from its distinct rows as they are, such as a file stores them: checked, but not
         normalised again, so that what was saved is what is loaded, bit for bit."""
-        return cls(check_rows(rows, row_of), rewards, **parts)
+        return cls((rows, row_of), rewards, **parts)
 
     def with_data(
         self, visits: ArrayLike | None = None, about: Mapping[str, Any] | None = None
     ) -> Self:
         """The same model, knowing of the data that it was estimated from."""
         other = copy(self)
-        counts = check_visits(visits, (self.n_states, self.n_actions))
+        counts = _checked_visits(visits, (self.n_states, self.n_actions))
         object.__setattr__(other, "visits", self.visits if counts is None else counts)
         object.__setattr__(other, "about", dict(self.about if about is None else about))
         return other
@@ -472,3 +197,242 @@ class TabularMDP:
     def _check_pair(self, state: int, action: int) -> None:
         check_index(state, self.n_states, "state")
         check_index(action, self.n_actions, "action")
+
+
+def check_index(value: object, count: int, what: str) -> None:
+    """Raise unless the value is one of a model's states or actions."""
+    if not isinstance(value, int | np.integer) or not 0 <= value < count:
+        raise InputError(f"unknown {what} {value}: the model has {what}s 0..{count - 1}")
+
+
+def numbers(values: ArrayLike, name: str) -> FloatArray:
+    """`values` as a new array of floats, or an error that names it."""
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be an array of numbers") from None
+
+
+def _distinct_rows(transitions: ArrayLike | Sequence[Any]) -> tuple[Rows, NDArray[np.int32]]:
+    """Distinct normalised rows, and the (S, A) table of which pair has which; stored ones, a pair
+    of `Rows` and such a table, are checked only."""
+    if isinstance(transitions, tuple) and transitions and isinstance(transitions[0], Rows):
+        rows, table = transitions
+        return rows, _checked_row_of(rows, table)
+    matrices = _matrices(transitions)
+    S = matrices[0].shape[0]
+    row_of = np.empty((S, len(matrices)), dtype=np.int32)
+    ids: dict[bytes, int] = {}
+    indices, probabilities = [], []
+    for action, given in enumerate(matrices):
+        matrix = _stochastic(given, action, S)
+        places = matrix.indices.astype(np.int32)
+        for state in range(S):
+            entries = slice(matrix.indptr[state], matrix.indptr[state + 1])
+            key = places[entries].tobytes() + matrix.data[entries].tobytes()
+            if key not in ids:
+                ids[key] = len(ids)
+                indices.append(places[entries])
+                probabilities.append(matrix.data[entries])
+            row_of[state, action] = ids[key]
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in indices])]).astype(np.int64)
+    return Rows(indptr, np.concatenate(indices), np.concatenate(probabilities)), row_of
+
+
+def _matrices(transitions: ArrayLike | Sequence[Any]) -> Sequence[Any]:
+    """One (S, S) matrix per action, from either input form."""
+    if isinstance(transitions, list | tuple) and any(hasattr(m, "tocsr") for m in transitions):
+        for action, matrix in enumerate(transitions):
+            if not hasattr(matrix, "tocsr"):
+                raise InputError(
+                    f"transitions of action {action} are a {type(matrix).__name__}, others are "
+                    "sparse: give one scipy.sparse (S, S) matrix for each action"
+                )
+        return transitions
+    try:
+        dense = np.asarray(transitions, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            "transitions must be an (S, A, S) array or a list of A scipy.sparse (S, S) matrices"
+        ) from None
+    if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
+        raise InputError(f"transitions have shape {dense.shape}, expected (S, A, S)")
+    return [dense[:, action, :] for action in range(dense.shape[1])]
+
+
+def _stochastic(given: Any, action: int, n_states: int) -> Any:
+    """`given` as a CSR matrix whose rows sum to 1, or an error that says which does not."""
+    from scipy.sparse import csr_array
+
+    if getattr(given, "shape", None) != (n_states, n_states) or n_states == 0:
+        raise InputError(
+            f"transitions of action {action}: expected an ({n_states}, {n_states}) matrix, got "
+            f"{getattr(given, 'shape', type(given).__name__)}"
+        )
+    matrix = csr_array(given, dtype=np.float64, copy=True)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    state_of = np.repeat(np.arange(n_states), np.diff(matrix.indptr))
+    bad = np.flatnonzero(~(matrix.data >= 0.0) | np.isinf(matrix.data))
+    if bad.size:
+        entry = int(bad[0])
+        raise InputError(
+            f"transitions: P(state {matrix.indices[entry]} | state {state_of[entry]}, action "
+            f"{action}) is {matrix.data[entry]}: probabilities must be finite and not negative"
+        )
+    sums = np.bincount(state_of, weights=matrix.data, minlength=n_states)
+    wrong = np.flatnonzero(np.abs(sums - 1.0) > SUM_TOLERANCE)
+    if wrong.size:
+        state = int(wrong[0])
+        more = f" (and {wrong.size - 1} more states of this action)" if wrong.size > 1 else ""
+        raise InputError(
+            f"transitions of state {state}, action {action} sum to {sums[state]:.9g}, not 1{more}: "
+            "normalise the rows"
+        )
+    matrix.data /= sums[state_of]
+    return matrix
+
+
+def _checked_row_of(rows: Rows, row_of: ArrayLike) -> NDArray[np.int32]:
+    """The (S, A) table of rows that come from outside, such as a file; raises unless they are
+    distributions over the states and every pair has one."""
+    table = np.asarray(row_of)
+    if table.ndim != 2 or 0 in table.shape or not np.issubdtype(table.dtype, np.integer):
+        raise InputError(f"row_of must hold whole numbers (S, A), got {table.dtype} {table.shape}")
+    _check_layout(rows, n_states=table.shape[0])
+    if table.min() < 0 or table.max() >= len(rows):
+        state, action = np.argwhere((table < 0) | (table >= len(rows)))[0]
+        raise InputError(
+            f"row_of names row {table[state, action]} for state {state}, action {action}, but "
+            f"rows are 0..{len(rows) - 1}"
+        )
+
+    def pair(row: int) -> str:
+        """The first pair that has the row, in words."""
+        pairs = np.argwhere(table == row)
+        if not pairs.size:
+            return f"the unused row {row}"
+        return f"state {pairs[0][0]}, action {pairs[0][1]}"
+
+    bad = np.flatnonzero(~((rows.probabilities > 0.0) & (rows.probabilities <= 1.0)))
+    if bad.size:
+        row = int(np.searchsorted(rows.indptr, bad[0], side="right")) - 1
+        raise InputError(
+            f"transitions: P(state {rows.indices[bad[0]]} | {pair(row)}) is "
+            f"{rows.probabilities[bad[0]]}: stored probabilities lie above 0 and up to 1"
+        )
+    sums = np.add.reduceat(rows.probabilities, rows.indptr[:-1])
+    wrong = np.flatnonzero(np.abs(sums - 1.0) > STORED_SUM_TOLERANCE)
+    if wrong.size:
+        total = sums[wrong[0]]
+        raise InputError(f"transitions of {pair(int(wrong[0]))} sum to {total:.9g}, not 1")
+    return table.astype(np.int32)
+
+
+def _check_layout(rows: Rows, n_states: int) -> None:
+    """Raise unless rows are compressed as `Rows` says."""
+    indptr, indices, probabilities = rows.arrays
+    problem = None
+    if any(array.ndim != 1 for array in rows.arrays):
+        problem = "indptr, indices and probabilities must have one dimension"
+    elif len(indices) != len(probabilities):
+        problem = f"{len(indices)} indices but {len(probabilities)} probabilities"
+    elif len(indptr) < 2 or indptr[0] != 0 or indptr[-1] != len(indices):
+        problem = f"indptr must run from 0 to the {len(indices)} entries"
+    elif (np.diff(indptr) < 1).any():
+        problem = f"row {np.flatnonzero(np.diff(indptr) < 1)[0]} has no entries"
+    elif indices.min() < 0 or indices.max() >= n_states:
+        outside = indices[(indices < 0) | (indices >= n_states)][0]
+        problem = f"next state {outside} is not one of the states 0..{n_states - 1}"
+    else:
+        within = np.ones(len(indices), dtype=np.bool_)
+        within[indptr[:-1]] = False
+        falling = np.flatnonzero(within[1:] & (np.diff(indices) <= 0))
+        if falling.size:
+            row = np.searchsorted(indptr, falling[0] + 1, side="right") - 1
+            problem = f"the next states of row {row} are not in ascending order"
+    if problem is not None:
+        raise InputError(f"rows: {problem}")
+
+
+def _checked_rewards(values: ArrayLike, shape: tuple[int, int]) -> FloatArray:
+    """(S, A) numbers, -inf for pairs that must not occur."""
+    rewards = numbers(values, "rewards")
+    if rewards.shape != shape:
+        raise InputError(
+            f"rewards have shape {rewards.shape}, but the transitions have (S, A) = {shape}"
+        )
+    bad = np.argwhere(np.isnan(rewards) | (rewards == np.inf))
+    if bad.size:
+        state, action = (int(i) for i in bad[0])
+        raise InputError(
+            f"reward of state {state}, action {action} is {rewards[state, action]}: rewards are "
+            "finite numbers, or -inf for pairs that must not occur"
+        )
+    return rewards
+
+
+def _checked_final_rewards(values: ArrayLike | None, n_states: int) -> FloatArray | None:
+    if values is None:
+        return None
+    rewards = numbers(values, "final_rewards")
+    if rewards.shape != (n_states,):
+        raise InputError(f"final_rewards have shape {rewards.shape}, expected ({n_states},)")
+    bad = np.flatnonzero(np.isnan(rewards) | (rewards == np.inf))
+    if bad.size:
+        raise InputError(f"final reward of state {bad[0]} is {rewards[bad[0]]}: must be a number")
+    return rewards
+
+
+def _checked_mask(values: ArrayLike | None, shape: tuple[int, int]) -> BoolArray | None:
+    if values is None:
+        return None
+    mask = np.array(values)
+    if mask.dtype != np.bool_ or mask.shape != shape:
+        raise InputError(
+            f"admissible must be booleans of shape {shape}, got {mask.dtype} {mask.shape}"
+        )
+    return mask
+
+
+def _checked_visits(values: ArrayLike | None, shape: tuple[int, int]) -> IntArray | None:
+    if values is None:
+        return None
+    visits = np.array(values)
+    if visits.shape != shape or visits.dtype != np.int64 or not (visits >= 0).all():
+        raise InputError(
+            f"visits must be whole numbers from 0 up of shape {shape}, got {visits.dtype} "
+            f"{visits.shape}"
+        )
+    return visits
+
+
+def _checked_distribution(values: ArrayLike | None, n_states: int) -> FloatArray | None:
+    if values is None:
+        return None
+    initial = numbers(values, "initial")
+    if initial.shape != (n_states,):
+        raise InputError(f"initial has shape {initial.shape}, expected ({n_states},)")
+    total = initial.sum()
+    if not (initial >= 0).all() or abs(total - 1.0) > SUM_TOLERANCE:
+        raise InputError(
+            f"initial is not a distribution: smallest entry {initial.min()}, sum {total}; "
+            "normalise it"
+        )
+    # What is normalised already stays as it is, so that a stored model is loaded bit for bit.
+    return initial if abs(total - 1.0) <= ROUNDING else np.asarray(initial / total)
+
+
+def _checked_labels(values: Sequence[str] | None, count: int, what: str) -> tuple[str, ...] | None:
+    """One name for each, or None."""
+    if values is None:
+        return None
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputError(f"{what} labels must be a list of names, got {values!r}")
+    labels = tuple(str(value) for value in values)
+    if len(labels) != count:
+        raise InputError(f"{len(labels)} {what} labels given for {count} {what}s")
+    if len(set(labels)) < count:
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise InputError(f"two {what}s have the label {twice!r}: give each its own")
+    return labels

@@ -1,10 +1,26 @@
-"""The 2023 paper's heuristic: which anchor states its bound is computed at.
+"""The 2023 paper's heuristic: upper bounds from a finite set of anchor states (Section 4).
 
-MC-Lipschitz       states of random alternatives, which change steps with probabilities proportional
-                   to the constants L_t of the value (Section 4)
-MC-uniform         the same, all steps equally likely (Appendix F)
-facility location  states of the data, each the farthest from those already chosen (Eq. 18 by the
-                   farthest-point algorithm, within a factor 2 of the best)
+The value is Lipschitz continuous in the state (Lemma 5): with K_t the constant of the step at t and
+C that of the reward
+
+    |V(s, l, t) - V(s', l, t)| <= L_t ||s - s'||,      L_{T-1} = C,   L_t = C + L_{t+1} K_t
+
+Algorithm 1 computes upper bounds V^ at the anchors, backward in time, and Eq. 11 extends the same
+expression to every other state:
+
+    V^(s, l, T-1) = R(s)
+    V^(s, l, t)   = R(s) + max_a min_anchor { V^(anchor, l_a, t+1) + L_{t+1} ||anchor - s_a|| }
+
+where s_a = F_t(s, a), a runs over the actions that may be taken, and l_a is what is spent after a.
+Only what is left of the budget matters, and of that only which sums of costs it can pay: these are
+the levels here (`Levels`), so that a smaller budget finds its values among those of a larger one.
+Everything is rounded upwards. Which states are anchors is a strategy:
+
+    MC-Lipschitz       states of random alternatives, which change steps with probabilities
+                       proportional to the constants L_t of the value (Section 4)
+    MC-uniform         the same, all steps equally likely (Appendix F)
+    facility location  states of the data, each the farthest from those already chosen (Eq. 18 by
+                       the farthest-point algorithm, within a factor 2 of the best)
 """
 
 from __future__ import annotations
@@ -32,9 +48,13 @@ from counterplan.counterfactual.continuous.astar import UpperBound
 from counterplan.counterfactual.continuous.setting import SequenceSetting
 from counterplan.errors import InputError
 
-# ----------------------------------------------------------------------------------------------
-# The two inner loops of the anchor bound, compiled.
-
+STRATEGIES = ("mc-lipschitz", "mc-uniform", "facility-location")
+# Rounds of sampling without any new state before a wanted number of anchors is given up.
+PATIENCE = 10
+# Every computed term is enlarged by more than its rounding.
+OUTWARD = 1e-12
+# Anchors whose next states are held in memory at a time.
+CHUNK = 2048
 # Anchors handled together: their coordinates stay in the fastest cache.
 BLOCK = 256
 
@@ -83,31 +103,6 @@ def farthest_points(states: Any, start: int, count: int) -> Any:
         if i + 1 < count:
             chosen[i + 1] = np.argmax(nearest)
     return chosen
-
-
-# ----------------------------------------------------------------------------------------------
-# Upper bounds from a finite set of anchor states (Section 4 of the 2023 paper).
-#
-# The value is Lipschitz continuous in the state (Lemma 5): with K_t the constant of the step at t
-# and C that of the reward
-#
-#     |V(s, l, t) - V(s', l, t)| <= L_t ||s - s'||,      L_{T-1} = C,   L_t = C + L_{t+1} K_t
-#
-# Algorithm 1 computes upper bounds V^ at the anchors, backward in time, and Eq. 11 extends the same
-# expression to every other state:
-#
-#     V^(s, l, T-1) = R(s)
-#     V^(s, l, t)   = R(s) + max_a min_anchor { V^(anchor, l_a, t+1) + L_{t+1} ||anchor - s_a|| }
-#
-# where s_a = F_t(s, a), a runs over the actions that may be taken, and l_a is what is spent after
-# a. Only what is left of the budget matters, and of that only which sums of costs it can pay: these
-# are the levels here (`Levels`), so that a smaller budget finds its values among those of a larger
-# one. Everything is rounded upwards.
-
-# Every computed term is enlarged by more than its rounding.
-OUTWARD = 1e-12
-# Anchors whose next states are held in memory at a time.
-CHUNK = 2048
 
 
 def value_constants(setting: SequenceSetting) -> FloatArray:
@@ -217,13 +212,6 @@ def _up(values: FloatArray) -> FloatArray:
     return np.asarray(values + OUTWARD * (1.0 + np.abs(values)))
 
 
-# ----------------------------------------------------------------------------------------------
-
-STRATEGIES = ("mc-lipschitz", "mc-uniform", "facility-location")
-# Rounds of sampling without any new state before a wanted number of anchors is given up.
-PATIENCE = 10
-
-
 @dataclass(frozen=True, eq=False)
 class AnchorHeuristic:
     """The paper's bound: Algorithm 1 and Eq. 11 on a set of anchors.
@@ -267,7 +255,6 @@ class AnchorHeuristic:
 
     def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
         """The bound of one problem, unbounded at steps that Algorithm 1 does not reach in time."""
-
         return AnchorBound(setting, self.anchors(setting), self.strategy, deadline)
 
     def anchors(self, setting: SequenceSetting) -> FloatArray:
@@ -278,7 +265,6 @@ class AnchorHeuristic:
         return self._simulated(setting, self._weights(setting), rng)
 
     def _weights(self, setting: SequenceSetting) -> FloatArray:
-
         if self.strategy == "mc-lipschitz":
             return value_constants(setting)[:-1]
         return np.ones(setting.horizon - 1)
@@ -302,7 +288,6 @@ class AnchorHeuristic:
         return np.asarray(found[order[: self.size]])
 
     def _spread_out(self, setting: SequenceSetting, rng: np.random.Generator) -> FloatArray:
-
         if self.population is None:
             uniform = np.ones(setting.horizon - 1)
             states = distinct_states(

@@ -1,4 +1,17 @@
-"""The exact solver of continuous problems: which bound, where to start, what to report."""
+"""The exact solver of continuous problems: best-first search over sequences of actions.
+
+A node is a state reached at step t with l units of the budget spent. Its promise is
+
+    f = (rewards earned before t) + U(s, l, t),        never more than its parent's
+
+where U is any admissible bound (Eq. 10 of the 2023 paper with an upper bound for the value). The
+search expands the most promising nodes, many of one step at a time: all children of a batch are one
+call to the model. A child whose promise does not beat the best sequence known is dropped; one whose
+budget is spent is followed to the end at once. When nothing open promises more than the best
+sequence known, that sequence is optimal; stopped earlier, the largest open promise certifies how
+much better the optimum can be. What is better by rounding only is not better: ties keep what was
+done.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +19,6 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -16,19 +28,17 @@ from scipy.optimize import brentq
 from counterplan.core.problem import Problem, Watch
 from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import FloatArray, IntArray, whole_number
-from counterplan.counterfactual.baselines import greedy_sequence
 from counterplan.counterfactual.continuous.first_order import FirstOrder
 from counterplan.counterfactual.continuous.setting import (
     SequenceExplanation,
     SequenceSetting,
+    greedy_sequence,
     prepare_sequence,
 )
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.scm.point import PointSCM, Region
 
-# ----------------------------------------------------------------------------------------------
-# Open nodes of a search, as arrays.
-
+# In place of an action that was not changed.
 KEPT = -1
 
 
@@ -73,19 +83,16 @@ class Nodes:
             self.actions[rows],
         )
 
-    def children(self, parent: IntArray, t: int, action: IntArray, observed: int) -> Nodes:
-        """Copies of the parents with the action of step t noted."""
-        made = self.take(parent)
-        made.actions[:, t] = np.where(action == observed, KEPT, action)
-        return made
-
-    def moved(self, states: FloatArray, used: IntArray, earned: FloatArray) -> Nodes:
-        """The same histories, one step on."""
-        return replace(self, states=states, used=used, earned=earned)
-
-    def with_promise(self, promise: FloatArray) -> Nodes:
-        """The same nodes with their promise."""
-        return replace(self, promise=promise)
+    def expanded(self, setting: SequenceSetting, t: int) -> Nodes:
+        """All children within the budget, with the promises of their parents."""
+        earned = self.earned + setting.reward(self.states)
+        after = setting.replay.children(t, self.states)
+        spent = self.used[:, None] + setting.costs_at(t)[None, :]
+        parent, action = np.nonzero(setting.allowed[t] & (spent <= setting.k))
+        actions = self.actions[parent]
+        actions[:, t] = np.where(action == setting.observed[t], KEPT, action)
+        place = (parent, action)
+        return Nodes(after[place], spent[place], earned[parent], self.promise[parent], actions)
 
     def sequence(self, row: int, observed: IntArray) -> IntArray:
         """The whole action sequence of a node that changes nothing any more."""
@@ -165,13 +172,7 @@ def _joined(batches: list[Nodes]) -> Nodes:
     )
 
 
-# ----------------------------------------------------------------------------------------------
-# How a search went: nodes expanded, best value and bound as it goes on.
-#
-# A search of millions of nodes is drawn and told by a few thousand of its moments. Once there are
-# more, every second one is forgotten and only every second further one is kept. Moments at which
-# something better was found are never forgotten.
-
+# Moments of a search that are told.
 LONGEST = 4096
 
 
@@ -184,7 +185,9 @@ class Moment(NamedTuple):
 
 
 class History:
-    """The moments of one search."""
+    """The moments of one search, of millions of nodes told by a few thousand: once there are more,
+    every second one is forgotten and only every second further one is kept. Moments at which
+    something better was found are never forgotten."""
 
     def __init__(self, longest: int = LONGEST) -> None:
         self._longest, self._stride, self._seen = longest, 1, 0
@@ -222,22 +225,6 @@ class History:
             if place % 2 == 0 or moment.value > moments[place - 1].value
         ]
         self._stride *= 2
-
-
-# ----------------------------------------------------------------------------------------------
-# Best-first search for the best action sequence with at most k changes.
-#
-# A node is a state reached at step t with l units of the budget spent. Its promise is
-#
-#     f = (rewards earned before t) + U(s, l, t),        never more than its parent's
-#
-# where U is any admissible bound (Eq. 10 of the 2023 paper with an upper bound for the value). The
-# search expands the most promising nodes, many of one step at a time: all children of a batch are
-# one call to the model. A child whose promise does not beat the best sequence known is dropped; one
-# whose budget is spent is followed to the end at once. When nothing open promises more than the
-# best sequence known, that sequence is optimal; stopped earlier, the largest open promise
-# certifies how much better the optimum can be. What is better by rounding only is not better: ties
-# keep what was done.
 
 
 class UpperBound(Protocol):
@@ -333,20 +320,14 @@ class Search:
         setting = self._setting
         if len(nodes) == 0:
             return
-        earned = nodes.earned + setting.reward(nodes.states)
-        after = setting.replay.children(t, nodes.states)
-        spent = nodes.used[:, None] + setting.costs_at(t)[None, :]
-        parent, action = np.nonzero(setting.allowed[t] & (spent <= setting.k))
-        children = nodes.children(parent, t, action, setting.observed[t])
-        children = children.moved(after[parent, action], spent[parent, action], earned[parent])
+        children = nodes.expanded(setting, t)
         if not self._rollout:
             found.added += len(children)
         if t + 1 == setting.horizon - 1:
             self._finish(children, children.earned + setting.reward(children.states), found)
             return
         promise = children.earned + self._bound.upper(t + 1, children.used, children.states)
-        promise = np.minimum(promise, nodes.promise[parent])
-        self._keep(t + 1, children, promise, found, watch)
+        self._keep(t + 1, children, np.minimum(promise, children.promise), found, watch)
 
     def _keep(
         self, t: int, nodes: Nodes, promise: FloatArray, found: Outcome, watch: Watch
@@ -366,7 +347,7 @@ class Search:
         stay = worth & ~spent
         if self._rollout:
             found.added += int(np.count_nonzero(stay))
-        self._pools[t].push(nodes.take(stay).with_promise(promise[stay]))
+        self._pools[t].push(replace(nodes.take(stay), promise=promise[stay]))
 
     def _finish(self, nodes: Nodes, values: FloatArray, found: Outcome) -> None:
         """Whole sequences: keep the best."""
@@ -374,9 +355,6 @@ class Search:
         if values[best] > found.value + self._setting.negligible(found.value):
             found.value = float(values[best])
             found.sequence = nodes.sequence(best, self._setting.observed)
-
-
-# ----------------------------------------------------------------------------------------------
 
 
 @runtime_checkable
@@ -532,7 +510,18 @@ class AStar:
             "nodes_added": float(outcome.added),
             "effective_branching_factor": branching_factor(outcome.added, setting.horizon),
         }
-        return explained(problem, setting, outcome, bound.name, stats)
+        # Compared as the search added it up: replayed, the same rewards may round differently.
+        gap = outcome.bound - outcome.value
+        proved = outcome.complete and gap <= setting.negligible(outcome.value)
+        return setting.explanation(
+            problem.k,
+            setting.simplified(outcome.sequence),
+            outcome.bound,
+            Status.OPTIMAL if proved else Status.LIMIT,
+            bound.name,
+            stats,
+            outcome.history.array(),
+        )
 
 
 @dataclass(frozen=True)
@@ -571,36 +560,6 @@ def knows_slopes(setting: SequenceSetting) -> bool:
     first = setting.states[0]
     region = Region(first, 0.0, np.zeros(len(first)))
     return setting.scm.slopes(region, setting.vectors[0][:1], setting.noise[0]) is not None
-
-
-def explained(
-    problem: Problem,
-    setting: SequenceSetting,
-    outcome: Outcome,
-    method: str,
-    stats: dict[str, float],
-) -> SequenceExplanation:
-    """The result of a search, in the units of the episode."""
-    actions = setting.simplified(outcome.sequence)
-    states = setting.trajectories(actions[None])[0]
-    value = float(setting.reward(states).sum())
-    # Compared as the search added it up: here the same rewards may round differently.
-    gap = outcome.bound - outcome.value
-    proved = outcome.complete and gap <= setting.negligible(outcome.value)
-    return SequenceExplanation(
-        episode=setting.episode,
-        k=problem.k,
-        value=value,
-        factual_value=float(setting.reward(setting.states).sum()),
-        bound=value if proved else max(value, outcome.bound),
-        status=Status.OPTIMAL if proved else Status.LIMIT,
-        stats=MappingProxyType(stats),
-        method=method,
-        actions=actions,
-        observed=setting.observed,
-        states=setting.in_episode_units(states),
-        history=outcome.history.array(),
-    )
 
 
 def branching_factor(nodes: int, horizon: int) -> float:

@@ -11,7 +11,6 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 import numpy as np
 
@@ -93,12 +92,7 @@ class _Walk:
     def _expand(self, t: int, nodes: Nodes) -> Nodes:
         """The children that can still change something; the others are followed to their end."""
         setting = self._setting
-        earned = nodes.earned + setting.reward(nodes.states)
-        after = setting.replay.children(t, nodes.states)
-        spent = nodes.used[:, None] + setting.costs_at(t)[None, :]
-        parent, action = np.nonzero(setting.allowed[t] & (spent <= setting.k))
-        children = nodes.children(parent, t, action, int(setting.observed[t]))
-        children = children.moved(after[parent, action], spent[parent, action], earned[parent])
+        children = nodes.expanded(setting, t)
         self._expanded += len(nodes)
         self._transitions += len(children)
         final = children.used + int(setting.costs.min()) > setting.k
@@ -126,24 +120,10 @@ class _Walk:
             # A tie keeps what costs less.
             if used <= problem.k and reached > best + setting.negligible(best):
                 best, sequence = reached, found
-        states = setting.trajectories(sequence[None])[0]
-        value = float(setting.reward(states).sum())
         stats = {
             "seconds": time.perf_counter() - started,
             "nodes_expanded": float(self._expanded),
             "transitions": float(self._transitions),
         }
-        return SequenceExplanation(
-            episode=setting.episode,
-            k=problem.k,
-            value=value,
-            factual_value=float(setting.reward(setting.states).sum()),
-            bound=value if complete else math.inf,
-            status=Status.OPTIMAL if complete else Status.LIMIT,
-            stats=MappingProxyType(stats),
-            method="exhaustive",
-            actions=sequence,
-            observed=setting.observed,
-            states=setting.in_episode_units(states),
-            history=np.empty((0, 3)),
-        )
+        status = Status.OPTIMAL if complete else Status.LIMIT
+        return setting.explanation(problem.k, sequence, math.inf, status, "exhaustive", stats)

@@ -44,11 +44,10 @@ from counterplan.counterfactual.continuous.setting import SequenceSetting
 from counterplan.errors import NotApplicableError
 from counterplan.scm.point import Region, Slopes
 
-# ----------------------------------------------------------------------------------------------
-# The cone over a set of pieces, compiled (see `first_order_bound`).
-
+# Steps of the method that places a cone.
 STEPS = 60
-CONE_OUTWARD = 1e-12
+# Every computed term is enlarged by more than its rounding.
+OUTWARD = 1e-12
 
 
 @njit(cache=True, nogil=True)
@@ -72,9 +71,7 @@ def covering_cone(
             for j in range(M):
                 distance += (slope[a, j] - centre[j]) ** 2
             relief = (peak - constant[a]) / radius if radius > 0.0 else 0.0
-            wanted = (
-                (np.sqrt(distance) + steepness[a]) * (1.0 + CONE_OUTWARD) + CONE_OUTWARD - relief
-            )
+            wanted = (np.sqrt(distance) + steepness[a]) * (1.0 + OUTWARD) + OUTWARD - relief
             if wanted > need:
                 need, worst = wanted, a
         if need < least:
@@ -83,12 +80,6 @@ def covering_cone(
         for j in range(M):
             centre[j] += (slope[worst, j] - centre[j]) / (step + 2)
     return peak, best, max(least, 0.0)
-
-
-# ----------------------------------------------------------------------------------------------
-
-# Every computed term is enlarged by more than its rounding.
-OUTWARD = 1e-12
 
 
 class Piece(NamedTuple):
@@ -294,7 +285,6 @@ class FirstOrder:
 
     def _build(self) -> None:
         """Pieces and cones, backward in time."""
-
         setting, last = self._setting, self._setting.horizon - 1
         gradient = setting.reward.gradient(setting.states.shape[1])[self._fixed :]
         here = setting.reward(setting.states)

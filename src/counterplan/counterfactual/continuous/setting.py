@@ -7,7 +7,7 @@ over all T states. Everything here is in the model's own units.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -42,6 +42,31 @@ class Levels(NamedTuple):
     def of(self, amounts: IntArray) -> IntArray:
         """The levels of amounts of the budget."""
         return np.searchsorted(self.first, amounts, side="right") - 1
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SequenceExplanation(Explanation):
+    """The alternative actions and where they lead.
+
+    actions   (T-1,) indices into the set of actions
+    observed  (T-1,) those that were taken
+    states    (T, D) the counterfactual states, in the units of the episode
+    history   (m, 3) nodes expanded, best value and bound as the search went on, from its first
+              moment to its end; none where nothing was searched
+    """
+
+    actions: IntArray
+    observed: IntArray
+    states: FloatArray
+    history: FloatArray
+
+    @cached_property
+    def changes(self) -> tuple[Change, ...]:
+        """Where the sequence differs from what was done."""
+        return tuple(
+            Change(int(t), int(self.observed[t]), int(self.actions[t]))
+            for t in np.flatnonzero(self.actions != self.observed)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +179,30 @@ class SequenceSetting:
         states = self.trajectories(sequences).reshape(n * T, -1)
         return np.asarray(self.reward(states).reshape(n, T).sum(axis=1))
 
+    def single_change_values(self, base: IntArray) -> FloatArray:
+        """(T-1, N) the outcome of `base` (T-1,) with the action of step t replaced by a."""
+        T, N = self.horizon, self.n_actions
+        current, earned = self.states[:1], 0.0
+        waiting, totals = np.empty((0, self.states.shape[1])), np.empty(0)
+        for t in range(T - 1):
+            if len(waiting):  # those that changed earlier follow the base from here on
+                totals = totals + self.reward(waiting)
+                waiting = self.replay.follow(t, waiting, np.full(len(waiting), base[t]))
+            earned += float(self.reward(current)[0])
+            after = self.replay.children(t, current)[0]
+            waiting = np.concatenate([waiting, after])
+            totals = np.concatenate([totals, np.full(N, earned)])
+            current = after[base[t]][None]
+        return np.asarray((totals + self.reward(waiting)).reshape(T - 1, N))
+
+    def affordable(self, base: IntArray) -> BoolArray:
+        """(T-1, N) whether step t of `base` may be set to a within the budget."""
+        price = np.broadcast_to(self.costs, self.allowed.shape).copy()
+        steps = np.arange(len(base))
+        price[steps, self.observed] = 0
+        spent = price[steps, base]
+        return np.asarray(self.allowed & (spent.sum() - spent[:, None] + price <= self.k))
+
     def simplified(self, sequence: IntArray) -> IntArray:
         """The sequence (T-1,) without the changes that bring nothing."""
         value = float(self.outcomes(sequence[None])[0])
@@ -167,6 +216,35 @@ class SequenceSetting:
                 break
             sequence = fewer[int(np.argmax(values))]
         return sequence
+
+    def explanation(
+        self,
+        k: int,
+        actions: IntArray,
+        bound: float,
+        status: Status,
+        method: str,
+        stats: Mapping[str, float],
+        history: FloatArray | None = None,
+    ) -> SequenceExplanation:
+        """An answer: a sequence of actions (T-1,) and where it leads. An optimal one is its own
+        bound; otherwise the bound is never below the value."""
+        states = self.trajectories(actions[None])[0]
+        value = float(self.reward(states).sum())
+        return SequenceExplanation(
+            episode=self.episode,
+            k=k,
+            value=value,
+            factual_value=float(self.reward(self.states).sum()),
+            bound=value if status == Status.OPTIMAL else max(value, bound),
+            status=status,
+            stats=MappingProxyType(dict(stats)),
+            method=method,
+            actions=actions,
+            observed=self.observed,
+            states=self.in_episode_units(states),
+            history=np.empty((0, 3)) if history is None else history,
+        )
 
 
 def prepare_sequence(problem: Problem) -> SequenceSetting:
@@ -252,8 +330,8 @@ def _inferred(scm: PointSCM, episode: Episode, states: FloatArray, taken: FloatA
 
 
 def _replayed(replay: Replay, states: FloatArray, observed: IntArray) -> FloatArray:
-    """The observed states as the model replays them: the same but for rounding, and exactly what
-    a search reaches by changing nothing."""
+    """The observed states as the model replays them: the same but for rounding, and exactly what a
+    search reaches by changing nothing."""
     path = [states[0]]
     for t in range(len(states) - 1):
         path.append(replay.follow(t, path[-1][None], observed[t : t + 1])[0])
@@ -286,51 +364,21 @@ def _check_widths(
         )
 
 
-# ----------------------------------------------------------------------------------------------
-# An explanation that is one sequence of actions, where the counterfactual is certain.
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class SequenceExplanation(Explanation):
-    """The alternative actions and where they lead.
-
-    actions   (T-1,) indices into the set of actions
-    observed  (T-1,) those that were taken
-    states    (T, D) the counterfactual states, in the units of the episode
-    history   (m, 3) nodes expanded, best value and bound as the search went on, from its first
-              moment to its end; none where nothing was searched
-    """
-
-    actions: IntArray
-    observed: IntArray
-    states: FloatArray
-    history: FloatArray
-
-    @cached_property
-    def changes(self) -> tuple[Change, ...]:
-        """Where the sequence differs from what was done."""
-        return tuple(
-            Change(int(t), int(self.observed[t]), int(self.actions[t]))
-            for t in np.flatnonzero(self.actions != self.observed)
-        )
-
-
-def unproved(
-    setting: SequenceSetting, k: int, actions: IntArray, method: str, **stats: float
-) -> SequenceExplanation:
-    """Actions that were not searched for, and where they lead: nothing is known of better ones."""
-    states = setting.trajectories(actions[np.newaxis])[0]
-    return SequenceExplanation(
-        episode=setting.episode,
-        k=k,
-        value=float(setting.reward(states).sum()),
-        factual_value=float(setting.reward(setting.states).sum()),
-        bound=math.inf,
-        status=Status.HEURISTIC,
-        stats=MappingProxyType(stats),
-        method=method,
-        actions=actions,
-        observed=setting.observed,
-        states=setting.in_episode_units(states),
-        history=np.empty((0, 3)),
-    )
+def greedy_sequence(
+    setting: SequenceSetting,
+    start: IntArray | None = None,
+    rng: np.random.Generator | None = None,
+    probability: float = 1.0,
+) -> IntArray:
+    """At most k rounds, each with the best affordable single change (taken with a probability)."""
+    best = (setting.observed if start is None else start).copy()
+    value = float(setting.outcomes(best[None])[0])
+    for _ in range(setting.k):
+        if rng is not None and rng.random() >= probability:
+            continue
+        gains = np.where(setting.affordable(best), setting.single_change_values(best), -np.inf)
+        t, action = (int(i) for i in np.unravel_index(np.argmax(gains), gains.shape))
+        if not gains[t, action] > value + setting.negligible(value):
+            break
+        best[t], value = action, float(gains[t, action])
+    return best

@@ -1,9 +1,8 @@
-"""The exact solver of discrete problems, and what all policy solvers share."""
+"""The exact solver of discrete problems, and the policies that it and the baselines return."""
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -34,6 +33,7 @@ from counterplan.counterfactual.discrete.dynamic_program import (
 from counterplan.counterfactual.discrete.laws import (
     CounterfactualLaw,
     DiscreteSCM,
+    Expectation,
     ExtremeLaw,
     SampledLaw,
     law_of,
@@ -41,9 +41,6 @@ from counterplan.counterfactual.discrete.laws import (
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.tabular import TabularMDP
-
-# ----------------------------------------------------------------------------------------------
-# An explanation whose changes depend on how the counterfactual unfolds: a policy.
 
 # Outcomes off any lattice are bracketed on a grid: as fine as about this many numbers and
 # operations allow.
@@ -246,8 +243,6 @@ def _rounded(direction: np.ufunc, gain: FloatArray, step: float) -> NDArray[np.i
     return result
 
 
-# ----------------------------------------------------------------------------------------------
-
 # As explanations name it.
 METHOD = "dynamic programming"
 # Entries of a policy's table, (T, S, C): 2 GB.
@@ -281,23 +276,31 @@ class BudgetDP:
 
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
         """One explanation for each budget 0..problem.k, all from one backward pass."""
-        started = time.perf_counter()
         setting, law = prepare(problem)
-        if self.samples is not None:
-            law = SampledLaw(setting.mdp, setting.episode, self.samples, self.seed)
-        watch = Watch("backward pass", problem.limits, problem.progress)
-        ended, table = solve(setting, law, watch)
-        values, bounds = outcome_bounds(setting, ended)
-        status = Status.OPTIMAL if ended.start == 0 else Status.LIMIT
-        stats = {"seconds": time.perf_counter() - started, "nodes_expanded": float(ended.rows)}
-        check_feasible(setting, bounds)
-        process = PolicyProcess(setting, law, table)
-        return PolicyExplanations(process, values, bounds, status, stats, problem.k, self._method)
+        if self.samples is None:
+            return optimal_policies(problem, setting, law, law, METHOD)
+        law = SampledLaw(setting.mdp, setting.episode, self.samples, self.seed)
+        method = f"{METHOD}, {self.samples:,} samples a kernel"
+        return optimal_policies(problem, setting, law, law, method)
 
-    @property
-    def _method(self) -> str:
-        sampled = "" if self.samples is None else f", {self.samples:,} samples a kernel"
-        return METHOD + sampled
+
+def optimal_policies(
+    problem: Problem,
+    setting: Setting,
+    expectation: Expectation,
+    law: CounterfactualLaw,
+    method: str,
+) -> PolicyExplanations:
+    """The best policies for the budgets 0..problem.k under an expectation; what they lead to is
+    told under a law."""
+    watch = Watch("backward pass", problem.limits, problem.progress)
+    ended, table = solve(setting, expectation, watch)
+    values, bounds = outcome_bounds(setting, ended)
+    check_feasible(setting, bounds)
+    status = Status.OPTIMAL if ended.start == 0 else Status.LIMIT
+    stats = {"seconds": watch.seconds, "nodes_expanded": float(ended.rows)}
+    process = PolicyProcess(setting, law, table)
+    return PolicyExplanations(process, values, bounds, status, stats, problem.k, method)
 
 
 def refuse_unless_discrete(problem: Problem) -> str | None:

@@ -2,8 +2,13 @@
 
 Every question is one forward pass over the nodes (state, budget left): the distribution of nodes
 with the moments of the reward so far, the distribution of any sum of whole-numbered increments
-(rewards on a lattice, the number of changes), or the likeliest path. Sampling (Algorithm 1) is
-here too, for those who want realizations.
+(rewards on a lattice base + step * 0, 1, 2, ..., the number of changes), or the likeliest path.
+Sampling (Algorithm 1) is here too, for those who want realizations.
+
+A compiled step moves what is known about the nodes of step t by the policy's actions (S, C, M) with
+weights (S, C, M), their costs (A,), and the counterfactual rows of the pairs in use: `law` is
+row_of (S, A), position (R,) of a row id among the rows, and these as (indptr, indices,
+probabilities).
 """
 
 from __future__ import annotations
@@ -20,9 +25,6 @@ from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.discrete.dynamic_program import PolicyTable, Setting
 from counterplan.counterfactual.discrete.laws import CounterfactualLaw
 from counterplan.errors import NotApplicableError
-
-# ----------------------------------------------------------------------------------------------
-# Whether numbers lie on a lattice: base + step * whole number.
 
 # Larger lattices would cost more memory than the answer is worth.
 LARGEST_INDEX = 100_000
@@ -77,15 +79,6 @@ def _common_divisor(a: float, b: float, noise: float) -> float:
         if a - b <= noise:  # a remainder just below the divisor is rounding, not a remainder
             b = 0.0
     return a
-
-
-# ----------------------------------------------------------------------------------------------
-# Following a policy forward through the counterfactual process, compiled.
-#
-# A node is (state, budget left). Each function moves what is known about the nodes of step t along
-# one step: the policy's actions (S, C, M) with weights (S, C, M), their costs (A,), and the
-# counterfactual rows of the pairs in use, compressed as (indptr, indices, probabilities) with
-# `position` (R,) telling where a row id stands among them.
 
 
 @njit(cache=True, nogil=True)
@@ -245,8 +238,6 @@ def _draw(probabilities: Any, uniform: float) -> int:
     return choice
 
 
-# ----------------------------------------------------------------------------------------------
-
 # (S, C, G) entries above which a distribution of sums is refused: 1.6 GB for the two arrays.
 LARGEST_SUMS = 100_000_000
 
@@ -290,7 +281,7 @@ class PolicyProcess:
     table: PolicyTable
 
     def moments(self) -> Moments:
-
+        """Of the outcome, and of the changes."""
         setting, T = self.setting, len(self.setting.episode)
         mass = self._start()
         nodes = (mass, np.zeros_like(mass), np.zeros_like(mass))
@@ -299,8 +290,7 @@ class PolicyProcess:
             changes[t] = self._changes_at(t, nodes[0])
             rewards = np.nan_to_num(setting.rewards_at(t), neginf=0.0)
             # After the last step all mass meets in one node, which merges what it earned.
-            law = self._law_at(t, nodes[0] > 0.0) if t < T - 1 else self._sink()
-            costs = setting.costs_at(t) if t < T - 1 else self._no_costs()
+            costs, law = self._step(t, nodes[0] > 0.0)
             nodes = push_moments(nodes, self._policy(t), costs, rewards, law)
         total = nodes[0][0].sum()
         mean = float(nodes[1][0] @ nodes[0][0] / total)
@@ -329,14 +319,12 @@ class PolicyProcess:
         self, increments: list[NDArray[np.int64]], windows: list[tuple[int, int]]
     ) -> tuple[FloatArray, float]:
         """Distribution of the sum over its last window, and the mass lost to minus infinity."""
-
         T, lost = len(self.setting.episode), 0.0
         mass = self._start()[:, :, None]
         for t in range(T):
             (before, _), (low, high) = windows[t], windows[t + 1]
             _check_size(mass.shape[0] * mass.shape[1] * (high - low + 1))
-            law = self._law_at(t, np.any(mass > 0.0, axis=2)) if t < T - 1 else self._sink()
-            costs = self.setting.costs_at(t) if t < T - 1 else self._no_costs()
+            costs, law = self._step(t, np.any(mass > 0.0, axis=2))
             window = (before, low, high)
             mass, gone = push_sums(mass, self._policy(t), costs, increments[t], law, window)
             lost += gone
@@ -344,14 +332,12 @@ class PolicyProcess:
 
     def most_likely(self) -> Path:
         """The single likeliest path (Viterbi)."""
-
         T, columns = len(self.setting.episode), self.setting.k + 1
         with np.errstate(divide="ignore"):
             score = np.log(self._start())
         back: list[tuple[IntArray, NDArray[np.int32]]] = []
         for t in range(T):
-            law = self._law_at(t, score > -np.inf) if t < T - 1 else self._sink()
-            costs = self.setting.costs_at(t) if t < T - 1 else self._no_costs()
+            costs, law = self._step(t, score > -np.inf)
             score, source, taken = push_most_likely(score, self._policy(t), costs, law)
             back.append((source, taken))
         node = int(np.argmax(score))
@@ -366,7 +352,6 @@ class PolicyProcess:
 
     def sample(self, n: int, rng: np.random.Generator) -> Realizations:
         """Algorithm 1, all realizations side by side."""
-
         setting, T = self.setting, len(self.setting.episode)
         states, actions = np.empty((n, T), dtype=np.int64), np.empty((n, T), dtype=np.int64)
         outcomes = np.zeros(n)
@@ -399,27 +384,23 @@ class PolicyProcess:
         probabilities[self.setting.episode.actions[t]] = 0.0
         return probabilities
 
-    def _law_at(self, t: int, occupied: NDArray[np.bool_]) -> tuple[Any, ...]:
-        """The compressed rows of the pairs that the policy takes in occupied nodes."""
+    def _step(self, t: int, occupied: NDArray[np.bool_]) -> tuple[IntArray, tuple[Any, ...]]:
+        """(A,) costs of step t, and the rows of the pairs that the policy takes in occupied nodes;
+        after the last step everything comes to rest in state 0, at no cost."""
+        if t == len(self.setting.episode) - 1:
+            zero, row_of = np.zeros(1, dtype=np.int64), np.zeros_like(self.law.row_of)
+            sink = (row_of, zero, np.array([0, 1]), zero.astype(np.int32), np.ones(1))
+            return np.zeros(row_of.shape[1], dtype=np.int64), sink
         actions, weights = self._policy(t)
         used = occupied[:, :, None] & (weights > 0.0)
         state = np.broadcast_to(np.arange(actions.shape[0])[:, None, None], actions.shape)
-        return self._law_of_rows(t, np.unique(self.law.row_of[state[used], actions[used]]))
+        ids = np.unique(self.law.row_of[state[used], actions[used]])
+        return self.setting.costs_at(t), self._law_of_rows(t, ids)
 
     def _law_of_rows(self, t: int, ids: NDArray[np.int32]) -> tuple[Any, ...]:
-        block = self.law.rows_at(t, ids)
         position = np.full(int(self.law.row_of.max()) + 1, -1, dtype=np.int64)
         position[ids] = np.arange(len(ids))
-        return self.law.row_of, position, block.indptr, block.indices, block.probabilities
-
-    def _sink(self) -> tuple[Any, ...]:
-        """After the last step everything comes to rest in state 0."""
-        row_of = np.zeros(self.law.row_of.shape, dtype=np.int32)
-        zero = np.zeros(1, dtype=np.int64)
-        return row_of, zero, np.array([0, 1]), zero.astype(np.int32), np.ones(1)
-
-    def _no_costs(self) -> IntArray:
-        return np.zeros(self.setting.mdp.n_actions, dtype=np.int64)
+        return self.law.row_of, position, *self.law.rows_at(t, ids).arrays
 
 
 def _reachable(increments: list[NDArray[np.int64]]) -> list[tuple[int, int]]:

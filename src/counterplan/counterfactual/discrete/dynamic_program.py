@@ -6,6 +6,13 @@ h(s, t, c) is the highest expected outcome from step t on, in state s with budge
     h(s, t, c) = max( R(s, a_t) + sum_s' P_tau,t(s' | s, a_t) h(s', t+1, c),
                       max_{a != a_t} R(s, a) + sum_s' P_tau,t(s' | s, a) h(s', t+1, c-1) )   (Eq. 9)
 
+With E(s, a, c) the expected value of what follows (s, a) with budget c left, a backward step is
+
+    q(s, a_t, c) = R(s, a_t) + E(s, a_t, c)
+    q(s, a,   c) = R(s, a)   + E(s, a, c - cost_a)        for a != a_t with cost_a <= c
+
+and h takes the maximum of q; the value of a given policy takes what the policy prescribes.
+
 One backward pass yields every budget c = 0..k: a kernel row is formed once, applied to all columns
 of h and dropped, so memory is O(R k) for R distinct rows besides the policy itself. Changes may
 cost more than one unit each, and expectations may come from any `Expectation`: exact, sampled, or
@@ -17,9 +24,10 @@ s_t), then follow the policy. No policy earns more before t than the largest rew
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from numba import njit
@@ -31,18 +39,6 @@ from counterplan.core.problem import Watch
 from counterplan.core.validation import BoolArray, FloatArray
 from counterplan.counterfactual.discrete.laws import Expectation
 from counterplan.scm.tabular import TabularMDP
-
-# ----------------------------------------------------------------------------------------------
-# One backward step of a budgeted dynamic program, compiled.
-#
-# With E(s, a, c) the expected value of what follows (s, a) with budget c left, keeping the observed
-# action a_t and changing to another are worth
-#
-#     q(s, a_t, c) = R(s, a_t) + E(s, a_t, c)
-#     q(s, a,   c) = R(s, a)   + E(s, a, c - cost_a)        for a != a_t with cost_a <= c
-#
-# Solvers differ only in how they combine them: the optimum takes the maximum (Eq. 9 and 10), a
-# given policy takes what it prescribes.
 
 # A change must be worth more than rounding: ties keep the observed action (Algorithm 2).
 TIE = 1e-12
@@ -105,13 +101,9 @@ def follow_policy(worths: Any, actions: Any, weights: Any, values: Any) -> None:
             values[state, budget] = total
 
 
-# ----------------------------------------------------------------------------------------------
-# Policies over (step, state, budget left), as arrays.
-
-
 @dataclass(frozen=True, eq=False)
 class PolicyTable:
-    """What to do at step t in state s with budget c left.
+    """A policy: what to do at step t in state s with budget c left.
 
     One table serves every k: with `used` spent of k the budget left is c = k - used.
 
@@ -150,19 +142,8 @@ def keep_observed(episode: Episode, n_states: int, k: int) -> PolicyTable:
     return PolicyTable(actions)
 
 
-# ----------------------------------------------------------------------------------------------
-
-
-class Rule(Protocol):
-    """How a backward pass turns the worths of actions into values."""
-
-    def takeable_at(self, t: int) -> BoolArray:
-        """(S, A) pairs whose worth is needed at step t."""
-        ...
-
-    def combine(self, t: int, worths: FloatArray) -> FloatArray:
-        """(S, C) values from q(s, a, c), (S, A, C)."""
-        ...
+# Combines q(s, a, c) of a step, (S, A, C), into values (S, C).
+Combine: TypeAlias = Callable[[int, FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,69 +199,35 @@ class Setting:
         return costs
 
 
-@dataclass(frozen=True, eq=False)
-class TakeBest:
-    """The optimum; its choices are written into `table`."""
-
-    setting: Setting
-    table: PolicyTable
-
-    def takeable_at(self, t: int) -> BoolArray:
-        return self.setting.takeable_at(t)
-
-    def combine(self, t: int, worths: FloatArray) -> FloatArray:
-
-        values = np.empty((worths.shape[0], worths.shape[2]))
-        observed = self.setting.episode.actions[t]
-        best_actions(worths, observed, self.setting.scale, values, self.table.actions[t, :, :, 0])
-        return values
-
-
-@dataclass(frozen=True, eq=False)
-class FollowPolicy:
-    """The value of a given policy."""
-
-    setting: Setting
-    table: PolicyTable
-
-    def takeable_at(self, t: int) -> BoolArray:
-        actions, _ = self.table.at(t, self.setting.k)
-        n_states, n_actions = self.setting.mdp.n_states, self.setting.mdp.n_actions
-        takeable = np.zeros((n_states, n_actions), dtype=np.bool_)
-        takeable[np.arange(n_states)[:, None, None], actions] = True
-        return takeable
-
-    def combine(self, t: int, worths: FloatArray) -> FloatArray:
-
-        values = np.empty((worths.shape[0], worths.shape[2]))
-        follow_policy(worths, *self.table.at(t, self.setting.k), values)
-        return values
-
-
 def run_backward(
-    setting: Setting, law: Expectation, rule: Rule, watch: Watch | None = None
+    setting: Setting,
+    law: Expectation,
+    takeable_at: Callable[[int], BoolArray],
+    combine: Combine,
+    watch: Watch | None = None,
 ) -> BackwardPass:
-    """Work from the last step to the first, or until the watch says stop."""
+    """Work from the last step to the first, or until the watch says stop; `takeable_at` gives the
+    pairs (S, A) of a step whose worth is needed."""
     T, columns = len(setting.episode), setting.k + 1
     states, actions = setting.episode.states, setting.episode.actions
     ended = BackwardPass(T, np.zeros((setting.mdp.n_states, columns)), 0)
     for t in range(T - 1, -1, -1):
-        takeable = rule.takeable_at(t)
-        needed = np.unique(law.row_of[takeable]) if t < T - 1 else np.empty(0, dtype=np.int32)
-        if watch is not None and t < T - 1 and _must_stop(watch, setting, ended, len(needed)):
-            break
-        if t < T - 1:
-            ahead = law.expect(t, needed, ended.values)
-        else:
+        takeable, rewards, needed = takeable_at(t), setting.rewards_at(t), 0
+        if t == T - 1:
             ahead = np.zeros((int(law.row_of.max()) + 1, columns))
-        rewards = setting.rewards_at(t)
+        else:
+            rows = np.unique(law.row_of[takeable])
+            needed = len(rows)
+            if watch is not None and _must_stop(watch, setting, ended, needed):
+                break
+            ahead = law.expect(t, rows, ended.values)
         worths = action_worths(rewards, takeable, setting.costs_at(t), law.row_of, ahead)
         if t < T - 1:
             # What followed the observed pair is known, whatever the causal model.
             worths[states[t], actions[t]] = (
                 rewards[states[t], actions[t]] + ended.values[states[t + 1]]
             )
-        ended = BackwardPass(t, rule.combine(t, worths), ended.rows + len(needed))
+        ended = BackwardPass(t, combine(t, worths), ended.rows + needed)
     return ended
 
 
@@ -289,12 +236,36 @@ def solve(
 ) -> tuple[BackwardPass, PolicyTable]:
     """The optimal policy for every budget 0..k."""
     table = keep_observed(setting.episode, setting.mdp.n_states, setting.k)
-    return run_backward(setting, law, TakeBest(setting, table), watch), table
+
+    def take_best(t: int, worths: FloatArray) -> FloatArray:
+        return choose_best(setting, table, t, worths)
+
+    return run_backward(setting, law, setting.takeable_at, take_best, watch), table
+
+
+def choose_best(setting: Setting, table: PolicyTable, t: int, worths: FloatArray) -> FloatArray:
+    """(S, C) the maximum of q over actions; the choices are written into the table."""
+    values = np.empty((worths.shape[0], worths.shape[2]))
+    observed = setting.episode.actions[t]
+    best_actions(worths, observed, setting.scale, values, table.actions[t, :, :, 0])
+    return values
 
 
 def evaluate(setting: Setting, law: Expectation, table: PolicyTable) -> FloatArray:
     """(C,) the outcomes expected of a given policy, for every budget 0..k."""
-    ended = run_backward(setting, law, FollowPolicy(setting, table))
+    n_states, n_actions = setting.mdp.n_states, setting.mdp.n_actions
+
+    def taken_at(t: int) -> BoolArray:
+        taken = np.zeros((n_states, n_actions), dtype=np.bool_)
+        taken[np.arange(n_states)[:, None, None], table.at(t, setting.k)[0]] = True
+        return taken
+
+    def follow(t: int, worths: FloatArray) -> FloatArray:
+        values = np.empty((n_states, setting.k + 1))
+        follow_policy(worths, *table.at(t, setting.k), values)
+        return values
+
+    ended = run_backward(setting, law, taken_at, follow)
     return np.asarray(ended.values[setting.episode.states[0]])
 
 

@@ -3,6 +3,17 @@
 A dynamic program asks a law for expected values, a forward pass for rows; neither ever holds the
 (T, S, A, S) array. Pairs that share a row of the MDP share a counterfactual row, so everything is
 indexed by the ids in `row_of`.
+
+The exact, the sampled and a user's own law are distributions. `ExtremeLaw` is what any causal model
+of the MDP allows: knowing only that (s_t, a_t), with row p, led to o, the counterfactual row of
+another pair with row q can be any c with
+
+    sum_i c_i = 1,      0 <= c_i <= min(1, q_i / p_o)
+
+(the mass q_i - c_i p_o left for the other factual outcomes must not be negative; it then sums to
+1 - p_o, so the rest can be coupled in any way). Counterfactual stability further sets c_i = 0 for
+every i != o with q_o / p_o >= q_i / p_i. The smallest expectation of h fills the states from the
+lowest h up to their caps; the largest, from the highest down.
 """
 
 from __future__ import annotations
@@ -17,7 +28,14 @@ from numpy.typing import NDArray
 from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
-from counterplan.scm.gumbel import GumbelMaxSCM, starts_before
+from counterplan.scm.gumbel import (
+    GumbelMaxSCM,
+    expected_values,
+    kernel_rows,
+    row_expectations,
+    starts_before,
+    winner_shares,
+)
 from counterplan.scm.tabular import SUM_TOLERANCE, Rows, TabularMDP, numbers
 
 RowIds = NDArray[np.int32]
@@ -60,8 +78,8 @@ class CounterfactualLaw(Expectation, Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class ExactLaw:
-    """The closed form of `gumbel_kernel`."""
+class _TabularLaw:
+    """An episode of an MDP, whose pairs share counterfactual rows as they share rows."""
 
     mdp: TabularMDP
     episode: Episode
@@ -70,63 +88,43 @@ class ExactLaw:
     def row_of(self) -> NDArray[np.int32]:
         return self.mdp.row_of
 
-    def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
-        from counterplan.scm.gumbel import expected_values
-
-        table = self._table()
-        return np.asarray(expected_values(self._factual(t), self._outcome(t), *table, rows, values))
-
-    def rows_at(self, t: int, rows: RowIds) -> Rows:
-        from counterplan.scm.gumbel import kernel_rows
-
-        return Rows(
-            *kernel_rows(self._factual(t), self._outcome(t), *self._table(), rows),
-        )
-
-    def _table(self) -> tuple[NDArray[np.int64], NDArray[np.int32], FloatArray]:
-        table = self.mdp.rows
-        return table.indptr, table.indices, table.probabilities
-
-    def _factual(self, t: int) -> FloatArray:
-        return self.mdp.row(self.episode.states[t], self.episode.actions[t])
-
-    def _outcome(self, t: int) -> int:
-        return int(self.episode.states[t + 1])
+    def _observed(self, t: int) -> tuple[FloatArray, int]:
+        """The row of the pair observed at step t, and the state that followed."""
+        states, actions = self.episode.states, self.episode.actions
+        return self.mdp.row(states[t], actions[t]), int(states[t + 1])
 
 
 @dataclass(frozen=True, eq=False)
-class SampledLaw:
+class ExactLaw(_TabularLaw):
+    """The Gumbel-Max model's, in closed form (`scm.gumbel`)."""
+
+    def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
+        table = self.mdp.rows.arrays
+        return np.asarray(expected_values(*self._observed(t), *table, rows, values))
+
+    def rows_at(self, t: int, rows: RowIds) -> Rows:
+        return Rows(*kernel_rows(*self._observed(t), *self.mdp.rows.arrays, rows))
+
+
+@dataclass(frozen=True, eq=False)
+class SampledLaw(_TabularLaw):
     """The paper's estimate (Eq. 5): the winners' shares among `samples` posterior noise vectors,
     the same vectors for all pairs of a step."""
 
-    mdp: TabularMDP
-    episode: Episode
     samples: int
     seed: int
 
-    @property
-    def row_of(self) -> NDArray[np.int32]:
-        return self.mdp.row_of
-
     def rows_at(self, t: int, rows: RowIds) -> Rows:
-        from counterplan.scm.gumbel import winner_shares
-
-        states, actions = self.episode.states, self.episode.actions
+        states, action = self.episode.states, self.episode.actions[t]
         # One generator per step: a second visit of the step sees the same noise.
-        noise = GumbelMaxSCM(self.mdp).sample_noise(
-            states[t],
-            actions[t],
-            states[t + 1],
-            self.samples,
-            np.random.default_rng([self.seed, t]),
-        )
-        table = self.mdp.rows
-        return Rows(
-            *winner_shares(noise, table.indptr, table.indices, np.log(table.probabilities), rows)
-        )
+        rng = np.random.default_rng([self.seed, t])
+        scm = GumbelMaxSCM(self.mdp)
+        noise = scm.sample_noise(states[t], action, states[t + 1], self.samples, rng)
+        indptr, indices, probabilities = self.mdp.rows.arrays
+        return Rows(*winner_shares(noise, indptr, indices, np.log(probabilities), rows))
 
     def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
-        return _expect_by_rows(self, t, rows, values)
+        return expect_by_rows(self, t, rows, values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +153,7 @@ class RowwiseLaw:
         )
 
     def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
-        return _expect_by_rows(self, t, rows, values)
+        return expect_by_rows(self, t, rows, values)
 
     def _checked_row(self, observed: tuple[int, int, int], pair: tuple[int, int]) -> FloatArray:
         """A row that is no distribution would become a wrong value that looks like any other."""
@@ -180,27 +178,12 @@ def law_of(scm: DiscreteSCM, episode: Episode) -> CounterfactualLaw:
     return RowwiseLaw(scm, episode)
 
 
-def _expect_by_rows(law: CounterfactualLaw, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
-    from counterplan.scm.gumbel import row_expectations
-
-    block = law.rows_at(t, rows)
+def expect_by_rows(law: CounterfactualLaw, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
+    """The expectations of a law that only knows its rows."""
     result = np.zeros((int(law.row_of.max()) + 1, values.shape[1]))
-    result[rows] = row_expectations(block.indptr, block.indices, block.probabilities, values)
+    result[rows] = row_expectations(*law.rows_at(t, rows).arrays, values)
     return result
 
-
-# ----------------------------------------------------------------------------------------------
-# Extreme expectations over every counterfactual row that a causal model of the MDP allows.
-#
-# Knowing only that (s_t, a_t), with row p, led to o, the counterfactual row of another pair with
-# row q can be any c with
-#
-#     sum_i c_i = 1,      0 <= c_i <= min(1, q_i / p_o)
-#
-# (the mass q_i - c_i p_o left for the other factual outcomes must not be negative; it then sums to
-# 1 - p_o, so the rest can be coupled in any way). Counterfactual stability further sets c_i = 0
-# for every i != o with q_o / p_o >= q_i / p_i. The smallest expectation of h fills the states from
-# the lowest h up to their caps; the largest, from the highest down.
 
 # Mass below this is what rounding left over, not something to place in a state worth -inf.
 ROUNDING = 1e-14
@@ -263,27 +246,19 @@ def extreme_values(
 
 
 @dataclass(frozen=True, eq=False)
-class ExtremeLaw:
+class ExtremeLaw(_TabularLaw):
     """The lowest (or highest) expectation over all causal models that fit the MDP.
 
     stability  only models with counterfactual stability
     highest    take the highest instead of the lowest
     """
 
-    mdp: TabularMDP
-    episode: Episode
     stability: bool = False
     highest: bool = False
 
-    @property
-    def row_of(self) -> NDArray[np.int32]:
-        return self.mdp.row_of
-
     def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
-        factual = self.mdp.row(self.episode.states[t], self.episode.actions[t])
         order = np.argsort(-values if self.highest else values, axis=0, kind="stable")
-        table = (self.mdp.rows.indptr, self.mdp.rows.indices, self.mdp.rows.probabilities)
-        outcome = int(self.episode.states[t + 1])
+        table = self.mdp.rows.arrays
         return np.asarray(
-            extreme_values(factual, outcome, table, rows, values, order, self.stability)
+            extreme_values(*self._observed(t), table, rows, values, order, self.stability)
         )

@@ -13,25 +13,20 @@ rows together, is not demanded. The interval always holds.
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
-from counterplan.core.problem import Problem, ProgressCallback, Watch
-from counterplan.core.result import Interval, Status
+from counterplan.core.problem import Problem, ProgressCallback
+from counterplan.core.result import Interval
 from counterplan.core.validation import LARGEST_BUDGET, whole_number
 from counterplan.counterfactual.discrete.budget_dp import (
     METHOD,
     PolicyExplanation,
-    PolicyExplanations,
-    check_feasible,
+    optimal_policies,
     prepare,
 )
-from counterplan.counterfactual.discrete.distributions import PolicyProcess
-from counterplan.counterfactual.discrete.dynamic_program import outcome_bounds, solve
-from counterplan.counterfactual.discrete.laws import ExactLaw, ExtremeLaw
+from counterplan.counterfactual.discrete.laws import ExtremeLaw
 from counterplan.errors import InputError
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.tabular import TabularMDP
@@ -80,21 +75,12 @@ def robust_explain(
 
     progress  as in `explain`: where it returns False the status is 'limit'
     """
-    started = time.perf_counter()
     model = _tabular(mdp)
     budget = whole_number(k, "k", maximum=LARGEST_BUDGET)
-    problem = Problem(model, episode, budget, constraints or Constraints())
-    setting, _ = prepare(problem)
-    watch = Watch("backward pass", progress=progress)
-    ended, table = solve(setting, ExtremeLaw(model, episode, stability), watch)
-    values, bounds = outcome_bounds(setting, ended)
-    check_feasible(setting, bounds)
-    stats = {"seconds": time.perf_counter() - started, "nodes_expanded": float(ended.rows)}
-    process = PolicyProcess(setting, ExactLaw(model, episode), table)
-    method = f"{METHOD} over every causal model"
-    status = Status.OPTIMAL if ended.start == 0 else Status.LIMIT
-    made = PolicyExplanations(process, values, bounds, status, stats, problem.k, method)
-    explanation: PolicyExplanation = made[-1]
+    problem = Problem(model, episode, budget, constraints or Constraints(), progress=progress)
+    setting, law = prepare(problem)
+    worst, method = ExtremeLaw(model, episode, stability), f"{METHOD} over every causal model"
+    explanation: PolicyExplanation = optimal_policies(problem, setting, worst, law, method)[-1]
     return explanation
 
 

@@ -1,15 +1,25 @@
-"""The exact solver of executed plans: what should have been spent, with at most k changes.
+"""Which decisions of an executed plan should have been others: the exact solver.
 
-Any number of changes is plain hindsight (`allocation.hindsight`). A budget on changes is solved by
-branch and bound over linear programs (`allocation_branching`) where the problem is a resource
-program, any amounts being possible, and else by a dynamic program along the path (`path_dp`) over
-the actions that the model offers.
+With z_t = 1 where step t may differ from what was executed, e_t, a resource program is
+
+    max  sum_t <r_t, a_t>   s.t.   the bounds on steps, levels and the total,
+         e_t - z_t (e_t - least_t) <= a_t <= e_t + z_t (most_t - e_t),
+         sum_t z_t <= k,    z_t in {0, 1}
+
+Relaxed to 0 <= z_t <= 1 this is a linear program (HiGHS, to 1e-10) whose value bounds all that its
+node holds. The steps with the largest z, taken alone, give a possible answer. The most promising
+node is split on its least certain step, until none promises more than the best answer. The branch
+and bound is written here since a mixed-integer solver's own tolerance, 1e-6, is neither an exact
+answer nor a certified bound, and since it must be able to stop with one.
+
+Any number of changes is plain hindsight (`planning.hindsight`). Where the problem is no resource
+program, a dynamic program along the path (`path_dp`) chooses among the actions that the model
+offers.
 """
 
 from __future__ import annotations
 
 import heapq
-import itertools
 import math
 import time
 from collections.abc import Iterable, Sequence
@@ -31,22 +41,12 @@ from counterplan.counterfactual.executed.setting import (
 )
 from counterplan.errors import NotApplicableError
 from counterplan.planning.allocation import TOLERANCE, level_constraints, refuses_transport
-from counterplan.planning.hindsight import Hindsight, IsResourceProgram
+from counterplan.planning.hindsight import IsResourceProgram
 from counterplan.planning.model import ExogenousModel, HasHindsight
 from counterplan.planning.regret import proved_hindsight
 
-# ----------------------------------------------------------------------------------------------
-# Which k steps should have spent other amounts: branch and bound over linear programs.
-#
-# With z_t = 1 where step t may differ from what was executed, e_t,
-#
-#     max  sum_t <r_t, a_t>   s.t.   the bounds on steps, levels and the total,
-#          e_t - z_t (e_t - least_t) <= a_t <= e_t + z_t (most_t - e_t),
-#          sum_t z_t <= k,    z_t in {0, 1}
-#
-# Relaxed to 0 <= z_t <= 1 this is a linear program (HiGHS, to 1e-10) whose value bounds all that
-# its node holds. The steps with the largest z, taken alone, give a possible answer. The most
-# promising node is split on its least certain step, until none promises more than the best answer.
+BRANCHING = "branch and bound on the steps that change: any amounts, by linear programs"
+ALONG_PATH = "dynamic program along the path, over the actions that the model offers"
 
 
 class Relaxed(NamedTuple):
@@ -57,20 +57,15 @@ class Relaxed(NamedTuple):
     chosen: FloatArray
 
 
-@dataclass(eq=False)
-class Found:
-    """The best decisions (T, A) so far, their value and a bound on any, to be maximised.
-
-    dropped   the most that a node promised which was not worth looking into, for the gap asked for
-    complete  whether no limit stopped the search
-    """
+class Answer(NamedTuple):
+    """Decisions (T, A), a bound in the model's own sense, and what stands behind it; `complete`
+    where no limit stopped the search."""
 
     actions: FloatArray
-    value: float
-    bound: float = math.inf
-    dropped: float = -math.inf
+    bound: float
+    method: str
+    complete: bool = True
     expanded: int = 0
-    complete: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,83 +181,82 @@ class StepProgram:
         return setting.kept(result)
 
 
-def best_steps(program: StepProgram, k: int, start: FloatArray, watch: Watch) -> Found:
-    """The best decisions with at most k changes, knowing that those of `start` (T, A) are possible;
-    stopped by the watch, with a bound."""
-    return _Branching(program, k, watch).run(start)
-
-
 class _Branching:
-    def __init__(self, program: StepProgram, k: int, watch: Watch) -> None:
-        self._program, self._setting = program, program.setting
-        self._k, self._watch = k, watch
-        self._open: list[tuple[float, int, Relaxed, FloatArray, FloatArray]] = []
-        self._order = itertools.count()
+    """The search of one budget; values and bounds are to be maximised."""
 
-    def run(self, start: FloatArray) -> Found:
-        sign = self._setting.sign
-        found = Found(start, sign * self._setting.replayed(start).value)
-        movable = self._setting.movable.astype(np.float64)
-        self._consider(np.zeros(len(movable)), movable, found)
+    def __init__(self, program: StepProgram, k: int, start: FloatArray, watch: Watch) -> None:
+        """`start`: (T, A) decisions that are known to be possible."""
+        self._program, self._setting, self._k, self._watch = program, program.setting, k, watch
+        self._best, self._value = start, self._value_of(start)
+        # The most that a node promised which was not worth looking into, for the gap asked for.
+        self._dropped = -math.inf
+        self._open: list[tuple[float, int, Relaxed, FloatArray, FloatArray]] = []
+        self._expanded = 0
+
+    def run(self) -> Answer:
+        sign, movable = self._setting.sign, self._setting.movable.astype(np.float64)
+        self._consider(np.zeros(len(movable)), movable)
+        bound, complete = self._value, True
         while self._open:
-            found.bound = max(found.value, found.dropped, -self._open[0][0])
-            if -self._open[0][0] <= found.value + self._enough(found):
-                found.complete = True
-                return found
-            if self._watch.must_stop(found.expanded, sign * found.value, sign * found.bound):
-                return found
+            promise = -self._open[0][0]
+            if promise <= self._value + self._enough:
+                self._dropped = max(self._dropped, promise)
+                break
+            bound = max(self._value, self._dropped, promise)
+            if self._watch.must_stop(self._expanded, sign * self._value, sign * bound):
+                complete = False
+                break
             _, _, relaxed, low, high = heapq.heappop(self._open)
-            t = _least_certain(relaxed.chosen, low, high)
+            # The undecided step whose z is closest to neither.
+            t = int(np.argmin(np.where(low < high, np.abs(relaxed.chosen - 0.5), np.inf)))
             for decided in (0.0, 1.0):
                 below, above = low.copy(), high.copy()
                 below[t] = above[t] = decided
-                self._consider(below, above, found)
-        found.bound, found.complete = max(found.value, found.dropped), True
-        return found
+                self._consider(below, above)
+        if complete:
+            bound = max(self._value, self._dropped)
+        actions = self._without_useless_changes(self._best)
+        return Answer(actions, sign * bound, BRANCHING, complete, self._expanded)
 
-    def _enough(self, found: Found) -> float:
+    @property
+    def _enough(self) -> float:
         """What a node has to promise more than the best answer."""
-        return max(self._watch.gap, self._setting.negligible(found.value))
+        return max(self._watch.gap, self._setting.negligible(self._value))
 
-    def _consider(self, low: FloatArray, high: FloatArray, found: Found) -> None:
+    def _value_of(self, actions: FloatArray) -> float:
+        return self._setting.sign * self._setting.replayed(actions).value
+
+    def _consider(self, low: FloatArray, high: FloatArray) -> None:
         """Relax a node, try the answer it suggests, and keep it open if it promises more."""
-        found.expanded += 1
+        self._expanded += 1
         relaxed = self._program.relaxed(low, high, self._k)
         if relaxed is None:
             return
         steps = np.argsort(-relaxed.chosen, kind="stable")[: self._k]
-        is_new = relaxed.value > found.value + self._setting.negligible(found.value)
-        suggested = self._program.only(steps[relaxed.chosen[steps] > 0.0]) if is_new else None
-        if suggested is not None:
-            value = self._setting.sign * self._setting.replayed(suggested).value
-            if value > found.value + self._setting.negligible(found.value) / 2:
-                found.actions, found.value = suggested, value
-        if (low < high).any() and relaxed.value > found.value + self._enough(found):
-            node = (-relaxed.value, next(self._order), relaxed, low, high)
-            heapq.heappush(self._open, node)
+        if relaxed.value > self._value + self._setting.negligible(self._value):
+            suggested = self._program.only(steps[relaxed.chosen[steps] > 0.0])
+            value = -math.inf if suggested is None else self._value_of(suggested)
+            if suggested is not None and (
+                value > self._value + self._setting.negligible(self._value) / 2
+            ):
+                self._best, self._value = suggested, value
+        if (low < high).any() and relaxed.value > self._value + self._enough:
+            heapq.heappush(self._open, (-relaxed.value, self._expanded, relaxed, low, high))
         else:
-            found.dropped = max(found.dropped, relaxed.value)
+            self._dropped = max(self._dropped, relaxed.value)
 
-
-def _least_certain(chosen: FloatArray, low: FloatArray, high: FloatArray) -> int:
-    """The undecided step whose z is closest to neither."""
-    return int(np.argmin(np.where(low < high, np.abs(chosen - 0.5), np.inf)))
-
-
-# ----------------------------------------------------------------------------------------------
-
-BRANCHING = "branch and bound on the steps that change: any amounts, by linear programs"
-ALONG_PATH = "dynamic program along the path, over the actions that the model offers"
-
-
-class BudgetAnswer(NamedTuple):
-    """Decisions (T, A), a bound in the model's own sense, and what stands behind it."""
-
-    actions: FloatArray
-    bound: float
-    method: str
-    complete: bool
-    expanded: int
+    def _without_useless_changes(self, actions: FloatArray) -> FloatArray:
+        setting, value = self._setting, self._value_of(actions)
+        least = value - setting.negligible(value)
+        while (changed := np.flatnonzero((actions != setting.done.actions).any(axis=1))).size:
+            for t in changed:
+                fewer = self._program.only(changed[changed != t])
+                if fewer is not None and self._value_of(fewer) >= least:
+                    actions = fewer
+                    break
+            else:
+                break
+        return actions
 
 
 @dataclass(frozen=True)
@@ -276,21 +270,16 @@ class BudgetAllocation:
     def solve(self, problem: Problem) -> Explanation:
         """The explanation for the budget problem.k."""
         started = time.perf_counter()
-        setting = prepare_allocation(problem)
-        found = _Solving(setting, problem).answer(setting.k, None, started)
-        return _explained(setting, problem.k, found, started)
+        budgets = _Budgets(prepare_allocation(problem), problem)
+        return budgets.explanation(problem.k, started, None)
 
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
         """Every budget in turn, each starting from the one before; limits hold for each of them."""
-        largest = prepare_allocation(problem)
-        solving = _Solving(largest, problem)
-        found: list[Explanation] = []
-        last: FloatArray | None = None
+        budgets = _Budgets(prepare_allocation(problem), problem)
+        found: list[AllocationExplanation] = []
         for k in range(problem.k + 1):
-            started = time.perf_counter()
-            answer = solving.answer(min(k, largest.k), last, started)
-            last = answer.actions
-            found.append(_explained(largest, k, answer, started))
+            last = found[-1].actions if found else None
+            found.append(budgets.explanation(k, time.perf_counter(), last))
         return found
 
 
@@ -304,63 +293,63 @@ def refuse_unless_executed(problem: Problem) -> str | None:
     )
 
 
-class _Solving:
+class _Budgets:
     """Answers for the budgets of one setting."""
 
     def __init__(self, setting: AllocationSetting, problem: Problem) -> None:
         self._setting, self._problem = setting, problem
-        self._stated = _exactly_stated(setting.model)
-        self._steps = None if self._stated is None else StepProgram(setting, self._stated)
+        stated = _exactly_stated(setting.model)
+        self._steps = None if stated is None else StepProgram(setting, stated)
         self._path: PathProgram | None = None
 
-    def answer(self, k: int, last: FloatArray | None, started: float) -> BudgetAnswer:
+    def explanation(self, k: int, started: float, last: FloatArray | None) -> AllocationExplanation:
         """The best decisions with at most k changes; those of `last` are possible."""
-        setting = replace(self._setting, k=k)
-        executed = setting.done.actions
-        if k == 0:
-            return BudgetAnswer(executed, setting.done.value, "nothing may change", True, 0)
+        setting = self._setting
+        found = self._answer(replace(setting, k=min(k, setting.k)), started, last)
+        led = setting.replayed(found.actions)
+        gap = setting.sign * (found.bound - led.value)
+        proved = found.complete and gap <= 2 * setting.negligible(led.value)
+        status, bound = (Status.OPTIMAL, led.value) if proved else (Status.LIMIT, found.bound)
+        stats = {"seconds": time.perf_counter() - started, "nodes_expanded": float(found.expanded)}
+        return setting.explanation(k, led, bound, status, found.method, stats)
+
+    def _answer(
+        self, setting: AllocationSetting, started: float, last: FloatArray | None
+    ) -> Answer:
+        done, problem = setting.done, self._problem
+        if setting.k == 0:
+            return Answer(done.actions, done.value, "nothing may change")
         known = self._hindsight
-        start = executed if last is None else last
+        start = done.actions if last is None else last
         if setting.is_free and known is not None:
-            gain = setting.sign * (known.value - setting.replayed(start).value)
-            is_better = gain > setting.negligible(known.value)
-            actions = setting.kept(known.actions) if is_better else start
-            return BudgetAnswer(actions, known.value, known.method, True, 0)
-        problem = self._problem
+            gain = setting.sign * (known.bound - setting.replayed(start).value)
+            is_better = gain > setting.negligible(known.bound)
+            return Answer(setting.kept(known.actions) if is_better else start, *known[1:])
         watch = Watch("search", problem.limits, problem.progress, started)
         if self._steps is not None:
-            return self._by_branching(setting, start, watch)
+            return _Branching(self._steps, setting.k, start, watch).run()
         return self._along_path(setting, watch)
 
     @cached_property
-    def _hindsight(self) -> Hindsight | None:
+    def _hindsight(self) -> Answer | None:
         """What would be best if everything may change, where the model knows."""
         setting = self._setting
         if self._steps is None and not isinstance(setting.model, HasHindsight):
             return None
-        return proved_hindsight(setting.model, setting.path, setting.state)
+        known = proved_hindsight(setting.model, setting.path, setting.state)
+        return Answer(known.actions, known.value, known.method)
 
-    def _by_branching(
-        self, setting: AllocationSetting, start: FloatArray, watch: Watch
-    ) -> BudgetAnswer:
-        assert self._steps is not None
-        found = best_steps(self._steps, setting.k, start, watch)
-        actions = _simplified(setting, self._steps, found.actions)
-        bound = setting.sign * found.bound
-        return BudgetAnswer(actions, bound, BRANCHING, found.complete, found.expanded)
-
-    def _along_path(self, setting: AllocationSetting, watch: Watch) -> BudgetAnswer:
+    def _along_path(self, setting: AllocationSetting, watch: Watch) -> Answer:
+        known = self._hindsight
         if self._path is None:
             try:
-                wise = None if self._hindsight is None else self._hindsight.actions
-                self._path = PathProgram(self._setting, wise, watch)
+                self._path = PathProgram(self._setting, known and known.actions, watch)
             except TimeoutError:
-                known = self._hindsight
-                bound = setting.sign * math.inf if known is None else known.value
-                return BudgetAnswer(setting.done.actions, bound, ALONG_PATH, known is not None, 0)
+                bound = setting.sign * math.inf if known is None else known.bound
+                return Answer(setting.done.actions, bound, ALONG_PATH, known is not None)
         actions = setting.kept(self._path.actions(setting.k))
         bound = setting.sign * float(self._path.values[setting.k])
-        return BudgetAnswer(actions, bound, ALONG_PATH, True, self._path.states)
+        return Answer(actions, bound, ALONG_PATH, expanded=self._path.states)
 
 
 def _exactly_stated(model: ExogenousModel) -> IsResourceProgram | None:
@@ -372,32 +361,3 @@ def _exactly_stated(model: ExogenousModel) -> IsResourceProgram | None:
     if refusal is not None:
         raise NotApplicableError(f"no exact method applies: {refusal}; set spill=False")
     return stated
-
-
-def _simplified(
-    setting: AllocationSetting, program: StepProgram, actions: FloatArray
-) -> FloatArray:
-    """The decisions without changes that bring nothing."""
-    value = setting.sign * setting.replayed(actions).value
-    least = value - setting.negligible(value)
-    while (changed := np.flatnonzero((actions != setting.done.actions).any(axis=1))).size:
-        for t in changed:
-            fewer = program.only(changed[changed != t])
-            if fewer is not None and setting.sign * setting.replayed(fewer).value >= least:
-                actions = fewer
-                break
-        else:
-            break
-    return actions
-
-
-def _explained(
-    setting: AllocationSetting, k: int, answer: BudgetAnswer, started: float
-) -> AllocationExplanation:
-    led = setting.replayed(answer.actions)
-    gap = setting.sign * (answer.bound - led.value)
-    proved = answer.complete and gap <= 2 * setting.negligible(led.value)
-    stats = {"seconds": time.perf_counter() - started, "nodes_expanded": float(answer.expanded)}
-    if proved:
-        return setting.explanation(k, led, led.value, Status.OPTIMAL, answer.method, stats)
-    return setting.explanation(k, led, answer.bound, Status.LIMIT, answer.method, stats)

@@ -30,6 +30,35 @@ from counterplan.planning.model import ExogenousModel, MakesFeasible, State
 ROUNDING = 1e-9
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AllocationExplanation(Explanation):
+    """The alternative decisions and the levels they lead to.
+
+    path      (T, X) what no action touched
+    actions   (T, A) amounts
+    observed  (T, A) those that were executed
+    levels    (T + 1, D) the resource before each decision, and at the end
+    """
+
+    path: FloatArray
+    actions: FloatArray
+    observed: FloatArray
+    levels: FloatArray
+
+    @property
+    def states(self) -> FloatArray:
+        """(T, X + D) the path and the levels before each decision, as episodes have them."""
+        return np.hstack([self.path, self.levels[:-1]])
+
+    @cached_property
+    def changes(self) -> tuple[Change, ...]:
+        """Where the decisions differ from what was done, as tuples of amounts."""
+        return tuple(
+            Change(int(t), tuple(self.observed[t].tolist()), tuple(self.actions[t].tolist()))
+            for t in np.flatnonzero((self.actions != self.observed).any(axis=1))
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class AllocationSetting:
     """What is searched.
@@ -215,36 +244,3 @@ def _rules(problem: Problem, actions: FloatArray) -> tuple[BoolArray, FloatArray
     movable[[int(step) for step in rules.fixed_steps]] = False
     limit = np.inf if rules.max_move is None else np.asarray(rules.max_move, dtype=np.float64)
     return movable, np.broadcast_to(limit, actions.shape[1:]).astype(np.float64)
-
-
-# ----------------------------------------------------------------------------------------------
-# An explanation in amounts: what should have been spent, along the path that was.
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class AllocationExplanation(Explanation):
-    """The alternative decisions and the levels they lead to.
-
-    path      (T, X) what no action touched
-    actions   (T, A) amounts
-    observed  (T, A) those that were executed
-    levels    (T + 1, D) the resource before each decision, and at the end
-    """
-
-    path: FloatArray
-    actions: FloatArray
-    observed: FloatArray
-    levels: FloatArray
-
-    @property
-    def states(self) -> FloatArray:
-        """(T, X + D) the path and the levels before each decision, as episodes have them."""
-        return np.hstack([self.path, self.levels[:-1]])
-
-    @cached_property
-    def changes(self) -> tuple[Change, ...]:
-        """Where the decisions differ from what was done, as tuples of amounts."""
-        return tuple(
-            Change(int(t), tuple(self.observed[t].tolist()), tuple(self.actions[t].tolist()))
-            for t in np.flatnonzero((self.actions != self.observed).any(axis=1))
-        )

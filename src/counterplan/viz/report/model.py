@@ -12,9 +12,9 @@ import numpy as np
 
 from counterplan import __version__
 from counterplan.core.validation import counted
-from counterplan.runs.manifest import Manifest
 from counterplan.runs.question import DiscreteExplainer
 from counterplan.runs.run import Run
+from counterplan.runs.store import Manifest
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.tabular import TabularMDP
 from counterplan.tables.layout import SchemaLayout

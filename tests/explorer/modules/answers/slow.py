@@ -19,12 +19,12 @@ class Told:
             # Asleep it notices nothing: such a worker has to be ended.
             time.sleep(question["for"])
         elif what == "listen":
-            progress = Path(question["progress"])
+            notes = Path(question["notes"])
             for nodes in range(10_000):
-                beside = progress.with_suffix(".new")
+                beside = notes.with_suffix(".new")
                 beside.write_text(json.dumps([nodes, 1.0, 2.0]))
-                beside.replace(progress)
-                if progress.with_suffix(".stop").exists():
+                beside.replace(notes)
+                if notes.with_suffix(".stop").exists():
                     raise InputError("cancelled")
                 time.sleep(0.01)
         elif what == "fail":
@@ -33,7 +33,7 @@ class Told:
             raise ZeroDivisionError("a fault")
         elif what == "die":
             os._exit(3)
-        return PartResult({"told": json.dumps([question["name"], os.getpid()]).encode()}, {})
+        return PartResult({"answer": json.dumps([question["name"], os.getpid()]).encode()}, {})
 
 
 def open_task(spec: TaskSpec) -> Told:

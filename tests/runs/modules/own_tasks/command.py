@@ -27,7 +27,7 @@ def main() -> None:
     spec = TaskSpec("own_tasks.reversing", {}, {"suffix": b"!", "seconds": seconds.encode()})
     settings = RunSettings(workers=int(workers), cluster=cluster[0] if cluster else None)
     try:
-        summary = run_cohort(spec, lambda: parts(int(count)), Path(out), settings)
+        summary = run_cohort(spec, parts(int(count)), Path(out), settings)
     except CounterplanError as problem:
         print(f"error: {problem}", file=sys.stderr)
         sys.exit(2)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import pytest
 
 import counterplan as cp
-from counterplan.explorer import models
-from counterplan.explorer import scenarios as advice
-from counterplan.explorer.scenarios import PlanDesk, scenario_of
+from counterplan.explorer.scenarios import Scenarios
 from counterplan.planning.bounds import value_bounds
 from counterplan.planning.model import State
 from counterplan.planning.regret import regret
@@ -26,7 +23,7 @@ def advise(**asked: Any) -> dict[str, Any]:
 
 
 def test_lines_are_those_of_the_run(voyages: Explorer) -> None:
-    rows = open_run(voyages.service.folder.run.layout.out).scan("results").collect().to_dicts()
+    rows = open_run(voyages.service.run.folder).scan("results").collect().to_dicts()
     found = voyages.get("scenarios")
     assert found["total"] == len(rows) == 6
     by_id = {row["scenario_id"]: row for row in rows}
@@ -43,11 +40,11 @@ def test_lines_are_those_of_the_run(voyages: Explorer) -> None:
 
 
 def test_a_scenario_is_what_regret_says(voyages: Explorer) -> None:
-    desk = voyages.service.plans
+    run = voyages.service.run
     for name in (*ODD, "plain"):
-        scenario, found = desk.scenario(name), voyages.get("scenario", id=name)
+        scenario, found = run.scenario(name), voyages.get("scenario", id=name)
         assert scenario.decisions is not None
-        told = regret(desk.problem, scenario.observed, scenario.decisions)
+        told = regret(run.problem, scenario.observed, scenario.decisions)
         tracks = {track["player"]: track for track in found["tracks"]}
         assert set(tracks) == {"executed", "policy", "open_loop", "planned", "hindsight"}
         assert tracks["executed"]["value"] == told.executed
@@ -71,17 +68,17 @@ def test_one_that_was_not_possible(voyages: Explorer) -> None:
 
 @pytest.mark.parametrize("t", [0, 3, 6])
 def test_advice_is_what_plan_says(voyages: Explorer, t: int) -> None:
-    desk = voyages.service.plans
-    scenario = desk.scenario("plain")
+    run = voyages.service.run
+    scenario = run.scenario("plain")
     job = voyages.finished(advise(id="plain", t=t, planner="bts", simulations=50))
     found = job["advice"]
-    told = regret(desk.problem, scenario.observed, scenario.decisions)  # type: ignore[arg-type]
+    told = regret(run.problem, scenario.observed, scenario.decisions)  # type: ignore[arg-type]
     state = State(t, scenario.observed[t], told.levels[t])
-    plan = cp.plan(desk.problem, state, cp.BTS(50), seed=0)
-    bounds = value_bounds(desk.problem, 10_000, 0, state=state)
+    plan = cp.plan(run.problem, state, cp.BTS(50), seed=0)
+    bounds = value_bounds(run.problem, 10_000, 0, state=state)
     assert (found["action"], found["value"]) == (plan.action.tolist(), plan.value)
     assert (found["lower"], found["upper"]) == (bounds.lower, bounds.upper)
-    assert found["exact"] == pytest.approx(cp.exact_value(desk.problem, state), rel=1e-12)
+    assert found["exact"] == pytest.approx(cp.exact_value(run.problem, state), rel=1e-12)
     assert sum(choice["simulations"] for choice in found["choices"]) == plan.visits.sum()
 
 
@@ -99,11 +96,11 @@ def test_questions_about_nothing(voyages: Explorer) -> None:
 
 @pytest.mark.parametrize("domain", ["hybrid", "options", "basket"])
 def test_every_domain(domain: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    desk = PlanDesk(regret_run(tmp_path_factory.mktemp(domain), domain, None).layout.out)
-    found = scenario_of(desk, "plain")
+    run = open_run(regret_run(tmp_path_factory.mktemp(domain), domain, None).layout.out)
+    view = Scenarios(run)
+    found = view.scenario("plain")
     assert len(found.states) == found.horizon
     for track in found.tracks:
         assert np.isclose(sum(map(float, track.rewards)), track.value, rtol=1e-9, atol=1e-12)
         assert len(track.words) == found.horizon
-    question = {"player": "executed", "planner": "uct", **advise(id="plain", t=1, simulations=20)}
-    assert models.Advice(**json.loads(advice.advise(desk, question))).choices
+    assert view.answer(advise(id="plain", t=1, simulations=20), lambda _: None).choices

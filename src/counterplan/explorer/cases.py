@@ -1,0 +1,395 @@
+"""Cases: the episodes of a run of `explain`, what the run says about each, and questions about it.
+
+    what if   the observed actions with some changed by hand are replayed (`cp.replay`)
+    solve     the best alternative is searched for anew, under rules of one's own (`cp.explain`)
+
+A stored answer and one that was just found are shown by the same fields, those of `runs.Answer`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from counterplan.core.constraints import Constraints
+from counterplan.core.episode import Episode
+from counterplan.core.problem import Limits, ProgressCallback
+from counterplan.core.result import Explanation, Status
+from counterplan.counterfactual.explain import explain
+from counterplan.counterfactual.replay import RowCache, replay
+from counterplan.errors import CounterplanError, InputError
+from counterplan.explorer import models
+from counterplan.explorer.lists import (
+    Cache,
+    ItemList,
+    collect,
+    conditions_of,
+    contains,
+    item_rows,
+    overview_of,
+    results,
+)
+from counterplan.runs.answer import ACTION, FAILED, OTHER, STATE, answer_of, trajectory
+from counterplan.runs.question import ContinuousExplainer, DiscreteExplainer
+from counterplan.runs.run import OUTCOME, RESULTS, TRAJECTORIES, Run
+from counterplan.scm.point import action_indices, action_vectors
+from counterplan.tables.parts import ID, Recorded, episodes_from_bytes
+from counterplan.viz.labels import Labels, labels_of, with_unit
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from counterplan.tables.schema import Column
+
+# What a list can be sorted by, where the column of the results has another name.
+SORTS = {"relative": "relative_improvement", "changes": "n_changes", "id": ID}
+# Episodes that are kept ready.
+EPISODES = 64
+# A column with more names than this is told by those that occur.
+MOST_NAMES = 100
+
+
+class Cases:
+    """A run of `explain`, opened for questions."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._list = ItemList(run)
+        self._episodes: Cache[Recorded] = Cache(EPISODES)
+        self._rows = RowCache()
+        self._explainer = run.explainer
+
+    @cached_property
+    def _labels(self) -> Labels:
+        explainer = self._explainer
+        if isinstance(explainer, DiscreteExplainer):
+            return labels_of(explainer.mdp if explainer.layout is None else explainer.layout)
+        assert isinstance(explainer, ContinuousExplainer)
+        return labels_of(explainer.layout)
+
+    def recorded(self, name: str) -> Recorded:
+        """An episode by its id, as it was read."""
+        return self._episodes.get(name, lambda: episodes_from_bytes(self.run.input_of(name))[0])
+
+    def warm(self) -> None:
+        """Load and compile what the first question would otherwise wait for."""
+        try:
+            first = str(collect(results(self.run).select(ID).head(1))[0].item())
+            taken = self._observed_actions(self.recorded(first))[0]
+            for edits in ({}, {0: 1 if taken == 0 else 0}):
+                self.what_if(first, edits)
+        except CounterplanError:
+            # Neither a run that has just begun nor an episode that cannot be answered is a reason
+            # not to start.
+            return
+
+    # --- All of them -----------------------------------------------------------------------------
+
+    def about(self) -> dict[str, Any]:
+        """What the run is about, see `models.RunAbout`."""
+        run, labels, explainer = self.run, self._labels, self._explainer
+        fixed = explainer.layout.fixed if isinstance(explainer, ContinuousExplainer) else 0
+        return {
+            "noun": run.terms.noun,
+            "unit": run.terms.unit,
+            "discrete": explainer.is_discrete,
+            "budgets": run.budgets,
+            "outcomes": run.outcomes,
+            "quantity": labels.quantity.unit or labels.quantity.name,
+            "solver": run.question.solver,
+            "features": [_column(one, n < fixed) for n, one in enumerate(labels.features)],
+            "doses": [_column(column) for column in labels.doses],
+            "actions": labels.actions,
+            "names": [explainer.action_name(action) for action in range(len(labels.actions))],
+            "sense": "max",
+        }
+
+    def overview(self, k: int | None) -> models.Overview:
+        """All cases together, for one budget."""
+        return overview_of(self.run, "improvement", self.run.outcomes, self._budget(k))
+
+    def page(self, query: models.CaseQuery) -> models.CasePage:
+        """A page of the list."""
+        column = SORTS.get(query.sort, query.sort)
+        total, rows = self._list.page(query, column, self._conditions(query))
+        lines = [
+            {**row, "changes": _texts(row["changes"]), "outcomes": self._outcomes(row)}
+            for row in rows
+        ]
+        page = {"total": total, "offset": query.offset, "k": self._budget(query.k), "lines": lines}
+        return models.CasePage.model_validate(page)
+
+    def _budget(self, k: int | None) -> int:
+        known = self.run.budgets
+        if k is not None and k not in known:
+            raise InputError(
+                f"the run has answers for k = {', '.join(map(str, known))}, not for {k}"
+            )
+        return known[-1] if k is None else k
+
+    def _conditions(self, query: models.CaseQuery) -> list[pl.Expr]:
+        import polars as pl
+
+        found = [pl.col("k") == self._budget(query.k), *conditions_of(query, ID)]
+        if query.min_improvement is not None:
+            found.append(pl.col("improvement") >= query.min_improvement)
+        if query.max_changes is not None:
+            found.append(pl.col("n_changes") <= query.max_changes)
+        if query.support:
+            found.append(pl.col("supported").eq(query.support == "yes"))
+        for text in query.outcome:
+            name, sign, value = text.partition("=")
+            if not sign or name not in self.run.outcomes:
+                known = ", ".join(self.run.outcomes) or "none"
+                raise InputError(f"outcome {text!r}: write NAME=VALUE; names here: {known}")
+            found.append(pl.col(OUTCOME + name) == value)
+        if query.changed:
+            texts = contains(pl.element().struct.field("text"), query.changed)
+            found.append(pl.col("changes").list.eval(texts).list.any().fill_null(False))
+        return found
+
+    def _outcomes(self, row: Mapping[str, Any]) -> dict[str, str | None]:
+        return {name: row[OUTCOME + name] for name in self.run.outcomes}
+
+    # --- One of them -----------------------------------------------------------------------------
+
+    def case(self, name: str, k: int | None) -> models.Case:
+        """An episode with what the run has about it; no answer for a k that was not asked about."""
+        recorded, rows = self.recorded(name), item_rows(self.run, RESULTS, name)
+        wanted = rows[-1]["k"] if k is None else k
+        row = next((one for one in rows if one["k"] == wanted), None)
+        answer = course = None
+        if row is not None:
+            (steps,) = collect(self.run.item(TRAJECTORIES, name))
+            steps = steps.filter(steps["k"] == wanted).sort("t")
+            course = self._course(recorded, row["changes"], steps.to_dict()) if len(steps) else None
+            answer = _answer(row, course)
+        observed = self._observed(recorded)
+        return models.Case.model_validate(
+            {
+                "id": name,
+                "steps": len(recorded.episode),
+                "times": recorded.times,
+                "outcomes": self._outcomes(rows[0]),
+                "filled": recorded.filled,
+                "outside": rows[0]["far_outside_training"] or None,
+                "fixed": self._fixed(recorded.episode),
+                "observed": observed,
+                "budgets": rows,
+                "answer": answer,
+                **self._legend(observed, course),
+            }
+        )
+
+    def what_if(self, name: str, edits: Mapping[int, int]) -> models.WhatIfAnswer:
+        """What the observed actions with these edits, step -> action, would have led to."""
+        started = time.perf_counter()
+        recorded = self.recorded(name)
+        episode = recorded.episode
+        self._check(episode, edits.keys(), edits.values(), " to edit")
+        for t in self._fixed(episode):
+            if t in edits:
+                raise InputError(
+                    f"{episode.name}: nothing was done at step {t}, so nothing can change"
+                )
+        problem = self._explainer.problem(episode)
+        found = replay(**problem, episode=episode, changes=edits, cache=self._rows)
+        return models.WhatIfAnswer.model_validate(
+            {
+                **self._solved(recorded, found),
+                "milliseconds": 1000.0 * (time.perf_counter() - started),
+            }
+        )
+
+    def check(self, question: models.SolveQuestion) -> None:
+        """Raise if a question is about no step, action or budget of its episode."""
+        episode = self.recorded(question.id).episode
+        if question.k > len(episode):
+            raise InputError(f"{episode.name} has {len(episode)} steps: k cannot be {question.k}")
+        self._check(episode, question.fixed, question.forbidden)
+
+    def answer(self, asked: Mapping[str, Any], progress: ProgressCallback) -> models.Solved:
+        """The answer to a `models.SolveQuestion`; what it does not say is as the run had it."""
+        question = models.SolveQuestion.model_validate(asked)
+        self.check(question)
+        explainer, recorded = self._explainer, self.recorded(question.id)
+        usual = self.run.question.constraints(explainer.constraints(recorded.episode))
+        allowed = None
+        if question.forbidden:
+            # A tabular model counts the action that stands for none, too.
+            model = explainer.model
+            count = getattr(model, "n_actions", explainer.n_actions)
+            allowed = ~np.isin(np.arange(count), question.forbidden)
+        found = explain(
+            **explainer.problem(recorded.episode),
+            episode=recorded.episode,
+            k=question.k,
+            constraints=Constraints(
+                allowed=allowed,
+                fixed_steps=(*usual.fixed_steps, *question.fixed),
+                max_move=usual.max_move,
+            ),
+            limits=Limits(seconds=question.seconds or np.inf, gap=self.run.question.gap),
+            progress=progress,
+        )
+        solved = self._solved(recorded, found, self.run.question.robust)
+        return models.Solved.model_validate(solved)
+
+    def _check(
+        self, episode: Episode, steps: Iterable[int], actions: Iterable[int], to_do: str = ""
+    ) -> None:
+        decisions, count = self._decisions(episode), self._explainer.n_actions
+        for t in steps:
+            if not 0 <= t < decisions:
+                raise InputError(
+                    f"{episode.name}: step {t} has no decision{to_do}; there are 0..{decisions - 1}"
+                )
+        for action in actions:
+            if not 0 <= action < count:
+                raise InputError(f"action {action} is unknown; there are 0..{count - 1}")
+
+    def _decisions(self, episode: Episode) -> int:
+        """How many steps have a decision: with states that are vectors the last leads nowhere."""
+        return len(episode) - (not self._explainer.is_discrete)
+
+    def _fixed(self, episode: Episode) -> list[int]:
+        """Steps at which nothing can change."""
+        given = self._explainer.constraints(episode).fixed_steps
+        undecided = range(self._decisions(episode), len(episode))
+        return sorted({*(t % len(episode) for t in given), *undecided})
+
+    # --- Courses ---------------------------------------------------------------------------------
+
+    def _solved(
+        self, recorded: Recorded, found: Explanation, is_robust: bool = False
+    ) -> dict[str, Any]:
+        """An explanation that was just found, see `models.Solved`."""
+        answer = answer_of(self._explainer, recorded, found, is_robust)
+        row = answer.row()
+        course = self._course(recorded, row["changes"], trajectory(self._explainer, answer))
+        answered = {**_answer(row, course), "notes": self._notes(found, row["changes"])}
+        return {"answer": answered, **self._legend(course)}
+
+    def _notes(self, found: Any, changes: Iterable[Mapping[str, Any]]) -> list[str]:
+        """What to be told about changes by hand that a discrete model does not admit."""
+        admissible = getattr(self._explainer.model, "admissible", None)
+        if admissible is None:
+            return []
+        states = found.most_likely.states
+        return [
+            f"{change['text']}: the model has no such action in the likeliest state there; what it "
+            "says about it means little"
+            for change in changes
+            if not admissible[states[change["t"]], change["alternative"]]
+        ]
+
+    def _observed_actions(self, recorded: Recorded) -> list[int | None]:
+        """The number of each action, None where nothing was decided."""
+        episode, explainer = recorded.episode, self._explainer
+        if isinstance(explainer, DiscreteExplainer):
+            return [None if a == explainer.no_action else int(a) for a in episode.actions]
+        vectors = action_vectors(explainer.problem(episode)["actions"], len(episode) - 1)
+        return [*map(int, action_indices(episode, vectors)), None]
+
+    def _observed(self, recorded: Recorded) -> dict[str, Any]:
+        """What happened, see `models.Course`; nothing where the model knows nothing of the
+        episode's states or actions: it has failed."""
+        episode, explainer = recorded.episode, self._explainer
+        try:
+            if isinstance(explainer, DiscreteExplainer):
+                T, taken = len(episode), zip(episode.states, episode.actions, strict=True)
+                rewards: Any = [
+                    explainer.mdp.rewards_at(t, T)[pair] for t, pair in enumerate(taken)
+                ]
+            else:
+                assert isinstance(explainer, ContinuousExplainer)
+                rewards = explainer.reward(episode.states)
+            return {
+                "states": self._features(episode.states),
+                "actions": self._observed_actions(recorded),
+                "rewards": rewards,
+                "changed": [0.0] * len(episode),
+            }
+        except (CounterplanError, IndexError):
+            nothing = np.zeros((0, len(self._labels.features)))
+            return {"states": nothing, "actions": [], "rewards": [], "changed": []}
+
+    def _course(
+        self, recorded: Recorded, changes: Iterable[Mapping[str, Any]], steps: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """What would have happened, see `models.Course`, by the columns of a trajectory."""
+        actions = self._observed_actions(recorded)
+        if f"{OTHER}{STATE}" in steps:
+            features = self._features(steps[f"{OTHER}{STATE}"])
+            # The number that stands for no action is none to choose.
+            both = zip(actions, steps[f"{OTHER}{ACTION}"], strict=True)
+            actions = [None if old is None else int(new) for old, new in both]
+        else:
+            named = [
+                values for name, values in steps.items() if name.startswith(f"{OTHER}{STATE}:")
+            ]
+            features = np.stack([np.asarray(values) for values in named], axis=-1)
+            for change in changes:
+                actions[change["t"]] = int(change["alternative"])
+        return {
+            "states": features,
+            "actions": actions,
+            "rewards": steps[f"{OTHER}reward"],
+            "changed": steps["change_probability"],
+        }
+
+    def _features(self, states: Any) -> Any:
+        """(T, features) of states as episodes have them."""
+        labels = self._labels
+        places = range(len(labels.features))
+        return np.stack([labels.values(states, place) for place in places], axis=-1)
+
+    def _legend(self, *courses: Mapping[str, Any] | None) -> dict[str, Any]:
+        """What the numbers in courses stand for, see `models.Case`."""
+        labels, explainer = self._labels, self._explainer
+        states = np.concatenate([course["states"] for course in courses if course is not None])
+        occurring = [np.unique(one[np.isfinite(one)]).tolist() for one in states.T]
+        names = [
+            {f"{value:g}": labels.text(place, value) for value in values}
+            if labels.features[place].labels is not None
+            else {}
+            for place, values in enumerate(occurring)
+        ]
+        order: list[list[float]] = [[] for _ in labels.features]
+        if isinstance(explainer, DiscreteExplainer) and explainer.layout is None:
+            # The numbers of such states say nothing: the reward does.
+            rewards = explainer.mdp.rewards_at(0, 1)
+            worth = np.where(np.isfinite(rewards), rewards, -np.inf).max(axis=1)
+            order = [sorted(occurring[0], key=lambda state: (worth[int(state)], state))]
+        return {"names": names, "order": order}
+
+
+def _answer(row: Mapping[str, Any], course: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A row of results with its course, see `models.Answer`."""
+    advice = "" if row["status"] == FAILED else Status(row["status"]).advice
+    changes = row["changes"] or []
+    return {**row, "changes": changes, "support": row, "advice": advice, "course": course}
+
+
+def _texts(changes: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [change["text"] for change in changes]
+
+
+def _column(column: Column, is_fixed: bool = False) -> dict[str, Any]:
+    """A feature or a part of actions, see `models.ColumnAbout`."""
+    few = (column.size or 0) <= MOST_NAMES
+    return {
+        "name": column.name,
+        "title": with_unit(column),
+        "unit": column.unit,
+        "fixed": is_fixed or column.role == "fixed",
+        # Names alone have no order.
+        "ordered": column.levels is not None or column.labels is None,
+        "better": column.better,
+        "values": column.values if few else None,
+        "labels": column.labels if few else None,
+    }
