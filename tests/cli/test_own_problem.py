@@ -12,6 +12,7 @@ import counterplan as cp
 from counterplan.domains.problems import TRUSTED, load_problem, options_of, problem_class
 from counterplan.errors import InputError
 from counterplan.planning.description import about, axes_of, columns_of, state_in_words
+from counterplan.planning.model import State
 
 from ..explorer.serving import serving
 from .conftest import Run
@@ -37,7 +38,7 @@ def test_the_command_line_knows_its_options(run: Run) -> None:
     assert result.exit_code == 0, result.stderr
     record = json.loads(result.stdout)
     dam = load_problem(DOMAIN)(inflow=0.0)
-    state = cp.State(3, record["state"]["exogenous"], record["state"]["resource"])
+    state = State(3, record["state"]["exogenous"], record["state"]["resource"])
     found = cp.plan(dam, state, cp.UCT(50), seed=0)
     assert record["value"] == found.value
     assert record["words"] == dam.describe(found.action)
