@@ -119,7 +119,7 @@ def _problem() -> dict[str, Any]:
         "arrays": _batch(given),
         "order": jnp.asarray(order.astype(np.int32)),
         "rates": request.rates,
-        "start": begin(_start(given, data.before.shape[1], request, rng)),
+        "start": begin(_start(given, request, rng)),
     }
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from counterplan.runs.run import CaseQuery, Run
 from counterplan.viz.report import report
-from counterplan.viz.report.source import ReportOptions
+from counterplan.viz.report.page import ReportOptions
 
 from ..viz.report.runs import ODD, continuous_run, discrete_run, regret_run
 from .conftest import Watched

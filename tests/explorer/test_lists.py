@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from counterplan.runs.manifest import Manifest, task_record
 
 from counterplan.explorer.cases import Cases
 from counterplan.explorer.lists import RANKED_BYTES, Cache, ItemList
@@ -19,7 +18,7 @@ from counterplan.explorer.models import CaseQuery
 from counterplan.runs.explain import explain_spec
 from counterplan.runs.question import Question
 from counterplan.runs.run import Run, open_run
-from counterplan.runs.store import Store, open_store
+from counterplan.runs.store import Manifest, Store, open_store, task_record
 from counterplan.runs.task import open_task
 from counterplan.tables.models import save_model
 

@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from counterplan.core.episode import Episode
+from counterplan.core.problem import Progress
 from counterplan.core.validation import Seed
 from counterplan.errors import TrainingError
 from counterplan.scm.neural import NeuralSCM
@@ -154,30 +155,17 @@ def test_constants_are_certified(wanted: tuple[float, float]) -> None:
 def test_spectral_norms_are_followed_during_training() -> None:
     """One power iteration a step keeps up with the weights: what is constrained is what is
     certified in the end."""
-    import jax
     import jax.numpy as jnp
 
-    from counterplan.scm.neural_training import (
-        Layers,
-        Parameters,
-        Rates,
-        Sizes,
-        begin,
-        constrained_layers,
-        epoch,
-        first_noise,
-    )
+    from counterplan.scm.neural_training import Rates, Request, _batch, _start, begin, epoch
     from counterplan.scm.training import min_max_scaling, samples
 
     data = Transitions.collect(CURVED.episodes(100, 0))
     given = samples(data, min_max_scaling(data), 1)
     rng = np.random.default_rng(0)
-    parts = [constrained_layers(Sizes(3, 1, 2, 16), 1.0, rng, persist) for persist in (True, False)]
-    start = Parameters(*(Layers(**part) for part in parts), *first_noise(given))
-    start = jax.tree.map(lambda part: jnp.asarray(part, dtype=jnp.float32), start)
+    state = begin(_start(given, Request(hidden=16, lipschitz=(1.0, 1.0)), rng))
     order = jnp.asarray(rng.permutation(800).reshape(-1, 32))
-    state = begin(start)
-    arrays = jnp.asarray(given.inputs, jnp.float32), jnp.asarray(given.targets, jnp.float32)
+    arrays = _batch(given)
     for _ in range(20):
         state, _ = epoch(state, arrays, order, Rates(1.0, 0.3, 1e-2), constrained=True)
     for layers, directions in zip(state.parameters[:2], state.directions, strict=True):
@@ -204,6 +192,29 @@ def test_same_seed_same_bytes(tmp_path: Path) -> None:
     assert saved("numpy", np.int64(3)) == first
     generators = (np.random.default_rng(3) for _ in range(2))
     assert saved("generator", next(generators)) == saved("generator again", next(generators))
+
+
+def test_a_callback_hears_every_epoch_and_can_stop() -> None:
+    episodes, heard = LINEAR.episodes(30, 0), list[Progress]()
+
+    def fitted(epochs: int, most: int | None = None) -> NeuralSCM:
+        def listen(progress: Progress) -> bool:
+            heard.append(progress)
+            return most is None or len(heard) < most
+
+        heard.clear()
+        return NeuralSCM.fit(
+            episodes, hidden=4, epochs=epochs, fixed=1, training=FAST, progress=listen
+        )
+
+    whole = fitted(3)
+    assert [(one.what, one.done, one.total) for one in heard] == [
+        ("training", number, 3) for number in (1, 2, 3)
+    ]
+    stopped = fitted(50, most=3)
+    assert len(heard) == 3
+    assert stopped.about["training"]["epochs"] == 3
+    assert np.array_equal(stopped.location.state, whole.location.state)
 
 
 def test_stops_early_and_keeps_the_best() -> None:

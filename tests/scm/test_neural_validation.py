@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from counterplan.errors import InputError
+from counterplan.core.problem import Progress
+from counterplan.errors import InputError, TrainingError
 from counterplan.scm.neural_validation import GridPoint, GridSettings, cross_validate
 from counterplan.scm.training import Training, min_max_scaling
 from counterplan.scm.transitions import Transitions
@@ -38,6 +40,24 @@ def test_grid() -> None:
     assert truth - 0.02 < free.validation_mean < truth + 0.3
     (alone,) = cross_validate(episodes, [(1.5, 0.1)], folds=3, settings=SETTINGS)
     np.testing.assert_array_equal(alone.validation, loose.validation)
+
+
+def test_a_callback_hears_every_model_and_can_stop() -> None:
+    episodes, settings = CURVED.episodes(60, 0), replace(SETTINGS, epochs=10)
+    heard: list[Progress] = []
+
+    def listen(progress: Progress) -> bool:
+        heard.append(progress)
+        return len(heard) < 5
+
+    grid = [(1.5, 0.1), (1.0, 0.1)]
+    whole = cross_validate(episodes, grid, folds=3, settings=settings)
+    stopped = cross_validate(episodes, grid, folds=3, settings=settings, progress=listen)
+    assert [(one.done, one.total) for one in heard] == [(number, 6) for number in range(1, 6)]
+    for one, other in zip(stopped, whole, strict=True):
+        assert one.validation.tolist() == other.validation[:2].tolist()
+    with pytest.raises(TrainingError, match="stopped before every point"):
+        cross_validate(episodes, grid, folds=3, settings=settings, progress=lambda _: False)
 
 
 def test_decrease_is_a_percentage_of_the_likelihood() -> None:

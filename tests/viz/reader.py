@@ -54,6 +54,7 @@ def read(page: str) -> Reader:
     reader.feed(page)
     reader.close()
     assert reader.open == []
+    reader.text = " ".join(reader.text.split())
     assert {"link", "iframe", "object", "base", "form"} & set(reader.tags) == set()
     for address in reader.addresses:
         assert address.startswith(("data:image/svg+xml,", "#")), address[:80]

@@ -10,9 +10,9 @@ from counterplan.domains import icu_sepsis
 from counterplan.errors import InputError
 from counterplan.tables.stays import CohortLayout, IcuLayout
 from counterplan.viz import Labels, labels_of
-from counterplan.viz.labels import step_title, with_unit
+from counterplan.viz.labels import Quantity, share, step_title, with_unit
 
-from .results import SCHEMA, discrete, layout
+from .results import CHANCE, SCHEMA, discrete, layout
 
 
 def test_a_schema_and_its_layout_say_the_same() -> None:
@@ -79,3 +79,22 @@ def test_what_is_wrong_is_said() -> None:
         Labels(SCHEMA.features, states=np.zeros((4, 2)))
     with pytest.raises(InputError, match=r"expected \(N, 0\)"):
         Labels(SCHEMA.features, actions=np.zeros((3, 2)))
+
+
+@pytest.mark.parametrize(
+    ("probability", "text"),
+    [(0.0, "0 %"), (0.004, "< 1 %"), (0.25, "25 %"), (0.998, "> 99 %"), (1.0, "100 %")],
+)
+def test_share_never_claims_never_or_always(probability: float, text: str) -> None:
+    assert share(probability) == text
+
+
+def test_quantity_writes_percent_and_plain_numbers() -> None:
+    assert CHANCE.write(0.8378) == "83.8 %"
+    assert CHANCE.write(-0.0) == "0.0 %"
+    assert CHANCE.write_gain(0.8378) == "+83.8 points"
+    assert CHANCE.write_gain(-0.1) == "-10.0 points"
+    assert CHANCE.write_range(0.0, 1.0) == "0.0 to 100.0 %"
+    assert Quantity().write(12.34567) == "12.35"
+    assert Quantity().write(float("-inf")) == "-inf"
+    assert Quantity().write_range(1.0, 2.5) == "1 to 2.5"

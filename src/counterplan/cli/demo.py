@@ -42,9 +42,9 @@ from counterplan.tables.models import FORMATS, model_from_bytes, save_model
 from counterplan.tables.scenarios import open_scenarios, scenario_parts, write_template
 from counterplan.tables.schema import Column, Schema
 from counterplan.tables.stays import CohortSettings, fit_cohort
-from counterplan.viz.page import Panel
 from counterplan.viz.report import report
-from counterplan.viz.report.source import NOTES, OUTCOME, SEVERITY, ReportOptions
+from counterplan.viz.report.explain import NOTES, OUTCOME, SEVERITY
+from counterplan.viz.report.page import Panel, ReportOptions
 from counterplan.viz.style import png_bytes
 
 # ----------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from counterplan.cli.support import note, print_json
 from counterplan.errors import InputError
 
 if TYPE_CHECKING:
-    from counterplan.viz.report.source import Names
+    from counterplan.viz.report.page import Pseudonyms
 
 FORMATS = (".html", ".htm")
 CASES = 10
@@ -71,12 +71,12 @@ def write_report(options: ReportCommandOptions) -> None:
     from counterplan.core.files import atomic_file, check_target, suffix_of
     from counterplan.runs.run import open_run
     from counterplan.viz.report import report
-    from counterplan.viz.report.source import ReportOptions
+    from counterplan.viz.report.page import ReportOptions
 
     _refuse(options)
     suffix_of(options.output, FORMATS, "reports")
     check_target(options.output)
-    names = _names(options)
+    names = _pseudonyms(options)
     run = open_run(options.run)
     run.verify()
     closely = CASES if options.cases is None else options.cases
@@ -107,9 +107,9 @@ def _refuse(options: ReportCommandOptions) -> None:
         )
 
 
-def _names(options: ReportCommandOptions) -> Names:
-    from counterplan.viz.report.source import Names, pseudonyms
+def _pseudonyms(options: ReportCommandOptions) -> Pseudonyms:
+    from counterplan.viz.report.page import Pseudonyms, pseudonyms
 
     if options.pseudonyms or options.pseudonym_key is not None:
         return pseudonyms(options.pseudonym_key)
-    return Names()
+    return Pseudonyms()

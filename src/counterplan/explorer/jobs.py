@@ -5,7 +5,7 @@ and not the others for him. A client may have a few questions at a time, and of 
 is always left for others: long searches of one client keep nobody else waiting. A worker that takes
 too long is ended, and so is one whose question was cancelled and that does not stop by itself.
 
-A worker is one of `runs.pool`. How far its search is goes into a file that the server reads; a file
+A worker is one of `runs.task`. How far its search is goes into a file that the server reads; a file
 of the same name with the ending ".stop" ends the search.
 """
 

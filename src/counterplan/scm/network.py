@@ -1,9 +1,29 @@
-"""One hidden layer with a tanh, as the 2023 paper uses for location and scale.
+"""One hidden layer with a tanh, as the 2023 paper uses for location and scale: outputs, compiled
+counterfactual steps, and certified slopes.
 
     z = tanh(m (W_s s + b + W_a a)),      o = m (W_z z + b_z)
 
 m multiplies both layers. With spectral norms ||W_s||, ||W_z|| the Lipschitz constant in s is at
 most m^2 ||W_z|| ||W_s||, since tanh has slope at most 1.
+
+Steps. The first layer splits into a state half, common to all actions of a node, and an action
+half, common to all nodes. tanh of their sum needs no new tanh:
+
+    tanh(x + y) = (tanh x + tanh y) / (1 + tanh x tanh y)
+
+so a node costs one tanh per hidden unit and a child one division. Near saturation with opposite
+signs the denominator vanishes; those few units are computed directly, as tanh(x + y).
+
+Slopes. For o(s) = W_z tanh(W_s s + c) the slope between two states of a region is W_z diag(g) W_s
+with gates g between the least and the largest value of 1 - tanh^2 over the region's
+pre-activations, |W_s[h, :] (s - c)| <= min(||W_s[h, :]|| radius, |W_s[h, :]| . box). With middle
+gates g and half-widths d
+
+    J = W_z diag(g) W_s,      |x . (o(s) - o(c) - J (s - c))| <= (|W_z^T x| * d) |W_s| . |s - c|
+
+The scale adds u_i sigma(o_i) W_z[i, :] diag(g) W_s with softplus slopes sigma; the product
+sigma(o_i) g_h lies between the products of the least and of the largest of both. Nothing is
+linearised: every slope of the region is covered.
 """
 
 from __future__ import annotations
@@ -11,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -21,13 +41,16 @@ from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
 from counterplan.scm.point import Region, number_array
 
-if TYPE_CHECKING:
-    from counterplan.scm.neural import NeuralSCM
-
 KEYS = ("state", "bias", "action", "output", "output_bias")
 MATRICES = ("state", "action", "output")
 # Norms come out of floating-point factorisations: certified ones are rounded up by this much.
 ROUND_UP = 1.0 + 1e-12
+# Below this denominator the addition formula loses digits. With arguments of opposite signs, one of
+# them at most SAFE in size, it is at least 1 - tanh(SAFE), which is above.
+CANCELS = 1e-3
+SAFE = 3.75
+# Intervals are widened by more than all roundings on the way to them can add up to.
+OUTWARD = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,36 +119,20 @@ class Network:
         return np.asarray(hidden @ self.output.T + self.output_bias)
 
     @cached_property
-    def absolute_state(self) -> FloatArray:
-        """(H, D) |W_s|."""
-        return np.abs(self.state)
-
-    @cached_property
-    def absolute_output(self) -> FloatArray:
-        """(O, H) |W_z|."""
-        return np.abs(self.output)
+    def absolute(self) -> Network:
+        """The network of the sizes of all weights, |W|."""
+        return Network(*(np.abs(getattr(self, key)) for key in KEYS))
 
     def slopes(self, gates: FloatArray) -> FloatArray:
         """(n, O, D) W_z diag(g) W_s for gates (n, H)."""
-        return self._contracted(self._products, gates)
-
-    def absolute_slopes(self, gates: FloatArray) -> FloatArray:
-        """(n, O, D) |W_z| diag(g) |W_s| for gates (n, H)."""
-        return self._contracted(self._absolute_products, gates)
+        shape = (len(gates), self.output.shape[0], self.state.shape[1])
+        return np.asarray(gates @ self._products).reshape(shape)
 
     @cached_property
     def _products(self) -> FloatArray:
         """(H, O D) W_z[i, h] W_s[h, j]: slopes of many gates are then one matrix product."""
         products = self.output.T[:, :, None] * self.state[:, None, :]
         return products.reshape(len(self.bias), -1)
-
-    @cached_property
-    def _absolute_products(self) -> FloatArray:
-        return np.abs(self._products)
-
-    def _contracted(self, products: FloatArray, gates: FloatArray) -> FloatArray:
-        shape = (len(gates), self.output.shape[0], self.state.shape[1])
-        return np.asarray(gates @ products).reshape(shape)
 
     @cached_property
     def row_norms(self) -> FloatArray:
@@ -151,32 +158,15 @@ def _gate(activation: FloatArray) -> FloatArray:
     return np.asarray(1.0 / np.cosh(np.minimum(activation, 300.0)) ** 2)
 
 
-# ----------------------------------------------------------------------------------------------
-# Compiled counterfactual steps of the neural location-scale model.
-#
-# The first layer splits into a state half, common to all actions of a node, and an action half,
-# common to all nodes. tanh of their sum needs no new tanh:
-#
-#     tanh(x + y) = (tanh x + tanh y) / (1 + tanh x tanh y)
-#
-# so a node costs one tanh per hidden unit and a child one division. Near saturation with opposite
-# signs the denominator vanishes; those few units are computed directly, as tanh(x + y).
-
-# Below this denominator the addition formula loses digits. With arguments of opposite signs, one of
-# them at most SAFE in size, it is at least 1 - tanh(SAFE), which is above.
-CANCELS = 1e-3
-SAFE = 3.75
-
-
 class NeuralReplay:
     """F_t(s, a) for the actions of each step of one episode."""
 
     def __init__(
-        self, scm: NeuralSCM, vectors: FloatArray, noise: FloatArray, start: FloatArray
+        self, networks: tuple[Network, Network], fixed: int, vectors: FloatArray, noise: FloatArray
     ) -> None:
-        self._scm, self._noise, self._fixed = scm, noise, scm.fixed
-        self._location = _Half(scm.location, vectors)
-        self._scale = _Half(scm.scale, vectors)
+        """`networks`: location and scale; action vectors (T-1, N, d) and noise (T-1, O)."""
+        self._noise, self._fixed = noise, fixed
+        self._location, self._scale = (_Half(network, vectors) for network in networks)
 
     def children(self, t: int, states: FloatArray) -> FloatArray:
         """(n, N, D)."""
@@ -192,12 +182,12 @@ class NeuralReplay:
     def _moved(
         self, t: int, states: FloatArray, actions: NDArray[np.int64], result: FloatArray
     ) -> FloatArray:
-        location, scale = self._scm.location, self._scm.scale
+        location, scale = self._location, self._scale
         result[:, :, : self._fixed] = states[:, None, : self._fixed]
         _children(
-            (*self._location.of_states(states), *self._location.of_actions(t), location.output),
-            (*self._scale.of_states(states), *self._scale.of_actions(t), scale.output),
-            (location.output_bias, scale.output_bias, self._noise[t]),
+            (*location.of_states(states), *location.of_actions(t), location.network.output),
+            (*scale.of_states(states), *scale.of_actions(t), scale.network.output),
+            (location.network.output_bias, scale.network.output_bias, self._noise[t]),
             actions,
             result[:, :, self._fixed :],
         )
@@ -208,13 +198,13 @@ class _Half:
     """The two halves of a first layer, each as it is and as its tanh."""
 
     def __init__(self, network: Network, vectors: FloatArray) -> None:
-        self._network = network
+        self.network = network
         self._actions = vectors @ network.action.T
         self._tanh_actions = np.tanh(self._actions)
         self.n_actions = vectors.shape[1]
 
     def of_states(self, states: FloatArray) -> tuple[FloatArray, FloatArray]:
-        plain = states @ self._network.state.T + self._network.bias
+        plain = states @ self.network.state.T + self.network.bias
         return plain, np.tanh(plain)
 
     def of_actions(self, t: int) -> tuple[FloatArray, FloatArray]:
@@ -268,24 +258,6 @@ def _repair(x: Any, y: Any, result: Any) -> None:
             result[h] = np.tanh(x[h] + y[h])
 
 
-# ----------------------------------------------------------------------------------------------
-# Certified slopes of a neural location-scale step over a region.
-#
-# For a network o(s) = W_z tanh(W_s s + c) the slope between two states of the region is
-# W_z diag(g) W_s with gates g between the least and the largest value of 1 - tanh^2 over the
-# region's pre-activations, |W_s[h, :] (s - c)| <= min(||W_s[h, :]|| radius, |W_s[h, :]| . box).
-# With middle gates g and half-widths d
-#
-#     J = W_z diag(g) W_s,      |x . (o(s) - o(c) - J (s - c))| <= (|W_z^T x| * d) |W_s| . |s - c|
-#
-# The scale adds u_i sigma(o_i) W_z[i, :] diag(g) W_s with softplus slopes sigma; the product
-# sigma(o_i) g_h lies between the products of the least and of the largest of both. Nothing is
-# linearised: every slope of the region is covered.
-
-# Intervals are widened by more than all roundings on the way to them can add up to.
-OUTWARD = 1e-12
-
-
 class _Gates(NamedTuple):
     """The least and largest gates (n, H), how far pre-activations may move (H,), and the
     pre-activations at the centre (n, H)."""
@@ -328,10 +300,10 @@ class NeuralSlopes:
         """(n, D, D)."""
         location, scale = self._networks
         half = (self._location.high - self._location.low) / 2
-        moving = location.absolute_slopes(half)
+        moving = location.absolute.slopes(half)
         for sign, (sigma, gates) in zip((-1, 1), self._extremes(), strict=True):
             weight = sign * np.abs(self._noise) * sigma / 2
-            moving += weight[:, :, None] * scale.absolute_slopes(gates)
+            moving += weight[:, :, None] * scale.absolute.slopes(gates)
         return self._with_fixed(moving * (1.0 + OUTWARD) + OUTWARD, identity=False)
 
     def remainder(self, directions: FloatArray) -> FloatArray:
@@ -339,11 +311,11 @@ class NeuralSlopes:
         location, scale = self._networks
         moving = directions[:, self._fixed :]
         half = (self._location.high - self._location.low) / 2
-        result = (np.abs(moving @ location.output) * half) @ location.absolute_state
+        result = (np.abs(moving @ location.output) * half) @ location.absolute.state
         weight = np.abs(moving * self._noise) / 2
         for sign, (sigma, gates) in zip((-1, 1), self._extremes(), strict=True):
-            through = ((weight * sigma) @ scale.absolute_output) * gates
-            result += sign * (through @ scale.absolute_state)
+            through = ((weight * sigma) @ scale.absolute.output) * gates
+            result += sign * (through @ scale.absolute.state)
         size = 1.0 + np.abs(moving).sum(axis=1, keepdims=True)
         return np.asarray(result * (1.0 + OUTWARD) + OUTWARD * size)
 
@@ -355,7 +327,7 @@ class NeuralSlopes:
         """(n, O) least and largest slope of the softplus over the region."""
         scale = self._networks[1]
         output = np.tanh(self._scale.activation) @ scale.output.T + scale.output_bias
-        moved = np.minimum(self._scale.high * self._scale.reach, 2.0) @ scale.absolute_output.T
+        moved = np.minimum(self._scale.high * self._scale.reach, 2.0) @ scale.absolute.output.T
         moved += OUTWARD
         return _sigmoid(output - moved), _sigmoid(output + moved)
 
@@ -368,7 +340,7 @@ class NeuralSlopes:
 
 def _gates(network: Network, region: Region, actions: FloatArray) -> _Gates:
     activation = region.centre @ network.state.T + network.bias + actions @ network.action.T
-    reach = np.minimum(network.row_norms * region.radius, network.absolute_state @ region.box)
+    reach = np.minimum(network.row_norms * region.radius, network.absolute.state @ region.box)
     reach = reach * (1.0 + OUTWARD) + OUTWARD
     low, high = gate_interval(activation - reach, activation + reach)
     return _Gates(low - OUTWARD, high + OUTWARD, reach, activation)

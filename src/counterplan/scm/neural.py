@@ -1,37 +1,32 @@
-"""The neural location-scale model of the 2023 paper.
+"""The neural location-scale model of the 2023 paper, and its files.
 
     s' = [fixed features of s,  h(s, a) + phi(s, a) * u],      u ~ N(0, L L^T)
 
 h is a `Network`, phi the softplus of another. Scaling belongs to the model: users pass and see
-physical units, networks see (s - offset) / range.
+physical units, networks see (s - offset) / range. How files are protected stands in `core.tensors`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from counterplan.core.files import suffix_of
 from counterplan.core.tensors import SUFFIX, TensorFormat, Tensors, read_tensors, write_tensors
-from counterplan.core.validation import FloatArray, Seed, whole_number
+from counterplan.core.validation import FloatArray, whole_number
 from counterplan.errors import FileError, InputError
-from counterplan.scm.network import KEYS, Network
+from counterplan.scm.network import KEYS, Network, NeuralReplay, NeuralSlopes
 from counterplan.scm.point import ElementwiseSCM, Region, Replay, Scaling, Slopes, number_array
 from counterplan.scm.support import Seen
 
 if TYPE_CHECKING:
     from counterplan.core.episode import Episode
-    from counterplan.scm.training import Training
+    from counterplan.scm.training import FitSettings
     from counterplan.scm.transitions import Transitions
-
-# ----------------------------------------------------------------------------------------------
-# Files of neural models; how they are protected stands in `counterplan.core.tensors`.
-
-Model = TypeVar("Model")
 
 NETWORKS = ("location", "scale")
 SCALING = ("state_offset", "state_range", "action_offset", "action_range")
@@ -47,125 +42,6 @@ NEURAL = TensorFormat(
     optional={**dict.fromkeys(SCALING, "F64"), **SEEN},
 )
 MATRICES = ("state", "action", "output", "noise_cholesky", "seen_states", "seen_actions")
-
-
-def save_neural(scm: NeuralSCM, path: str | Path) -> None:
-    """Write a model to a .safetensors file."""
-    arrays = {
-        f"{network}_{key}": getattr(getattr(scm, network), key)
-        for network in NETWORKS
-        for key in KEYS
-    }
-    arrays["noise_cholesky"] = scm.noise_cholesky
-    if scm.scaling is not None:
-        arrays |= {name: getattr(scm.scaling, name) for name in SCALING}
-    entries = {"fixed": scm.fixed, "about": dict(scm.about)}
-    stored: dict[str, Any] = {
-        name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()
-    }
-    if scm.seen is not None:
-        distances = np.array([scm.seen.typical, scm.seen.far])
-        stored |= dict(zip(SEEN, (scm.seen.states, scm.seen.actions, distances), strict=True))
-    write_tensors(path, Tensors(NEURAL, stored, entries))
-
-
-def load_neural(path: str | Path, make: Callable[..., Model]) -> Model:
-    """The model in a file that `save_neural` wrote, made of its parts."""
-    suffix_of(path, (SUFFIX,), "files of neural models")
-    return neural_from_tensors(path, read_tensors(path, (NEURAL,)), make)
-
-
-def neural_from_tensors(path: str | Path, tensors: Tensors, make: Callable[..., Model]) -> Model:
-    """The model that arrays and entries stand for, every one of them checked."""
-    try:
-        return make(*_parts(tensors.arrays, tensors.entries))
-    except InputError as problem:
-        raise FileError(f"{path}: {problem}; save the model anew") from None
-
-
-def _parts(arrays: dict[str, Any], entries: dict[str, Any]) -> tuple[Any, ...]:
-    """What a `NeuralSCM` is made of."""
-    for name, array in arrays.items():
-        dimensions = 2 if name.removeprefix("location_").removeprefix("scale_") in MATRICES else 1
-        if array.ndim != dimensions or 0 in array.shape:
-            raise InputError(f"the array {name!r} has shape {array.shape}")
-    given, seen = _group(arrays, SCALING, "scaling"), _group(arrays, tuple(SEEN), "seen data")
-    if not isinstance(entries["about"], dict):
-        raise InputError("about is not a mapping")
-    location, scale = (
-        Network.from_weights({key: arrays[f"{name}_{key}"] for key in KEYS}, name)
-        for name in NETWORKS
-    )
-    return (
-        location,
-        scale,
-        arrays["noise_cholesky"],
-        entries["fixed"],
-        Scaling(*given) if given else None,
-        entries["about"],
-        _seen(*seen) if seen else None,
-    )
-
-
-def _group(arrays: dict[str, Any], names: tuple[str, ...], what: str) -> list[Any]:
-    """Arrays that belong together: all of them, or none."""
-    given = [name for name in names if name in arrays]
-    if given and len(given) < len(names):
-        raise InputError(f"of the {what} only {', '.join(given)} are there")
-    return [arrays[name] for name in given]
-
-
-def _seen(states: Any, actions: Any, distances: Any) -> Seen:
-    if distances.shape != (2,):
-        raise InputError(f"the array 'seen_distances' has shape {distances.shape}, expected (2,)")
-    return Seen(states, actions, *map(float, distances))
-
-
-# ----------------------------------------------------------------------------------------------
-# Which columns a model was made for, and whether given data has them.
-
-
-def check_about(about: Mapping[str, Any], n_features: int, n_components: int) -> None:
-    """Raise unless the names of features and actions, where given, fit the model's sizes."""
-    for key, count in (("features", n_features), ("actions", n_components)):
-        given = about.get(key)
-        if given is None:
-            continue
-        if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
-            raise InputError(f"about: {key} must be a list of names")
-        if len(given) != count or len(set(given)) != count:
-            raise InputError(f"about: {len(set(given))} names of {key}, but the model has {count}")
-
-
-def check_columns(
-    expected: Sequence[str] | None, count: int, given: Sequence[str], what: str
-) -> None:
-    """Raise unless the columns are the model's, in its order; only their number is compared if
-    the model does not know their names (expected None)."""
-    if expected is None:
-        if len(given) != count:
-            raise InputError(
-                f"the model has {count} {what}, but the data has {len(given)}: "
-                f"{', '.join(given)}; choose the columns the model was made for"
-            )
-        return
-    missing = [name for name in expected if name not in given]
-    unknown = [name for name in given if name not in expected]
-    if missing or unknown:
-        parts = [f"lacks {', '.join(missing)}"] if missing else []
-        parts += [f"has {', '.join(unknown)}, which the model does not know"] if unknown else []
-        raise InputError(
-            f"the data's {what} are not the model's: it {' and '.join(parts)}; "
-            f"the model was made for {', '.join(expected)}"
-        )
-    if list(given) != list(expected):
-        raise InputError(
-            f"the data's {what} are in another order than the model's: reorder the columns to "
-            f"{', '.join(expected)}"
-        )
-
-
-# ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +97,7 @@ class NeuralSCM(ElementwiseSCM):
             self.scaling.check(D, self.location.action.shape[1])
         if self.seen is not None:
             self.seen.check(D, self.location.action.shape[1])
-        check_about(self.about, D, self.location.action.shape[1])
+        _check_about(self.about, D, self.location.action.shape[1])
 
     @classmethod
     def from_weights(
@@ -244,52 +120,66 @@ class NeuralSCM(ElementwiseSCM):
 
     @classmethod
     def fit(
-        cls,
-        episodes: Iterable[Episode] | Transitions,
-        *,
-        hidden: int = 200,
-        lipschitz: tuple[float, float] | None = (1.0, 0.1),
-        epochs: int = 100,
-        seed: Seed = 0,
-        fixed: int = 0,
-        training: Training | None = None,
+        cls, episodes: Iterable[Episode] | Transitions, **settings: Unpack[FitSettings]
     ) -> NeuralSCM:
         """Learn a model from episodes with states (T, D) and action vectors, in physical units.
 
         episodes   where actions are indices or columns have names, `Transitions.collect(...)`
-        hidden     units of each network
+        hidden     units of each network (200)
         lipschitz  constants of location and scale in the model's units, which the result never
-                   exceeds; None for networks without constraint
-        epochs     at most; `training` says when to stop before
-        fixed      leading features that never change
+                   exceeds; None for networks without constraint ((1.0, 0.1))
+        epochs     at most; `training` says when to stop before (100)
+        seed       of all that is drawn (0)
+        fixed      leading features that never change (0)
+        training   how to train, a `Training`
+        progress   called with a `Progress` after each epoch; False ends the training, and the best
+                   epoch so far counts
 
         The same data and seed give the same model, bit for bit, on the same machine with the same
         versions and number of cores.
         """
         from counterplan.scm.neural_training import Request, fit_neural
-        from counterplan.scm.training import Training
         from counterplan.scm.transitions import Transitions
 
         given = episodes if isinstance(episodes, Transitions) else Transitions.collect(episodes)
-        request = Request(hidden, lipschitz, epochs, seed, fixed, training or Training())
-        return cls(*fit_neural(given, request))
+        return cls(*fit_neural(given, Request(**settings)))
 
     def save(self, path: str | Path) -> None:
         """Write the model to a .safetensors file; loaded again it is the same bit for bit."""
-
-        save_neural(self, path)
+        arrays: dict[str, Any] = {
+            f"{network}_{key}": getattr(getattr(self, network), key)
+            for network in NETWORKS
+            for key in KEYS
+        }
+        arrays["noise_cholesky"] = self.noise_cholesky
+        if self.scaling is not None:
+            arrays |= {name: getattr(self.scaling, name) for name in SCALING}
+        arrays = {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
+        if self.seen is not None:
+            distances = np.array([self.seen.typical, self.seen.far])
+            arrays |= dict(zip(SEEN, (self.seen.states, self.seen.actions, distances), strict=True))
+        entries = {"fixed": self.fixed, "about": dict(self.about)}
+        write_tensors(path, Tensors(NEURAL, arrays, entries))
 
     @classmethod
     def load(cls, path: str | Path) -> NeuralSCM:
         """The model in a file that `save` wrote."""
+        suffix_of(path, (SUFFIX,), "files of neural models")
+        return cls.from_tensors(path, read_tensors(path, (NEURAL,)))
 
-        return load_neural(path, cls)
+    @classmethod
+    def from_tensors(cls, path: str | Path, tensors: Tensors) -> NeuralSCM:
+        """The model that the contents of the file `path` stand for, all of them checked."""
+        try:
+            return cls(*_parts(tensors.arrays, tensors.entries))
+        except InputError as problem:
+            raise FileError(f"{path}: {problem}; save the model anew") from None
 
     def check_schema(self, features: Sequence[str], actions: Sequence[str]) -> None:
         """Raise unless data with these columns, in this order, is what the model was made for."""
         D, d = self.location.state.shape[1], self.location.action.shape[1]
-        check_columns(self.about.get("features"), D, features, "features")
-        check_columns(self.about.get("actions"), d, actions, "actions")
+        _check_columns(self.about.get("features"), D, features, "features")
+        _check_columns(self.about.get("actions"), d, actions, "actions")
 
     def internal(self) -> tuple[NeuralSCM, Scaling | None]:
         """The model in its own units, and what leads there."""
@@ -313,9 +203,9 @@ class NeuralSCM(ElementwiseSCM):
     def step(self, states: FloatArray, actions: FloatArray, noise: FloatArray) -> FloatArray:
         self._check_widths(actions, states)
         if self.scaling is not None:
-            inner, scaling = self.internal()
-            encoded = scaling.encode_states(states), scaling.encode_actions(actions)  # type: ignore[union-attr]
-            return scaling.decode_states(inner.step(*encoded, noise))  # type: ignore[union-attr]
+            inner, scaling = replace(self, scaling=None), self.scaling
+            encoded = scaling.encode_states(states), scaling.encode_actions(actions)
+            return scaling.decode_states(inner.step(*encoded, noise))
         moved = self.location(states, actions) + self._spread(states, actions) * noise
         return np.concatenate([states[:, : self.fixed], moved], axis=1)
 
@@ -344,18 +234,14 @@ class NeuralSCM(ElementwiseSCM):
         )
 
     def slopes(self, region: Region, actions: FloatArray, noise: FloatArray) -> Slopes | None:
-        from counterplan.scm.network import NeuralSlopes
-
         if self.scaling is not None:
             return None
         return NeuralSlopes((self.location, self.scale), self.fixed, region, actions, noise)
 
     def replay(self, vectors: FloatArray, noise: FloatArray, start: FloatArray) -> Replay:
-        from counterplan.scm.network import NeuralReplay
-
         if self.scaling is not None:
             return super().replay(vectors, noise, start)
-        return NeuralReplay(self, vectors, noise, start)
+        return NeuralReplay((self.location, self.scale), self.fixed, vectors, noise)
 
     def _check_widths(self, actions: FloatArray, *tables: FloatArray) -> None:
         features, components = self.location.state.shape[1], self.location.action.shape[1]
@@ -366,3 +252,84 @@ class NeuralSCM(ElementwiseSCM):
 
     def _spread(self, states: FloatArray, actions: FloatArray) -> FloatArray:
         return np.logaddexp(0.0, self.scale(states, actions))
+
+
+def _parts(arrays: dict[str, Any], entries: dict[str, Any]) -> tuple[Any, ...]:
+    """What a `NeuralSCM` is made of."""
+    for name, array in arrays.items():
+        dimensions = 2 if name.removeprefix("location_").removeprefix("scale_") in MATRICES else 1
+        if array.ndim != dimensions or 0 in array.shape:
+            raise InputError(f"the array {name!r} has shape {array.shape}")
+    given, seen = _group(arrays, SCALING, "scaling"), _group(arrays, tuple(SEEN), "seen data")
+    if not isinstance(entries["about"], dict):
+        raise InputError("about is not a mapping")
+    location, scale = (
+        Network.from_weights({key: arrays[f"{name}_{key}"] for key in KEYS}, name)
+        for name in NETWORKS
+    )
+    return (
+        location,
+        scale,
+        arrays["noise_cholesky"],
+        entries["fixed"],
+        Scaling(*given) if given else None,
+        entries["about"],
+        _seen(*seen) if seen else None,
+    )
+
+
+def _group(arrays: dict[str, Any], names: tuple[str, ...], what: str) -> list[Any]:
+    """Arrays that belong together: all of them, or none."""
+    given = [name for name in names if name in arrays]
+    if given and len(given) < len(names):
+        raise InputError(f"of the {what} only {', '.join(given)} are there")
+    return [arrays[name] for name in given]
+
+
+def _seen(states: Any, actions: Any, distances: Any) -> Seen:
+    if distances.shape != (2,):
+        raise InputError(f"the array 'seen_distances' has shape {distances.shape}, expected (2,)")
+    return Seen(states, actions, *map(float, distances))
+
+
+def _check_about(about: Mapping[str, Any], n_features: int, n_components: int) -> None:
+    """Raise unless the names of features and actions, where given, fit the model's sizes."""
+    for key, count in (("features", n_features), ("actions", n_components)):
+        given = about.get(key)
+        if given is None:
+            continue
+        if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
+            raise InputError(f"about: {key} must be a list of names")
+        if len(given) != count or len(set(given)) != count:
+            raise InputError(f"about: {len(set(given))} names of {key}, but the model has {count}")
+
+
+def _check_columns(
+    expected: Sequence[str] | None, count: int, given: Sequence[str], what: str
+) -> None:
+    """Raise unless the columns are the model's, in its order; only their number is compared if
+    the model does not know their names (expected None)."""
+    if expected is None:
+        if len(given) != count:
+            raise InputError(
+                f"the model has {count} {what}, but the data has {len(given)}: "
+                f"{', '.join(given)}; choose the columns the model was made for"
+            )
+        return
+    missing = [name for name in expected if name not in given]
+    unknown = [name for name in given if name not in expected]
+    if missing or unknown:
+        parts = [f"lacks {', '.join(missing)}"] if missing else []
+        parts += [f"has {', '.join(unknown)}, which the model does not know"] if unknown else []
+        raise InputError(
+            f"the data's {what} are not the model's: it {' and '.join(parts)}; "
+            f"the model was made for {', '.join(expected)}"
+        )
+    if list(given) != list(expected):
+        raise InputError(
+            f"the data's {what} are in another order than the model's: reorder the columns to "
+            f"{', '.join(expected)}"
+        )
+
+
+# ----------------------------------------------------------------------------------------------

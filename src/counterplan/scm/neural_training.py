@@ -1,16 +1,36 @@
 """Training of the neural location-scale model: from transitions to a certified NeuralSCM.
 
-Networks and noise are learned jointly by maximum likelihood with Adam (neural_loss). Episodes held
-out for validation choose the epoch. A run that ends worse than it began, and worse than a constant
-guess, has diverged: there is no model then. At the end spectral norms are no longer estimated:
-weights are divided by their largest singular value, so that the constants of the model are never
-above the wanted ones.
+For each of location and scale, with a wanted Lipschitz constant C and m = sqrt(C),
+
+    z = tanh(m (W_s / |W_s| s + b + W_a a)),      o = m (W_z / |W_z| z + b_z)
+
+where |.| are spectral norms, estimated by one power iteration a step; without a constant, weights
+are used as they are. With h = o of the location, phi = softplus(o) of the scale and
+u = (s' - h) / phi, networks and noise are learned jointly by Adam, which minimises
+
+    NLL = |L^{-1} u|^2 / 2 + log det L + sum_i log phi_i + (O / 2) log 2 pi
+
+The noise's factor L is learned through L^{-1} = diag(exp r) (I + M), M strictly lower triangular:
+its entries are regression coefficients, log-precisions r have no bounds, and no system is solved in
+a step. Adam's iterates keep moving by about the learning rate, which is not small against the noise
+of a quiet feature. So what counts is their running mean, over about AVERAGED steps.
+
+Training starts near a fit, not at random. Constrained: with W_s of orthonormal columns and W_z its
+transpose, W_z tanh(W_s s) is nearly s, so the location starts at "nothing changes", the best guess
+for a slow process. Unconstrained: hidden units are random functions of the inputs, with W_z by
+ridge regression. The noise starts as the residuals of a linear regression. From random weights,
+most epochs go into finding just that.
+
+Episodes held out for validation choose the epoch. A run that ends worse than it began, and worse
+than a constant guess, has diverged: there is no model then. At the end spectral norms are no longer
+estimated: weights are divided by their largest singular value, so that the constants of the model
+are never above the wanted ones.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
 from typing import Any, NamedTuple, TypeAlias
@@ -22,10 +42,10 @@ import optax
 from jax import Array
 
 from counterplan import __version__
+from counterplan.core.problem import ProgressCallback, Watch
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import TrainingError
 from counterplan.scm.network import Network
-from counterplan.scm.point import Scaling
 from counterplan.scm.training import (
     MOST_UNITS,
     Samples,
@@ -39,25 +59,24 @@ from counterplan.scm.training import (
 )
 from counterplan.scm.transitions import Transitions
 
-# ----------------------------------------------------------------------------------------------
-# What training minimises, and one epoch of it, compiled.
-#
-# For each of location and scale, with a wanted Lipschitz constant C and m = sqrt(C),
-#
-#     z = tanh(m (W_s / |W_s| s + b + W_a a)),      o = m (W_z / |W_z| z + b_z)
-#
-# where |.| are spectral norms, estimated by one power iteration a step; without a constant, weights
-# are used as they are. With h = o of the location, phi = softplus(o) of the scale and
-# u = (s' - h) / phi,
-#
-#     NLL = |L^{-1} u|^2 / 2 + log det L + sum_i log phi_i + (O / 2) log 2 pi
-#
-# The noise's factor L is learned through L^{-1} = diag(exp r) (I + M), M strictly lower triangular:
-# its entries are regression coefficients, log-precisions r have no bounds, and no system is solved
-# in a step. Adam's iterates keep moving by about the learning rate, which is not small against the
-# noise of a quiet feature. So what counts is their running mean, over about AVERAGED steps.
-
+# Steps that the running mean of the weights spans.
 AVERAGED = 200
+# Units differ in weight by about this factor exp(+-UNEVEN) and in bias: equal ones bend the same.
+UNEVEN = 0.75
+BIAS = 0.3
+ACTION = 0.1
+# Unconstrained: pre-activations from this size (a nearly linear unit) to that (one that saturates),
+# how much ridge regression shrinks, and the rows it looks at.
+BENDS = (0.1, 2.0)
+RIDGE = 1e-3
+ROWS = 20_000
+# Noise of a feature that a linear regression explains fully.
+LEAST_NOISE = 1e-3
+# Exported norms stay below the wanted ones by more than their own rounding.
+MARGIN = 1.0 - 1e-10
+# What has always worked; more is never advised.
+USUAL_RATE = 1e-3
+USUAL_CONSTANTS = (1.0, 0.1)
 Batch: TypeAlias = tuple[Array, Array]
 
 
@@ -234,47 +253,15 @@ def _unit(vector: Array) -> Array:
     return jnp.divide(vector, jnp.linalg.norm(vector))
 
 
-# ----------------------------------------------------------------------------------------------
-# Where training starts: near a fit, not at random.
-#
-# Constrained: with W_s of orthonormal columns and W_z its transpose, W_z tanh(W_s s) is nearly s,
-# so the location starts at "nothing changes", the best guess for a slow process. Unconstrained:
-# hidden units are random functions of the inputs, with W_z by ridge regression. The noise starts
-# as the residuals of a linear regression. From random weights, most epochs go into finding just
-# that.
-
-# Units differ in weight by about this factor exp(+-UNEVEN) and in bias: equal ones bend the same.
-UNEVEN = 0.75
-BIAS = 0.3
-ACTION = 0.1
-# Unconstrained: pre-activations from this size (a nearly linear unit) to that (one that saturates),
-# how much ridge regression shrinks, and the rows it looks at.
-BENDS = (0.1, 2.0)
-RIDGE = 1e-3
-ROWS = 20_000
-# Noise of a feature that a linear regression explains fully.
-LEAST_NOISE = 1e-3
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Features, action components, outputs and hidden units of a network."""
-
-    features: int
-    components: int
-    outputs: int
-    hidden: int
-
-
 def constrained_layers(
-    sizes: Sizes, multiplier: float, rng: np.random.Generator, persist: bool
-) -> dict[str, FloatArray]:
+    data: Samples, hidden: int, multiplier: float, rng: np.random.Generator, persist: bool
+) -> Layers:
     """First weights with spectral norms 1.
 
     persist  start at o(s) = s, features that move (or less, if the constant does not allow it);
              else at o = 0 but for the units' small curvature
     """
-    D, O, H = sizes.features, sizes.outputs, sizes.hidden  # noqa: E741
+    D, O, H = data.features, data.targets.shape[1], hidden  # noqa: E741
     rows = max(H, D + O)
     weights = np.exp(UNEVEN * rng.normal(size=(rows, 1)))
     basis = np.linalg.qr(weights * rng.normal(size=(rows, D + O)))[0][:H]
@@ -283,47 +270,36 @@ def constrained_layers(
     along = min(1.0, multiplier**-2) if persist else 0.0
     output = along * state[:, D - O :].T + np.sqrt(1.0 - along**2) * other.T
     bias = rng.uniform(-BIAS, BIAS, H)
-    return {
-        "state": state,
-        "bias": bias,
-        "action": rng.uniform(-ACTION, ACTION, (H, sizes.components)),
-        "output": output,
-        "output_bias": -output @ np.tanh(multiplier * bias),
-    }
+    action = rng.uniform(-ACTION, ACTION, (H, data.inputs.shape[1] - D))
+    return _layers(state, bias, action, output, -output @ np.tanh(multiplier * bias))
 
 
-def free_layers(
-    sizes: Sizes, data: Samples, rng: np.random.Generator, fitted: bool
-) -> dict[str, FloatArray]:
+def free_layers(data: Samples, hidden: int, rng: np.random.Generator, fitted: bool) -> Layers:
     """First weights of a network without constraint; fitted to the data, else o = 0."""
-    D, H = sizes.features, sizes.hidden
+    D, O, H = data.features, data.targets.shape[1], hidden  # noqa: E741
     few = data.rows(rng.permutation(len(data))[:ROWS])
     size = np.exp(rng.uniform(np.log(BENDS[0]), np.log(BENDS[1]), H))
     weights = rng.normal(size=(H, few.inputs.shape[1])) / np.sqrt(few.inputs.var(axis=0).sum())
     weights *= size[:, None]
     bias = size * rng.uniform(-1.0, 1.0, H) - weights @ few.inputs.mean(axis=0)
-    output = np.zeros((sizes.outputs, H))
-    output_bias = np.zeros(sizes.outputs)
+    output, output_bias = np.zeros((O, H)), np.zeros(O)
     if fitted:
-        hidden = np.tanh(few.inputs @ weights.T + bias)
-        centred = hidden - hidden.mean(axis=0)
+        units = np.tanh(few.inputs @ weights.T + bias)
+        centred = units - units.mean(axis=0)
         gram = centred.T @ centred + RIDGE * len(few) * np.eye(H)
         output = np.linalg.solve(gram, centred.T @ few.targets).T
-        output_bias = few.targets.mean(axis=0) - output @ hidden.mean(axis=0)
-    return {
-        "state": weights[:, :D],
-        "bias": bias,
-        "action": weights[:, D:],
-        "output": output,
-        "output_bias": output_bias,
-    }
+        output_bias = few.targets.mean(axis=0) - output @ units.mean(axis=0)
+    return _layers(weights[:, :D], bias, weights[:, D:], output, output_bias)
+
+
+def _layers(*weights: FloatArray) -> Layers:
+    return Layers(*map(_single, weights))
 
 
 def first_noise(data: Samples) -> tuple[FloatArray, FloatArray]:
     """First mixing (O, O) and log-precision (O,), if the scale starts at softplus(0)."""
-    design = np.concatenate([np.ones((len(data), 1)), data.inputs], axis=1)
-    coefficients = np.linalg.lstsq(design, data.targets)[0]
-    residuals = data.targets - design @ coefficients
+    design = _design(data.inputs)
+    residuals = data.targets - design @ np.linalg.lstsq(design, data.targets)[0]
     covariance = residuals.T @ residuals / len(residuals)
     covariance += LEAST_NOISE**2 * np.eye(len(covariance))
     whitening = np.linalg.inv(np.linalg.cholesky(covariance)) * np.log(2.0)
@@ -331,34 +307,20 @@ def first_noise(data: Samples) -> tuple[FloatArray, FloatArray]:
     return whitening / precision[:, None], np.log(precision)
 
 
-# ----------------------------------------------------------------------------------------------
-# What a trained model must be better than: simple models with a closed form.
-#
-# linear     s' ~ N(B [1, s, a], C)      least squares
-# constant   s' ~ N(m, C)                as if neither state nor action mattered
+def reference_losses(train: Samples, judged: Samples) -> dict[str, float]:
+    """Mean negative log-likelihoods of simple models, which a trained one must beat, in nats per
+    transition of `judged` after learning from the others:
 
-
-@dataclass(frozen=True)
-class ReferenceLosses:
-    """Mean negative log-likelihoods in nats per transition, in the model's units."""
-
-    linear: float
-    constant: float
-
-
-def reference_losses(train: Samples, judged: Samples) -> ReferenceLosses:
-    """Losses on the `judged` transitions after learning from the others."""
-    losses = []
-    for given in (train.inputs, np.empty((len(train), 0))):
-        coefficients = np.linalg.lstsq(_design(given), train.targets)[0]
-        seen = judged.inputs[:, : given.shape[1]]
-        losses.append(
-            _gaussian_loss(
-                train.targets - _design(given) @ coefficients,
-                judged.targets - _design(seen) @ coefficients,
-            )
-        )
-    return ReferenceLosses(*losses)
+        linear     s' ~ N(B [1, s, a], C)      least squares
+        constant   s' ~ N(m, C)                as if neither state nor action mattered
+    """
+    losses = {}
+    for name, columns in (("linear", train.inputs.shape[1]), ("constant", 0)):
+        known, asked = (_design(part.inputs[:, :columns]) for part in (train, judged))
+        coefficients = np.linalg.lstsq(known, train.targets)[0]
+        residuals = train.targets - known @ coefficients
+        losses[name] = _gaussian_loss(residuals, judged.targets - asked @ coefficients)
+    return losses
 
 
 def _design(inputs: FloatArray) -> FloatArray:
@@ -375,25 +337,17 @@ def _gaussian_loss(train: FloatArray, judged: FloatArray) -> float:
     return float(0.5 * (white**2).sum(axis=0).mean() + np.log(np.diag(factor)).sum() + constant)
 
 
-# ----------------------------------------------------------------------------------------------
-
-# Exported norms stay below the wanted ones by more than their own rounding.
-MARGIN = 1.0 - 1e-10
-# What has always worked; more is never advised.
-USUAL_RATE = 1e-3
-USUAL_CONSTANTS = (1.0, 0.1)
-
-
 @dataclass(frozen=True)
 class Request:
     """What is to be learned; see `NeuralSCM.fit`."""
 
-    hidden: int
-    lipschitz: tuple[float, float] | None
-    epochs: int
-    seed: Seed
-    fixed: int
-    training: Training
+    hidden: int = 200
+    lipschitz: tuple[float, float] | None = (1.0, 0.1)
+    epochs: int = 100
+    seed: Seed = 0
+    fixed: int = 0
+    training: Training | None = None
+    progress: ProgressCallback | None = None
 
     def __post_init__(self) -> None:
         whole_number(self.hidden, "hidden", 1, MOST_UNITS)
@@ -402,10 +356,15 @@ class Request:
         constants(self.lipschitz)
 
     @property
+    def settings(self) -> Training:
+        """How to train."""
+        return self.training or Training()
+
+    @property
     def rates(self) -> Rates:
         """Multipliers and learning rate, as the compiled epoch takes them."""
         location, scale = self.lipschitz or (1.0, 1.0)
-        return Rates(math.sqrt(location), math.sqrt(scale), self.training.learning_rate)
+        return Rates(math.sqrt(location), math.sqrt(scale), self.settings.learning_rate)
 
 
 @dataclass
@@ -426,20 +385,9 @@ class History:
         return (self.validation or self.train)[self.best - 1]
 
 
-class Learned(NamedTuple):
-    """What a `NeuralSCM` is made of."""
-
-    location: Network
-    scale: Network
-    noise_cholesky: FloatArray
-    fixed: int
-    scaling: Scaling
-    about: dict[str, Any]
-
-
-def fit_neural(transitions: Transitions, request: Request) -> Learned:
-    """Train."""
-    rng, fixed, settings = generator(request.seed), request.fixed, request.training
+def fit_neural(transitions: Transitions, request: Request) -> tuple[Any, ...]:
+    """Train; what a `NeuralSCM` is made of."""
+    rng, fixed, settings = generator(request.seed), request.fixed, request.settings
     transitions.check_fixed(fixed)
     scaling = settings.scaling
     if scaling is None:
@@ -450,36 +398,28 @@ def fit_neural(transitions: Transitions, request: Request) -> Learned:
     data = samples(train, scaling, fixed)
     check = None if held_out is None else samples(held_out, scaling, fixed)
     with jax.default_device(jax.devices("cpu")[0]):
-        start = _start(data, transitions.before.shape[1], request, rng)
+        start = _start(data, request, rng)
         learned, history = _train(start, data, check, request, rng)
         references = _compare(start, history, data, check, request)
     location, scale, cholesky = _export(learned, request.lipschitz)
     about = {
         "features": transitions.features and list(transitions.features),
         "actions": transitions.action_names and list(transitions.action_names),
-        "training": {
-            **_record(request, history, train, held_out),
-            "reference_nll": asdict(references),
-        },
+        "training": {**_record(request, history, train, held_out), "reference_nll": references},
     }
-    return Learned(location, scale, cholesky, fixed, scaling, about)
+    return (location, scale, cholesky, fixed, scaling, about)
 
 
-def _start(data: Samples, D: int, request: Request, rng: np.random.Generator) -> Parameters:
-    sizes = Sizes(D, data.inputs.shape[1] - D, data.targets.shape[1], request.hidden)
+def _start(data: Samples, request: Request, rng: np.random.Generator) -> Parameters:
     if request.lipschitz is None:
-        location, scale = (free_layers(sizes, data, rng, fitted) for fitted in (True, False))
+        location, scale = (
+            free_layers(data, request.hidden, rng, fitted) for fitted in (True, False)
+        )
     else:
-        rates = request.rates
-        location = constrained_layers(sizes, rates.location, rng, persist=True)
-        scale = constrained_layers(sizes, rates.scale, rng, persist=False)
-    mixing, precision = first_noise(data)
-    return Parameters(
-        Layers(**{name: _single(part) for name, part in location.items()}),
-        Layers(**{name: _single(part) for name, part in scale.items()}),
-        _single(mixing),
-        _single(precision),
-    )
+        rates, hidden = request.rates, request.hidden
+        location = constrained_layers(data, hidden, rates.location, rng, persist=True)
+        scale = constrained_layers(data, hidden, rates.scale, rng, persist=False)
+    return Parameters(location, scale, *map(_single, first_noise(data)))
 
 
 def _train(
@@ -490,11 +430,12 @@ def _train(
     rng: np.random.Generator,
 ) -> tuple[Parameters, History]:
     """The parameters of the best epoch (of the last, if nothing is held out)."""
-    settings, rates, constrained = request.training, request.rates, request.lipschitz is not None
+    settings, rates, constrained = request.settings, request.rates, request.lipschitz is not None
     batch = min(settings.batch, len(data))
     used = len(data) // batch * batch
     arrays, check_arrays = _batch(data), None if check is None else _batch(check)
     state, best, history = begin(start), start, History()
+    watch = Watch("training", progress=request.progress)
     with progress_bar("training", request.epochs, settings.progress) as advance:
         for number in range(1, request.epochs + 1):
             order = rng.permutation(len(data))[:used].reshape(-1, batch).astype(np.int32)
@@ -511,6 +452,8 @@ def _train(
             advance(f"NLL {(history.validation or history.train)[-1]:.3f}")
             if settings.patience is not None and number - history.best >= settings.patience:
                 break
+            if watch.must_stop(number, history.reached, total=request.epochs):
+                break
     return best, history
 
 
@@ -525,18 +468,18 @@ def _finite(loss: jax.Array, number: int, what: str, request: Request) -> float:
 
 def _compare(
     start: Parameters, history: History, data: Samples, check: Samples | None, request: Request
-) -> ReferenceLosses:
+) -> dict[str, float]:
     """Losses of simple models on the data that judges the fit; raises if that has diverged."""
     judged = data if check is None else check
     references = reference_losses(data, judged)
     constrained = request.lipschitz is not None
     began = float(evaluate(start, _batch(judged), request.rates, constrained))
     # Not to be better than the start may be chance; to be worse than a constant as well is not.
-    if history.reached > max(began, references.constant):
+    if history.reached > max(began, references["constant"]):
         raise TrainingError(
             f"training diverged: the loss is {history.reached:.4g} nats in epoch {history.best}, "
-            f"{began:.4g} before training and {references.constant:.4g} if nothing but a constant "
-            f"is learned; {_advice(request)}"
+            f"{began:.4g} before training and {references['constant']:.4g} if nothing but a "
+            f"constant is learned; {_advice(request)}"
         )
     return references
 
@@ -544,7 +487,7 @@ def _compare(
 def _advice(request: Request) -> str:
     """What to try; the command line knows Lipschitz constants, but no learning rate."""
     outliers = "look for outliers: scaled columns should fill [-0.5, 0.5], not crowd at one end"
-    if request.training.learning_rate > USUAL_RATE:
+    if request.settings.learning_rate > USUAL_RATE:
         return (
             f"lower the learning rate, e.g. Training(learning_rate={USUAL_RATE:g}), and {outliers}"
         )
@@ -590,8 +533,8 @@ def _record(
         "train_nll": history.train,
         "validation_nll": history.validation,
         "seed": None if isinstance(request.seed, np.random.Generator) else int(request.seed),
-        "batch": request.training.batch,
-        "learning_rate": request.training.learning_rate,
+        "batch": request.settings.batch,
+        "learning_rate": request.settings.learning_rate,
         "versions": {
             "counterplan": __version__,
             **{name: version(name) for name in ("jax", "jaxlib", "numpy", "optax")},

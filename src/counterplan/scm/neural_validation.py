@@ -14,8 +14,9 @@ from typing import TypeAlias
 import numpy as np
 
 from counterplan.core.episode import Episode
+from counterplan.core.problem import ProgressCallback, Watch
 from counterplan.core.validation import FloatArray, IntArray, whole_number
-from counterplan.errors import InputError
+from counterplan.errors import InputError, TrainingError
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.training import Training, constants, min_max_scaling, progress_bar
 from counterplan.scm.transitions import Transitions
@@ -57,7 +58,7 @@ class GridPoint:
     @property
     def validation_error(self) -> float:
         """Standard error of the mean over folds."""
-        return _standard_error(self.validation)
+        return float(self.validation.std(ddof=1) / np.sqrt(len(self.validation)))
 
     def decrease(self, reference: GridPoint) -> float:
         """Percentage by which the log-likelihood of unseen data is below that of a reference,
@@ -73,8 +74,13 @@ def cross_validate(
     folds: int = 5,
     settings: GridSettings | None = None,
     seed: int = 0,
+    progress: ProgressCallback | None = None,
 ) -> tuple[GridPoint, ...]:
-    """Every point of the grid, None among them for the unconstrained model, on the same folds."""
+    """Every point of the grid, None among them for the unconstrained model, on the same folds.
+
+    progress  called with a `Progress` after each model; where it returns False, the folds that all
+              points have been tried on count alone
+    """
     data = episodes if isinstance(episodes, Transitions) else Transitions.collect(episodes)
     chosen = settings or GridSettings()
     whole_number(folds, "folds", minimum=2)
@@ -95,13 +101,23 @@ def cross_validate(
     )
     dealt = data.parts(folds, np.random.default_rng(seed))
     losses = np.empty((len(pairs), folds, 2))
-    total = len(pairs) * folds
+    total, tried, watch = len(pairs) * folds, 0, Watch("cross-validation", progress=progress)
     with progress_bar("cross-validation", total, chosen.training.progress) as advance:
         # Models of one fold see equally much data: what was compiled for the first serves all.
         for fold, left_out in enumerate(dealt):
             for number, pair in enumerate(pairs):
                 losses[number, fold] = _losses(data, left_out, pair, quiet, seed)
                 advance(f"fold {fold + 1}, lipschitz {pair}")
+                tried += 1
+                if watch.must_stop(tried, total=total):
+                    return _points(pairs, losses[:, : tried // len(pairs)])
+    return _points(pairs, losses)
+
+
+def _points(pairs: Sequence[Constants], losses: FloatArray) -> tuple[GridPoint, ...]:
+    """From losses (pairs, folds, 2) on the data learned from, and on those left out."""
+    if losses.shape[1] == 0:
+        raise TrainingError("stopped before every point of the grid was tried once: no answer")
     return tuple(
         GridPoint(pair, losses[number, :, 0], losses[number, :, 1])
         for number, pair in enumerate(pairs)
@@ -130,7 +146,3 @@ def _mean_loss(scm: NeuralSCM, data: Transitions) -> float:
     assert scm.scaling is not None
     physical = scm.log_likelihood(data.before, data.actions, data.after)
     return -float(physical.mean() + np.log(scm.scaling.state_range[scm.fixed :]).sum())
-
-
-def _standard_error(values: FloatArray) -> float:
-    return float(values.std(ddof=1) / np.sqrt(len(values)))

@@ -1,4 +1,5 @@
-"""How a neural model is trained: everything but the data, the size and the seed."""
+"""How a neural model is trained, and transitions made ready for it: checked, split by episode, in
+the model's units."""
 
 from __future__ import annotations
 
@@ -6,10 +7,12 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 
-from counterplan.core.validation import FloatArray, IntArray, whole_number
+from counterplan.core.problem import ProgressCallback
+from counterplan.core.validation import FloatArray, IntArray, Seed, whole_number
 from counterplan.errors import InputError
 from counterplan.scm.point import Scaling
 from counterplan.scm.transitions import Transitions
@@ -46,6 +49,18 @@ class Training:
             whole_number(self.patience, "patience", minimum=1)
 
 
+class FitSettings(TypedDict, total=False):
+    """What `NeuralSCM.fit` takes besides the data."""
+
+    hidden: int
+    lipschitz: tuple[float, float] | None
+    epochs: int
+    seed: Seed
+    fixed: int
+    training: Training | None
+    progress: ProgressCallback | None
+
+
 def positive(value: object, name: str) -> float:
     """`value` as a positive finite float, or an error that names it."""
     if isinstance(value, int | float) and not isinstance(value, bool) and 0.0 < value < math.inf:
@@ -66,27 +81,25 @@ def constants(lipschitz: tuple[float, float] | None) -> tuple[float, float] | No
     return positive(location, "lipschitz of the location"), positive(scale, "that of the scale")
 
 
-# ----------------------------------------------------------------------------------------------
-# Transitions made ready for training: checked, split by episode, in the model's units.
-
-
 @dataclass(frozen=True, eq=False)
 class Samples:
     """n transitions in the model's units.
 
-    inputs   (n, D + d) states and action vectors side by side
-    targets  (n, D - fixed) the features that move, one step later
+    inputs    (n, D + d) states and action vectors side by side
+    targets   (n, D - fixed) the features that move, one step later
+    features  D
     """
 
     inputs: FloatArray
     targets: FloatArray
+    features: int
 
     def __len__(self) -> int:
         return len(self.inputs)
 
     def rows(self, chosen: IntArray) -> Samples:
         """Some of them."""
-        return Samples(self.inputs[chosen], self.targets[chosen])
+        return Samples(self.inputs[chosen], self.targets[chosen], self.features)
 
 
 def samples(transitions: Transitions, scaling: Scaling, fixed: int) -> Samples:
@@ -94,7 +107,8 @@ def samples(transitions: Transitions, scaling: Scaling, fixed: int) -> Samples:
     before = scaling.encode_states(transitions.before)
     actions = scaling.encode_actions(transitions.actions)
     after = scaling.encode_states(transitions.after)
-    return Samples(np.concatenate([before, actions], axis=1), after[:, fixed:])
+    inputs = np.concatenate([before, actions], axis=1)
+    return Samples(inputs, after[:, fixed:], before.shape[1])
 
 
 def split(
@@ -155,13 +169,10 @@ def _middle(table: FloatArray) -> tuple[FloatArray, FloatArray]:
     return (low + high) / 2, high - low
 
 
-# ----------------------------------------------------------------------------------------------
-# A progress bar on standard error, if that is a terminal.
-
-
 @contextmanager
 def progress_bar(what: str, total: int, wanted: bool) -> Iterator[Callable[[str], None]]:
-    """Gives a function to call after each of `total` parts, with a few words on how it went."""
+    """A bar on standard error, if that is a terminal: gives a function to call after each of
+    `total` parts, with a few words on how it went."""
     from rich.console import Console
     from rich.progress import Progress
 

@@ -20,7 +20,7 @@ from counterplan.core.tensors import (
     write_tensors,
 )
 from counterplan.errors import FileError, InputError
-from counterplan.scm.neural import NEURAL, NeuralSCM, neural_from_tensors
+from counterplan.scm.neural import NEURAL, NeuralSCM
 from counterplan.scm.tabular import Rows, TabularMDP
 
 # ----------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def model_from_bytes(path: str | Path, content: bytes) -> TabularMDP | NeuralSCM
         return model_from_json(path, content)
     tensors = tensors_from_bytes(path, content, (TABULAR, NEURAL))
     if tensors.format is NEURAL:
-        return neural_from_tensors(path, tensors, NeuralSCM)
+        return NeuralSCM.from_tensors(path, tensors)
     return _tabular(path, tensors)
 
 

@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
-from html import escape
 from pathlib import Path
 
 import polars as pl
 import pytest
+from markupsafe import escape
 
 import counterplan as cp
 from counterplan.errors import FileError, InputError
 from counterplan.runs.question import Question
 from counterplan.runs.run import CaseQuery, Run, open_run
 from counterplan.viz.labels import Quantity
-from counterplan.viz.report import report
-from counterplan.viz.report.explain import reading
-from counterplan.viz.report.source import Names, Report, ReportOptions, open_source
+from counterplan.viz.report import explain, report
+from counterplan.viz.report.page import Pseudonyms, Report, ReportOptions
 
 from ...runs.subjects import discrete_episodes, small_mdp
 from ..reader import read
@@ -155,17 +154,17 @@ def test_no_id_is_left_under_pseudonyms(tmp_path: Path) -> None:
     lost = lost._replace(episode=cp.Episode([0, 9], [0, 0], id="lost-person-abc"))
     lost = lost._replace(times=lost.times[:1].repeat(2))
     run = explain_run(tmp_path, mdp, [*episodes, lost], Question((0, 1), robust=True))
-    names = Names(b"a key of at least sixteen bytes")
+    names = Pseudonyms(b"a key of at least sixteen bytes")
     for options in (
-        ReportOptions(names=names, cases=2),
-        *(ReportOptions(names=names, case=name) for name in (ids[0], "lost-person-abc")),
+        ReportOptions(pseudonyms=names, cases=2),
+        *(ReportOptions(pseudonyms=names, case=name) for name in (ids[0], "lost-person-abc")),
     ):
         made = report(run, options)
         for name in (*ids, "lost-person-abc"):
             assert name not in made.html
             assert name.encode().hex() not in made.html
         assert "person" not in read(made.html).text.replace("personal", "")
-    assert names.shown(ids[0]) in report(run, ReportOptions(names=names, cases=0)).html
+    assert names.shown(ids[0]) in report(run, ReportOptions(pseudonyms=names, cases=0)).html
 
 
 def test_a_run_under_way_is_reported_as_far_as_it_is(policies: Run, tmp_path: Path) -> None:
@@ -216,11 +215,13 @@ def test_what_was_left_out_of_the_table_is_told(sequences: Run) -> None:
     assert "What was read: 48 stays kept, 12 dropped (12 with <b>gaps</b>)." in read(made.html).text
 
 
-def test_levels_are_not_taken_for_amounts(sequences: Run) -> None:
-    source = open_source(sequences, Names())
+def test_levels_are_not_taken_for_amounts(sequences: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = explain.explained_run(sequences, Pseudonyms())
     doses = source.labels.doses
     levels = tuple(replace(dose, unit="level") for dose in doses)
     numbered = replace(source, labels=replace(source.labels, doses=levels))
     names = " and ".join(dose.name for dose in doses)
-    assert any(f"Doses of {names} are levels" in text for text in reading(numbered))
-    assert not any("are levels" in text for text in reading(source))
+    assert "are levels" not in read(report(sequences, ReportOptions(cases=0)).html).text
+    monkeypatch.setattr(explain, "explained_run", lambda *given: numbered)
+    text = read(report(sequences, ReportOptions(cases=0)).html).text
+    assert f"Doses of {names} are levels" in text

@@ -13,8 +13,7 @@ import counterplan as cp
 from counterplan.errors import FileError
 from counterplan.runs.question import Question
 from counterplan.viz.report import report
-from counterplan.viz.report.model import _neural_facts as facts_of
-from counterplan.viz.report.source import ReportOptions
+from counterplan.viz.report.page import ReportOptions, environment
 
 from ...runs.subjects import continuous_episodes, discrete_episodes, small_mdp, small_scm
 from ..reader import read
@@ -117,9 +116,16 @@ def test_a_severity_that_does_not_fit(tmp_path: Path, severity: Any) -> None:
         told(tmp_path, {"severity": severity})
 
 
+def size_of(model: cp.NeuralSCM) -> str:
+    """What the page says about its size."""
+    pieces = '{% import "macros.html" as m %}{% include "explain/neural.html" %}'
+    page = environment().from_string(pieces).render(model=model, training={})
+    return read(page).text.split("Size")[1].split("Lipschitz")[0]
+
+
 def test_one_input_is_told_as_one() -> None:
     weights = {"state": (1, 1), "bias": 1, "action": (1, 1), "output": (1, 1), "output_bias": 1}
     network = {name: np.ones(shape) for name, shape in weights.items()}
-    facts = dict(facts_of(cp.NeuralSCM.from_weights(network, network, np.eye(1), 0)))
-    assert facts["Size"] == "1 feature, 1 input of actions, 1 hidden unit"
-    assert dict(facts_of(small_scm()))["Size"] == "3 features, 2 inputs of actions, 6 hidden units"
+    one = cp.NeuralSCM.from_weights(network, network, np.eye(1), 0)
+    assert size_of(one) == "1 feature, 1 input of actions, 1 hidden unit "
+    assert size_of(small_scm()) == "3 features, 2 inputs of actions, 6 hidden units "

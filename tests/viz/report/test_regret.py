@@ -10,7 +10,7 @@ from counterplan.errors import InputError
 from counterplan.runs.run import Run
 from counterplan.viz.labels import Quantity
 from counterplan.viz.report import report
-from counterplan.viz.report.source import Names, ReportOptions
+from counterplan.viz.report.page import Pseudonyms, ReportOptions
 
 from ..reader import read
 from .runs import ODD, regret_run
@@ -48,8 +48,8 @@ def test_failures_and_names(voyages: Run) -> None:
         assert name in read(report(voyages, ReportOptions(case=name)).html).text
     alone = read(report(voyages, ReportOptions(case="too-much")).html).text
     assert "Could not be judged: " in alone
-    names = Names(b"a key of sixteen bytes")
-    hidden = report(voyages, ReportOptions(names=names, cases=1))
+    names = Pseudonyms(b"a key of sixteen bytes")
+    hidden = report(voyages, ReportOptions(pseudonyms=names, cases=1))
     for name in (*ODD, "too-much"):
         assert name not in hidden.html
         assert name not in read(hidden.html).text

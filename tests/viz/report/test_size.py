@@ -6,7 +6,7 @@ from pathlib import Path
 
 from counterplan.runs.question import Question
 from counterplan.viz.report import report
-from counterplan.viz.report.source import ReportOptions
+from counterplan.viz.report.page import ReportOptions
 
 from ...runs.subjects import discrete_episodes, small_mdp
 from ..reader import read

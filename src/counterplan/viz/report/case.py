@@ -1,4 +1,8 @@
-"""A section for each case looked at closely: what to change, how sure that is, and figures."""
+"""A case of a report of explanations: its changes, what they rest on, its steps and its figures.
+
+Discrete cases are solved again, for all that their policy may do, not only what is most likely.
+What their improvement rests on is told by the range of the value over all causal models that fit.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,20 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from enum import Enum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from counterplan.core.episode import Episode
-from counterplan.core.result import Interval, Status
+from counterplan.core.result import Change, Interval
 from counterplan.core.validation import counted
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 from counterplan.counterfactual.discrete.robust import robust_explain, value_interval
 from counterplan.errors import InputError
-from counterplan.runs.question import NEIGHBOURS, TOLERATED, ContinuousExplainer, DiscreteExplainer
+from counterplan.runs.question import NEIGHBOURS, ContinuousExplainer, DiscreteExplainer
+from counterplan.runs.run import Run
 from counterplan.tables.parts import Recorded
 from counterplan.viz import (
     change_strip_figure,
@@ -26,166 +33,26 @@ from counterplan.viz import (
     outcome_figure,
     trajectory_figure,
 )
-from counterplan.viz.case import Case, Evidence, LikelyChange, likely_changes
 from counterplan.viz.changes import StateBand, draw_change_strip
 from counterplan.viz.intervals import IntervalRow
 from counterplan.viz.labels import Labels, Quantity, share, step_title, with_unit
-from counterplan.viz.page import Html, Panel, element, facts, items, join, panels
-from counterplan.viz.report.source import Source, Totals
-from counterplan.viz.trajectory import Trajectory, trajectory_of
+from counterplan.viz.report.page import Panel, Pseudonyms, arrow
+from counterplan.viz.trajectory import trajectory_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# ----------------------------------------------------------------------------------------------
-# The course of a case in numbers, step by step, for those who want to check a figure.
-
-CourseRow = Mapping[str, Any]
+Row = Mapping[str, Any]
+Rows = Sequence[Row]
 OTHER = "counterfactual_"
-
-
-def course_table(source: Source, course: Sequence[CourseRow]) -> Html:
-    """Folded away until it is asked for."""
-    if not course:
-        return Html("")
-    headings, cells = (
-        _discrete(source, course)
-        if isinstance(source.explainer, DiscreteExplainer)
-        else _continuous(source, course)
-    )
-    unit = source.terms.unit
-    head = element(
-        "tr",
-        *(element("th", text) for text in (f"Time ({unit})" if unit else "Step", *headings)),
-    )
-    body = (
-        element(
-            "tr",
-            element("td", f"{row['time']:g}"),
-            *(element("td", text) for text in texts),
-            class_="changed" if row["changed"] else "",
-        )
-        for row, texts in zip(course, cells, strict=True)
-    )
-    table = element("table", element("thead", head), element("tbody", *body), class_="course")
-    return element(
-        "details",
-        element("summary", "The course in numbers, observed → counterfactual where they differ"),
-        element("div", table, class_="scroll"),
-    )
-
-
-def _discrete(source: Source, course: Sequence[CourseRow]) -> tuple[list[str], list[list[str]]]:
-    assert isinstance(source.explainer, DiscreteExplainer)
-    mdp, explainer = source.explainer.mdp, source.explainer
-    cells = [
-        [
-            _both(mdp.state_name(row["state"]), mdp.state_name(row[f"{OTHER}state"])),
-            _both(
-                explainer.action_name(row["action"]), explainer.action_name(row[f"{OTHER}action"])
-            ),
-            f"{100 * row['change_probability']:.0f} %",
-            _both(_number(row["reward"]), _number(row[f"{OTHER}reward"])),
-        ]
-        for row in course
-    ]
-    return ["State", "Action", "Changed in", "Reward"], cells
-
-
-def _continuous(source: Source, course: Sequence[CourseRow]) -> tuple[list[str], list[list[str]]]:
-    labels = source.labels
-    doses = [name for name in course[0] if name.startswith("action:")]
-    features = [f"state:{column.name}" for column in labels.features]
-    cells = [
-        [_both(_number(row[name]), _number(row[OTHER + name])) for name in (*doses, *features)]
-        for row in course
-    ]
-    units = {dose.name: with_unit(dose) for dose in labels.doses}
-    names = [name.removeprefix("action:") for name in doses]
-    titles = [units.get(name, name) for name in names]
-    return [*titles, *(with_unit(column) for column in labels.features)], cells
-
-
-def _both(before: str, after: str) -> str:
-    return before if before == after else f"{before} → {after}"
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value + 0.0:.4g}"
-
-
-# ----------------------------------------------------------------------------------------------
-# Discrete cases solved again for a close look: all that a policy may do, not only most likely.
-
+# Differences below this are rounding.
+ROUNDING = 1e-9
 # By how much a value may differ from the stored one: other versions of libraries round otherwise.
 SAME_VALUE = 1e-6
-
-
-@dataclass(frozen=True, eq=False)
-class PolicyLook:
-    """A policy with what is worth knowing about it.
-
-    case  how much of it rests on the causal assumption, where the run has asked for that
-    """
-
-    explanation: PolicyExplanation
-    probability_better: float
-    likely: tuple[LikelyChange, ...]
-    case: Case | None = None
-
-
-def policy_look(source: Source, recorded: Recorded, value: float) -> PolicyLook | None:
-    """The explanation that the run has found, solved again; None where there is no policy, or where
-    the answer depended on how busy the machine was and is another one now."""
-    explainer = source.explainer
-    if not isinstance(explainer, DiscreteExplainer):
-        return None
-    budgets = tuple(k for k in source.budgets if k <= source.k)
-    found = explainer.explain(recorded.episode, replace(source.question, budgets=budgets))
-    policies = [one for one in found if isinstance(one, PolicyExplanation)]
-    if not _is_near(policies[-1].value, value):
-        return None
-    better = policies[-1].probability_better().value
-    case = _case(source, explainer, policies, better) if source.question.robust else None
-    return PolicyLook(policies[-1], better, likely_changes(policies[-1]), case)
-
-
-def guaranteed(source: Source, episode: Episode) -> float | None:
-    """What some plan within the budget reaches in every causal model; None where the run did not
-    ask about other models."""
-    explainer = source.explainer
-    if not source.question.robust or not isinstance(explainer, DiscreteExplainer):
-        return None
-    return _robust(source, explainer, episode).value
-
-
-def _robust(source: Source, explainer: DiscreteExplainer, episode: Episode) -> PolicyExplanation:
-    constraints = source.question.constraints(explainer.constraints(episode))
-    return robust_explain(explainer.mdp, episode, source.k, constraints=constraints)
-
-
-def _case(
-    source: Source, explainer: DiscreteExplainer, found: list[PolicyExplanation], better: float
-) -> Case:
-    last = found[-1]
-    episode, mdp = last.episode, explainer.mdp
-    return Case(
-        frontier=found,
-        interval=value_interval(mdp, episode, last),
-        stable_interval=value_interval(mdp, episode, last, stability=True),
-        robust=_robust(source, explainer, episode),
-        probability_better=better,
-    )
-
-
-def _is_near(now: float, then: float) -> bool:
-    return now == then or math.isclose(now, then, rel_tol=SAME_VALUE, abs_tol=SAME_VALUE)
-
-
-# ----------------------------------------------------------------------------------------------
-# Figures about one case, from what the run has kept, and about all of them.
-
-Rows = Sequence[Mapping[str, Any]]
+# A range over causal models is called narrow if it is at most this share of the improvement.
+NARROW = 0.25
+# How many of a policy's possible changes are listed, and from which probability on.
+LISTED, LEAST_LISTED = 8, 0.02
 # Features of a case that are drawn, the one to be improved first, then those that differ most.
 MOST_FEATURES = 4
 # Cases whose ranges over causal models are drawn together.
@@ -196,32 +63,322 @@ LONGEST_NAME = 8
 MOST_STRIP_STEPS = 60
 
 
-def cohort_panels(source: Source, totals: Totals, ranked: Rows) -> list[Panel]:
+@dataclass(frozen=True, eq=False)
+class ExplainedRun:
+    """A run of explanations with what its numbers are called.
+
+    k         the budget that is reported on
+    quantity  what an outcome is
+    labels    names of features and doses
+    """
+
+    run: Run
+    pseudonyms: Pseudonyms
+    k: int
+    quantity: Quantity
+    labels: Labels
+
+    @property
+    def outcome(self) -> str:
+        """What the outcome is, in words."""
+        name, unit = self.quantity.name, self.quantity.unit
+        if name != Quantity().name:
+            return f"{name} ({unit})" if unit else name
+        return unit or "the sum of the model's rewards"
+
+
+# --- Policies solved again ---
+
+
+class LikelyChange(NamedTuple):
+    """A change and the probability that the policy makes it."""
+
+    change: Change
+    probability: float
+
+
+class Evidence(Enum):
+    """What an improvement rests on, from firm to weak."""
+
+    NONE = "no change helps"
+    NARROW = "firm"
+    EVERY_MODEL = "holds in every model"
+    OTHER_POLICY = "partly firm"
+    ASSUMPTION = "rests on the assumption"
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyCase:
+    """The policy that explains a discrete case, with what is worth knowing about it.
+
+    probability_better  that the counterfactual outcome beats the observed one
+
+    Where the run has asked about other causal models:
+
+    interval            range of its value over all causal models that fit the MDP
+    stable_interval     the same, over those with counterfactual stability
+    robust              the policy whose worst case over all causal models is best
+    """
+
+    explanation: PolicyExplanation
+    probability_better: float
+    interval: Interval | None = None
+    stable_interval: Interval | None = None
+    robust: PolicyExplanation | None = None
+
+    @cached_property
+    def likely(self) -> tuple[LikelyChange, ...]:
+        """All changes that the policy may make, most probable first."""
+        probabilities = self.explanation.change_probabilities()
+        observed = self.explanation.episode.actions
+        found = [
+            LikelyChange(Change(int(t), int(observed[t]), int(a)), float(probabilities[t, a]))
+            for t, a in zip(*np.nonzero(probabilities), strict=True)
+        ]
+        return tuple(sorted(found, key=lambda likely: -likely.probability))
+
+    @property
+    def mean_changes(self) -> float:
+        """How many changes it makes on average."""
+        return float(sum(n * p for n, p in enumerate(self.explanation.changes_distribution())))
+
+    @property
+    def deviation(self) -> float | None:
+        """Standard deviation of the outcome, None if it is infinite."""
+        variance = self.explanation.outcome_variance
+        return variance**0.5 if math.isfinite(variance) else None
+
+    @property
+    def evidence(self) -> Evidence:
+        """What the improvement rests on."""
+        assert self.interval is not None
+        assert self.robust is not None
+        gain = self.explanation.improvement
+        if gain <= ROUNDING:
+            return Evidence.NONE
+        if self.interval.low - self.explanation.factual_value > ROUNDING:
+            is_narrow = self.interval.width <= NARROW * gain
+            return Evidence.NARROW if is_narrow else Evidence.EVERY_MODEL
+        if self.robust.improvement > ROUNDING:
+            return Evidence.OTHER_POLICY
+        return Evidence.ASSUMPTION
+
+
+def policy_case(source: ExplainedRun, recorded: Recorded, value: float) -> PolicyCase | None:
+    """The explanation that the run has found, solved again; None where there is no policy, or where
+    the answer depended on how busy the machine was and is another one now."""
+    explainer, question = source.run.explainer, source.run.question
+    if not isinstance(explainer, DiscreteExplainer):
+        return None
+    budgets = tuple(k for k in source.run.budgets if k <= source.k)
+    found = explainer.explain(recorded.episode, replace(question, budgets=budgets))[-1]
+    assert isinstance(found, PolicyExplanation)
+    same = math.isclose(found.value, value, rel_tol=SAME_VALUE, abs_tol=SAME_VALUE)
+    if not same and found.value != value:
+        return None
+    better = found.probability_better().value
+    if not question.robust:
+        return PolicyCase(found, better)
+    mdp, episode = explainer.mdp, recorded.episode
+    return PolicyCase(
+        found,
+        better,
+        value_interval(mdp, episode, found),
+        value_interval(mdp, episode, found, stability=True),
+        _robust(source, explainer, episode),
+    )
+
+
+def _robust(source: ExplainedRun, explainer: DiscreteExplainer, episode: Episode) -> Any:
+    constraints = source.run.question.constraints(explainer.constraints(episode))
+    return robust_explain(explainer.mdp, episode, source.k, constraints=constraints)
+
+
+# --- Cases ---
+
+
+class ChangeLine(NamedTuple):
+    """A change in words.
+
+    probability  that the policy makes it, None where it is certain
+    taken        how often the new action was taken there in the data, None if not known
+    """
+
+    when: str
+    text: str
+    probability: float | None
+    taken: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A case with all that is shown of it.
+
+    row          its result for the budget that is reported on
+    name         how it is called
+    rank         its place in the ranking, 0 if it has none
+    outcomes     what the table says of it besides
+    reason       why it failed
+    changes      what would have been done differently
+    nearest      how many of the nearest states in the data were asked about; None where discrete
+    steps_table  headings, and for each step whether it is changed and its cells
+    """
+
+    row: Row
+    name: str
+    rank: int
+    outcomes: str
+    reason: str = ""
+    policy: PolicyCase | None = None
+    changes: Sequence[ChangeLine] = ()
+    nearest: int | None = None
+    panels: Sequence[Panel] = ()
+    steps_table: tuple[list[str], list[tuple[bool, list[str]]]] = ([], [])
+
+    @property
+    def anchor(self) -> str:
+        """Where its section begins."""
+        return f"case-{self.rank}" if self.rank else "case"
+
+    @property
+    def title(self) -> str:
+        """Above its section."""
+        return f"{self.rank}. {self.name}" if self.rank else self.name
+
+    @property
+    def relative(self) -> float | None:
+        """The improvement as a share of the observed outcome, None where that means nothing."""
+        share = self.row["relative_improvement"]
+        return share if share is not None and math.isfinite(share) else None
+
+
+def make_case(
+    source: ExplainedRun,
+    row: Row,
+    rank: int,
+    results: Rows,
+    steps: Rows,
+    recorded: Recorded | None,
+) -> Case:
+    """A case with its figures drawn.
+
+    results   of the case for all budgets
+    steps     rows of its trajectory
+    recorded  the episode itself, where it is discrete
+    """
+    name = row["episode_id"]
+    given = {outcome: row[f"outcome:{outcome}"] for outcome in source.run.outcomes}
+    outcomes = ", ".join(f"{outcome}: {text}" for outcome, text in given.items() if text)
+    case = Case(row, source.pseudonyms.shown(name), rank, outcomes)
+    if row["status"] == "failed":
+        return replace(case, reason=source.pseudonyms.within(row["reason"] or "", name))
+    policy = None if recorded is None else policy_case(source, recorded, row["value"])
+    explainer, nearest = source.run.explainer, None
+    if isinstance(explainer, ContinuousExplainer):
+        seen = explainer.scm.seen
+        nearest = NEIGHBOURS if seen is None else min(NEIGHBOURS, len(seen.states))
+    return replace(
+        case,
+        policy=policy,
+        changes=_changes(source, row, steps, policy),
+        nearest=nearest,
+        panels=_case_panels(source, results, steps, policy, case.anchor),
+        steps_table=_steps_table(source, steps),
+    )
+
+
+def _changes(
+    source: ExplainedRun, row: Row, steps: Rows, policy: PolicyCase | None
+) -> list[ChangeLine]:
+    explainer, known = source.run.explainer, {}
+    found = []
+    for change in row["changes"]:
+        known[change["t"], change["alternative"]] = change["taken"]
+        text = arrow(explainer.change_text(change["observed"], change["alternative"]))
+        when = explainer.time_text(change["time"])
+        found.append(ChangeLine(when, text, change["probability"], change["taken"]))
+    if policy is None:
+        return found
+    likely = [one for one in policy.likely if one.probability >= LEAST_LISTED][:LISTED]
+    found = []
+    for (t, observed, alternative), probability in sorted(
+        likely, key=lambda one: (one.change.t, -one.probability)
+    ):
+        text = arrow(explainer.change_text(observed, alternative))
+        when = explainer.time_text(steps[t]["time"])
+        found.append(ChangeLine(when, text, probability, known.get((t, alternative))))
+    return found
+
+
+def _steps_table(
+    source: ExplainedRun, steps: Rows
+) -> tuple[list[str], list[tuple[bool, list[str]]]]:
+    """All steps in numbers, for those who want to check a figure."""
+    explainer, labels, unit = source.run.explainer, source.labels, source.run.terms.unit
+    if isinstance(explainer, DiscreteExplainer):
+        state, action = explainer.mdp.state_name, explainer.action_name
+        headings = ["State", "Action", "Changed in", "Reward"]
+        cells = [
+            [
+                _both(state(row["state"]), state(row[f"{OTHER}state"])),
+                _both(action(row["action"]), action(row[f"{OTHER}action"])),
+                f"{100 * row['change_probability']:.0f} %",
+                _both(_number(row["reward"]), _number(row[f"{OTHER}reward"])),
+            ]
+            for row in steps
+        ]
+    else:
+        doses = [name.removeprefix("action:") for name in steps[0] if name.startswith("action:")]
+        units = {dose.name: with_unit(dose) for dose in labels.doses}
+        headings = [*(units.get(name, name) for name in doses), *map(with_unit, labels.features)]
+        columns = [f"action:{name}" for name in doses]
+        columns += [f"state:{column.name}" for column in labels.features]
+        cells = [
+            [_both(_number(row[name]), _number(row[OTHER + name])) for name in columns]
+            for row in steps
+        ]
+    rows = [
+        (bool(row["changed"]), [f"{row['time']:g}", *texts])
+        for row, texts in zip(steps, cells, strict=True)
+    ]
+    return [f"Time ({unit})" if unit else "Step", *headings], rows
+
+
+def _both(before: str, after: str) -> str:
+    return before if before == after else f"{before} → {after}"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value + 0.0:.4g}"
+
+
+# --- Figures about all cases ---
+
+
+def cohort_panels(source: ExplainedRun, totals: Mapping[str, Any], ranked: Rows) -> list[Panel]:
     """How much all cases could have been improved, and how sure that is for the first."""
-    if not totals.gains:
+    if not len(totals["gains"]):
         return []
-    noun, allowed = source.terms.noun, counted(source.k, "change")
+    noun, allowed = source.run.terms.noun, counted(source.k, "change")
+    explained = totals["cases"] - totals["statuses"]["failed"]
     panels = [
         Panel(
             "cohort",
-            cohort_figure(totals.gains, quantity=source.quantity),
+            cohort_figure(totals["gains"], quantity=source.quantity),
             f"{noun.capitalize()}s by what at most {allowed} would have brought; the most "
             "improvable tenth is marked.",
-            f"Histogram of improvements: {totals.improvable:,} of {totals.explained:,} "
-            f"{noun}s could have been improved.",
+            f"Histogram of improvements: {totals['improvable']:,} of {explained:,} {noun}s could "
+            "have been improved.",
         )
     ]
-    rows = _interval_rows(source, ranked)
+    rows = _interval_rows(source, ranked[:MOST_INTERVALS])
     if rows:
         same = {row["factual"] for row in ranked[: len(rows)]}
+        observed = same.pop() if len(same) == 1 else None
         panels.append(
             Panel(
                 "robustness",
-                interval_figure(
-                    rows,
-                    observed=same.pop() if len(same) == 1 else None,
-                    quantity=source.quantity,
-                ),
+                interval_figure(rows, observed=observed, quantity=source.quantity),
                 f"The first {len(rows)} of the ranking: the value under the assumed causal model "
                 "(circle), its range over all causal models that fit (bar), and what the plan with "
                 "the best worst case reaches in every one of them (diamond).",
@@ -232,8 +389,8 @@ def cohort_panels(source: Source, totals: Totals, ranked: Rows) -> list[Panel]:
     return panels
 
 
-def _interval_rows(source: Source, ranked: Rows) -> list[IntervalRow]:
-    chosen, found = ranked[:MOST_INTERVALS], []
+def _interval_rows(source: ExplainedRun, chosen: Rows) -> list[IntervalRow]:
+    explainer, found = source.run.explainer, []
     if any(row["interval_low"] is None for row in chosen):
         return []
     episodes = source.run.episodes(row["episode_id"] for row in chosen)
@@ -242,80 +399,76 @@ def _interval_rows(source: Source, ranked: Rows) -> list[IntervalRow]:
         if not np.isfinite(numbers).all():
             return []
         value, low, high = map(float, numbers)
-        sure = guaranteed(source, episodes[row["episode_id"]].episode)
-        name = source.names.shown(row["episode_id"])
+        sure = None
+        if source.run.question.robust and isinstance(explainer, DiscreteExplainer):
+            sure = _robust(source, explainer, episodes[row["episode_id"]].episode).value
+        name = source.pseudonyms.shown(row["episode_id"])
         found.append(IntervalRow(name, value, Interval(low, high), sure))
     return found
 
 
-def case_panels(
-    source: Source, rows: Rows, course: Rows, look: PolicyLook | None, place: str
-) -> list[Panel]:
-    """Figures about one case.
+# --- Figures about one case ---
 
-    rows    its results for all budgets
-    course  its steps
-    place   its anchor, from which the figures have their names
-    """
-    panels = [_strip(source, course, place)] if source.terms.is_discrete else []
-    panels += _trajectories(source, course, place)
-    panels.append(_frontier(source, rows, place))
-    if look is not None:
-        panels.append(_outcomes(source, look, place))
+
+def _case_panels(
+    source: ExplainedRun, results: Rows, steps: Rows, policy: PolicyCase | None, anchor: str
+) -> list[Panel]:
+    """Figures named after the anchor of the case."""
+    panels: list[Panel | None] = []
+    if source.run.terms.is_discrete and 0 < len(steps) <= MOST_STRIP_STEPS:
+        panels.append(_strip_panel(source, steps, anchor))
+    panels += _trajectory_panels(source, steps, anchor)
+    panels.append(_frontier_panel(source, results, anchor))
+    if policy is not None:
+        panels.append(_outcome_panel(source, policy, anchor))
     return [panel for panel in panels if panel is not None]
 
 
-def _trajectories(source: Source, course: Rows, place: str) -> list[Panel | None]:
+def _trajectory_panels(source: ExplainedRun, steps: Rows, anchor: str) -> list[Panel]:
     """The features that tell most about the case; none where states are names without an order."""
     labels = source.labels
-    found: list[Panel | None] = []
-    for feature in _telling(labels, course, source.terms.is_discrete):
+    found: list[Panel] = []
+    for feature in _telling(labels, steps, source.run.terms.is_discrete):
         try:
-            data = trajectory_of(course, labels, feature=feature)
-            name = labels.features[feature].name
-            found.append(
-                Panel(
-                    f"{place}-{_file_name(name)}",
-                    trajectory_figure(data),
-                    f"{name} as it was and as it would have been"
-                    + (", with every change of a dose where it is made." if not found else "."),
-                    _told(name, data),
-                )
-            )
+            trajectory = trajectory_of(steps, labels, feature=feature)
         except InputError:
             # An endless or undefined number cannot be drawn; the numbers are in the table.
             continue
+        name = labels.features[feature].name
+        both = (trajectory.observed, trajectory.counterfactual)
+        last = [f"{values[np.isfinite(values)][-1]:.4g}" for values in both]
+        changes = "" if found else ", with every change of a dose where it is made"
+        file_name = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "feature"
+        found.append(
+            Panel(
+                f"{anchor}-{file_name}",
+                trajectory_figure(trajectory),
+                f"{name} as it was and as it would have been{changes}.",
+                f"{name} ends at {last[0]} as observed and at {last[1]} with the changes.",
+            )
+        )
     return found
 
 
-def _file_name(name: str) -> str:
-    """Letters and digits only, of any column."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "feature"
+def _has_order(labels: Labels) -> bool:
+    """Whether discrete states are levels of one feature, not mere names."""
+    column = labels.features[0]
+    return len(labels.features) == 1 and (column.labels is None or column.levels is not None)
 
 
-def _told(name: str, data: Trajectory) -> str:
-    ends = []
-    for values in (data.observed, data.counterfactual):
-        known = values[np.isfinite(values)]
-        ends.append(f"{known[-1]:.4g}" if known.size else "unknown")
-    return f"{name} ends at {ends[0]} as observed and at {ends[1]} with the changes."
-
-
-def _telling(labels: Labels, course: Rows, is_discrete: bool) -> list[int]:
+def _telling(labels: Labels, steps: Rows, is_discrete: bool) -> list[int]:
     """The features that are to be improved, then those that differ most from what was, as a share
     of how much they move."""
     if is_discrete:
-        column = labels.features[0]
-        ordered = len(labels.features) == 1 and (column.labels is None or column.levels is not None)
-        return [0] if ordered else []
+        return [0] if _has_order(labels) else []
     differences = {}
     for number, column in enumerate(labels.features):
         before, after = (
-            np.array([row[f"{prefix}state:{column.name}"] for row in course], dtype=np.float64)
-            for prefix in ("", "counterfactual_")
+            np.array([row[f"{prefix}state:{column.name}"] for row in steps], dtype=np.float64)
+            for prefix in ("", OTHER)
         )
-        spread = float(np.ptp(np.concatenate([before, after]))) if len(before) else 0.0
-        apart = float(np.abs(before - after).mean()) if len(before) else 0.0
+        spread = float(np.ptp(np.concatenate([before, after])))
+        apart = float(np.abs(before - after).mean())
         if np.isfinite(spread) and spread > 0.0 and apart > 0.0:
             differences[number] = apart / spread
     good = [number for number, column in enumerate(labels.features) if column.better]
@@ -323,371 +476,67 @@ def _telling(labels: Labels, course: Rows, is_discrete: bool) -> list[int]:
     return [*good, *others][:MOST_FEATURES]
 
 
-def _strip(source: Source, course: Rows, place: str) -> Panel | None:
+def _strip_panel(source: ExplainedRun, steps: Rows, anchor: str) -> Panel:
     """How often each step is changed, above the states."""
-    if not course or len(course) > MOST_STRIP_STEPS:
-        return None
     often = ", ".join(
-        f"{source.explainer.time_text(row['time'])} in {share(row['change_probability'])}"
-        for row in course
+        f"{source.run.explainer.time_text(row['time'])} in {share(row['change_probability'])}"
+        for row in steps
         if row["change_probability"] >= 0.005
     )
     return Panel(
-        f"{place}-changes",
-        _strip_figure(source, course),
+        f"{anchor}-changes",
+        _strip_figure(source, steps),
         "How often each step is changed (in %), above the states of the observed course and of the "
         "likeliest counterfactual one.",
         f"Changed: {often or 'nothing'}.",
     )
 
 
-def _strip_figure(source: Source, course: Rows) -> Figure:
+def _strip_figure(source: ExplainedRun, steps: Rows) -> Figure:
     """States by their severity or level; where they are mere names, by what they earn."""
-    column = source.labels.features[0]
-    if len(source.labels.features) == 1 and (column.labels is None or column.levels is not None):
-        return change_strip_figure(course, labels=source.labels)
-    assert isinstance(source.explainer, DiscreteExplainer)
-    mdp = source.explainer.mdp
+    if _has_order(source.labels):
+        return change_strip_figure(steps, labels=source.labels)
+    explainer = source.run.explainer
+    assert isinstance(explainer, DiscreteExplainer)
     bands = []
-    for label, prefix in (("observed", ""), ("likeliest", "counterfactual_")):
-        names = [mdp.state_name(row[f"{prefix}state"]) for row in course]
+    for label, prefix in (("observed", ""), ("likeliest", OTHER)):
+        names = [explainer.mdp.state_name(row[f"{prefix}state"]) for row in steps]
         if max(map(len, names)) > LONGEST_NAME:
-            names = [str(row[f"{prefix}state"]) for row in course]
-        levels = np.array([row[f"{prefix}reward"] for row in course], dtype=np.float64)
+            names = [str(row[f"{prefix}state"]) for row in steps]
+        levels = np.array([row[f"{prefix}reward"] for row in steps], dtype=np.float64)
         bands.append(StateBand(label, np.where(np.isfinite(levels), levels, np.nan), names))
-    changed = np.array([row["change_probability"] for row in course], dtype=np.float64)
-    times = [row["time"] for row in course]
-    heading, title = "states, by reward: darker is higher", step_title(source.terms.unit)
+    changed = np.array([row["change_probability"] for row in steps], dtype=np.float64)
+    times = [row["time"] for row in steps]
+    heading, title = "states, by reward: darker is higher", step_title(source.run.terms.unit)
     return draw_change_strip(changed, bands, heading, times, title)
 
 
-def _frontier(source: Source, rows: Rows, place: str) -> Panel | None:
+def _frontier_panel(source: ExplainedRun, results: Rows, anchor: str) -> Panel | None:
     """What each further change brings, if several budgets were asked about."""
-    if len(rows) < 2:
+    known = [row for row in results if row["status"] != "failed"]
+    numbers = [row[name] for row in known for name in ("value", "factual")]
+    if len(known) < 2 or not np.isfinite(numbers).all():
         return None
-    if not np.isfinite([row[name] for row in rows for name in ("value", "factual")]).all():
-        return None
-    values = ", ".join(f"k = {row['k']}: {source.quantity.write(row['value'])}" for row in rows)
+    write = source.quantity.write
+    values = ", ".join(f"k = {row['k']}: {write(row['value'])}" for row in known)
     return Panel(
-        f"{place}-frontier",
-        frontier_figure(rows, quantity=source.quantity),
+        f"{anchor}-frontier",
+        frontier_figure(known, quantity=source.quantity),
         "What each further change brings.",
         f"Outcome by the number of changes allowed: {values}.",
     )
 
 
-def _outcomes(source: Source, look: PolicyLook, place: str) -> Panel | None:
+def _outcome_panel(source: ExplainedRun, policy: PolicyCase, anchor: str) -> Panel | None:
     """How likely each outcome is."""
     try:
-        figure = outcome_figure(look.explanation, quantity=source.quantity)
+        figure = outcome_figure(policy.explanation, quantity=source.quantity)
     except InputError:
         return None
     return Panel(
-        f"{place}-outcomes",
+        f"{anchor}-outcomes",
         figure,
         "How likely each outcome is when chance plays out anew within what is known.",
-        f"The outcome is better than the observed one with probability "
-        f"{share(look.probability_better)}.",
+        "The outcome is better than the observed one with probability "
+        f"{share(policy.probability_better)}.",
     )
-
-
-# ----------------------------------------------------------------------------------------------
-# Changes, certificates and robustness in sentences.
-
-
-def certificate_in_words(row: Mapping[str, Any], quantity: Quantity) -> str:
-    """What is proved about the value of a row of results."""
-    status = Status(row["status"])
-    value = quantity.write(row["value"])
-    if status is Status.HEURISTIC:
-        return f"Value {value}, status {status.value}. {status.advice}"
-    gap = "0" if row["gap"] == 0.0 else quantity.write_gain(row["gap"])
-    bound = quantity.write(row["bound"])
-    return f"Value {value}, bound {bound}, gap {gap}, status {status.value}. {status.advice}"
-
-
-def robustness_in_words(case: Case, quantity: Quantity) -> str:
-    """How much of the improvement rests on the causal assumption."""
-    explanation, footing = case.explanation, case.footing
-    changes = counted(explanation.k, "change")
-    low, high = case.interval
-    extent = quantity.write_range(low, high)
-    robust = quantity.write(case.robust.value)
-    if footing is Evidence.NONE:
-        return "No admissible change improves the outcome, whatever the causal model."
-    if footing is Evidence.NARROW:
-        return (
-            f"Narrow range: every causal model that fits the same MDP puts this explanation at "
-            f"{extent}. Even the worst case improves on what was observed, so little rests on "
-            "the causal assumption."
-        )
-    if footing is Evidence.EVERY_MODEL:
-        return (
-            f"Wide range, but always better: depending on the causal model this explanation is "
-            f"worth {extent}. That it improves on what was observed holds in every model; how "
-            f"much it improves rests on the causal assumption."
-        )
-    wide = (
-        f"Wide range: depending on the causal model this explanation is worth {extent}, so its "
-        f"size rests on the causal assumption."
-    )
-    if footing is Evidence.OTHER_POLICY:
-        return (
-            f"{wide} An improvement does not: another plan with at most {changes} reaches at "
-            f"least {robust} in every causal model."
-        )
-    return f"{wide} No plan with at most {changes} improves the outcome in every causal model."
-
-
-# ----------------------------------------------------------------------------------------------
-
-Row = Mapping[str, Any]
-# How many of a policy's possible changes are listed, and from which probability on.
-LISTED, LEAST_LISTED = 8, 0.02
-PROBABILITY = Quantity("probability", percent=True)
-
-
-@dataclass(frozen=True, eq=False)
-class CloseLook:
-    """A case with all that is shown of it.
-
-    row     its result for the budget that is reported on
-    course  its steps
-    rank    its place in the ranking, 0 if it has none
-    """
-
-    row: Row
-    course: Sequence[Row]
-    policy: PolicyLook | None
-    panels: Sequence[Panel]
-    rank: int
-    place: str
-
-
-def close_look(source: Source, look: CloseLook) -> Html:
-    """The section of a case."""
-    row, name = look.row, source.names.shown(look.row["episode_id"])
-    title = f"{look.rank}. {name}" if look.rank else name
-    head = [element("h3", title), element("p", _headline(source, look), class_="headline")]
-    if row["status"] == "failed":
-        reason = source.names.within(row["reason"] or "", row["episode_id"])
-        words = element("p", f"Could not be explained: {reason}", class_="note weak")
-        return element("article", *head, words, class_="case", id=look.place)
-    left = element(
-        "div",
-        element("h4", "What would have been done differently"),
-        _changes(source, look),
-        *_warnings(source, row),
-        *_robustness(source, look),
-    )
-    right = element(
-        "div",
-        element("h4", "In numbers"),
-        _facts(source, look),
-        element("h4", "Certificate"),
-        element("p", certificate_in_words(row, source.quantity), class_="certificate"),
-        element("p", _method(row), class_="certificate"),
-    )
-    return element(
-        "article",
-        *head,
-        element("div", left, right, class_="columns"),
-        panels(look.panels),
-        course_table(source, look.course),
-        class_="case",
-        id=look.place,
-    )
-
-
-def _headline(source: Source, look: CloseLook) -> str:
-    row, quantity = look.row, source.quantity
-    given = {name: row[f"outcome:{name}"] for name in source.outcomes}
-    told = ", ".join(f"{name}: {text}" for name, text in given.items() if text)
-    if row["status"] == "failed":
-        return f"{counted(row['steps'], 'step')}. {told}"
-    expected = " expected" if source.terms.is_discrete else ""
-    decisions = row["steps"] if source.terms.is_discrete else row["steps"] - 1
-    return (
-        f"{quantity.label} {quantity.write(row['factual'])} observed, "
-        f"{quantity.write(row['value'])}{expected} with at most {min(source.k, decisions)} of "
-        f"{decisions} decisions changed. {told}"
-    )
-
-
-def _changes(source: Source, look: CloseLook) -> Html:
-    """The changes in words, one line each; for a policy all that are likely enough."""
-    rows = _policy_rows(source, look) if look.policy is not None else _plain_rows(source, look.row)
-    if not rows:
-        is_proved = look.row["status"] == "optimal"
-        words = "No admissible change improves the outcome."
-        return element("p", words if is_proved else "No change was found that improves it.")
-    has_chance = any(chance for _, _, chance, _ in rows)
-    has_data = any(taken for _, _, _, taken in rows)
-    heads = [element("th", text) for text in ("When", "Change")]
-    heads += [element("th", "Probability", class_="number")] if has_chance else []
-    heads += [element("th", "In the data")] if has_data else []
-    body = []
-    for when, change, chance, taken in rows:
-        cells = [element("td", when), element("td", change, class_="strong")]
-        cells += [element("td", chance, class_="number")] if has_chance else []
-        cells += [element("td", taken)] if has_data else []
-        body.append(element("tr", *cells))
-    table = element("table", element("thead", element("tr", *heads)), element("tbody", *body))
-    rest = len(look.policy.likely) - len(rows) if look.policy is not None else 0
-    note = f"{counted(rest, 'less probable change')} not listed." if rest > 0 else ""
-    return join(table, element("p", note, class_="certificate") if note else Html(""))
-
-
-Line = tuple[str, str, str, str]
-
-
-def _plain_rows(source: Source, row: Row) -> list[Line]:
-    """When, what, with which probability, and how often that was done in the data."""
-    explainer = source.explainer
-    found = []
-    for change in row["changes"]:
-        chance = "" if change["probability"] is None else share(change["probability"])
-        text = explainer.change_text(change["observed"], change["alternative"])
-        found.append(
-            (explainer.time_text(change["time"]), arrow(text), chance, _taken(source, change))
-        )
-    return found
-
-
-def _policy_rows(source: Source, look: CloseLook) -> list[Line]:
-    assert look.policy is not None
-    explainer = source.explainer
-    likely = [one for one in look.policy.likely if one.probability >= LEAST_LISTED][:LISTED]
-    found = []
-    for one in sorted(likely, key=lambda one: (one.change.t, -one.probability)):
-        t, observed, alternative = one.change
-        known = [c for c in look.row["changes"] if (c["t"], c["alternative"]) == (t, alternative)]
-        taken = _taken(source, known[0]) if known else ""
-        when = explainer.time_text(look.course[t]["time"])
-        found.append(
-            (
-                when,
-                arrow(explainer.change_text(observed, alternative)),
-                share(one.probability),
-                taken,
-            )
-        )
-    return found
-
-
-def _taken(source: Source, change: Row) -> str:
-    """How often the new action was taken there."""
-    count = change["taken"]
-    if count is None:
-        return ""
-    if isinstance(source.explainer, ContinuousExplainer):
-        seen = source.explainer.scm.seen
-        most = NEIGHBOURS if seen is None else min(NEIGHBOURS, len(seen.states))
-        return f"in {count} of the {most} nearest" if count else f"in none of the {most} nearest"
-    return f"{counted(count, 'time')} in that state" if count else "never in that state"
-
-
-def _warnings(source: Source, row: Row) -> list[Html]:
-    """What is to be known before the case is believed."""
-    found = []
-    noun = source.terms.noun
-    if row["far_outside_training"]:
-        found.append(
-            f"The observed {noun} lies far outside what the model has learned from "
-            f"({row['far_outside_training']}): what the model says about it means nothing."
-        )
-    if row["new_actions"]:
-        found.append(
-            f"{counted(row['new_actions'], 'change')} to an action that was never taken there in "
-            "the data."
-        )
-    if row["far_from_data"]:
-        found.append(
-            f"The course leaves the data: its states are up to {row['distance_max']:.1f} times as "
-            "far from the nearest ones as is typical between different episodes."
-        )
-    if (row["unseen_probability"] or 0.0) > TOLERATED:
-        found.append(
-            f"With probability {share(row['unseen_probability'])} the course comes to take an "
-            "action in a state in which nobody took it."
-        )
-    if row["filled"]:
-        found.append(
-            f"{counted(row['filled'], 'gap')} of the {noun} {_were(row['filled'])} filled in."
-        )
-    if row["status"] == "limit":
-        found.append("The search was stopped: a better explanation may exist, within the gap.")
-    if row["status"] == "heuristic":
-        found.append("From a simple method without proof: better explanations may exist.")
-    if not found:
-        return []
-    return [
-        element("h4", "Read with care"),
-        element("div", items(*found), class_="note weak warnings"),
-    ]
-
-
-def _were(count: int) -> str:
-    return "was" if count == 1 else "were"
-
-
-def _robustness(source: Source, look: CloseLook) -> list[Html]:
-    case = None if look.policy is None else look.policy.case
-    if case is None:
-        return []
-    kind = {Evidence.ASSUMPTION: "note weak", Evidence.OTHER_POLICY: "note partly"}
-    words = robustness_in_words(case, source.quantity)
-    return [
-        element("h4", "How much rests on the causal assumption"),
-        element("p", words, class_=kind.get(case.footing, "note")),
-    ]
-
-
-def _facts(source: Source, look: CloseLook) -> Html:
-    row, write = look.row, source.quantity.write
-    pairs = [
-        ("Observed outcome", write(row["factual"])),
-        ("Outcome of the explanation", write(row["value"])),
-        ("Improvement", source.quantity.write_gain(row["improvement"])),
-    ]
-    relative = row["relative_improvement"]
-    if relative is not None and math.isfinite(relative) and not source.quantity.percent:
-        pairs.append(("As a share of the observed outcome", f"{100 * relative:.1f} %"))
-    if row["interval_low"] is not None:
-        span = source.quantity.write_range(row["interval_low"], row["interval_high"])
-        pairs.append(("Range, all causal models", span))
-    if look.policy is not None:
-        pairs += _policy_facts(look.policy, source.quantity)
-    pairs.append(("Steps", f"{row['steps']:,}"))
-    return facts(*pairs, class_="facts")
-
-
-def _policy_facts(look: PolicyLook, quantity: Quantity) -> list[tuple[str, str]]:
-    found = look.explanation
-    changes = float(sum(n * p for n, p in enumerate(found.changes_distribution())))
-    pairs = [
-        ("Better than observed, probability", PROBABILITY.write(look.probability_better)),
-        ("Changes made, on average", f"{changes:.2f}"),
-    ]
-    if math.isfinite(found.outcome_variance):
-        pairs.insert(0, ("Standard deviation", quantity.write(found.outcome_variance**0.5)))
-    case = look.case
-    if case is not None:
-        stable = quantity.write_range(*case.stable_interval)
-        pairs.insert(0, ("Range, with counterfactual stability", stable))
-        pairs += [
-            ("Robust plan: guaranteed", quantity.write(case.robust.value)),
-            ("Robust plan: expected", quantity.write(case.robust.outcome_mean)),
-        ]
-    return pairs
-
-
-def _method(row: Row) -> str:
-    """How it was found."""
-    how = f"Method: {row['method']}. " if row["method"] else ""
-    return f"{how}{row['nodes']:,} nodes were looked at." if row["nodes"] is not None else how
-
-
-def arrow(text: str) -> str:
-    """Typeset as on paper."""
-    return text.replace("->", "→")

@@ -1,599 +1,369 @@
-"""The whole report of a run of explanations."""
+"""The report of a run of explanations: what all cases come to, their ranking, and the model."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from importlib.resources import files
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from counterplan.core.validation import counted
 from counterplan.errors import FileError, InputError
 from counterplan.runs.answer import support_in_words
-from counterplan.runs.question import EXACT, DiscreteExplainer
-from counterplan.runs.run import CaseQuery, Run
-from counterplan.viz.page import (
-    Html,
-    Page,
-    Panel,
-    Section,
-    data,
-    element,
-    facts,
-    items,
-    join,
-    panels,
-    render,
-)
-from counterplan.viz.report.case import (
-    CloseLook,
-    arrow,
-    case_panels,
-    close_look,
-    cohort_panels,
-    policy_look,
-)
-from counterplan.viz.report.model import incomplete, made_by, model_section, poor_fit_of, provenance
-from counterplan.viz.report.source import (
+from counterplan.runs.question import TOLERATED, DiscreteExplainer
+from counterplan.runs.run import RESULTS, STATUSES, TRAJECTORIES, CaseQuery, Run
+from counterplan.scm.neural import NeuralSCM
+from counterplan.scm.tabular import TabularMDP
+from counterplan.tables.layout import SchemaLayout
+from counterplan.tables.schema import Column
+from counterplan.tables.stays import poor_fit
+from counterplan.viz.labels import Labels, Quantity, labels_of
+from counterplan.viz.report.case import Case, ExplainedRun, cohort_panels, make_case
+from counterplan.viz.report.page import (
     MOST_ROWS,
-    Failure,
+    Heading,
+    Panel,
+    Pseudonyms,
+    Ranking,
     Report,
     ReportOptions,
-    Source,
-    Totals,
-    open_source,
-    totals_of,
+    arrow,
+    number_cell,
+    render,
 )
 
-# ----------------------------------------------------------------------------------------------
-# The first section of a report of explanations: what was asked, and what all cases come to.
+if TYPE_CHECKING:
+    import polars as pl
 
-MEANINGS = {
+Row = Mapping[str, Any]
+# What a model may tell of itself in `about`, for those who look at its answers: how the outcome is
+# called, how severe each discrete state is (null where a course is over), and what else there is to
+# know about it, in sentences.
+OUTCOME, SEVERITY, NOTES = "outcome", "severity", "notes"
+# How statuses are called, and what they mean.
+STATUS_WORDS = {
     "optimal": ("proved optimal", "no other choice of so few changes is better in this model"),
     "limit": ("stopped at a limit", "the best may be better, by at most the gap"),
     "heuristic": ("without proof", "a simple method, to compare with"),
     "failed": ("failed", "there is no answer; the reasons are below"),
 }
-
-
-def summary_section(source: Source, totals: Totals, shown: list[Panel]) -> Html:
-    """All of it."""
-    return join(
-        *_warnings(source, totals),
-        facts(*_cards(source, totals), class_="cards"),
-        *(element("p", text) for text in _findings(source, totals)),
-        element("h3", "What was asked"),
-        items(*question_in_words(source)),
-        element("h3", "What became of it"),
-        _statuses(totals),
-        *(element("p", f"What was read: {text}") for text in source.run.manifest.notes),
-        *_failures(source, totals),
-        panels(shown),
-        *_recurring(source, totals),
-    )
-
-
-def general_warnings(source: Source) -> list[str]:
-    """What is to be known before any case of the run is believed."""
-    found = [text] if (text := incomplete(source.run)) else []
-    if better := poor_fit_of(source):
-        found.append(f"The model fits poorly: {better}. Do not trust these explanations.")
-    if not source.run.manifest.repeatable:
-        found.append("Limited in seconds: another run of the same question may give other answers.")
-    return found
-
-
-def _warnings(source: Source, totals: Totals) -> list[Html]:
-    noun, found = source.terms.noun, general_warnings(source)
-    if totals.far:
-        found.append(
-            f"{counted(totals.far, noun)} far outside what the model has learned from: what it "
-            "says there means nothing."
-        )
-    if totals.statuses["failed"]:
-        found.append(f"{counted(totals.statuses['failed'], noun)} could not be explained.")
-    return [warning_note(found)] if found else []
-
-
-def warning_note(texts: list[str]) -> Html:
-    """Warnings that nobody should overlook."""
-    return element("div", items(*texts), class_="note weak warnings")
-
-
-def _cards(source: Source, totals: Totals) -> list[tuple[str, str]]:
-    allowed = counted(source.k, "change")
-    cards = [
-        (f"{source.terms.noun}s explained", f"{totals.explained:,}"),
-        (f"could have been improved with at most {allowed}", f"{totals.improvable:,}"),
-    ]
-    if not math.isnan(totals.mean_gain):
-        cards.append(("improvement on average", source.quantity.write_gain(totals.mean_gain)))
-    if totals.holds is not None:
-        cards.append(("improved in every causal model that fits", f"{totals.holds:,}"))
-    elif sum(totals.supported):
-        cards.append(("with data under all of the explanation", f"{totals.supported[0]:,}"))
-    return cards
-
-
-def _findings(source: Source, totals: Totals) -> list[str]:
-    """What the means say, and on how much data they stand."""
-    found, write = [], source.quantity.write
-    budgets = [pair for pair in totals.by_budget if pair[0] > 0]
-    if budgets:
-        shown = budgets if len(budgets) <= 4 else [*budgets[:3], budgets[-1]]
-        gains = "; ".join(
-            f"{write(value)} with at most {counted(k, 'change')}" for k, value in shown
-        )
-        found.append(
-            f"On average over all {source.terms.noun}s the outcome ({source.outcome}) goes from "
-            f"{write(totals.observed)} to {gains}. The median improvement is "
-            f"{source.quantity.write_gain(totals.median_gain)}."
-        )
-    seen, unseen = totals.supported
-    if unseen:
-        found.append(
-            f"{counted(unseen, 'explanation')} of {seen + unseen:,} leave the data: they use "
-            "actions that were never taken there, or pass through states far from any that was "
-            "seen. The column “Data” says which; choose “seen” above the table to leave them out."
-        )
-    elif not seen and totals.explained:
-        found.append(
-            "Whether explanations leave the data is not known: the model keeps nothing of its data."
-        )
-    return found
-
-
-def question_in_words(source: Source) -> list[str]:
-    """The question of the run."""
-    asked, noun = source.question, source.terms.noun
-    budgets = ", ".join(map(str, source.budgets))
-    texts = [
-        f"For every {noun}: which decisions, at most {source.k}, would have led to the best "
-        "outcome had all that was left to chance been the same?"
-        + (f" Also asked for k = {budgets}." if len(source.budgets) > 1 else ""),
-        f"Outcome: {source.outcome}. Higher is better.",
-    ]
-    if asked.solver == EXACT:
-        texts.append("Method: exact, with a bound that proves how good the answer is.")
-    else:
-        texts.append(f"Method: {asked.solver}, a simple one without proof.")
-    limits = [
-        *([f"{asked.nodes:,} nodes"] if asked.nodes is not None else []),
-        *([f"{asked.seconds:g} seconds"] if asked.seconds is not None else []),
-    ]
-    if limits:
-        texts.append(f"Each search stops after {' or '.join(limits)}.")
-    if asked.gap:
-        texts.append(f"A search also stops once the best can be better by at most {asked.gap:g}.")
-    if asked.max_move is not None:
-        texts.append(f"A dose may differ from the one given by at most {asked.max_move:g}.")
-    if asked.robust:
-        texts.append("Also asked: the range of each answer over every causal model that fits.")
-    return texts
-
-
-def _statuses(totals: Totals) -> Html:
-    rows = (
-        element(
-            "tr",
-            element("td", MEANINGS[name][0], class_="strong"),
-            element("td", f"{count:,}", class_="number"),
-            element("td", MEANINGS[name][1]),
-        )
-        for name, count in totals.statuses.items()
-        if count
-    )
-    return element("table", element("tbody", *rows), class_="narrow")
-
-
-def _failures(source: Source, totals: Totals) -> list[Html]:
-    if not totals.failures:
-        return []
-    lines = [_failure(source, one) for one in totals.failures]
-    told = sum(one.count for one in totals.failures)
-    if told < totals.statuses["failed"]:
-        lines.append(f"{totals.statuses['failed'] - told:,} more for other reasons.")
-    return [element("h3", "Why some failed"), items(*lines)]
-
-
-def _failure(source: Source, failure: Failure) -> str:
-    names = ", ".join(source.names.shown(name) for name, _ in failure.examples)
-    more = failure.count - len(failure.examples)
-    others = f" and {more:,} more" if more else ""
-    first, reason = failure.examples[0]
-    return f"{names}{others}: {source.names.within(reason, first)}"
-
-
-def _recurring(source: Source, totals: Totals) -> list[Html]:
-    if not totals.recurring:
-        return []
-    heads = (
-        element("th", "Change"),
-        element("th", "How often", class_="number"),
-        element("th", f"In {source.terms.noun}s", class_="number"),
-    )
-    rows = (
-        element(
-            "tr",
-            element("td", one.what),
-            element("td", f"{one.changes:,}", class_="number"),
-            element("td", f"{one.cases:,}", class_="number"),
-        )
-        for one in totals.recurring
-    )
-    head = element("thead", element("tr", *heads))
-    table = element("table", head, element("tbody", *rows), class_="narrow")
-    return [element("h3", "Changes that recur"), table]
-
-
-# ----------------------------------------------------------------------------------------------
-# How to read a report of explanations, and what it does not claim.
-
-# The unit of doses that are numbered only.
-LEVEL = "level"
-
-
-def reading(source: Source) -> list[str]:
-    """For those who see such a report for the first time."""
-    is_discrete = isinstance(source.explainer, DiscreteExplainer)
-    noun, k = source.terms.noun, source.k
-    unit = source.terms.unit
-    times = f"Times are in {unit}." if unit else "Steps count from 0."
-    texts = [
-        f"An explanation keeps everything that happened in {_a(noun)}, its luck included, and asks "
-        f"what would have happened had at most {counted(k, 'decision')} been different. {times}",
-        f"Outcome: {source.outcome}. The improvement is the outcome of the "
-        "explanation less the one that was observed.",
-    ]
-    levels = [dose.name for dose in source.labels.doses if dose.unit == LEVEL]
-    if levels:
-        texts.append(
-            f"Doses of {' and '.join(levels)} are levels, not amounts: 0 is none, and each further "
-            "level is more."
-        )
-    if is_discrete:
-        texts.append(
-            "What comes next depends on how things respond, so an explanation is a plan: a change "
-            "has a probability, and the outcome is an expected one. The changes listed first are "
-            "those of the likeliest course."
-        )
-    texts += [
-        "Status: “proved optimal” means that no other choice of so few changes is better in this "
-        "model. “Stopped at a limit” means that the best may be better by at most the gap. "
-        "“Without proof” comes from a simple method for comparison.",
-        "Data: “seen” means that the model speaks of something it has seen. “2 new” means that "
-        "two of the changed actions were never taken there; “far” and “new” that the course "
-        "leaves the data otherwise. Read such cases with care, or leave them out.",
-    ]
-    if source.question.robust:
-        texts.append(
-            "Data alone cannot say what would have happened to the same case under another "
-            "decision; that takes a causal model. The range gives the lowest and highest value "
-            "over all causal models with the same probabilities: a narrow one does not depend on "
-            "that choice, a wide one does. “With stability” leaves out models in which a state "
-            "that became relatively less likely happens instead. “Guaranteed” is the value of the "
-            "plan whose worst case over all of them is best."
-        )
-    return texts
-
-
-def not_claimed(source: Source) -> list[str]:
-    """What the numbers must not be taken for."""
-    return [
-        "It is not advice for the next case. These are answers in hindsight: they know how things "
-        "turned out. They show which decisions to review.",
-        "It says nothing about blame. Whoever decided could not know what the explanation knows.",
-        "“Optimal” is a statement about the model, not about the world. A wrong model has optimal "
-        "explanations too.",
-        "The ranking picks the largest improvements, which by selection tend to be too good.",
-        "Names and outcomes beside the numbers come from the table as it was; nothing here has "
-        "checked them.",
-        *(
-            ["Ranges over causal models cover other causal models, not a wrong model of the data."]
-            if source.question.robust
-            else []
-        ),
-    ]
-
-
-def _a(noun: str) -> str:
-    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
-
-
-# ----------------------------------------------------------------------------------------------
-# The table of all cases, which a script in the page searches, sorts and turns over.
-#
-# The rows are in the page as plain values. The first ones are also written out, for browsers that
-# run no scripts; `ranking.js` takes their place.
-#
-#     cell        a text, or [number to sort by, text], or a list of texts in a cell of changes
-#     row         the place of the case's own section (empty if it has none), then its cells
-
-# Rows that are written out, and those that a page of the table shows.
-WRITTEN, PAGE = 20, 50
-# Letters of a text that stays on one line.
-SHORT = 24
-TEXT, NUMBER, NAME, CHANGES = "text", "number", "name", "changes"
-PLACE = "ranking"
-
-
-@dataclass(frozen=True)
-class Heading:
-    """A column: its title, what its cells are (TEXT, NUMBER, NAME or CHANGES), and whether one of
-    its texts can be chosen in a list above the table."""
-
-    title: str
-    kind: str = TEXT
-    choose: bool = False
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """The cases in their order.
-
-    rows   (place of the case's section, cells)
-    total  how many there are; the rows may be the first of them only
-    noun   what a case is called
-    more   where to find the others
-    """
-
-    headings: Sequence[Heading]
-    rows: Sequence[tuple[str, Sequence[Any]]]
-    total: int
-    noun: str
-    more: str = ""
-
-
-def number(value: float | None, text: str) -> list[Any]:
-    """A cell with a number: JSON has no infinities, so the largest number stands for them."""
-    if value is None or math.isnan(value):
-        return [None, text]
-    return [float(f"{max(-1e300, min(1e300, value)):.9g}"), text]
-
-
-def ranking(table: Ranking) -> Html:
-    """The table, with what searches it."""
-    values = {
-        "headings": [[one.title, one.kind, one.choose] for one in table.headings],
-        "rows": [[place, *cells] for place, cells in table.rows],
-        "page": PAGE,
-        "short": SHORT,
-    }
-    written = table.rows[:WRITTEN]
-    body = (_row(rank, place, cells, table) for rank, (place, cells) in enumerate(written, 1))
-    head = element("tr", element("th", "#", class_="number", scope="col"), *_heads(table))
-    whole = element(
-        "table",
-        element("thead", head),
-        element("tbody", *body),
-        class_="ranking",
-        id=PLACE,
-    )
-    return join(
-        _controls(),
-        element("div", whole, class_="scroll"),
-        element("noscript", element("p", _without_scripts(len(written), table), class_="note")),
-        element("p", table.more, class_="certificate") if table.more else Html(""),
-        data(values, f"{PLACE}-data"),
-    )
-
-
-def script() -> str:
-    """What searches and sorts."""
-    return files(__package__).joinpath("ranking.js").read_text(encoding="utf-8")
-
-
-def _heads(table: Ranking) -> list[Html]:
-    return [
-        element("th", one.title, class_="number" if one.kind == NUMBER else "", scope="col")
-        for one in table.headings
-    ]
-
-
-def _controls() -> Html:
-    """Shown by the script; it adds a list for each column whose texts can be chosen."""
-    search = element(
-        "label",
-        "Search ",
-        element("input", type="search", id=f"{PLACE}-search", size="28", autocomplete="off"),
-    )
-    turn = element(
-        "span",
-        element("button", "◀ previous", type="button", id=f"{PLACE}-previous"),
-        element("span", "", id=f"{PLACE}-status", role="status", aria_live="polite"),
-        element("button", "next ▶", type="button", id=f"{PLACE}-next"),
-        class_="turn",
-    )
-    return element("div", search, turn, class_="controls", id=f"{PLACE}-controls", hidden="hidden")
-
-
-def _row(rank: int, place: str, cells: Sequence[Any], table: Ranking) -> Html:
-    written = [
-        _cell(cell, one.kind, place) for cell, one in zip(cells, table.headings, strict=True)
-    ]
-    return element("tr", element("td", str(rank), class_="number"), *written)
-
-
-def _cell(cell: Any, kind: str, place: str) -> Html:
-    if kind == NUMBER:
-        return element("td", cell[1], class_="number")
-    if kind == CHANGES:
-        return element("td", *(element("div", text) for text in cell), class_="changes")
-    if kind == NAME:
-        named = element("a", cell, href=f"#{place}") if place else cell
-        return element("td", named, class_=f"name {_shortness(cell)}".strip())
-    return element("td", cell, class_=_shortness(cell))
-
-
-def _shortness(text: str) -> str:
-    return "short" if len(text) <= SHORT else ""
-
-
-def _without_scripts(written: int, table: Ranking) -> str:
-    return (
-        f"The first {written:,} of {table.total:,} {table.noun}s. This browser runs no scripts; "
-        "with them all can be searched and sorted here."
-    )
-
-
-# ----------------------------------------------------------------------------------------------
-
-Row = Mapping[str, Any]
+# Differences below this are rounding.
+ROUNDING = 1e-9
+# Reasons, and changes that recur, which are told one by one; cases that are named with a reason.
+MOST_REASONS, MOST_RECURRING, MOST_NAMED = 20, 12, 3
+# Values of a column that are listed one by one.
+MOST_VALUES = 8
 
 
 def explain_report(run: Run, options: ReportOptions) -> Report:
-    """The report of a run of explanations."""
-    source = open_source(run, options.names, options.k)
+    """The page about all cases of a run, or about one of them."""
+    source = explained_run(run, options.pseudonyms, options.k)
     if options.case is not None:
-        return _single(source, options.case)
+        rows = run.rows_of(RESULTS, [options.case], source.k)[options.case]
+        if not rows:
+            noun = run.terms.noun
+            raise InputError(f"{run.folder}: has no {noun} {options.case!r}; check it")
+        cases = _cases(source, rows, [0])
+        return _page(source, cases, single=True, totals=None)
     totals = totals_of(source)
     ranked = run.cases(CaseQuery(k=source.k, limit=MOST_ROWS)).to_dicts()
-    about_all = cohort_panels(source, totals, ranked)
+    panels = cohort_panels(source, totals, ranked)
     chosen = ranked[: options.cases]
-    looks = _close_looks(source, chosen, range(1, len(chosen) + 1))
-    noun = source.terms.noun
-    title = "What should have been done differently?"
-    sections = [
-        Section("summary", "In short", "In short", summary_section(source, totals, about_all)),
-        Section(
-            "cases",
-            f"{noun.capitalize()}s by improvement",
-            f"All {noun}s",
-            ranking(_ranking(source, ranked, looks, totals.explained)),
-        ),
-        *_looked_at(source, looks, f"The top {len(looks)}, closely"),
-        *_ending(source),
-    ]
-    lead = [
-        f"For each of {counted(totals.cases, noun)}: which decisions, at most {source.k}, would "
-        "have led to the best outcome had all that was left to chance been the same, how much "
-        "better it would have been, and how sure that is."
-    ]
-    kicker = "counterplan · counterfactual explanations"
-    page = Page(kicker, title, lead, sections, made_by(options.names), script())
-    shown = (*about_all, *(panel for look in looks for panel in look.panels))
-    return Report(render(page), shown)
+    cases = _cases(source, chosen, range(1, len(chosen) + 1))
+    ranking = _ranking(source, ranked, cases, totals["cases"] - totals["statuses"]["failed"])
+    return _page(source, cases, panels, single=False, totals=totals, ranking=ranking)
 
 
-def _single(source: Source, name: str) -> Report:
-    """The report of one case."""
-    rows = source.rows_of([name])[name]
-    if not rows:
-        raise InputError(f"{source.run.layout.out}: has no {source.terms.noun} {name!r}; check it")
-    row = next(one for one in rows if one["k"] == source.k)
-    (look,) = _close_looks(source, [row], [0])
-    title = f"{source.terms.noun.capitalize()} {source.names.shown(name)}"
-    body = close_look(source, look)
-    if texts := general_warnings(source):
-        body = join(warning_note(texts), body)
-    sections = [
-        Section("close", "What should have been done differently?", "The case", body),
-        *_ending(source),
-    ]
-    lead = [
-        f"Which decisions, at most {source.k}, would have led to the best outcome had all that was "
-        "left to chance been the same, how much better it would have been, and how sure that is."
-    ]
-    kicker = "counterplan · a counterfactual explanation"
-    page = Page(kicker, title, lead, sections, made_by(source.names))
-    return Report(render(page), tuple(look.panels))
+def _page(
+    source: ExplainedRun, cases: Sequence[Case], panels: Sequence[Panel] = (), **more: Any
+) -> Report:
+    run, model = source.run, source.run.model
+    notes = model.about.get(NOTES)
+    is_text = isinstance(notes, list) and all(isinstance(text, str) for text in notes)
+    training = training_of(model)
+    visits = model.visits if isinstance(model, TabularMDP) else None
+    context = {
+        "run": run,
+        "pseudonyms": source.pseudonyms,
+        "k": source.k,
+        "quantity": source.quantity,
+        "labels": source.labels,
+        "outcome": source.outcome,
+        "cases": cases,
+        "panels": panels,
+        "statuses": STATUS_WORDS,
+        "tolerated": TOLERATED,
+        "training": training,
+        "poor_fit": poor_fit(model) if training and isinstance(model, NeuralSCM) else None,
+        "median_visits": 0 if visits is None else int(np.median(visits[visits > 0])),
+        "notes": notes if is_text else (),
+        "columns": _columns(source),
+        **more,
+    }
+    shown = (*panels, *(panel for case in cases for panel in case.panels))
+    return Report(render("explain.html", context), shown)
 
 
-def _ending(source: Source) -> list[Section]:
-    """What every report ends with."""
-    return [
-        Section("model", "The model and its assumptions", "The model", model_section(source)),
-        Section("reading", "How to read this", "How to read this", items(*reading(source))),
-        Section("limits", "What this does not claim", "What this does not claim",
-                items(*not_claimed(source))),
-        Section("provenance", "Where it comes from", "Where it comes from", provenance(source.run)),
-    ]  # fmt: skip
-
-
-def _looked_at(source: Source, looks: Sequence[CloseLook], heading: str) -> list[Section]:
-    if not looks:
-        return []
-    body = join(*(close_look(source, look) for look in looks))
-    return [Section("close", heading, "Closely", body)]
-
-
-def _close_looks(source: Source, chosen: Sequence[Row], ranks: Iterable[int]) -> list[CloseLook]:
-    ids = [row["episode_id"] for row in chosen]
-    rows, courses = source.rows_of(ids), source.courses_of(ids)
-    episodes = source.run.episodes(ids) if source.terms.is_discrete else {}
+def _cases(source: ExplainedRun, chosen: Sequence[Row], ranks: Sequence[int]) -> list[Case]:
+    """The cases that have a section of their own; rank 0 for a case alone."""
+    run, ids = source.run, [row["episode_id"] for row in chosen]
+    results, steps = run.rows_of(RESULTS, ids), run.rows_of(TRAJECTORIES, ids, source.k)
+    episodes = run.episodes(ids) if run.terms.is_discrete else {}
     found = []
     for row, rank in zip(chosen, ranks, strict=True):
-        name, place = row["episode_id"], f"case-{rank}" if rank else "case"
-        course = courses[name]
-        if row["status"] == "failed":
-            found.append(CloseLook(row, course, None, (), rank, place))
-            continue
-        if not course:
+        name = row["episode_id"]
+        if row["status"] != "failed" and not steps[name]:
             raise FileError(
-                f"{source.run.layout.out}: has no trajectory of {name!r}; run the same command "
-                "again to make it anew"
+                f"{run.folder}: has no trajectory of {name!r}; run the same command again to make "
+                "it anew"
             )
-        policy = policy_look(source, episodes[name], row["value"]) if episodes else None
-        shown = case_panels(source, rows[name], course, policy, place)
-        found.append(CloseLook(row, course, policy, shown, rank, place))
+        found.append(make_case(source, row, rank, results[name], steps[name], episodes.get(name)))
     return found
 
 
+# --- What numbers are called ---
+
+
+def explained_run(run: Run, pseudonyms: Pseudonyms, k: int | None = None) -> ExplainedRun:
+    """A run with the names that its model has for outcomes and states."""
+    budget, labels = run.budget(k), _labels(run)
+    return ExplainedRun(run, pseudonyms, budget, _quantity(run, labels), labels)
+
+
+def _labels(run: Run) -> Labels:
+    explainer = run.explainer
+    if not isinstance(explainer, DiscreteExplainer):
+        return labels_of(explainer.layout)  # type: ignore[attr-defined]
+    mdp = explainer.mdp
+    labels = labels_of(mdp if explainer.layout is None else explainer.layout)
+    given = mdp.about.get(SEVERITY)
+    if given is None:
+        return labels
+    # What the model knows of the severity of its states, instead of their names.
+    if not isinstance(given, Mapping) or not isinstance(given.get("values"), list):
+        raise FileError("the model's severity of states is damaged; save the model anew")
+    try:
+        levels = [math.nan if level is None else float(level) for level in given["values"]]
+        name, unit = str(given["name"]), str(given.get("unit", ""))
+        column = Column(name, "state", unit=unit, better=given.get("better"))
+    except (KeyError, TypeError, ValueError):
+        raise FileError("the model's severity of states is damaged; save the model anew") from None
+    if len(levels) != mdp.n_states or column.better not in (None, "lower", "higher"):
+        raise FileError("the model's severity does not fit its states; save the model anew")
+    endings = {s: mdp.state_name(s) for s, level in enumerate(levels) if math.isnan(level)}
+    states = np.array(levels)[:, np.newaxis]
+    return replace(labels, features=(column,), states=states, endings=endings)
+
+
+def _quantity(run: Run, labels: Labels) -> Quantity:
+    """How the model calls its outcome, or what the features that are good or bad make it."""
+    given, explainer = run.model.about.get(OUTCOME), run.explainer
+    if isinstance(given, Mapping) and isinstance(given.get("name"), str):
+        return Quantity(given["name"], given.get("percent") is True, str(given.get("unit", "")))
+    good = [column for column in labels.features if column.better]
+    if not good or (isinstance(explainer, DiscreteExplainer) and explainer.layout is None):
+        return Quantity()
+    weighted = " ".join(_worth(column) for column in good)
+    return Quantity(unit=f"summed {weighted.removeprefix('+ ')}")
+
+
+def _worth(column: Column) -> str:
+    weight = "" if abs(column.merit) == 1.0 else f"{abs(column.merit):g} × "
+    return f"{'−' if column.merit < 0 else '+ '}{weight}{column.name}"
+
+
+# --- What all cases come to ---
+
+
+def totals_of(source: ExplainedRun) -> dict[str, Any]:
+    """Numbers over all cases for the budget that is reported on, read file by file.
+
+    cases, statuses         how many there are, and how many have each status
+    improvable, far         how many can be improved at all; lie far outside the training data
+    seen, unseen            explanations with data under them and without; unknown is in neither
+    asked, holds            whether other causal models were asked about; how many improve in all
+    gains, median_gain      all finite improvements, and their median
+    by_budget               rows of k, value and factual: means over cases finite for every budget
+    failures                by reason, the most frequent first; other_failures have other reasons
+    recurring               rows of what, changes, cases: the most frequent changes
+    """
+    import polars as pl
+
+    results = source.run.results(source.k)
+    known = pl.col("status") != "failed"
+    holds = known & (pl.col("interval_low") > pl.col("factual") + ROUNDING)
+    numbers = results.select(
+        cases=pl.len(),
+        **{name: (pl.col("status") == name).sum() for name in STATUSES},
+        improvable=(known & (pl.col("improvement") > ROUNDING)).sum(),
+        seen=pl.col("supported").sum(),
+        unseen=pl.col("supported").not_().sum(),
+        holds=holds.sum(),
+        asked=pl.col("interval_low").is_not_null().any(),
+        far=(pl.col("far_outside_training").fill_null("") != "").sum(),
+    )
+    found: dict[str, Any] = numbers.collect(engine="streaming").row(0, named=True)
+    finite = results.filter(known, pl.col("improvement").is_finite()).select("improvement")
+    gains = finite.collect(engine="streaming")["improvement"].to_numpy()
+    failures = _failures(source, results)
+    return found | {
+        "statuses": {name: found[name] for name in STATUSES},
+        "gains": gains,
+        "median_gain": float(np.median(gains)) if gains.size else math.nan,
+        "by_budget": _by_budget(source.run),
+        "failures": failures,
+        "other_failures": found["failed"] - sum(one["count"] for one in failures),
+        "recurring": _recurring(source, results),
+    }
+
+
+def _by_budget(run: Run) -> list[dict[str, Any]]:
+    import polars as pl
+
+    table = run.results().filter(pl.col("status") != "failed")
+    infinite = table.filter(~(pl.col("value").is_finite() & pl.col("factual").is_finite()))
+    finite = table.join(infinite.select("episode_id").unique(), on="episode_id", how="anti")
+    means = finite.group_by("k").agg(pl.col("value", "factual").mean()).sort("k")
+    return means.collect().to_dicts()
+
+
+def _failures(source: ExplainedRun, results: pl.LazyFrame) -> list[dict[str, Any]]:
+    """Reasons that name their case differ for every one: they are held together by what they say
+    once the name is out."""
+    import polars as pl
+
+    failed = results.filter(pl.col("status") == "failed").select("episode_id", "reason").collect()
+    by_reason: dict[str, list[tuple[str, str]]] = {}
+    for name, reason in failed.iter_rows():
+        text = reason or "no reason is known"
+        by_reason.setdefault(text.replace(name, "") if name else text, []).append((name, text))
+    ordered = sorted(by_reason.values(), key=lambda cases: -len(cases))[:MOST_REASONS]
+    return [
+        {
+            "names": [source.pseudonyms.shown(name) for name, _ in cases[:MOST_NAMED]],
+            "more": max(len(cases) - MOST_NAMED, 0),
+            "reason": source.pseudonyms.within(cases[0][1], cases[0][0]),
+            "count": len(cases),
+        }
+        for cases in ordered
+    ]
+
+
+def _recurring(source: ExplainedRun, results: pl.LazyFrame) -> list[dict[str, Any]]:
+    """The most frequent changes: of a dose up or down, or from one action to another."""
+    import polars as pl
+
+    change, part = pl.col("changes").struct, pl.col("parts").struct
+    every = results.select("episode_id", "changes").explode("changes")
+    every = every.drop_nulls("changes").select(
+        "episode_id",
+        change.field("parts"),
+        what=change.field("observed_label") + " → " + change.field("alternative_label"),
+    )
+    ordered = [dose.name for dose in source.labels.doses if dose.levels is not None]
+    named = pl.element().struct.field("name").is_in(ordered)
+    # Of what has no order there is no more and less.
+    has_order = (pl.col("parts").list.len() > 0) & pl.col("parts").list.eval(named).list.all()
+    moved = every.filter(has_order).explode("parts")
+    direction = pl.when(part.field("alternative") > part.field("observed"))
+    text = part.field("name") + direction.then(pl.lit(" raised")).otherwise(pl.lit(" lowered"))
+    doses = moved.select("episode_id", what=text)
+    together = pl.concat([doses, every.filter(~has_order).select("episode_id", "what")])
+    counts = together.group_by("what").agg(changes=pl.len(), cases=pl.col("episode_id").n_unique())
+    ranked = counts.sort(["changes", "what"], descending=[True, False]).head(MOST_RECURRING)
+    return ranked.collect().to_dicts()
+
+
 def _ranking(
-    source: Source, ranked: Sequence[Row], looks: Sequence[CloseLook], total: int
+    source: ExplainedRun, ranked: Sequence[Row], cases: Sequence[Case], total: int
 ) -> Ranking:
-    quantity, noun = source.quantity, source.terms.noun
+    quantity, run = source.quantity, source.run
     has_range = any(row["interval_low"] is not None for row in ranked)
     has_data = any(row["supported"] is not None for row in ranked)
     has_status = len({row["status"] for row in ranked}) > 1
     headings = [
-        Heading(noun.capitalize(), NAME),
-        *(Heading(name, choose=True) for name in source.outcomes),
-        Heading("Steps", NUMBER),
-        Heading("Observed", NUMBER),
-        Heading(f"With at most {counted(source.k, 'change')}", NUMBER),
-        Heading(f"Improvement{', points' if quantity.percent else ''}", NUMBER),
-        *([Heading("Range over causal models", NUMBER)] if has_range else []),
+        Heading(run.terms.noun.capitalize(), "name"),
+        *(Heading(name, choose=True) for name in run.outcomes),
+        Heading("Steps", "number"),
+        Heading("Observed", "number"),
+        Heading(f"With at most {counted(source.k, 'change')}", "number"),
+        Heading(f"Improvement{', points' if quantity.percent else ''}", "number"),
+        *([Heading("Range over causal models", "number")] if has_range else []),
         *([Heading("Status", choose=True)] if has_status else []),
         *([Heading("Data", choose=True)] if has_data else []),
-        Heading("Changes", CHANGES),
+        Heading("Changes", "changes"),
     ]
-    places = {look.row["episode_id"]: look.place for look in looks}
+    anchors = {case.row["episode_id"]: case.anchor for case in cases}
     rows = []
     for row in ranked:
+        gain = quantity.write_gain(row["improvement"]).removesuffix(" points")
+        low, high = row["interval_low"], row["interval_high"]
+        extent = "" if low is None else quantity.write_range(low, high)
         cells: list[Any] = [
-            source.names.shown(row["episode_id"]),
-            *(row[f"outcome:{name}"] or "" for name in source.outcomes),
-            number(row["steps"], f"{row['steps']:,}"),
-            *(number(row[name], quantity.write(row[name])) for name in ("factual", "value")),
-            number(
-                row["improvement"],
-                quantity.write_gain(row["improvement"]).removesuffix(" points"),
-            ),
+            source.pseudonyms.shown(row["episode_id"]),
+            *(row[f"outcome:{name}"] or "" for name in run.outcomes),
+            number_cell(row["steps"], f"{row['steps']:,}"),
+            *(number_cell(row[name], quantity.write(row[name])) for name in ("factual", "value")),
+            number_cell(row["improvement"], gain),
+            *([number_cell(low, extent)] if has_range else []),
+            *([STATUS_WORDS[row["status"]][0]] if has_status else []),
+            *([support_in_words(row)] if has_data else []),
+            [arrow(change["text"]) for change in row["changes"]],
         ]
-        if has_range:
-            cells.append(_range(row, quantity.write_range))
-        if has_status:
-            cells.append(MEANINGS[row["status"]][0])
-        if has_data:
-            cells.append(support_in_words(row))
-        cells.append([arrow(change["text"]) for change in row["changes"]])
-        rows.append((places.get(row["episode_id"], ""), cells))
-    return Ranking(headings, rows, total, noun, _more(source, len(rows), total))
+        rows.append((anchors.get(row["episode_id"], ""), cells))
+    return Ranking(headings, rows, total, run.terms.noun)
 
 
-def _range(row: Row, write: Any) -> list[Any]:
-    if row["interval_low"] is None:
-        return number(None, "")
-    return number(row["interval_low"], write(row["interval_low"], row["interval_high"]))
+# --- The model ---
 
 
-def _more(source: Source, shown: int, total: int) -> str:
-    text = (
-        f"Any other {source.terms.noun} has a page of its own with "
-        "counterplan report OUT --case ID -o page.html."
-    )
-    if shown < total:
-        text = f"The first {shown:,} of {total:,} are in this table. {text}"
-    return text
+def training_of(model: TabularMDP | NeuralSCM) -> Mapping[str, Any]:
+    """The record of a training, empty if there is none that can be read."""
+    record: Any = model.about.get("training")
+    try:
+        numbers = [record[name] for name in ("transitions", "epochs", "best_epoch")]
+        numbers += [record["validation_nll"][record["best_epoch"] - 1]]
+        numbers += [record["reference_nll"][kind] for kind in ("linear", "constant")]
+    except (KeyError, IndexError, TypeError):
+        return {}
+    return record if all(isinstance(number, int | float) for number in numbers) else {}
+
+
+def _columns(source: ExplainedRun) -> dict[str, Any]:
+    """The columns that the model and the question use, as the schema describes them."""
+    headings = ("Column", "Role", "Unit", "Values", "Gaps", "Better")
+    texts = [_column_texts(column) for column in _described(source)]
+    known = [n for n in range(len(headings)) if any(text[n] for text in texts)]
+    rows = [[text[n] for n in known] for text in texts]
+    return {"headings": [headings[n] for n in known], "rows": rows}
+
+
+def _described(source: ExplainedRun) -> Sequence[Column]:
+    labels = source.labels
+    layout = getattr(source.run.explainer, "layout", None)
+    if isinstance(layout, SchemaLayout):
+        return [column for column in layout.schema.columns if column.role != "ignore"]
+    if layout is None:
+        return [*labels.features, *labels.doses]
+    # The built-in tables: leading features never change, further inputs are replayed as they were.
+    fixed = [replace(column, role="fixed") for column in labels.features[: layout.fixed]]
+    chosen = {dose.name for dose in labels.doses}
+    replayed = [Column(name, "contextual") for name in layout.actions if name not in chosen]
+    return [*fixed, *labels.features[layout.fixed :], *labels.doses, *replayed]
+
+
+def _column_texts(column: Column) -> list[str]:
+    names = column.labels or tuple(f"{level:g}" for level in column.levels or ())
+    values = ", ".join(names[:MOST_VALUES])
+    if len(names) > MOST_VALUES:
+        values += f" and {len(names) - MOST_VALUES:,} more"
+    if not names and (column.low is not None or column.high is not None):
+        low, high = ("" if end is None else f"{end:g}" for end in (column.low, column.high))
+        values = f"{low} to {high}".strip()
+    better = column.better or ""
+    if better and column.weight != 1.0:
+        better += f", weight {column.weight:g}"
+    gaps = "" if column.missing == "refuse" else column.missing
+    return [column.name, column.role, column.unit, values, gaps, better]
