@@ -16,10 +16,10 @@ endef
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo reproduce test coverage lint typecheck format docs wheel bench setup lock clean
+.PHONY: help demo reproduce test test-slow coverage lint typecheck format docs wheel bench setup lock clean
 
 help: ## show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1|\2/' | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1|\2/' | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
 
 demo: $(VENV)/.installed-run ## run all three systems on built-in data and write reports to open
 	$(BIN)/counterplan demo -o demo
@@ -28,7 +28,10 @@ reproduce: $(VENV)/.installed-run ## draw every figure of the papers, small, and
 	$(BIN)/python -m experiments --all --quick --check -o figures
 
 test: lint typecheck docs ## lint, type-check, build the docs, run the tests and every docs snippet
-	$(BIN)/pytest -n auto --dist worksteal
+	$(BIN)/pytest -n auto --dist worksteal -m 'not slow'
+
+test-slow: $(VENV)/.installed-test ## the tests that take long for a reason
+	$(BIN)/pytest -n auto --dist worksteal -m slow
 
 coverage: $(VENV)/.installed-test ## which lines of src the tests run; fails below 90 %
 	$(BIN)/coverage erase
@@ -40,7 +43,7 @@ lint: $(VENV)/.installed-test ## check style and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-typecheck: $(VENV)/.installed-test ## mypy --strict on src
+typecheck: $(VENV)/.installed-test ## mypy --strict on src and experiments
 	$(BIN)/mypy
 
 format: $(VENV)/.installed-test ## fix style and formatting

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from counterplan.domains.bunkering import Bunkering
-from counterplan.domains.bunkering_exact import VoyageValue
-from counterplan.domains.bunkering_prices import (
+from counterplan.domains.bunkering_exact import (
     ListedPrices,
     LogNormalPrices,
-    law_of_means,
+    VoyageValue,
     price_law,
 )
 from counterplan.planning.exact_value import solve
@@ -113,7 +112,7 @@ def test_losses_are_consistent(problem: Bunkering) -> None:
 def test_value_of_re_solving_is_what_playing_it_costs() -> None:
     problem = Bunkering("E", fixed_cost=2_000.0)
     T = problem.horizon
-    plan = VoyageValue.solve(problem.levels, 2_000.0, law_of_means(problem.process, T))
+    plan = VoyageValue.solve(problem.levels, 2_000.0, price_law(problem.process, T, certain=True))
     exact = VoyageValue.solve(problem.levels, 2_000.0, price_law(problem.process, T), plan)
     costs = follow(problem, Resolve().prepare(problem), problem.sample_paths(20_000, seed=3))
     error = costs.std() / len(costs) ** 0.5

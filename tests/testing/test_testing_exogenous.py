@@ -166,16 +166,18 @@ def test_what_is_no_model() -> None:
 # --- A kernel that does something else ---------------------------------------------------------
 
 
-def twisted(**changes: Any) -> Any:
+def selling(rate: float = 0.0, most: float = 2.0, sense: Any = "max") -> Any:
     from counterplan.domains.exogenous_mdp import ExogenousMDP
     from counterplan.planning.processes import BinomialLattice
     from counterplan.planning.resource import Resource
 
-    right: Any = ExogenousMDP(
-        BinomialLattice(10.0, 0.0, 0.4, 1.0), [[1.0]], Resource(2), [(0, 2)] * 3
-    )
-    kernel = right.compiled()
-    other = right.compiled() if not changes else replace(kernel, **changes)
+    lattice = BinomialLattice(10.0, rate, 0.4, 1.0)
+    return ExogenousMDP(lattice, [[1.0]], Resource(2), [(0, most)] * 3, sense=sense)
+
+
+def twisted(**changes: Any) -> Any:
+    right = selling()
+    other = replace(right.compiled(), **changes)
 
     class Twisted(type(right)):  # type: ignore[misc]
         def compiled(self, quantiles: int = 0) -> Any:
@@ -187,22 +189,18 @@ def twisted(**changes: Any) -> Any:
 
 
 def test_kernels_are_compared() -> None:
-    from counterplan.domains import exogenous_mdp_compiled as compiled
-    from counterplan.domains.exogenous_mdp_compiled import SIGN
+    from counterplan.planning.search.kernel import no_successors
 
     check_model(twisted())
-    parameters = twisted().compiled().parameters
-    negated, wider, likelier = (parameters.copy() for _ in range(3))
-    negated[SIGN] = -1.0
-    wider[12:14] = 0.0, 1.0
-    likelier[-1] = 0.9
+    others = selling(sense="min"), selling(most=1.0), selling(rate=0.3)
+    negated, narrower, likelier = (one.compiled().parameters for one in others)
     for changes, words in (
         ({"parameters": negated}, "the kernel's reward of"),
-        ({"parameters": wider}, "the kernel offers"),
+        ({"parameters": narrower}, "the kernel offers"),
         ({"parameters": likelier}, "the kernel draws x|the kernel's successors"),
         ({"horizon": 2}, "the kernel's horizon is 2"),
         ({"resource": np.array([3.0])}, "the kernel starts with resource"),
-        ({"successors": compiled.Kernel.successors}, "the kernel has 0 successors"),
+        ({"successors": no_successors}, "the kernel has 0 successors"),
     ):
         with pytest.raises(AssertionError, match=words):
             check_model(twisted(**changes))

@@ -343,12 +343,12 @@ def _rows(options: PlanOptions, table: ScenarioFile, spec: TaskSpec) -> Iterator
 
 
 def _judged_here(table: ScenarioFile, spec: TaskSpec) -> Iterator[dict[str, Any]]:
-    from counterplan.runs.regret import open_task, result_row
+    from counterplan.runs.regret import open_task
 
     scenarios = list(table.scenarios())
     task = open_task(spec)
     for scenario in tracked(scenarios, "judging"):
-        yield result_row(task.columns, task.judge(scenario))
+        yield task.judge(scenario).row()
 
 
 def _judged_in_folder(

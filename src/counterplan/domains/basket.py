@@ -11,6 +11,19 @@ Of the 2^B sets, `actions='ranked'` offers the j best, j = 0 .. cap, ranked by w
 over waiting with that option alone: without a cap the optimum is among them. 'payoff' ranks by the
 payoff, as Lemma 2.1 would; that never lets an option go before another that pays more now but is
 better kept. 'all' offers every set.
+
+In hindsight options are assigned to dates, at most `cap` on a date:
+
+    max sum_{t,b} w_tb a_tb,   sum_t a_tb <= held_b,   sum_b a_tb <= cap,   a_tb in {0, 1}
+
+Where every option's best date is free, that is the answer; else an assignment problem with `cap`
+places on every date, solved exactly.
+
+Bounds for clipping. Between nodes, what waiting with one option alone is worth is interpolated by
+straight lines: it is convex in the price (see `options`), so that is never too low, and the sum of
+max(payoff, waiting) over the options held bounds the basket's value from above, whatever cap and
+correlation. The lower bound is the best found plan of fixed dates: each option takes its best date
+that is not full yet, valued by Black-Scholes with tangents at the nodes.
 """
 
 from __future__ import annotations
@@ -21,6 +34,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import numpy as np
+from numba import njit
 
 from counterplan.core.validation import FloatArray, Seed, whole_number
 from counterplan.domains.option_contract import (
@@ -34,6 +48,7 @@ from counterplan.domains.option_contract import (
 from counterplan.domains.options import AmericanOption
 from counterplan.domains.problems import check_config
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
+from counterplan.planning.compiled import Layout, inlined, jit
 from counterplan.planning.description import Axes, Column, Columns
 from counterplan.planning.model import (
     Allocation,
@@ -50,51 +65,14 @@ if TYPE_CHECKING:
     from counterplan.planning.policies import Policy
     from counterplan.planning.search.kernel import Kernel
 
-# ----------------------------------------------------------------------------------------------
-# Options to dates, at most `cap` on a date: the hindsight of a basket.
-#
-#     max sum_{t,b} w_tb a_tb,   sum_t a_tb <= held_b,   sum_b a_tb <= cap,   a_tb in {0, 1}
-#
-# Where every option's best date is free, that is the answer; else an assignment problem with `cap`
-# places on every date, solved exactly.
-
-
-def assign(weights: FloatArray, held: FloatArray, cap: int) -> tuple[FloatArray, FloatArray]:
-    """Values (n,) and actions (n, steps, B) for weights (n, steps, B) and held (n, B).
-
-    What weighs nothing or less is not exercised; of equally good dates the first.
-    """
-    paths = np.arange(len(weights))[:, np.newaxis]
-    options = np.arange(weights.shape[2])
-    dates = weights.argmax(axis=1)
-    chosen = (weights[paths, dates, options] > 0) & (held > 0.5)
-    actions = np.zeros(weights.shape)
-    actions[paths, dates, options] = chosen
-    for i in np.flatnonzero(actions.sum(axis=2).max(axis=1) > cap):
-        actions[i] = _assign_one(weights[i], held[i], cap)
-    return (weights * actions).sum(axis=(1, 2)), actions
-
-
-def _assign_one(weights: FloatArray, held: FloatArray, cap: int) -> FloatArray:
-    """(steps, B) for one path."""
-    from scipy.optimize import linear_sum_assignment
-
-    gains = np.maximum(weights, 0.0) * (held > 0.5)
-    options, places = linear_sum_assignment(np.repeat(gains.T, cap, axis=1), maximize=True)
-    actions = np.zeros(weights.shape)
-    dates = places // cap
-    actions[dates, options] = gains[dates, options] > 0
-    return actions
-
-
-# ----------------------------------------------------------------------------------------------
-
 ActionSet: TypeAlias = Literal["ranked", "payoff", "all"]
 ACTION_SETS = ("ranked", "payoff", "all")
 # Sets are listed by their codes.
 MOST_LISTED = 10
 # Nodes of each option's tables.
 NODES = 129
+# More than any option can be worth.
+CROWDING = 1e12
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,51 +317,39 @@ class OptionBasket(HasFutures):
             ]
         )
 
-    # --- Compiled -----------------------------------------------------------------------------
+    # --- For the search -----------------------------------------------------------------------
 
     def compiled(self, quantiles: int = 0) -> Kernel:
         """The model as compiled functions."""
-        from counterplan.domains import basket_compiled as own
         from counterplan.planning.search.kernel import Kernel
 
-        whole_number(quantiles, "quantiles")
-        X = len(self.options)
-        listed = self.action_set == "all"
-        return Kernel(
-            draw=own.draw,
-            actions=own.actions,
-            step=own.step,
-            parameters=self._parameters(quantiles),
-            horizon=self.horizon,
-            exogenous=self.start.exogenous,
-            resource=self.start.resource,
+        X, logs = len(self.options), np.log(self._nodes)
+        parameters = BASKET.pack(
+            cap=self.most,
+            choice=ACTION_SETS.index(self.action_set),
+            signs=[option.sign for option in self.options],
+            strikes=[option.strike for option in self.options],
+            first=logs[:, 0],
+            width=logs[:, 1] - logs[:, 0],
+            discounts=self.options[0].discount(np.arange(self.horizon)),
+            nodes=self._nodes,
+            waiting=self._waiting,
+            factors=self._factors(whole_number(quantiles, "quantiles")),
+            process=self.process.kernel_parameters(self.horizon),
+        )
+        return Kernel.of(
+            self,
+            actions=actions,
+            step=step,
+            policy=policy,
+            bounds=bounds,
+            successors=successors,
+            parameters=parameters,
             action_size=X,
             # One row more than there are ranked actions: the kernel keeps its scores there.
-            most_actions=2**X if listed else min(self.most, X) + 2,
-            successors=own.successors,
+            most_actions=2**X if self.action_set == "all" else min(self.most, X) + 2,
             most_successors=quantiles,
-            policy=own.policy,
-            bounds=own.bounds,
         )
-
-    def _parameters(self, quantiles: int) -> FloatArray:
-        """Layout: `basket_kernel`."""
-        X, T = len(self.options), self.horizon
-        choice = ACTION_SETS.index(self.action_set)
-        logs = np.log(self._nodes)
-        each = [(o.sign, o.strike, o.drift, o.volatility) for o in self.options]
-        signs, strikes, drifts, volatilities = np.array(each).T
-        # The process's own root B of its correlation B B', made triangular.
-        root = np.asarray(np.linalg.qr(self.process.mixing.T, mode="r")).T
-        parts: list[FloatArray] = [
-            np.array([X, T, self.most, choice, NODES, quantiles], dtype=np.float64),
-            *(signs, strikes, logs[:, 0], logs[:, 1] - logs[:, 0]),
-            self.options[0].discount(np.arange(T)),
-            *(self._nodes, self._waiting, drifts, volatilities),
-            np.array([self.options[0].step]),
-            *(root, self._factors(quantiles)),
-        ]
-        return np.concatenate([part.ravel() for part in parts])
 
     def _factors(self, count: int) -> FloatArray:
         """(count, B) equally likely factors of the prices over one step, with the right means."""
@@ -414,7 +380,7 @@ class OptionBasket(HasFutures):
         for s in dates[1:]:
             later = fixed[:, s, :, :1] > best[:, s - 1, :, :1]
             best[:, s] = np.where(later, fixed[:, s], best[:, s - 1])
-        return np.concatenate([fixed.swapaxes(1, 2).ravel(), best.ravel()])
+        return BOUND_TABLES.pack(fixed=fixed.swapaxes(1, 2), best=best)
 
     # --- In words -----------------------------------------------------------------------------
 
@@ -467,3 +433,226 @@ class OptionBasket(HasFutures):
         held = ", ".join(str(b + 1) for b in np.flatnonzero(state.resource > 0))
         date = f"date {state.t + 1} of {self.horizon}"
         return f"{date}, prices {prices}, options held: {held or 'none'}"
+
+
+def assign(weights: FloatArray, held: FloatArray, cap: int) -> tuple[FloatArray, FloatArray]:
+    """Values (n,) and actions (n, steps, B) for weights (n, steps, B) and held (n, B).
+
+    What weighs nothing or less is not exercised; of equally good dates the first.
+    """
+    paths = np.arange(len(weights))[:, np.newaxis]
+    options = np.arange(weights.shape[2])
+    dates = weights.argmax(axis=1)
+    chosen = (weights[paths, dates, options] > 0) & (held > 0.5)
+    actions = np.zeros(weights.shape)
+    actions[paths, dates, options] = chosen
+    for i in np.flatnonzero(actions.sum(axis=2).max(axis=1) > cap):
+        actions[i] = _assign_one(weights[i], held[i], cap)
+    return (weights * actions).sum(axis=(1, 2)), actions
+
+
+def _assign_one(weights: FloatArray, held: FloatArray, cap: int) -> FloatArray:
+    """(steps, B) for one path."""
+    from scipy.optimize import linear_sum_assignment
+
+    gains = np.maximum(weights, 0.0) * (held > 0.5)
+    options, places = linear_sum_assignment(np.repeat(gains.T, cap, axis=1), maximize=True)
+    actions = np.zeros(weights.shape)
+    dates = places // cap
+    actions[dates, options] = gains[dates, options] > 0
+    return actions
+
+
+# --- Compiled: x = prices (X,), d = (X,) ones where held, action = (X,) ones where exercised ---
+
+RANKED, BY_PAYOFF, ALL = range(3)  # as in ACTION_SETS
+# Nodes evenly spaced in their logarithms, from `first` on, `width` apart; waiting with one option
+# alone, in money of its date; M equally likely factors of x over one step.
+BASKET = Layout(
+    "rest cap choice",
+    "X T N M",
+    **dict.fromkeys(("signs", "strikes", "first", "width"), "X"),
+    discounts="T",
+    nodes="X N",
+    waiting="X T N",
+    factors="M X",
+    process="*",
+)
+# In money of now: (value, slope) at the nodes of exercising in s dates' time, and of the best of
+# the dates 0 .. s.
+BOUND_TABLES = Layout("", "X T N", fixed="X N T 2", best="X T N 2")
+basket_of, tables_of = BASKET.view, BOUND_TABLES.view
+
+
+@inlined
+def _payoff(p, b, price):  # type: ignore[no-untyped-def]
+    return max(p.signs[b] * (price - p.strikes[b]), 0.0)
+
+
+@inlined
+def _node_below(p, b, price):  # type: ignore[no-untyped-def]
+    """The last node at or below the price; -1 below them all."""
+    return min(max(int(np.floor((np.log(price) - p.first[b]) / p.width[b])), -1), p.N - 1)
+
+
+@jit
+def worth_of_waiting(parameters, t, b, price):  # type: ignore[no-untyped-def]
+    """What holding option b alone is worth at date t, in money of date t; never too low."""
+    p = basket_of(parameters)
+    if t == p.T - 1:
+        return 0.0
+    values, nodes = p.waiting[b, t], p.nodes[b]
+    i = _node_below(p, b, price)
+    call = p.signs[b] > 0
+    if i == p.N - 1:  # a call's value rises no faster than the price, a put's falls
+        return values[i] + (price - nodes[i] if call else 0.0)
+    if i < 0:  # at a price of 0 a put pays its strike on the next date, a call never pays
+        low, below = 0.0, 0.0 if call else p.discounts[1] / p.discounts[0] * p.strikes[b]
+    else:
+        low, below = nodes[i], values[i]
+    share = (price - low) / (nodes[i + 1] - low)
+    return below + share * (values[i + 1] - below)
+
+
+@jit
+def successors(parameters, t, x, states, probabilities):  # type: ignore[no-untyped-def]
+    """The next prices where they were replaced by finitely many."""
+    p = basket_of(parameters)
+    for i in range(p.M):
+        probabilities[i] = 1.0 / p.M
+        for b in range(p.X):
+            states[i, b] = x[b] * p.factors[i, b]
+    return p.M
+
+
+@inlined
+def _subsets(p, d, out):  # type: ignore[no-untyped-def]
+    """Every set of at most `cap` of the options held, none first."""
+    m = 0
+    for code in range(1 << p.X):
+        size, possible = 0, True
+        for b in range(p.X):
+            chosen = (code >> b) & 1
+            size += chosen
+            possible &= chosen == 0 or d[b] > 0.5
+            out[m, b] = chosen
+        if possible and size <= p.cap:
+            m += 1
+    return m
+
+
+@jit
+def actions(parameters, t, x, d, out):  # type: ignore[no-untyped-def]
+    """The j options of the best scores, j = 0 .. cap; or every set.
+
+    The score is what exercising gains over waiting with that option alone, or the payoff. The last
+    row of `out`, which is never an action, holds the scores.
+    """
+    p = basket_of(parameters)
+    if p.choice == ALL:
+        return _subsets(p, d, out)
+    scores, count = out.shape[0] - 1, 0
+    for b in range(p.X):
+        payoff = _payoff(p, b, x[b])
+        out[0, b] = 0.0
+        out[scores, b] = -np.inf
+        if d[b] > 0.5 and payoff > 0.0:
+            count += 1
+            gain = payoff
+            if p.choice == RANKED:
+                gain -= worth_of_waiting(parameters, t, b, x[b])
+            out[scores, b] = gain
+    most = min(count, int(p.cap))
+    for j in range(most):
+        best = 0
+        for b in range(p.X):
+            out[j + 1, b] = out[j, b]
+            if out[scores, b] > out[scores, best]:
+                best = b
+        out[j + 1, best] = 1.0
+        out[scores, best] = -np.inf
+    return most + 1
+
+
+@jit
+def step(parameters, t, x, d, action, out):  # type: ignore[no-untyped-def]
+    """The payoffs in money of date 0."""
+    p = basket_of(parameters)
+    total = 0.0
+    for b in range(p.X):
+        out[b] = d[b] - action[b]
+        if action[b] > 0.0:
+            total += action[b] * _payoff(p, b, x[b])
+    return p.discounts[t] * total
+
+
+@jit
+def policy(parameters, t, x, d, generator, offered, m):  # type: ignore[no-untyped-def]
+    """Exercise what gains over waiting alone, and as many as would not fit on the dates left."""
+    p = basket_of(parameters)
+    crowd = -int(p.cap) * (p.T - 1 - t)
+    for b in range(p.X):
+        crowd += d[b] > 0.5 and _payoff(p, b, x[b]) > 0.0
+    best, most = 0, -np.inf
+    for i in range(m):
+        size, gain = 0, 0.0
+        for b in range(p.X):
+            if offered[i, b] > 0.5:
+                size += 1
+                gain += _payoff(p, b, x[b]) - worth_of_waiting(parameters, t, b, x[b])
+        # Too few by one is worse than any loss, so that crowding comes first.
+        gain -= CROWDING * max(crowd - size, 0)
+        if gain > most:
+            best, most = i, gain
+    return best
+
+
+@inlined
+def _best_date(p, known, t, b, price):  # type: ignore[no-untyped-def]
+    """The value of the best fixed date for option b alone."""
+    rows, nodes = known.best[b, p.T - 1 - t], p.nodes[b]
+    i = _node_below(p, b, price)
+    best = _payoff(p, b, price)
+    for j in range(max(i, 0), min(i + 2, p.N)):
+        best = max(best, rows[j, 0] + rows[j, 1] * (price - nodes[j]))
+    return best
+
+
+@inlined
+def _best_free(p, known, b, price, taken):  # type: ignore[no-untyped-def]
+    """The value of the best date for option b that is not full; it is marked in `taken`."""
+    i = _node_below(p, b, price)
+    best, date = 0.0, 0
+    if taken[0] < p.cap:
+        best = _payoff(p, b, price)
+    for j in range(max(i, 0), min(i + 2, p.N)):
+        rows, away = known.fixed[b, j], price - p.nodes[b, j]
+        for ahead in range(1, taken.size):
+            value = rows[ahead, 0] + rows[ahead, 1] * away
+            if value > best and taken[ahead] < p.cap:
+                best, date = value, ahead
+    taken[date] += 1
+    return best
+
+
+@njit(cache=True)  # not `jit`: it makes an array
+def bounds(parameters, tables, t, x, d, generator, out):  # type: ignore[no-untyped-def]
+    """Fixed dates below, each option without the others above."""
+    p = basket_of(parameters)
+    held, upper, lower = 0.0, 0.0, 0.0
+    for b in range(p.X):
+        held += d[b]
+        if d[b] > 0.5:
+            payoff = _payoff(p, b, x[b])
+            upper += max(payoff, worth_of_waiting(parameters, t, b, x[b]))
+    out[0], out[1] = -np.inf, p.discounts[t] * upper
+    if tables.size == 0:
+        return
+    known = tables_of(tables)
+    taken = np.zeros(p.T - t if held > p.cap else 0, dtype=np.int64)
+    for b in range(p.X):
+        if d[b] > 0.5 and held <= p.cap:
+            lower += _best_date(p, known, t, b, x[b])
+        elif d[b] > 0.5:
+            lower += _best_free(p, known, b, x[b], taken)
+    out[0] = p.discounts[t] * lower

@@ -10,25 +10,42 @@ initial price, or 'global', one motion for all ports. Under 'global' costs scale
 the best amounts never depend on it and planning has no value (bunkering_exact). Arrival penalties
 (E.1a) are constants here, since no speed is chosen, and left out.
 
-Bounds for clipping (bunkering_kernel): the mean hindsight cost below, an executed policy above,
-both after one purchase. The executed plan for expected prices is the paper's; re-solving it at
-every port (executed='re-solve') is ours and tighter.
+Bounds for clipping look one purchase ahead, which keeps them valid and makes them much tighter:
+
+    min_y [ P (y - x) + K 1{y > x} + B_{t+1}(y - l_t) ]    B a bound on the expected cost to go
+
+B is tabulated for every port and every arrival of the grid. Below it is the mean hindsight cost;
+above, the cost of the plan that is optimal for expected prices, executed (the levels are
+deterministic and costs linear, so its plug-in cost is its cost), or, tighter and ours, re-solved at
+every port (executed='re-solve'). Sampled is only what re-solving costs more than hindsight on the
+same path: its exact expected cost, less the mean of that regret, is the mean hindsight cost with
+most of the noise gone, and never above the cost of the policy. What noise is left is allowed for by
+MARGIN standard errors. Between two arrivals B is taken at the one that keeps it valid (costs never
+rise with the level).
+
+Prices that multiply: all costs to go are in units of the price before. A fixed cost does not scale,
+so B has two parts, proportional to that price and constant; below, the constant part is K times the
+fewest purchases that suffice, above, K for every port left.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from numba import njit
 
 from counterplan.core.validation import FloatArray, Seed, whole_number
-from counterplan.domains.bunkering_exact import SAME, ActionSet, Levels, VoyageValue
-from counterplan.domains.bunkering_prices import (
+from counterplan.domains.bunkering_exact import (
+    SAME,
+    ActionSet,
+    Levels,
     QuantilePrices,
+    VoyageValue,
     dependence,
     mean_paths,
     price_law,
@@ -36,6 +53,7 @@ from counterplan.domains.bunkering_prices import (
 )
 from counterplan.domains.problems import check_config, positive_number
 from counterplan.errors import FileError, InfeasibleError, InputError, NotApplicableError
+from counterplan.planning.compiled import Layout, jit
 from counterplan.planning.description import Axes, Column, Columns
 from counterplan.planning.model import (
     Allocation,
@@ -45,6 +63,7 @@ from counterplan.planning.model import (
     require_levels,
     require_prices,
 )
+from counterplan.planning.nested import allocate_tank
 from counterplan.planning.processes.base import CompiledProcess, Process, number, vector
 from counterplan.planning.processes.prices import GBM, BootstrapPrices
 from counterplan.planning.resource import Resource
@@ -64,6 +83,12 @@ CONFIGS = {
 }
 # Table 5 along the route 1 -> 2 -> ... -> 8.
 LEGS = (12.0, 25.0, 30.0, 19.0, 9.0, 21.0, 17.0)
+CHOICES = {
+    "action_set": ("order-up-to", "extreme"),
+    "executed": ("open-loop", "re-solve"),
+}
+# Standard errors that sampled bounds are lowered by.
+MARGIN = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,8 +253,6 @@ class Bunkering(HasFutures):
         self, t: int, prices: FloatArray, levels: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Costs (n,) and purchases (n, T - t) for prices (n, T - t) and levels (n,) at t."""
-        from counterplan.planning.nested import allocate_tank
-
         legs = np.asarray(self.legs)[t:]
         if prices.shape[1:] != legs.shape:
             raise InputError(
@@ -238,8 +261,6 @@ class Bunkering(HasFutures):
             )
         if self._nested:
             return allocate_tank(prices, legs, self.capacity, levels)
-        from counterplan.domains.bunkering_compiled import grid_hindsight
-
         costs, amounts = np.empty(len(prices)), np.empty(prices.shape)
         for level in np.unique(levels):
             rows = np.flatnonzero(levels == level)
@@ -286,11 +307,10 @@ class Bunkering(HasFutures):
             )
         return VoyageValue.solve(self.levels, self.fixed_cost, law)
 
-    # --- Compiled -----------------------------------------------------------------------------
+    # --- For the search -----------------------------------------------------------------------
 
     def compiled(self, quantiles: int = 0) -> Kernel:
         """For the search; `quantiles` equally likely prices at each port, 0: continuous."""
-        from counterplan.domains.bunkering_compiled import FUNCTIONS, pack, plan_costs
         from counterplan.planning.search.kernel import Kernel
 
         whole_number(quantiles, "quantiles")
@@ -299,38 +319,67 @@ class Bunkering(HasFutures):
                 f"{type(self.process).__name__} is not compiled (it has no kernel_parameters); "
                 "plan without compiling, which is slower"
             )
-        block = self.process.kernel_parameters(self.horizon, quantiles)
-        scaled = dependence(self.process) == "multiplies"
-        return Kernel(
-            **FUNCTIONS,
-            parameters=pack(self.levels, self.fixed_cost, scaled, plan_costs(self), block),
-            horizon=self.horizon,
-            exogenous=self.start.exogenous,
-            resource=self.start.resource,
+        levels, kind = self.levels, dependence(self.process)
+        parameters = VOYAGE.pack(
+            fixed_cost=self.fixed_cost,
+            scaled=kind == "multiplies",
+            legs=levels.legs,
+            targets=levels.targets,
+            target_next=levels.target_next,
+            arrivals=levels.arrivals,
+            plan=np.zeros_like(levels.arrivals) if kind == "other" else self._plan.on_grid(),
+            process=self.process.kernel_parameters(self.horizon, quantiles),
+        )
+        return Kernel.of(
+            self,
+            actions=actions,
+            step=step,
+            policy=policy,
+            bounds=bounds,
+            parameters=parameters,
             action_size=1,
-            most_actions=self.levels.targets.shape[1] + 1,
+            most_actions=levels.targets.shape[1] + 1,
             most_successors=self.process.most_successors(quantiles),
         )
 
     def bound_tables(self, samples: int = 2_000, seed: Seed = 0) -> FloatArray:
-        """Bounds on the cost to go from every arrival; layout: bunkering_kernel."""
-        from counterplan.domains.bunkering_compiled import bound_tables
+        """Bounds on the cost to go from every arrival, as `BOUND_TABLES` has them."""
+        whole_number(samples, "samples", minimum=2)
+        kind = dependence(self.process)
+        if kind == "other":
+            raise NotApplicableError(
+                f"prices of {type(self.process).__name__} are neither independent nor do they "
+                "multiply, so bounds by level alone do not hold; plan without clipping"
+            )
+        levels, T, scaled, plan = self.levels, self.horizon, kind == "multiplies", self._plan
+        resolved = VoyageValue.solve(levels, plan.fixed_cost, price_law(self.process, T), plan)
+        expected, executed = plan.on_grid(), resolved.on_grid()
+        paths = np.ascontiguousarray(self.sample_paths(samples, seed)[:, :, 0])
+        regret, error = mean_regrets(paths, levels, plan.fixed_cost, scaled, expected)
+        fewest, left = np.zeros_like(expected), np.zeros((T + 1, 1))
+        if scaled and self.fixed_cost > 0:
+            choices = np.empty(fewest.shape, np.int64)
+            backward(np.zeros(T), levels, 1.0, fewest, choices)  # the least purchases
+            left = np.arange(T, -1.0, -1.0)[:, None]
+        return BOUND_TABLES.pack(
+            below=executed - regret - MARGIN * error,
+            below_fixed=self.fixed_cost * fewest,
+            above=expected if self.executed == "open-loop" else executed,
+            above_fixed=np.broadcast_to(self.fixed_cost * left, expected.shape),
+        )
 
-        return bound_tables(self, samples, seed)
+    @cached_property
+    def _plan(self) -> VoyageValue:
+        """The expected-price plan; where prices multiply, for the fuel alone."""
+        law = price_law(self.process, self.horizon, certain=True)
+        return VoyageValue.solve(self.levels, 0.0 if law.scaled else self.fixed_cost, law)
 
     def discretised(self, quantiles: int) -> DiscreteBunkering:
         """The same voyage with `quantiles` equally likely prices at each port."""
         whole_number(quantiles, "quantiles", minimum=1)
-        return DiscreteBunkering(
-            self.config,
-            quantile_prices(self.process, quantiles),
-            self.dt,
-            self.legs,
-            self.capacity,
-            self.fixed_cost,
-            self.action_set,
-            self.executed,
-        )
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        prices = quantile_prices(self.process, quantiles)
+        return DiscreteBunkering(**{**given, "prices": prices})
 
     # --- In words -----------------------------------------------------------------------------
 
@@ -415,7 +464,195 @@ class DiscreteBunkering(Bunkering):
         return self.process.successors(t, exogenous)
 
 
-CHOICES = {
-    "action_set": ("order-up-to", "extreme"),
-    "executed": ("open-loop", "re-solve"),
-}
+# --- Compiled: x = (price,), d = (level,), action = (amount,); values are costs negated --------
+
+# Levels as in `Levels`; plan: cost of the expected-price plan from each arrival on; scaled: 1 where
+# prices multiply, so that costs to go are in units of the price before.
+VOYAGE = Layout(
+    "rest fixed_cost scaled",
+    "T K N",
+    legs="T",
+    targets="T K",
+    target_next="T K",
+    arrivals="T+1 N",
+    plan="T+1 N",
+    process="*",
+)
+# Of each bound B the part that is proportional to the price before, and the constant one.
+BOUND_TABLES = Layout(
+    "", "R N", **dict.fromkeys(("below", "below_fixed", "above", "above_fixed"), "R N")
+)
+voyage, bound_tables = VOYAGE.view, BOUND_TABLES.view
+
+
+@jit
+def actions(parameters, t, x, d, out):  # type: ignore[no-untyped-def]
+    """Nothing where the level covers the leg, then every amount that ends on a higher target."""
+    v = voyage(parameters)
+    m = 0
+    if d[0] >= v.legs[t] - SAME:
+        out[0, 0] = 0.0
+        m = 1
+    for k in range(v.K):
+        amount = v.targets[t, k] - d[0]
+        if amount > SAME:  # also false for the padding
+            out[m, 0] = amount
+            m += 1
+    return m
+
+
+@jit
+def step(parameters, t, x, d, action, out):  # type: ignore[no-untyped-def]
+    """Pay, and sail the leg."""
+    v = voyage(parameters)
+    out[0] = max(0.0, d[0] + action[0] - v.legs[t])
+    return -(x[0] * action[0] + (v.fixed_cost if action[0] > 0.0 else 0.0))
+
+
+@jit
+def _place(row, level):  # type: ignore[no-untyped-def]
+    """The last place in an ascending row (nan at its end) whose entry is not above the level."""
+    place = 0
+    while place + 1 < row.size and row[place + 1] <= level + SAME:
+        place += 1
+    return place
+
+
+@jit
+def policy(parameters, t, x, d, generator, offered, m):  # type: ignore[no-untyped-def]
+    """Re-solve the plan that is optimal for expected prices; its first purchase."""
+    v = voyage(parameters)
+    factor = x[0] if v.scaled else 1.0
+    best, least = 0, np.inf
+    for i in range(m):
+        amount = offered[i, 0]
+        ahead = v.plan[t + 1, _place(v.arrivals[t + 1], d[0] + amount - v.legs[t])]
+        cost = x[0] * amount + factor * ahead + (v.fixed_cost if amount > 0.0 else 0.0)
+        if cost < least:
+            best, least = i, cost
+    return best
+
+
+@jit
+def bounds(parameters, tables, t, x, d, generator, out):  # type: ignore[no-untyped-def]
+    """One purchase, then hindsight (above) and an executed policy (below)."""
+    out[0], out[1] = -np.inf, np.inf
+    if tables.size == 0:
+        return
+    v, b, s = voyage(parameters), bound_tables(tables), t + 1
+    factor = x[0] if v.scaled else 1.0
+    low, high = np.inf, np.inf
+    for k in range(v.K):
+        amount = v.targets[t, k] - d[0]
+        if amount > SAME:
+            to = int(v.target_next[t, k])
+            now = x[0] * amount + v.fixed_cost
+            low = min(low, now + factor * b.below[s, to] + b.below_fixed[s, to])
+            high = min(high, now + factor * b.above[s, to] + b.above_fixed[s, to])
+    rest = d[0] - v.legs[t]
+    if rest >= -SAME:
+        arrivals = v.arrivals[s]
+        below = _place(arrivals, rest)
+        above = below
+        if arrivals[below] < rest - SAME and below + 1 < v.N and arrivals[below + 1] > rest:
+            above = below + 1
+        if arrivals[above] >= rest - SAME:
+            low = min(low, factor * b.below[s, above] + b.below_fixed[s, above])
+        else:
+            low = 0.0  # fuller than any arrival of the grid
+        high = min(high, factor * b.above[s, below] + b.above_fixed[s, below])
+    out[0], out[1] = -high, -low
+
+
+# --- Along whole paths of prices --------------------------------------------------------------
+
+
+@njit(cache=True)
+def backward(prices, levels, fixed_cost, values, choices):  # type: ignore[no-untyped-def]
+    """The least cost (T + 1, N) from every arrival on, all prices (T,) known, and where each best
+    purchase leads: its target, or -1 for buying nothing (T, N)."""
+    T, K = levels.targets.shape
+    N = levels.arrivals.shape[1]
+    values[T, :] = 0.0
+    for t in range(T - 1, -1, -1):
+        for g in range(N):
+            level = levels.arrivals[t, g]
+            stay = levels.stay_next[t, g]
+            least, choice = (values[t + 1, stay] if stay >= 0 else np.inf), -1
+            for k in range(K):
+                amount = levels.targets[t, k] - level
+                if amount > SAME:
+                    cost = prices[t] * amount + fixed_cost
+                    cost += values[t + 1, levels.target_next[t, k]]
+                    if cost < least:
+                        least, choice = cost, k
+            values[t, g] = least
+            choices[t, g] = choice
+
+
+@njit(cache=True)
+def _resolved(prices, levels, fixed_cost, scaled, plan, costs):  # type: ignore[no-untyped-def]
+    """The cost (T + 1, N) from every arrival on, along prices (T,), of re-solving the plan whose
+    expected costs are `plan` (T + 1, N) at every port."""
+    T, K = levels.targets.shape
+    costs[T, :] = 0.0
+    for t in range(T - 1, -1, -1):
+        unit = prices[t] if scaled else 1.0
+        for i in range(levels.arrivals.shape[1]):
+            stay = levels.stay_next[t, i]
+            least = unit * plan[t + 1, stay] if stay >= 0 else np.inf
+            paid = costs[t + 1, stay] if stay >= 0 else np.inf
+            for k in range(K):
+                amount = levels.targets[t, k] - levels.arrivals[t, i]
+                if amount > SAME:
+                    after = levels.target_next[t, k]
+                    now = prices[t] * amount + fixed_cost
+                    if now + unit * plan[t + 1, after] < least:
+                        least = now + unit * plan[t + 1, after]
+                        paid = now + costs[t + 1, after]
+            costs[t, i] = paid
+
+
+@njit(cache=True)
+def mean_regrets(prices, levels, fixed_cost, scaled, plan):  # type: ignore[no-untyped-def]
+    """By how much, on average over paths (n, T), re-solving costs more than hindsight from every
+    arrival on, (T + 1, N), and the standard error; `scaled`: in units of the price before."""
+    n, T = prices.shape
+    shape = levels.arrivals.shape
+    mean, squares = np.zeros(shape), np.zeros(shape)
+    values, costs = np.empty(shape), np.empty(shape)
+    choices = np.empty(shape, dtype=np.int64)
+    for i in range(n):
+        backward(prices[i], levels, fixed_cost, values, choices)
+        _resolved(prices[i], levels, fixed_cost, scaled, plan, costs)
+        for t in range(1, T):
+            unit = prices[i, t - 1] if scaled else 1.0
+            for k in range(shape[1]):
+                if np.isnan(levels.arrivals[t, k]):
+                    continue
+                regret = (costs[t, k] - values[t, k]) / unit
+                gap = regret - mean[t, k]
+                mean[t, k] += gap / (i + 1)
+                squares[t, k] += gap * (regret - mean[t, k])
+    return mean, np.sqrt(squares / (n - 1) / n)
+
+
+@njit(cache=True)
+def grid_hindsight(prices, levels, fixed_cost):  # type: ignore[no-untyped-def]
+    """Least costs (n,) and purchases (n, T) along paths (n, T), from the grid's first arrival."""
+    n, T = prices.shape
+    N = levels.arrivals.shape[1]
+    costs, amounts = np.empty(n), np.zeros((n, T))
+    values, choices = np.empty((T + 1, N)), np.empty((T, N), dtype=np.int64)
+    for i in range(n):
+        backward(prices[i], levels, fixed_cost, values, choices)
+        at = 0
+        costs[i] = values[0, at]
+        for t in range(T):
+            k = choices[t, at]
+            if k >= 0:
+                amounts[i, t] = levels.targets[t, k] - levels.arrivals[t, at]
+                at = levels.target_next[t, k]
+            else:
+                at = levels.stay_next[t, at]
+    return costs, amounts

@@ -1,16 +1,35 @@
 """The optimal cost of a voyage without foresight, by dynamic programming over the tank's levels.
 
 Let W_t(x) be the least expected cost from port t on, arriving with level x, before its price P is
-known, and let the ship buy up to one of the levels y (bunkering_levels), or nothing (y = x):
+known, and let the ship buy up to one of the levels y, or nothing (y = x):
 
     W_t(x) = E_P min_y [ P (y - x) + K 1{y > x} + W_{t+1}(y - l_t) ],    W_T = 0
 
-Under prices that are independent between ports each min is over lines in P, and its expectation a
-sum over the pieces of their lower envelope (bunkering_prices), exact up to rounding. Where instead
-P_{t+1} / P_t does not depend on P_t (one price for all ports, bootstrapped returns) and K = 0,
-costs scale with the price, V_t(x, P) = P v_t(x), and what is bought never depends on the price:
+**Levels.** Between two levels of the list below the cost to go is concave in the level after buying
+(linear where buying has no fixed cost), so a best purchase ends on one of them:
+
+    order-up-to   l_t + ... + l_j, just enough to reach port j + 1, for every j that the tank
+                  allows, and the full tank where it does not reach the end
+    extreme       the least and the most of them: the two values of Lemma 2.1, which need not hold
+                  what is best, since bounds on every level are bounds on prefix sums
+
+Buying nothing is offered wherever the level covers the leg. From an order-up-to level and from
+arrivals by buying nothing follow finitely many arrivals per port: the grid.
+
+**Prices.** Under prices that are independent between ports each min is over lines in P, and its
+expectation a sum over the pieces (a, b] of their lower envelope, exact up to rounding: it needs the
+probability of each piece and its part of the mean. For a log-normal price of mean m and
+log-deviation s
+
+    P(P <= k) = N(z),    E[P; P <= k] = m N(z - s),    z = log(k / m) / s + s / 2
+
+and for a recorded or discrete price they are counts and partial sums. Where instead P_{t+1} / P_t
+does not depend on P_t (one price for all ports, bootstrapped returns) and K = 0, costs scale with
+the price, V_t(x, P) = P v_t(x), and what is bought never depends on the price:
 
     v_t(x) = min_y [ (y - x) + E[P_{t+1} / P_t] v_{t+1}(y - l_t) ]
+
+For other processes neither holds, and there is no exact value here.
 
 The same recursion, choosing by the costs W of another law, evaluates the policy that believes it:
 with every price at its mean, that is the expected-price plan, re-solved at every port.
@@ -18,27 +37,18 @@ with every price at its mean, that is the expected-price plan, re-solved at ever
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from counterplan.core.validation import FloatArray, IntArray
-from counterplan.domains.bunkering_prices import PriceLaw
+from counterplan.core.validation import BoolArray, FloatArray, IntArray, Seed
+from counterplan.errors import NotApplicableError
+from counterplan.planning.processes.base import Process, draw_paths
+from counterplan.planning.processes.prices import GBM, BinomialLattice, BootstrapPrices
 
-# ----------------------------------------------------------------------------------------------
-# Levels worth ordering up to, and every level a ship can arrive with.
-#
-# Let l_t be the need of leg t. Between two levels of the first list below the cost to go is concave
-# in the level after buying (linear where buying has no fixed cost), so a best purchase ends on one:
-#
-#     order-up-to   l_t + ... + l_j, just enough to reach port j + 1, for every j that the tank
-#                   allows, and the full tank where it does not reach the end
-#     extreme       the least and the most of them: the two values of Lemma 2.1, which need not hold
-#                   what is best, since bounds on every level are bounds on prefix sums
-#
-# Buying nothing is offered wherever the level covers the leg. From an order-up-to level and from
-# arrivals by buying nothing follow finitely many arrivals per port: the grid.
+# --- Levels -----------------------------------------------------------------------------------
 
 ActionSet: TypeAlias = Literal["order-up-to", "extreme"]
 # Sums of legs that are equal but for rounding are one level.
@@ -93,7 +103,7 @@ class Levels(NamedTuple):
         return np.column_stack([amounts, nothing])
 
 
-def covers(level: FloatArray, leg: float) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def covers(level: FloatArray, leg: float) -> BoolArray:
     """Whether levels suffice for a leg."""
     return np.asarray(level >= leg - SAME)
 
@@ -122,7 +132,230 @@ def _padded(rows: list[FloatArray] | list[IntArray], filler: float) -> FloatArra
     return table
 
 
-# ----------------------------------------------------------------------------------------------
+# --- Prices -----------------------------------------------------------------------------------
+
+Dependence: TypeAlias = Literal["independent", "multiplies", "other"]
+
+
+class PriceLaw(Protocol):
+    """What the dynamic program over levels asks.
+
+    scaled  whether costs are in units of the price before
+    """
+
+    @property
+    def scaled(self) -> bool: ...
+
+    def mean_of_least(
+        self, t: int, slopes: FloatArray, chosen_by: FloatArray, paid: FloatArray
+    ) -> FloatArray:
+        """(n,) the mean of slope * P_t + paid for the line, out of m, with the least slope * P_t +
+        chosen_by; all (n, m), chosen_by infinite where there is no line."""
+        ...
+
+
+class IndependentPrices:
+    """Each port has a price of its own; `below` says all about it."""
+
+    scaled: ClassVar[bool] = False
+
+    def below(self, t: int, price: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """P(P_t <= price) and E[P_t; P_t <= price], elementwise."""
+        raise NotImplementedError
+
+    def mean_of_least(
+        self, t: int, slopes: FloatArray, chosen_by: FloatArray, paid: FloatArray
+    ) -> FloatArray:
+        """Over the pieces of the lower envelope."""
+        low, high = _pieces(slopes, chosen_by)
+        share_low, part_low = self.below(t, low)
+        share_high, part_high = self.below(t, high)
+        fuel = slopes * (part_high - part_low)
+        other = _known(paid) * (share_high - share_low)
+        return np.asarray(np.where(low < high, fuel + other, 0.0).sum(axis=1))
+
+
+@dataclass(frozen=True)
+class LogNormalPrices(IndependentPrices):
+    """means (T,) of the prices and deviations (T,) of their logarithms."""
+
+    means: FloatArray
+    deviations: FloatArray
+
+    def below(self, t: int, price: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """By the normal distribution."""
+        from scipy.special import ndtr
+
+        mean, deviation = self.means[t], self.deviations[t]
+        if deviation == 0.0:
+            share = (mean <= price).astype(np.float64)
+            return share, mean * share
+        with np.errstate(divide="ignore", over="ignore"):
+            z = np.log(price / mean) / deviation + deviation / 2
+        return ndtr(z), mean * ndtr(z - deviation)
+
+
+@dataclass(frozen=True)
+class ListedPrices(IndependentPrices):
+    """For each port equally likely prices, ascending."""
+
+    values: Sequence[FloatArray]
+
+    def below(self, t: int, price: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """By counting."""
+        listed = self.values[t]
+        count = np.searchsorted(listed, price, side="right")
+        sums = np.concatenate([[0.0], np.cumsum(listed)])
+        return count / len(listed), sums[count] / len(listed)
+
+
+@dataclass(frozen=True)
+class ScaledPrices:
+    """Prices that multiply: growth (T,) = E[P_t / P_{t-1}]."""
+
+    growth: FloatArray
+    scaled: ClassVar[bool] = True
+
+    def mean_of_least(
+        self, t: int, slopes: FloatArray, chosen_by: FloatArray, paid: FloatArray
+    ) -> FloatArray:
+        """Which line is the least does not depend on the price."""
+        choice = (slopes + chosen_by).argmin(axis=1)[:, None]
+        totals = np.take_along_axis(slopes + _known(paid), choice, axis=1)[:, 0]
+        return np.asarray(self.growth[t] * totals)
+
+
+@dataclass(frozen=True)
+class QuantilePrices:
+    """A process whose next price is one of `count` equally likely ones, with the same mean.
+
+    process  one that knows its quantiles
+    """
+
+    process: GBM | BootstrapPrices
+    count: int
+
+    @property
+    def start(self) -> FloatArray:
+        """(1,) the price at t = 0."""
+        return self.process.start
+
+    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
+        """x_{t+1} for each x_t: (n, 1) -> (n, 1)."""
+        values, _ = self.process.quantiles(t, np.ones(1), self.count)
+        drawn = values[generator.integers(self.count, size=len(exogenous))]
+        return drawn * exogenous if dependence(self.process) == "multiplies" else drawn
+
+    def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Values (count, 1) and probabilities (count,)."""
+        return self.process.quantiles(t, exogenous, self.count)
+
+    def mean_path(self, steps: int, t: int = 0, start: FloatArray | None = None) -> FloatArray:
+        """(steps, 1): E[x_s | x_t]."""
+        return self.process.mean_path(steps, t, start)
+
+    def sample_paths(
+        self, n: int, steps: int, seed: Seed = 0, t: int = 0, start: FloatArray | None = None
+    ) -> FloatArray:
+        """(n, steps, 1): futures that all begin with x_t."""
+        return draw_paths(self, n, steps, seed, t, start)
+
+    def kernel_parameters(self, steps: int, quantiles: int = 0) -> FloatArray:
+        """Those of the process, with `count` quantiles."""
+        return self.process.kernel_parameters(steps, self.count)
+
+    def most_successors(self, quantiles: int = 0) -> int:
+        """`count`."""
+        return self.count
+
+
+def quantile_prices(process: Process, count: int) -> QuantilePrices:
+    """The process with `count` prices at each port."""
+    if not isinstance(process, GBM | BootstrapPrices):
+        raise NotApplicableError(
+            f"{type(process).__name__} has no quantiles; geometric Brownian motion and "
+            "bootstrapped prices have"
+        )
+    return QuantilePrices(process, count)
+
+
+def dependence(process: Process) -> Dependence:
+    """How the next price depends on the present one."""
+    if isinstance(process, QuantilePrices):
+        return dependence(process.process)
+    if isinstance(process, GBM | BootstrapPrices):
+        return "independent" if process.kind == "independent" else "multiplies"
+    return "multiplies" if isinstance(process, BinomialLattice) else "other"
+
+
+def price_law(process: Process, T: int, certain: bool = False) -> PriceLaw:
+    """The law of T ports' prices; raises where it is neither independent nor multiplies.
+
+    certain  with every independent price at its mean: what the expected-price plan believes
+    """
+    kind = dependence(process)
+    if kind == "multiplies":
+        growth = [process.mean_path(2, t, np.ones(1))[1, 0] for t in range(T - 1)]
+        return ScaledPrices(np.array([1.0, *growth]))
+    if kind == "other":
+        raise NotApplicableError(
+            f"prices of {type(process).__name__} are neither independent nor do they multiply, so "
+            "the dynamic program over levels does not apply; value_bounds brackets the value"
+        )
+    means = process.mean_path(T)[:, 0]
+    if certain:
+        return LogNormalPrices(means, np.zeros(T))
+    if isinstance(process, GBM):
+        volatility = float(np.asarray(process.volatility)[0])
+        return LogNormalPrices(means, volatility * np.sqrt(process.dt * np.arange(T)))
+    if isinstance(process, BootstrapPrices):
+        later = [process.start * process.factors(t) for t in range(T - 1)]
+    else:
+        assert isinstance(process, QuantilePrices)
+        later = [process.successors(t, process.start)[0][:, 0] for t in range(T - 1)]
+    return ListedPrices([process.start, *later])
+
+
+def mean_paths(process: Process, t: int, price: FloatArray, steps: int) -> FloatArray:
+    """(n, steps): E[P_s | P_t] for prices (n,) at t."""
+    kind = dependence(process)
+    if kind == "multiplies":
+        return np.outer(price, process.mean_path(steps, t, np.ones(1))[:, 0])
+    if kind == "independent":
+        paths = np.tile(process.mean_path(steps, t)[:, 0], (len(price), 1))
+        paths[:, 0] = price
+        return paths
+    distinct, row = np.unique(price, return_inverse=True)
+    return np.array([process.mean_path(steps, t, np.array([one]))[:, 0] for one in distinct])[row]
+
+
+def _known(paid: FloatArray) -> FloatArray:
+    return np.where(np.isfinite(paid), paid, 0.0)
+
+
+def _pieces(slopes: FloatArray, intercepts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The prices (low, high] at which each line (n, m) is the least; low >= high: never.
+
+    Every price lies in one piece: crossings that rounding puts in the wrong order would leave gaps,
+    so a piece ends where the next flatter one begins, and the steepest begins at 0.
+    """
+    offered = np.isfinite(intercepts)
+    known = _known(intercepts)
+    steeper = slopes[:, None, :] - slopes[:, :, None]
+    dearer = known[:, :, None] - known[:, None, :]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        crossing = dearer / steeper
+    against = offered[:, :, None] & offered[:, None, :]
+    low = np.where(against & (steeper > 0), crossing, 0.0).max(axis=2)
+    high = np.where(against & (steeper < 0), crossing, np.inf).min(axis=2)
+    used = offered & (low < high)
+    begins = np.where(used, low, np.inf)
+    following = np.where(steeper < 0, begins[:, None, :], np.inf).min(axis=2)
+    first = ~(used[:, None, :] & (steeper > 0)).any(axis=2)
+    return np.where(used & first, 0.0, begins), np.where(used, following, 0.0)
+
+
+# --- The dynamic program ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -182,3 +415,7 @@ class VoyageValue:
         choice = totals.argmin(axis=1)
         picked = np.arange(len(level))
         return amounts[row][picked, choice], totals[picked, choice]
+
+    def on_grid(self) -> FloatArray:
+        """(T + 1, N) W at every arrival, 0 where there is none."""
+        return np.nan_to_num([self.before(t, row) for t, row in enumerate(self.levels.arrivals)])

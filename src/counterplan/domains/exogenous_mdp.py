@@ -13,6 +13,25 @@ choose from. Ties go to the earlier step (D5).
 
 What the model can do is its type: with a process of finite support it has `successors`, and with a
 matrix as reward and a shipped process it is compiled.
+
+Which of the feasible actions a planner may choose from:
+
+    'extreme'      the least and the most that may be spent (Lemma 2.1); with several resources for
+                   each of them, taken first from one resource and then from the others in turn
+    n              a grid of n totals; with two resources the least and the most total, each divided
+                   in n ways
+    'order-up-to'  for a stock that is added to: the least, up to each level that just reaches a
+                   later step, and full. These contain the optimum where the extremes do not
+
+The bound below is what the plan that is optimal for expected rewards earns, executed: at every step
+the offered action that is closest to what was planned, or to that and what earlier steps left
+undone, whichever earns more. Neither the plan nor the offered actions depend on what chance brings,
+and the reward is linear in it, so what the plan earns at the expected rewards is what it earns on
+average: a bound on the best that offered actions reach, without any error. Several resources are
+planned as one pool and divided in time order, which need not be the best plan; two with a fixed
+quota are planned exactly. There is no bound above: hindsight is one only in the mean over futures
+(`value_bounds` gives it with its standard error), and a mean over a few of them lies below the
+value as often as not.
 """
 
 from __future__ import annotations
@@ -22,19 +41,32 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
+from numba import njit
 from numpy.typing import ArrayLike
 
-from counterplan.core.validation import FloatArray
-from counterplan.domains.exogenous_mdp_compiled import ActionSet, action_rows, check_action_set
+from counterplan.core.validation import FloatArray, whole_number
 from counterplan.errors import InfeasibleError, InputError
+from counterplan.planning.allocation import knapsack_path
+from counterplan.planning.compiled import Layout, inlined, jit
 from counterplan.planning.hindsight import allocate
 from counterplan.planning.model import Allocation, HasFutures, Sense, State, require_levels
+from counterplan.planning.nested import (
+    AFTER_HIGH,
+    AFTER_LOW,
+    SHIFT,
+    SOLVED,
+    SPILL_HIGH,
+    SPILL_LOW,
+    nested_path,
+    resource_steps,
+)
 from counterplan.planning.processes.base import CompiledProcess, FiniteProcess, Process
+from counterplan.planning.processes.laws import process_mean
 from counterplan.planning.processes.modes import MarkovModes
-from counterplan.planning.resource import Resource, ResourceProgram
+from counterplan.planning.resource import TOLERANCE, Resource, ResourceProgram
 
 if TYPE_CHECKING:
     from counterplan.planning.search.kernel import Kernel
@@ -43,6 +75,9 @@ if TYPE_CHECKING:
 ROUNDING = 1e-7
 # (t, x (n, X)) -> rewards per unit (n, A)
 RewardRate: TypeAlias = Callable[[int, FloatArray], ArrayLike]
+ActionSet: TypeAlias = Literal["extreme", "order-up-to"] | int | Callable[[State], ArrayLike]
+# Actions closer than this are the same.
+SAME = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +91,7 @@ class ExogenousMDP(HasFutures):
     step_bounds  (T, 2) least and most that is spent at each step, all resources together
     budget       least and most that is spent over all steps
     sense        'max': rewards, 'min': costs
-    action_set   'extreme': the least and the most (Lemma 2.1); a whole number: a grid of that many
-                 levels; 'order-up-to': for a stock that is added to, just enough to reach each
-                 later step, or full; or a function State -> (m, A)
+    action_set   'extreme', 'order-up-to', a number of levels, or a function State -> (m, A)
 
     The value V* (of `exact_value`, and what a search converges to) is that of the best choice among
     the offered actions; any feasible amounts may be worth more, and hindsight chooses among those.
@@ -103,7 +136,7 @@ class ExogenousMDP(HasFutures):
                 "reward per mode is a matrix (A, M)"
             )
         _ = self.program  # checks bounds and resources
-        check_action_set(self.action_set, self.program)
+        self._check_action_set()
         if callable(self.reward):
             _check_rate(self.reward)
         elif self.phi.shape != self._rate_shape:
@@ -163,8 +196,9 @@ class ExogenousMDP(HasFutures):
                 f"the state at t={state.t} with resource {state.resource.tolist()} leaves no "
                 "action that keeps all later bounds; it cannot be reached from the start"
             )
-        low, high = float(room.low[0]), float(room.high[0])
-        return action_rows(self.action_set, self.program, state, (low, high))
+        rows = np.empty((self.most_actions, len(self.program.resources)))
+        x, d = (np.array(part, dtype=np.float64) for part in state[1:])
+        return rows[: actions(self._numbers(np.empty(0)), state.t, x, d, rows)]
 
     def step(
         self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
@@ -201,8 +235,61 @@ class ExogenousMDP(HasFutures):
         return sign * np.stack(steps, axis=1)
 
     @property
+    def most_actions(self) -> int:
+        """No state offers more, where the action set is not a function."""
+        A, chosen = len(self.program.resources), self.action_set
+        if isinstance(chosen, int):
+            return chosen * A
+        return 2 * A if chosen == "extreme" else self.horizon + 2
+
+    def _numbers(self, process: FloatArray) -> FloatArray:
+        """The model's numbers for compiled functions."""
+        program, chosen = self.program, self.action_set
+        table = [program.step_bounds, program.after, program.later, resource_steps(program)]
+        quota = (program.step_bounds[:, 0] == program.step_bounds[:, 1]).all()
+        two = len(program.resources) == 2 and program.plain_stocks
+        solver = BY_ADVANTAGE if two and quota else BY_POOL
+        return PROGRAM.pack(
+            effect=program.resources[0].effect,
+            budgeted=program.has_budget,
+            least=program.budget[0],
+            most=program.budget[1],
+            sign=1.0 if self.sense == "max" else -1.0,
+            choice={"extreme": EXTREME, "order-up-to": ORDER_UP_TO}.get(str(chosen), GRID),
+            levels=chosen if isinstance(chosen, int) else 0,
+            offered=self.most_actions,
+            solver=BY_NESTED if len(program.resources) == 1 else solver,
+            steps=np.hstack(table),
+            changes=program.changes,
+            capacities=[float(one.capacity) for one in program.resources],
+            phi=np.zeros(self._rate_shape) if callable(self.reward) else self.phi,
+            process=process,
+        )
+
+    @property
     def _rate_shape(self) -> tuple[int, int]:
         return len(self.program.resources), len(self.process.start)
+
+    def _check_action_set(self) -> None:
+        """Raise if these actions make no sense for these resources."""
+        chosen, A = self.action_set, len(self.program.resources)
+        if callable(chosen) or chosen == "extreme":
+            return
+        if chosen == "order-up-to":
+            if A > 1 or self.program.resources[0].effect < 0:
+                raise InputError(
+                    "action_set 'order-up-to' is for one resource that is added to (effect=+1); "
+                    "use 'extreme' or a number of levels"
+                )
+        elif isinstance(chosen, str):
+            raise InputError(
+                f"action_set {chosen!r} is not 'extreme', 'order-up-to', a number of levels or a "
+                "function"
+            )
+        else:
+            whole_number(chosen, "action_set (levels of the grid)", minimum=2)
+            if A > 2:
+                raise InputError(f"a grid divides between two resources, not {A}; use 'extreme'")
 
     def _check_state(self, state: State) -> None:
         A = len(self.program.resources)
@@ -267,13 +354,23 @@ class CompiledExogenousMDP(ExogenousMDP):
 
     def compiled(self, quantiles: int = 0) -> Kernel:
         """`quantiles` > 0: continuous chance is replaced by that many equally likely values."""
-        from counterplan.domains.exogenous_mdp_compiled import kernel
+        from counterplan.planning.search.kernel import Kernel
 
-        return kernel(self, quantiles)
+        assert isinstance(self.process, CompiledProcess)
+        return Kernel.of(
+            self,
+            actions=actions,
+            step=step,
+            bounds=bounds,
+            parameters=self._numbers(self.process.kernel_parameters(self.horizon, quantiles)),
+            action_size=len(self.program.resources),
+            most_actions=self.most_actions,
+            most_successors=self.process.most_successors(quantiles),
+        )
 
 
 class FiniteCompiledExogenousMDP(FiniteExogenousMDP, CompiledExogenousMDP):
-    """Both."""
+    """With a process of finite support, a matrix as reward, and shipped."""
 
 
 _CLASSES: dict[tuple[bool, bool], type[ExogenousMDP]] = {
@@ -314,3 +411,271 @@ def _check_linear(model: ExogenousMDP) -> None:
             "the reward function gives the same state another reward when asked for two at once: "
             "compute each row of (n, A) from its row of x alone"
         )
+
+
+# --- Compiled; rewards are to be maximised ----------------------------------------------------
+
+# A step's row: its bounds, where the level must be after it, the sums of later bounds, and the
+# seven numbers of `planning.nested`. offered: how many actions there may be.
+PROGRAM = Layout(
+    "rest effect budgeted least most sign choice levels offered solver",
+    "T A X",
+    steps="T 13",
+    changes="T A",
+    capacities="A",
+    phi="A X",
+    process="*",
+)
+program_of = PROGRAM.view
+LOW, HIGH, LOWEST, HIGHEST, LATER_LOW, LATER_HIGH, NESTED = range(7)
+EXTREME, GRID, ORDER_UP_TO = range(3)
+# How the plan for expected rewards is found.
+BY_NESTED, BY_ADVANTAGE, BY_POOL = range(3)
+
+
+@inlined
+def rate(p, i, x):  # type: ignore[no-untyped-def]
+    """Reward per unit of resource i."""
+    total = 0.0
+    for j in range(p.X):
+        total += p.phi[i, j] * x[j]
+    return p.sign * total
+
+
+@inlined
+def moved(p, t, i, level, amount):  # type: ignore[no-untyped-def]
+    """The level of resource i after an action and the change of step t."""
+    after = max(level + p.effect * amount, 0.0) + p.changes[t, i]
+    return max(min(after, p.capacities[i]), 0.0)
+
+
+@inlined
+def _room(p, t, d):  # type: ignore[no-untyped-def]
+    """The least and the most that may be spent, as `ResourceProgram.room`."""
+    level = 0.0
+    for i in range(p.A):
+        level += d[i]
+    row = p.steps[t]
+    low, high = row[LOW], row[HIGH]
+    if p.effect > 0:
+        low, high = max(low, row[LOWEST] - level), min(high, row[HIGHEST] - level)
+    else:
+        low, high = max(low, level - row[HIGHEST]), min(high, level - row[LOWEST])
+    if p.budgeted > 0:
+        low = max(low, p.least - d[p.A] - row[LATER_HIGH])
+        high = min(high, p.most - d[p.A] - row[LATER_LOW])
+    if high < low <= high + TOLERANCE * (1.0 + abs(high)):
+        low = high = max(high, 0.0)
+    return low, high
+
+
+@jit
+def _offer(actions, m):  # type: ignore[no-untyped-def]
+    """How many actions there are with row m, which is dropped if it is among them already."""
+    for i in range(m):
+        same = True
+        for j in range(actions.shape[1]):
+            if abs(actions[m, j] - actions[i, j]) > SAME * (1.0 + abs(actions[i, j])):
+                same = False
+        if same:
+            return m
+    return m + 1
+
+
+@jit
+def _take_first(first, total, d, action):  # type: ignore[no-untyped-def]
+    """Take a total from one resource, then from the others in turn."""
+    A = action.shape[0]
+    action[first] = min(max(total, 0.0), d[first])
+    total -= action[first]
+    for i in range(A):
+        if i != first:
+            action[i] = min(max(total, 0.0), d[i])
+            total -= action[i]
+
+
+@jit
+def _divide(parameters, total, d, out, m):  # type: ignore[no-untyped-def]
+    """The ways to divide a total between several resources; how many actions there are then."""
+    p = program_of(parameters)
+    if p.choice == EXTREME:
+        for first in range(p.A):
+            _take_first(first, total, d, out[m])
+            m = _offer(out, m)
+        return m
+    # What the first of two resources gives, at most and at least.
+    total = max(total, 0.0)
+    most = min(total, d[0])
+    least = total - min(total, d[1])
+    for k in range(int(p.levels)):
+        weight = k / (p.levels - 1)
+        out[m, 0] = most + weight * (least - most)
+        out[m, 1] = (total - most) + weight * (most - least)
+        m = _offer(out, m)
+    return m
+
+
+@jit
+def actions(parameters, t, x, d, out):  # type: ignore[no-untyped-def]
+    """The actions of the set, each once, the least first."""
+    p = program_of(parameters)
+    low, high = _room(p, t, d)
+    m = 0
+    if p.A > 1:
+        for total in (low, high):
+            m = _divide(parameters, total, d, out, m)
+        return m
+    if p.choice == GRID:
+        levels = int(p.levels)
+        for i in range(levels):
+            out[m, 0] = low + (high - low) * i / (levels - 1) if i < levels - 1 else high
+            m = _offer(out, m)
+        return m
+    out[0, 0] = low
+    m = 1
+    if p.choice == ORDER_UP_TO:
+        reach = -d[0]
+        for s in range(t, p.T):
+            reach -= p.changes[s, 0]
+            out[m, 0] = min(max(reach, low), high)
+            m = _offer(out, m)
+    out[m, 0] = high
+    return _offer(out, m)
+
+
+@jit
+def step(parameters, t, x, d, action, out):  # type: ignore[no-untyped-def]
+    """The reward and the next resource."""
+    p = program_of(parameters)
+    reward = total = 0.0
+    for i in range(p.A):
+        reward += rate(p, i, x) * action[i]
+        total += action[i]
+        out[i] = moved(p, t, i, d[i], action[i])
+    if p.budgeted > 0:
+        out[p.A] = d[p.A] + total
+    return reward
+
+
+# What follows makes arrays, so it is not `jit`.
+
+
+@njit(cache=True)
+def _plan_nested(parameters, t, d, rates, plan):  # type: ignore[no-untyped-def]
+    """One resource, written to plan (1, T - t); whether a plan was found."""
+    p = program_of(parameters)
+    steps = p.steps[t:, NESTED:].copy()
+    start = p.effect * d[0]
+    zero = start + steps[:-1, SHIFT].sum()
+    spills = np.isfinite(steps[0, SPILL_LOW]) or np.isfinite(steps[0, SPILL_HIGH])
+    # With spilling the level does not tell what was spent: then the budget cuts off what is done.
+    if p.budgeted > 0 and not spills:
+        last = steps[-1]
+        last[AFTER_LOW] = max(last[AFTER_LOW], zero + p.least - d[1])
+        last[AFTER_HIGH] = min(last[AFTER_HIGH], zero + p.most - d[1])
+    n = len(steps)
+    queue = np.empty((2, n), dtype=np.int64)
+    status = nested_path(rates[0], steps, start, np.empty(n), queue, plan[0])[1]
+    return status == SOLVED
+
+
+@njit(cache=True)
+def _plan_advantage(parameters, t, d, rates, plan):  # type: ignore[no-untyped-def]
+    """Two stocks with fixed quotas, written to plan (2, T - t)."""
+    p = program_of(parameters)
+    n = p.T - t
+    limits = np.zeros((n, 2))
+    limits[:, 1] = p.steps[t:, LOW]
+    least = min(max(limits[:, 1].sum() - d[1], 0.0), d[0])
+    order = np.empty(n, dtype=np.int64)
+    knapsack_path(rates[0] - rates[1], limits, np.array([least, d[0]]), order, plan[0])
+    plan[1] = limits[:, 1] - plan[0]
+
+
+@njit(cache=True)
+def _plan_pool(parameters, t, d, rates, plan):  # type: ignore[no-untyped-def]
+    """Several stocks, taken as one at the best of their rates, then divided in time order, each
+    total from the best resource that is left: written to plan (A, T - t)."""
+    p = program_of(parameters)
+    n, levels = p.T - t, d[: p.A].copy()
+    limits, best = p.steps[t:, : HIGH + 1].copy(), np.empty(n)
+    for s in range(n):
+        best[s] = rates[:, s].max()
+    stock = levels.sum() + p.changes[t : p.T - 1].sum()
+    budget = np.array([0.0, stock])
+    if p.budgeted > 0:
+        budget[0] = max(p.least - d[p.A], 0.0)
+        budget[1] = min(stock, p.most - d[p.A])
+    totals = np.empty(n)
+    knapsack_path(best, limits, budget, np.empty(n, dtype=np.int64), totals)
+    for s in range(n):
+        for i in np.argsort(-rates[:, s]):
+            plan[i, s] = min(totals[s], levels[i])
+            totals[s] -= plan[i, s]
+        for i in range(p.A):
+            levels[i] = moved(p, t + s, i, levels[i], plan[i, s])
+
+
+@njit(cache=True)
+def _closest(offered, m, wanted, last):  # type: ignore[no-untyped-def]
+    """Which of m offered actions is closest to the one wanted: the first of several, or the last,
+    which spends no less."""
+    chosen, least = 0, np.inf
+    for k in range(m):
+        away = 0.0
+        for i in range(wanted.shape[0]):
+            away += (offered[k, i] - wanted[i]) ** 2
+        if away < least or (last and away <= least):
+            chosen, least = k, away
+    return chosen
+
+
+@njit(cache=True)
+def _executed(parameters, t, d, rates, plan, carried):  # type: ignore[no-untyped-def]
+    """What a plan (A, T - t) earns at rates (A, T - t), made of offered actions.
+
+    carried  1: what was done too little or too much so far is made up for, 0: it is not
+    """
+    p = program_of(parameters)
+    offered, wanted = np.empty((int(p.offered), p.A)), np.zeros(p.A)
+    resource = d.copy()
+    value = 0.0
+    for s in range(plan.shape[1]):
+        m = actions(parameters, t + s, d, resource, offered)
+        wanted = carried * wanted + plan[:, s]
+        action = offered[_closest(offered, m, wanted, carried > 0)]
+        for i in range(p.A):
+            wanted[i] -= action[i]
+            value += rates[i, s] * action[i]
+            resource[i] = moved(p, t + s, i, resource[i], action[i])
+            if p.budgeted > 0:
+                resource[p.A] += action[i]
+    return value
+
+
+@njit(cache=True)
+def bounds(parameters, tables, t, x, d, generator, out):  # type: ignore[no-untyped-def]
+    """What the plan for expected rewards earns below, nothing above."""
+    p = program_of(parameters)
+    if t >= p.T:
+        out[0] = out[1] = 0.0
+        return
+    rates, plan = np.empty((p.A, p.T - t)), np.empty((p.A, p.T - t))
+    here, following = x.copy(), np.empty_like(x)
+    for s in range(t, p.T):
+        for i in range(p.A):
+            rates[i, s - t] = rate(p, i, here)
+        if s + 1 < p.T:
+            process_mean(p.process, s, here, following)
+            here[:] = following
+    out[0], out[1] = -np.inf, np.inf
+    if p.solver == BY_NESTED:
+        if not _plan_nested(parameters, t, d, rates, plan):
+            return
+    elif p.solver == BY_ADVANTAGE:
+        _plan_advantage(parameters, t, d, rates, plan)
+    else:
+        _plan_pool(parameters, t, d, rates, plan)
+    out[0] = max(
+        _executed(parameters, t, d, rates, plan, 0.0), _executed(parameters, t, d, rates, plan, 1.0)
+    )

@@ -11,9 +11,18 @@ and three modes greedy is optimal; the seven modes of Table 9 need planning. A v
 knows it, so hidden modes are the driving ones: each looks like itself with probability `accuracy`,
 like another one of them otherwise, and rewards are those expected under the belief.
 
-Bounds for clipping (hybrid_kernel), after one action: the mean of hindsight above; below, executed
-open loops, gas first and electric first, or greedy (executed='greedy': ours, tighter, and only for
-observed modes); all policies evaluated exactly.
+Bounds for clipping look one action ahead, with B the expected value after step t by its mode and
+the tanks after it, and b the belief:
+
+    max_a [ r_t(a) + sum_s b_s B_t(s, gas', battery') ]
+
+Above, B is the mean of hindsight over sampled futures of the modes. Sampled is only what hindsight
+earns more than greedy on the same path: greedy's exact value and the mean of that regret give the
+mean of hindsight with most of the noise gone; what is left is allowed for by MARGIN standard
+errors. Below, the best of policies, evaluated exactly: open loops, gas first and electric first, or
+greedy (executed='greedy': ours, tighter, and only for observed modes). Where modes are observed,
+the better of the two open loops may be chosen once the next mode is seen; where they are hidden,
+each is a bound of its own, linear in the belief.
 """
 
 from __future__ import annotations
@@ -33,10 +42,17 @@ from counterplan.domains.hybrid_exact import (
     HybridConfig,
     Road,
     Rule,
+    allocate,
+    best_splits,
+    expected_ahead,
+    rule_values,
+    sum_regrets,
 )
 from counterplan.domains.problems import check_config, positive_number
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
+from counterplan.planning.compiled import Layout, inlined, jit
 from counterplan.planning.description import Axes, Column, Columns
+from counterplan.planning.exact_value import Solution, solve
 from counterplan.planning.model import Allocation, HasFutures, Sense, State, require_levels
 from counterplan.planning.processes.base import number
 from counterplan.planning.processes.modes import (
@@ -50,13 +66,14 @@ from counterplan.planning.processes.modes import (
 )
 
 if TYPE_CHECKING:
-    from counterplan.planning.exact_value import Solution
     from counterplan.planning.policies import Policy
     from counterplan.planning.search.kernel import Kernel
 
 # Tables hold (c + 1)^2 numbers per step and mode.
 LARGEST_CAPACITY = 300
 EXECUTED = ("open-loop", "greedy")
+# Standard errors that sampled bounds are raised by.
+MARGIN = 3.0
 # What whole units and probabilities may miss by rounding.
 WHOLE = 1e-6
 FUELS = ("gas", "electric")
@@ -277,8 +294,6 @@ class HybridVehicle(HasFutures):
         A path on which braking is only a probability (`mean_path`) is planned in expected amounts:
         its value is a plug-in value, no bound on anything.
         """
-        from counterplan.domains.hybrid_exact import allocate
-
         at = self.start if state is None else state
         if paths.ndim != 3 or paths.shape[1] != self.horizon - at.t:
             raise InputError(
@@ -293,8 +308,6 @@ class HybridVehicle(HasFutures):
         """The best expected mileage without foresight; hidden modes only where few beliefs can be
         reached."""
         if self.hidden:
-            from counterplan.planning.exact_value import solve
-
             return solve(self, state).value if state is not None else self._listed.value
         return self.value_of("optimal", state)
 
@@ -302,8 +315,6 @@ class HybridVehicle(HasFutures):
         """(n, 2) the actions that attain it."""
         if self.hidden:
             return self._listed.actions(t, exogenous, resource)
-        from counterplan.domains.hybrid_exact import best_splits
-
         modes = self.chain.modes(exogenous)
         ahead = self.values_ahead("optimal", t)[modes]
         rates, brakes = self._rates(exogenous), self._brakes(exogenous)
@@ -346,8 +357,6 @@ class HybridVehicle(HasFutures):
 
     def rule_values(self, rule: Rule) -> FloatArray:
         """(T + 1, S, c + 1, c + 1) values of a rule that sees the mode."""
-        from counterplan.domains.hybrid_exact import rule_values
-
         if rule not in RULES:
             raise InputError(f"rule {rule!r} is not one of {', '.join(RULES)}")
         if rule not in self._solved:
@@ -356,8 +365,6 @@ class HybridVehicle(HasFutures):
 
     def values_ahead(self, rule: Rule, t: int) -> FloatArray:
         """(S, c + 1, c + 1) the expected values after step t, by its mode."""
-        from counterplan.domains.hybrid_exact import expected_ahead
-
         return np.asarray(expected_ahead(self.road.matrix, self.rule_values(rule)[t + 1]))
 
     @cached_property
@@ -366,33 +373,65 @@ class HybridVehicle(HasFutures):
 
     @cached_property
     def _listed(self) -> Solution:
-        from counterplan.planning.exact_value import solve
-
         return solve(self)
 
-    # --- Compiled -----------------------------------------------------------------------------
+    # --- For the search -----------------------------------------------------------------------
 
     def compiled(self, quantiles: int = 0) -> Kernel:
         """For the search; chance is finite as it is, so `quantiles` has no effect."""
-        from counterplan.domains.hybrid_compiled import FUNCTIONS, pack
         from counterplan.planning.search.kernel import Kernel
 
-        return Kernel(
-            **FUNCTIONS,
-            parameters=pack(self.road, self._seen, self.law.kernel_parameters(self.horizon)),
-            horizon=self.horizon,
-            exogenous=self.start.exogenous,
-            resource=self.start.resource,
+        road = self.road
+        parameters = ROAD.pack(
+            capacity=road.capacity,
+            quota=road.quota,
+            recharge=road.recharge,
+            O=self._seen,
+            mileage=road.mileage,
+            brakes=road.brakes,
+            process=self.law.kernel_parameters(self.horizon),
+        )
+        return Kernel.of(
+            self,
+            actions=actions,
+            step=step,
+            policy=policy,
+            bounds=bounds,
+            parameters=parameters,
             action_size=2,
-            most_actions=self.road.quota + 1,
+            most_actions=road.quota + 1,
             most_successors=self.law.most_successors(),
         )
 
     def bound_tables(self, samples: int = 2_000, seed: Seed = 0) -> FloatArray:
-        """Bounds on the value after every step, by mode and tanks; layout: hybrid_kernel."""
-        from counterplan.domains.hybrid_compiled import bound_tables
+        """Bounds on the value after every step, by mode and tanks, as `BOUND_TABLES` has them.
 
-        return bound_tables(self, samples, generator(seed))
+        samples  paths, as many from every mode
+        """
+        S, T, rng = len(self.road.matrix), self.horizon, generator(seed)
+        each = -(-whole_number(samples, "samples", minimum=2) // S)
+        paths = [self.chain.sample_paths(each, T, rng, 0, start) for start in np.eye(S)]
+        modes = np.concatenate([path.argmax(axis=2) for path in paths])
+        sums, squares, counts = sum_regrets(self.road, modes)
+        n = np.maximum(counts, 2.0)[:, :, None, None]
+        means = sums / n
+        errors = np.sqrt(np.maximum(squares / n - means**2, 0.0) / (n - 1.0))
+        regrets = np.where(counts[:, :, None, None] < 2, np.inf, means + MARGIN * errors)
+        above, below = self.rule_values("greedy")[:T] + regrets, self._executed_values()
+        # A bound that is met exactly must not be crossed by rounding.
+        before = np.array([np.maximum.reduce([above, *below]), *below])
+        after = np.zeros_like(before)
+        for k, t in np.ndindex(len(before), T - 1):
+            after[k, t] = expected_ahead(self.road.matrix, before[k, t + 1])
+        return BOUND_TABLES.pack(values=after)
+
+    def _executed_values(self) -> list[FloatArray]:
+        """Tables (T, S, c + 1, c + 1) of policies' values before each step."""
+        T = self.horizon
+        if self.executed == "greedy":
+            return [self.rule_values("greedy")[:T]]
+        orders = [self.rule_values("gas-first")[:T], self.rule_values("electric-first")[:T]]
+        return orders if self.hidden else [np.maximum(*orders)]
 
     # --- In words -----------------------------------------------------------------------------
 
@@ -537,3 +576,100 @@ class HybridColumns(Columns):
             apart = np.abs(path[1:, np.newaxis, : values.shape[1]] - values).sum(axis=2)
             modes[1:] = apart.argmin(axis=1)
         return np.column_stack([modes, actions[:, 1]])
+
+
+# --- Compiled: x = (what is seen (O,), belief about the mode (S,)), d = (gas, battery), ----------
+# --- action = (gas, electric), all whole units. Where the mode is observed, O = 0. ---------------
+
+ROAD = Layout("rest capacity quota recharge", "O S", mileage="S 2", brakes="S", process="*")
+# Expected values after each step by its mode and the tanks: of hindsight, then of policies.
+BOUND_TABLES = Layout("", "K T S W", values="K T S W W")
+road_of, tables_of = ROAD.view, BOUND_TABLES.view
+
+
+@inlined
+def _rates(p, x):  # type: ignore[no-untyped-def]
+    """Expected mileage of gas and of electricity, and whether the vehicle brakes."""
+    gas, electric, braking = 0.0, 0.0, 0.0
+    for s in range(p.S):
+        belief = x[p.O + s]
+        if belief > 0.0:
+            gas += belief * p.mileage[s, 0]
+            electric += belief * p.mileage[s, 1]
+            braking += belief * p.brakes[s]
+    return gas, electric, braking > 0.5
+
+
+@jit
+def actions(parameters, t, x, d, out):  # type: ignore[no-untyped-def]
+    """Every split of the quota, most gas first; nothing when braking."""
+    p = road_of(parameters)
+    _, _, braking = _rates(p, x)
+    used = 0.0 if braking else min(p.quota, d[0] + d[1])
+    gas = min(used, d[0])
+    m = 0
+    while gas >= 0.0 and used - gas <= d[1]:
+        out[m, 0] = gas
+        out[m, 1] = used - gas
+        gas -= 1.0
+        m += 1
+    return m
+
+
+@jit
+def step(parameters, t, x, d, action, out):  # type: ignore[no-untyped-def]
+    """Drive, or recharge."""
+    p = road_of(parameters)
+    gas, electric, braking = _rates(p, x)
+    out[0] = d[0] - action[0]
+    out[1] = d[1] - action[1]
+    if braking:
+        out[1] = min(p.capacity, out[1] + p.recharge)
+        return 0.0
+    return gas * action[0] + electric * action[1]
+
+
+@jit
+def policy(parameters, t, x, d, generator, offered, m):  # type: ignore[no-untyped-def]
+    """Greedy: the more efficient fuel as far as it goes."""
+    gas, electric, _ = _rates(road_of(parameters), x)
+    return 0 if gas >= electric else m - 1
+
+
+@inlined
+def _ahead(values, belief, first, gas, battery):  # type: ignore[no-untyped-def]
+    """The expected value of (S, c + 1, c + 1); modes before `first` are impossible."""
+    if belief[first] == 1.0:
+        return values[first, gas, battery]
+    total = 0.0
+    for s in range(first, values.shape[0]):
+        if belief[s] > 0.0:
+            total += belief[s] * values[s, gas, battery]
+    return total
+
+
+@jit
+def bounds(parameters, tables, t, x, d, generator, out):  # type: ignore[no-untyped-def]
+    """One action, then hindsight (above) and the best of the executed policies (below)."""
+    out[0], out[1] = -np.inf, np.inf
+    if tables.size == 0:
+        return
+    p, known = road_of(parameters), tables_of(tables)
+    gas_rate, electric_rate, braking = _rates(p, x)
+    used = 0.0 if braking else min(p.quota, d[0] + d[1])
+    charged = p.recharge if braking else 0.0
+    belief = x[p.O :]
+    first = 0
+    while belief[first] <= 0.0:
+        first += 1
+    gas = min(used, d[0])
+    out[1] = -np.inf
+    while gas >= 0.0 and used - gas <= d[1]:
+        electric = used - gas
+        now = 0.0 if braking else gas_rate * gas + electric_rate * electric
+        left, battery = int(d[0] - gas), int(min(p.capacity, d[1] - electric + charged))
+        for k in range(known.K):
+            value = now + _ahead(known.values[k, t], belief, first, left, battery)
+            side = 1 if k == 0 else 0
+            out[side] = max(out[side], value)
+        gas -= 1.0

@@ -1,14 +1,19 @@
 """Belief-MDP value iteration for hidden modes (F.2, Eq. F.3-F.6), the classical baseline.
 
 The belief b about the mode follows Bayes' rule (F.4) whatever is done, so on a grid of beliefs,
-with each belief that follows replaced by a mixture of grid points (simplex_grid), it is a Markov
-chain:
+with each belief that follows replaced by a mixture of grid points, it is a Markov chain:
 
     V_t(b, d) = max_a [ <sum_m b(m) mileage_m, a> + sum_o P(o | b) sum_i w_i(b_o) V_{t+1}(b_i, d') ]
 
 which the dynamic program of the observed modes solves as it is (hybrid_exact). There is no discount
 (the score is the mileage). V is convex in the belief, so the grid's value is not below V*; the
 policy looks one step ahead with its exact belief, and playing it bounds V* from below.
+
+The grid of resolution r holds the distributions on n outcomes with entries k / r. Freudenthal's
+triangulation writes b as a mixture of at most n of them (Lovejoy 1991): with x_i = r (b_i + ... +
+b_n), the base floor(x), and one more unit for one coordinate after another in the order of their
+fractional parts, largest first. Linear functions are kept; a convex function is never
+underestimated by mixing its values at the grid points.
 """
 
 from __future__ import annotations
@@ -22,23 +27,16 @@ import numpy as np
 
 from counterplan.core.validation import FloatArray, IntArray, Seed, whole_number
 from counterplan.domains.hybrid import HybridVehicle
-from counterplan.domains.hybrid_exact import Road
+from counterplan.domains.hybrid_exact import Road, best_splits, rule_values
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.model import ExogenousModel, State
 from counterplan.planning.policies import Rule
 
-# ----------------------------------------------------------------------------------------------
-# Distributions on a regular grid, and any other one as a mixture of close grid points.
-#
-# The grid of resolution r holds the distributions on n outcomes with entries k / r. Freudenthal's
-# triangulation writes b as a mixture of at most n of them (Lovejoy 1991): with x_i = r (b_i + ... +
-# b_n), the base floor(x), and one more unit for one coordinate after another in the order of their
-# fractional parts, largest first. Linear functions are kept; a convex function is never
-# underestimated by mixing its values at the grid points.
-
 MOST_POINTS = 20_000
 # Coordinates that are whole numbers but for rounding are whole.
 ROUNDING = 1e-9
+# Points per edge of the simplex, by the number of driving modes: fine where that is cheap.
+FINE, COARSE = 60, 4
 
 
 class SimplexGrid:
@@ -87,12 +85,6 @@ class SimplexGrid:
         return np.asarray(weights / weights.sum())
 
 
-# ----------------------------------------------------------------------------------------------
-
-# Points per edge of the simplex, by the number of driving modes: fine where that is cheap.
-FINE, COARSE = 60, 4
-
-
 @dataclass(frozen=True)
 class BeliefIteration:
     """The policy of value iteration on a grid of beliefs.
@@ -116,8 +108,6 @@ class BeliefIteration:
 
     def solve(self, problem: HybridVehicle) -> BeliefValue:
         """Values on the grid."""
-        from counterplan.domains.hybrid_exact import rule_values
-
         if not problem.hidden:
             raise NotApplicableError("modes are observed: exact_value solves it without beliefs")
         brakes = problem.road.brakes
@@ -152,8 +142,6 @@ class BeliefValue:
 
     def actions(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
         """(n, 2) the best actions, looking one step ahead."""
-        from counterplan.domains.hybrid_exact import best_splits
-
         problem = self.problem
         beliefs, row = np.unique(problem.beliefs(exogenous), axis=0, return_inverse=True)
         following = np.array([self.chain.following(belief) for belief in beliefs])

@@ -15,8 +15,8 @@ import numpy as np
 from numba import njit, types
 
 from counterplan.core.validation import BoolArray, FloatArray, Seed, whole_number
+from counterplan.planning.compiled import MATRIX, VECTOR
 from counterplan.planning.model import Estimate, estimate
-from counterplan.planning.search.kernel import MATRIX, VECTOR
 
 if TYPE_CHECKING:
     from counterplan.domains.options import AmericanOption

@@ -6,6 +6,18 @@
 Prices grow by r - q a year on average (G.2.1 omits q), as geometric Brownian motion or on a
 binomial lattice. Money is discounted by e^{-r t dt}; gamma = 0.9 a step would make exercising at
 once optimal in configurations B to F.
+
+Bounds of the option's value at date t and price S, in money of date 0:
+
+    lower  max over dates s >= t of E[e^{-r s dt} payoff(S_s) | S_t = S]       one fixed date
+    upper  the greater of exercising now and, for later dates, exercising in hindsight:
+           E[max over dates s > t of e^{-r s dt} payoff(S_s) | S_t = S]
+
+Both are convex in S: payoffs are, S_s is S times something independent of it, and neither maxima
+nor means undo it. Between the nodes of a table, tangents at the nodes therefore stay below the
+lower bound, and chords above the mean in the upper one: the tables are bounds at every price.
+Beyond the last node that mean rises no faster for a call than E[max_s e^{-r s dt} S_s / S_t] and
+falls for a put; at S = 0 it is known.
 """
 
 from __future__ import annotations
@@ -15,6 +27,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
+from numba import njit
 
 from counterplan.core.validation import FloatArray, Seed, whole_number
 from counterplan.domains.option_contract import (
@@ -27,6 +40,7 @@ from counterplan.domains.option_contract import (
 )
 from counterplan.domains.problems import check_config
 from counterplan.errors import InputError
+from counterplan.planning.compiled import Layout, inlined, jit
 from counterplan.planning.description import Axes, Column, Columns
 from counterplan.planning.model import (
     Allocation,
@@ -193,35 +207,30 @@ class AmericanOption(HasFutures):
 
     def compiled(self, quantiles: int = 0) -> Kernel:
         """The model as compiled functions; its bounds need `bound_tables`."""
-        from counterplan.domains import options_compiled as own
         from counterplan.planning.search.kernel import Kernel
 
         c, process = self.contract, self.process
-        whole_number(quantiles, "quantiles")
-        discounts = c.discount(np.arange(c.dates))
-        header = np.array([c.dates, c.sign, c.strike])
-        block = process.kernel_parameters(c.dates, quantiles)
-        lattice = isinstance(process, BinomialLattice)
-        return Kernel(
-            draw=own.draw,
-            actions=own.actions,
-            step=own.step,
-            parameters=np.concatenate([header, discounts, self._edges(), block]),
-            horizon=c.dates,
-            exogenous=self.start.exogenous,
-            resource=self.start.resource,
+        parameters = OPTION.pack(
+            sign=c.sign,
+            strike=c.strike,
+            discounts=c.discount(np.arange(c.dates)),
+            edges=self._edges(),
+            process=process.kernel_parameters(c.dates, whole_number(quantiles, "quantiles")),
+        )
+        return Kernel.of(
+            self,
+            actions=actions,
+            step=step,
+            policy=policy,
+            bounds=bounds,
+            parameters=parameters,
             action_size=1,
             most_actions=2,
-            successors=own.successors,
-            most_successors=2 if lattice else quantiles,
-            policy=own.policy,
-            bounds=own.bounds,
+            most_successors=process.most_successors(quantiles),
         )
 
     def bound_tables(self, samples: int, seed: Seed) -> FloatArray:
-        """The bounds at nodes of the price, for every date (see `options_kernel`)."""
-        from counterplan.domains.options_compiled import best_dates
-
+        """The bounds at nodes of the price, for every date, as `BOUND_TABLES` has them."""
         c, T = self.contract, self.horizon
         samples = whole_number(samples, "samples", minimum=2)
         prices, logs = self.nodes()
@@ -233,18 +242,20 @@ class AmericanOption(HasFutures):
         total = np.cumsum([np.zeros(NODES), *(values for values, _ in fixed[1:])], axis=0)
         upper = np.where(found[0] < FEW, total, _raised(found, samples))
         # A strike of 0 and a price of 1: how fast the hindsight value of a call can rise.
-        steepest = _raised(best_dates(factors, discounts, 1.0, 0.0, np.ones(1)), samples)
-        table = np.empty((T, 1 + 3 * NODES))
+        steepest = _raised(best_dates(factors, discounts, 1.0, 0.0, np.ones(1)), samples)[:, 0]
+        rows = np.empty((T, NODES, 3))
         for t in range(T):
             left = T - 1 - t
-            values, slopes = (np.array(rows) for rows in zip(*fixed[: left + 1], strict=True))
-            best = values.argmax(axis=0)
-            row = table[t, 1:].reshape(NODES, 3)
-            row[:, 0], row[:, 1] = (rows[best, np.arange(NODES)] for rows in (values, slopes))
-            row[:, 2] = upper[left]
-            table[t, 0] = steepest[left, 0] if c.sign > 0 else 0.0
-            table[t] *= discounts[t]
-        return np.concatenate([[NODES, logs[0], logs[1] - logs[0]], prices, table.ravel()])
+            values, slopes = (np.array(part) for part in zip(*fixed[: left + 1], strict=True))
+            best = values.argmax(axis=0), np.arange(NODES)
+            rows[t] = np.column_stack([values[best], slopes[best], upper[left]])
+        return BOUND_TABLES.pack(
+            first=logs[0],
+            width=logs[1] - logs[0],
+            nodes=prices,
+            steepest=discounts * (steepest[::-1] if c.sign > 0 else 0.0),
+            rows=discounts[:, None, None] * rows,
+        )
 
     def nodes(self, count: int = NODES) -> tuple[FloatArray, FloatArray]:
         """(count,) prices to tabulate at, and their logarithms, which are evenly spaced."""
@@ -349,3 +360,88 @@ def _raised(found: FloatArray, n: int) -> FloatArray:
     means = found[1] / n
     variance = np.maximum(found[2] / n - means**2, 0.0) * n / (n - 1)
     return np.asarray(means + MARGIN * np.sqrt(variance / n))
+
+
+# --- Compiled: x = (price,), d = (1,) held or (0,), action = (0,) hold or (1,) exercise --------
+
+# edges: prices beyond which waiting for any fixed date is worth less than exercising
+OPTION = Layout("rest sign strike", "T", discounts="T", edges="T", process="*")
+# Nodes evenly spaced in their logarithms; the steepest rise beyond the last one; for every date and
+# node value and slope of the lower bound, and the mean in the upper bound.
+BOUND_TABLES = Layout("first width", "T N", nodes="N", steepest="T", rows="T N 3")
+option_of, tables_of = OPTION.view, BOUND_TABLES.view
+
+
+@inlined
+def _payoff(p, t, price):  # type: ignore[no-untyped-def]
+    return p.discounts[t] * max(p.sign * (price - p.strike), 0.0)
+
+
+@jit
+def actions(parameters, t, x, d, out):  # type: ignore[no-untyped-def]
+    """Hold; exercise, once."""
+    out[0, 0] = 0.0
+    if d[0] < 0.5:
+        return 1
+    out[1, 0] = 1.0
+    return 2
+
+
+@jit
+def step(parameters, t, x, d, action, out):  # type: ignore[no-untyped-def]
+    """The payoff in money of date 0."""
+    out[0] = d[0] - action[0]
+    if action[0] == 0.0:
+        return 0.0
+    return action[0] * _payoff(option_of(parameters), t, x[0])
+
+
+@jit
+def policy(parameters, t, x, d, generator, offered, m):  # type: ignore[no-untyped-def]
+    """Exercise where waiting for any fixed date is worth less: the best fixed date, re-solved."""
+    p = option_of(parameters)
+    return 1 if p.sign * (x[0] - p.edges[t]) >= 0.0 and m > 1 else 0
+
+
+@jit
+def bounds(parameters, tables, t, x, d, generator, out):  # type: ignore[no-untyped-def]
+    """A fixed date, and hindsight."""
+    if d[0] < 0.5:
+        out[0] = out[1] = 0.0
+        return
+    out[0], out[1] = -np.inf, np.inf
+    if tables.size == 0:
+        return
+    p, b, price = option_of(parameters), tables_of(tables), x[0]
+    rows = b.rows[t]
+    i = min(max(int(np.floor((np.log(price) - b.first) / b.width)), -1), b.N - 1)
+    now = _payoff(p, t, price)
+    out[0] = now
+    for j in range(max(i, 0), min(i + 2, b.N)):
+        out[0] = max(out[0], rows[j, 0] + rows[j, 1] * (price - b.nodes[j]))
+    later = 0.0
+    if i == b.N - 1 and t < p.T - 1:
+        later = rows[i, 2] + b.steepest[t] * (price - b.nodes[i])
+    elif t < p.T - 1:
+        # Down to S = 0, where a put pays its strike on the next date and a call never pays.
+        low = b.nodes[i] if i >= 0 else 0.0
+        below = rows[i, 2] if i >= 0 else _payoff(p, t + 1, 0.0)
+        later = below + (rows[i + 1, 2] - below) * (price - low) / (b.nodes[i + 1] - low)
+    out[1] = max(now, later)
+
+
+@njit(cache=True)
+def best_dates(factors, discounts, sign, strike, prices):  # type: ignore[no-untyped-def]
+    """How often, and sums and sums of squares, (3, T, N): over the paths of factors (n, T), of the
+    best discounted payoff among the dates 1 .. s, s < T, from each of the prices (N,) at date 0."""
+    n, T = factors.shape
+    result = np.zeros((3, T, prices.size))
+    for i in range(n):
+        for j in range(prices.size):
+            best = 0.0
+            for s in range(1, T):
+                best = max(best, discounts[s] * sign * (prices[j] * factors[i, s] - strike))
+                result[0, s, j] += best > 0.0
+                result[1, s, j] += best
+                result[2, s, j] += best * best
+    return result

@@ -30,9 +30,14 @@ from numba import njit, types
 
 from counterplan.core.validation import FloatArray, IntArray, Seed, whole_number
 from counterplan.errors import NotApplicableError
+from counterplan.planning.compiled import MATRIX, VECTOR
 from counterplan.planning.model import Estimate, ExogenousModel, estimate
 from counterplan.planning.policies import Rule, follow, futures
-from counterplan.planning.search.kernel import ACTIONS, MATRIX, STEP, SUCCESSORS, VECTOR
+from counterplan.planning.search.kernel import (
+    ACTIONS,
+    STEP,
+    SUCCESSORS,
+)
 
 if TYPE_CHECKING:
     from counterplan.planning.search.kernel import Kernel

@@ -13,7 +13,7 @@ import io
 import math
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -120,12 +120,8 @@ class Answer:
 
     def row(self) -> dict[str, Any]:
         """One row of the table of results."""
-        found = {one.name: getattr(self, one.name) for one in _columns(Answer)}
-        found["changes"] = [
-            {**vars(change), "parts": [asdict(part) for part in change.parts]}
-            for change in self.changes
-        ]
-        return found | {OUTCOME + name: text for name, text in self.recorded.outcomes}
+        outcomes = {OUTCOME + name: text for name, text in self.recorded.outcomes}
+        return row_of(self) | outcomes
 
 
 def answers(explainer: Explainer, recorded: Recorded, question: Question) -> list[Answer]:
@@ -230,14 +226,31 @@ def results_table(found: Sequence[Answer], outcomes: Sequence[str]) -> pl.DataFr
     """One row per episode and budget; the columns of `outcomes` come last."""
     import polars as pl
 
-    hints = get_type_hints(Answer)
-    schema = {one.name: _column_type(hints[one.name]) for one in _columns(Answer)}
-    schema |= {OUTCOME + name: pl.String() for name in outcomes}
+    schema = column_types(Answer) | {OUTCOME + name: pl.String() for name in outcomes}
     return pl.DataFrame([one.row() for one in found], schema=schema, orient="row")
 
 
-def _columns(kind: Any) -> list[Any]:
-    return [one for one in fields(kind) if one.metadata.get("column", True)]
+def row_of(answer: Any) -> dict[str, Any]:
+    """The fields of a dataclass that are columns, in plain lists and dictionaries."""
+    return {name: _plain(getattr(answer, name)) for name in _columns(type(answer))}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    if is_dataclass(value):
+        return {name: _plain(inner) for name, inner in vars(value).items()}
+    return value
+
+
+def column_types(kind: type) -> dict[str, Any]:
+    """The columns of a table whose rows are dataclasses of this kind, with their types."""
+    hints = get_type_hints(kind)
+    return {name: _column_type(hints[name]) for name in _columns(kind)}
+
+
+def _columns(kind: Any) -> list[str]:
+    return [one.name for one in fields(kind) if one.metadata.get("column", True)]
 
 
 def _column_type(hint: Any) -> Any:

@@ -4,31 +4,33 @@ For every scenario of a part: the optimum in hindsight, the best policy without 
 open loop along the realised path, a planner's own decisions if one is asked for, and against them
 what was executed. Whoever decides sees a step's own row and what came before it, never what
 follows. A planner's chance comes from the seed and the scenario's id alone.
+
+    results     one row for each scenario: values and regrets (more is worse), and the costliest
+                decision; the fields of `ScenarioAnswer`
+    decisions   one row for each scenario and step: what was seen, what everyone did and with what,
+                and what the executed decision lost in expectation
 """
 
 from __future__ import annotations
 
 import hashlib
 import heapq
-import io
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray
-from counterplan.counterfactual.executed.setting import AllocationExplanation
 from counterplan.counterfactual.explain import explain
 from counterplan.domains.problems import ProblemChoice, options_of, problem_class
 from counterplan.planning.description import Columns, action_in_words, axes_of, columns_of
 from counterplan.planning.evaluate import Journey, carried_out, checked_path, played
-from counterplan.planning.hindsight import Hindsight
 from counterplan.planning.model import ExogenousModel, State
 from counterplan.planning.policies import OpenLoop, Rule
 from counterplan.planning.regret import (
@@ -40,221 +42,100 @@ from counterplan.planning.regret import (
     proved_hindsight,
 )
 from counterplan.planning.search.planners import PLANNERS
+from counterplan.runs.answer import BESIDE, FAILED, column_types, parquet_bytes, row_of
+from counterplan.runs.run import DECISIONS, RESULTS
 from counterplan.runs.task import REGRET, PartResult, TaskSpec, reason_of
 from counterplan.tables.scenarios import Scenario, scenarios_from_bytes
 
-if TYPE_CHECKING:
-    import polars as pl
-
-# ----------------------------------------------------------------------------------------------
-# What comes out of judging scenarios, as tables.
-#
-# results    one row for each scenario: values and regrets (more is worse), and its costliest
-# decision decisions  one row for each scenario and step: what was seen, what everyone did and with
-# what, and
-#            what the executed decision lost in expectation
-
-OPTIMAL, HEURISTIC, FAILED = "optimal", "heuristic", "failed"
+OPTIMAL, HEURISTIC = "optimal", "heuristic"
+# Files that a problem is made from keep their kind: CSV, or Parquet if the name says so.
+PARQUET = ".parquet"
+# Starts whose optimum is kept: most scenarios begin alike.
+STARTS = 32
+# The columns that are there only where an explanation is asked for.
+EXPLAINED = ("k", "value", "improvement", "changes")
 
 
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """Executed decisions.
+@dataclass(frozen=True)
+class DecisionChange:
+    """A decision that should have been another: amounts at the step `t`, and all of it in words."""
 
-    losses     (T,) what each lost in expectation; None where the optimum is not known
-    advised    (T, A) what the policy would have done in their place
-    explained  the few that should have been others, knowing the path; None if not asked for
+    t: int
+    observed: tuple[float, ...]
+    alternative: tuple[float, ...]
+    text: str
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScenarioAnswer:
+    """What a scenario lost; what could not be found is None. Its fields are the columns of the
+    results.
+
+    policy     whose the policy without foresight is
+    planner    which planner decided along, if one did
+    costliest  the decision that lost most in expectation, in words; None if none lost anything
+    k          how many decisions may change in an explanation, None where none is asked for
+    value      with the few changes that should have been made, knowing the path
+    status     'optimal': compared with the optimum without foresight, 'heuristic': with the best
+               policy known, 'failed': see the reason
+    decisions  the rows of its steps in the other table
     """
 
-    done: Journey
-    losses: FloatArray | None
-    advised: FloatArray
-    explained: AllocationExplanation | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Judgement:
-    """All about one scenario; what could not be found is None or empty.
-
-    k        how many decisions may change in an explanation, None where none is asked for
-    players  by name: policy, open_loop, planned
-    policy   whose the policy is, and whether it is the optimum
-    reason   why it failed, empty if it did not
-    """
-
-    scenario: Scenario
-    path: FloatArray | None = None
-    state: State | None = None
-    hindsight: Hindsight | None = None
-    players: Mapping[str, Journey] = field(default_factory=dict)
+    scenario_id: str
+    steps: int
+    sense: str
     policy: str | None = None
-    is_optimal: bool = False
     planner: str | None = None
-    executed: Judged | None = None
-    reason: str = ""
+    executed: float | None = None
+    hindsight: float | None = None
+    without_foresight: float | None = None
+    open_loop: float | None = None
+    planned: float | None = None
+    regret_hindsight: float | None = None
+    regret_policy: float | None = None
+    expected_regret: float | None = None
+    costliest: str | None = None
     k: int | None = None
+    value: float | None = None
+    improvement: float | None = None
+    changes: tuple[DecisionChange, ...] = ()
+    status: str
+    reason: str | None = None
+    decisions: Sequence[Mapping[str, Any]] = field(repr=False, metadata=BESIDE)
 
-    @property
-    def expected_regret(self) -> float | None:
-        """What the decisions lost in expectation."""
-        if self.executed is None or self.executed.losses is None:
-            return None
-        return float(self.executed.losses.sum())
-
-    @property
-    def status(self) -> str:
-        """'optimal': compared with the optimum without foresight, 'heuristic': with the best policy
-        known, 'failed': see the reason."""
-        if self.reason:
-            return FAILED
-        return OPTIMAL if self.is_optimal else HEURISTIC
+    def row(self) -> dict[str, Any]:
+        """One row of the table of results."""
+        found = row_of(self)
+        return {name: found[name] for name in found if self.k is not None or name not in EXPLAINED}
 
 
-def tables(columns: Columns, judged: Sequence[Judgement]) -> dict[str, bytes]:
-    """Both tables as Parquet files."""
-    import polars as pl
+@dataclass
+class _Steps:
+    """What everyone did at every step: executed, policy, open_loop and planned with the levels that
+    it led to, hindsight and advised by the actions alone; and what the executed ones lost."""
 
-    kinds: dict[str, Any] = {
-        **dict.fromkeys(NUMBERS, pl.Float64),
-        **dict.fromkeys(TEXTS, pl.String),
-    }
-    if any(one.k is not None for one in judged):
-        amounts = pl.List(pl.Float64)
-        sides = {"observed": amounts, "alternative": amounts}
-        change = pl.Struct({"t": pl.Int64(), **sides, "text": pl.String()})
-        kinds |= {"k": pl.Int64, "value": pl.Float64, "improvement": pl.Float64}
-        kinds["changes"] = pl.List(change)
-    results = pl.DataFrame([result_row(columns, one) for one in judged], schema_overrides=kinds)
-    steps = [step for one in judged for step in _step_rows(columns, one)]
-    named = {one.name: pl.String for one in columns.observed if one.names}
-    kinds = {
-        name: named.get(name, pl.Int64 if name == "t" else pl.Float64)
-        for name in steps[0]
-        if name != "scenario_id"
-    }
-    decisions = pl.DataFrame(steps, schema_overrides={**kinds, "scenario_id": pl.String})
-    return {"results": _parquet(results), "decisions": _parquet(decisions)}
+    players: dict[str, Journey] = field(default_factory=dict)
+    actions: dict[str, FloatArray] = field(default_factory=dict)
+    losses: FloatArray | None = None
 
-
-TEXTS = ("scenario_id", "sense", "policy", "planner", "costliest", "status", "reason")
-NUMBERS = (
-    "executed",
-    "hindsight",
-    "without_foresight",
-    "open_loop",
-    "planned",
-    "regret_hindsight",
-    "regret_policy",
-    "expected_regret",
-)
-
-
-def result_row(columns: Columns, judged: Judgement) -> dict[str, Any]:
-    """One scenario."""
-    problem = columns.problem
-    values = {name: journey.value for name, journey in judged.players.items()}
-    best = None if judged.hindsight is None else judged.hindsight.value
-    done = None if judged.executed is None else judged.executed.done.value
-    sign = 1.0 if problem.sense == "max" else -1.0
-
-    def worse(reference: float | None) -> float | None:
-        return None if done is None or reference is None else sign * (reference - done) + 0.0
-
-    against_best = worse(best)
-    return {
-        "scenario_id": judged.scenario.id,
-        "steps": problem.horizon,
-        "sense": problem.sense,
-        "policy": judged.policy,
-        "planner": judged.planner,
-        "executed": done,
-        "hindsight": best,
-        "without_foresight": values.get("policy"),
-        "open_loop": values.get("open_loop"),
-        "planned": values.get("planned"),
-        "regret_hindsight": None if against_best is None else max(0.0, against_best),
-        "regret_policy": worse(values.get("policy")),
-        "expected_regret": judged.expected_regret,
-        "costliest": _costliest(columns, judged),
-        **_explained(columns, judged),
-        "status": judged.status,
-        "reason": judged.reason or _remark(judged),
-    }
-
-
-def _explained(columns: Columns, judged: Judgement) -> dict[str, Any]:
-    """What at most k changed decisions would have brought; no columns where that was not asked."""
-    if judged.k is None:
-        return {}
-    row: dict[str, Any] = {"k": judged.k, "value": None, "improvement": None}
-    found = None if judged.executed is None else judged.executed.explained
-    if found is None or judged.path is None or judged.state is None:
-        return {**row, "changes": []}
-    changes = []
-    for t, observed, alternative in found.changes:
-        new, old = (
-            action_in_words(columns.problem, np.array(amounts))
-            for amounts in (alternative, observed)
-        )
-        changes.append(
-            {
-                "t": t,
-                "observed": list(observed),
-                "alternative": list(alternative),
-                "text": f"t={judged.state.t + t}: {new} instead of {_rest(old, new)}",
-            }
-        )
-    row |= {"value": found.value, "improvement": found.improvement}
-    return {**row, "changes": changes}
-
-
-def _rest(old: str, new: str) -> str:
-    """An action without the verb that it shares with the one before it."""
-    verb, _, rest = old.partition(" ")
-    return rest if rest and verb.isalpha() and new.startswith(f"{verb} ") else old
-
-
-def _remark(judged: Judgement) -> str | None:
-    return "no decisions are given" if judged.executed is None else None
-
-
-def _costliest(columns: Columns, judged: Judgement) -> str | None:
-    """The decision that lost most in expectation, in words; None if none lost anything."""
-    found = judged.executed
-    if found is None or found.losses is None or judged.path is None or judged.state is None:
-        return None
-    s = int(found.losses.argmax())
-    if found.losses[s] == 0.0:
-        return None
-    did, better = (
-        action_in_words(columns.problem, actions[s])
-        for actions in (found.done.actions, found.advised)
-    )
-    return f"t={judged.state.t + s}: {did}; better {better}"
-
-
-def _step_rows(columns: Columns, judged: Judgement) -> list[dict[str, Any]]:
-    """One row for each step of a scenario."""
-    journeys: dict[str, Journey | None] = {
-        "executed": None if judged.executed is None else judged.executed.done,
-        **{name: judged.players.get(name) for name in ("policy", "open_loop", "planned")},
-    }
-    rows, axes = [], axes_of(columns.problem)
-    for s, observed in enumerate(judged.scenario.observed):
-        row: dict[str, Any] = {"scenario_id": judged.scenario.id, "t": s}
-        for column, value in zip(columns.observed, observed, strict=True):
-            row[column.name] = column.names[int(value)] if column.names else float(value)
-        for name, journey in journeys.items():
-            levels = None if journey is None else journey.levels[s]
-            row |= _named(f"{name}_level", axes.level_keys, levels)
-            row |= _named(name, axes.action_keys, None if journey is None else journey.actions[s])
-        known, found = judged.hindsight, judged.executed
-        row |= _named("hindsight", axes.action_keys, None if known is None else known.actions[s])
-        row |= _named("advised", axes.action_keys, None if found is None else found.advised[s])
-        losses = None if found is None else found.losses
-        row["expected_loss"] = None if losses is None else float(losses[s])
-        rows.append(row)
-    return rows
+    def rows(self, columns: Columns, scenario: Scenario) -> list[dict[str, Any]]:
+        """One row for each step of a scenario."""
+        rows, axes = [], axes_of(columns.problem)
+        for s, observed in enumerate(scenario.observed):
+            row: dict[str, Any] = {"scenario_id": scenario.id, "t": s}
+            for column, value in zip(columns.observed, observed, strict=True):
+                row[column.name] = column.names[int(value)] if column.names else float(value)
+            for name in ("executed", "policy", "open_loop", "planned"):
+                one = self.players.get(name)
+                levels = None if one is None else one.levels[s]
+                row |= _named(f"{name}_level", axes.level_keys, levels)
+                row |= _named(name, axes.action_keys, None if one is None else one.actions[s])
+            for name in ("hindsight", "advised"):
+                actions = self.actions.get(name)
+                row |= _named(name, axes.action_keys, None if actions is None else actions[s])
+            row["expected_loss"] = None if self.losses is None else float(self.losses[s])
+            rows.append(row)
+        return rows
 
 
 def _named(name: str, endings: Sequence[str], values: FloatArray | None) -> dict[str, float | None]:
@@ -262,20 +143,6 @@ def _named(name: str, endings: Sequence[str], values: FloatArray | None) -> dict
     if values is None:
         return dict.fromkeys(columns)
     return dict(zip(columns, (np.asarray(values) + 0.0).tolist(), strict=True))
-
-
-def _parquet(frame: pl.DataFrame) -> bytes:
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer, compression="zstd")
-    return buffer.getvalue()
-
-
-# ----------------------------------------------------------------------------------------------
-
-# Files that a problem is made from keep their kind: CSV, or Parquet if the name says so.
-PARQUET = ".parquet"
-# Starts whose optimum is kept: most scenarios begin alike.
-STARTS = 32
 
 
 def regret_spec(
@@ -318,6 +185,12 @@ def open_task(spec: TaskSpec) -> RegretTask:
     return RegretTask(problem, spec.description)
 
 
+def _rest(old: str, new: str) -> str:
+    """An action without the verb that it shares with the one before it."""
+    verb, _, rest = old.partition(" ")
+    return rest if rest and verb.isalpha() and new.startswith(f"{verb} ") else old
+
+
 class RegretTask:
     """Judges the scenarios of a part."""
 
@@ -338,88 +211,143 @@ class RegretTask:
     def failed(self, part: bytes, reason: str) -> PartResult:
         """A part that could not be judged, every scenario with the reason."""
         scenarios = scenarios_from_bytes(part, self.columns)
-        return self._result(
-            [Judgement(scenario, reason=reason, k=self._k) for scenario in scenarios]
-        )
+        failed = {"status": FAILED, "reason": reason}
+        return self._result([self._answer(scenario, _Steps(), **failed) for scenario in scenarios])
 
-    def _result(self, found: list[Judgement]) -> PartResult:
-        summary = {
-            "episodes": len(found),
-            "failed": sum(one.reason != "" for one in found),
-            "expected_regret": sum(one.expected_regret or 0.0 for one in found),
-        }
-        return PartResult(tables(self.columns, found), summary)
-
-    def judge(self, scenario: Scenario) -> Judgement:
+    def judge(self, scenario: Scenario) -> ScenarioAnswer:
         """What a scenario lost; whatever is wrong with it is its reason."""
+        steps = _Steps()
         try:
             path, state = checked_path(self.problem, self.columns.path(scenario.observed))
             state = self.columns.state(path, scenario.start)
-            known, players, against = self._play(scenario, path, state)
+            against = self._benchmark(state.t, state.exogenous.tobytes(), state.resource.tobytes())
+            players = self._play(scenario.id, path, state, against)
+            known = proved_hindsight(self.problem, path, state)
         # Whatever goes wrong with one scenario must not cost the others their answers.
         except Exception as problem:
-            return Judgement(scenario, reason=reason_of(problem), k=self._k)
-        judged = Judgement(
-            scenario,
-            path,
-            state,
-            known,
-            players,
-            against.name,
-            against.exact,
-            self._name,
-            k=self._k,
-        )
+            return self._answer(scenario, steps, status=FAILED, reason=reason_of(problem))
+        steps.players, steps.actions = players, {"hindsight": known.actions}
+        found: dict[str, Any] = {
+            "policy": against.name,
+            "planner": None if self._planner is None else self._planner.name,
+            "hindsight": known.value,
+            "without_foresight": players["policy"].value,
+            "open_loop": players["open_loop"].value,
+            "planned": players["planned"].value if self._planner else None,
+            "status": OPTIMAL if against.exact else HEURISTIC,
+        }
         if scenario.decisions is None:
-            return judged
+            return self._answer(scenario, steps, **found, reason="no decisions are given")
         try:
             actions = self.columns.actions(path, state, scenario.decisions)
             done = carried_out(self.problem, path, actions, state)
             check_regret(self.problem, done.value, known.value)
             losses = expected_losses(path, done, against, state)
             advised = advice(path, done, against, state)
-            explained = self._explained(path, done)
+            explained = self._explained(path, state, done)
         except Exception as problem:
-            return replace(judged, reason=reason_of(problem))
-        return replace(judged, executed=Judged(done, losses, advised, explained))
+            found |= {"status": FAILED, "reason": reason_of(problem)}
+            return self._answer(scenario, steps, **found)
+        steps.players["executed"], steps.actions["advised"] = done, advised
+        steps.losses = losses
+        found |= explained | self._regrets(found, done, losses)
+        found["costliest"] = self._costliest(state, steps)
+        return self._answer(scenario, steps, **found)
 
-    def _explained(self, path: FloatArray, done: Journey) -> AllocationExplanation | None:
+    def _answer(self, scenario: Scenario, steps: _Steps, **found: Any) -> ScenarioAnswer:
+        return ScenarioAnswer(
+            scenario_id=scenario.id,
+            steps=self.problem.horizon,
+            sense=self.problem.sense,
+            k=self._k,
+            decisions=steps.rows(self.columns, scenario),
+            **found,
+        )
+
+    def _regrets(
+        self, found: Mapping[str, Any], done: Journey, losses: FloatArray | None
+    ) -> dict[str, Any]:
+        sign = 1.0 if self.problem.sense == "max" else -1.0
+        against_best, against_policy = (
+            sign * (found[name] - done.value) + 0.0 for name in ("hindsight", "without_foresight")
+        )
+        return {
+            "executed": done.value,
+            "regret_hindsight": max(0.0, against_best),
+            "regret_policy": against_policy,
+            "expected_regret": None if losses is None else float(losses.sum()),
+        }
+
+    def _explained(self, path: FloatArray, state: State, done: Journey) -> dict[str, Any]:
         """The few decisions that should have been others, if that is asked."""
         if self._k is None:
-            return None
+            return {}
         states = np.hstack([path, done.levels[:-1]])
-        return explain(self.problem, Episode(states, done.actions), self._k)
+        found = explain(self.problem, Episode(states, done.actions), self._k)
+        changes = []
+        for t, observed, alternative in found.changes:
+            new, old = (
+                action_in_words(self.problem, np.array(amounts))
+                for amounts in (alternative, observed)
+            )
+            text = f"t={state.t + t}: {new} instead of {_rest(old, new)}"
+            changes.append(DecisionChange(t, tuple(observed), tuple(alternative), text))
+        return {"value": found.value, "improvement": found.improvement, "changes": tuple(changes)}
 
-    @property
-    def _name(self) -> str | None:
-        return None if self._planner is None else self._planner.name
+    def _costliest(self, state: State, steps: _Steps) -> str | None:
+        """The decision that lost most in expectation, in words; None if none lost anything."""
+        if steps.losses is None or not steps.losses.any():
+            return None
+        s, done = int(steps.losses.argmax()), steps.players["executed"]
+        did, better = (
+            action_in_words(self.problem, actions[s])
+            for actions in (done.actions, steps.actions["advised"])
+        )
+        return f"t={state.t + s}: {did}; better {better}"
 
     def _play(
-        self, scenario: Scenario, path: FloatArray, state: State
-    ) -> tuple[Hindsight, dict[str, Journey], Benchmark]:
-        """Hindsight, and everybody who decides without it."""
-        against = self._benchmark(state.t, state.exogenous.tobytes(), state.resource.tobytes())
+        self, name: str, path: FloatArray, state: State, against: Benchmark
+    ) -> dict[str, Journey]:
+        """Everybody who decides without foresight, along the path."""
         rules: dict[str, Rule] = {
             "policy": against.rule,
             "open_loop": OpenLoop().prepare(self.problem, state=state),
         }
         if self._planner is not None:
-            rules["planned"] = self._deciding(scenario.id)
-        players = {name: played(self.problem, rule, path, state) for name, rule in rules.items()}
-        return proved_hindsight(self.problem, path, state), players, against
+            decide = self._planner.begin(self.problem, self._clip, scenario_seed(self._seed, name))
 
-    def _deciding(self, name: str) -> Rule:
-        assert self._planner is not None
-        decide = self._planner.begin(self.problem, self._clip, scenario_seed(self._seed, name))
+            def rule(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
+                return np.array(decide(State(t, exogenous[0], resource[0])).action)[np.newaxis]
 
-        def rule(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
-            return np.array(decide(State(t, exogenous[0], resource[0])).action)[np.newaxis]
-
-        return rule
+            rules["planned"] = rule
+        return {name: played(self.problem, rule, path, state) for name, rule in rules.items()}
 
     def _benchmark_from(self, t: int, exogenous: bytes, resource: bytes) -> Benchmark:
         x, d = np.frombuffer(exogenous), np.frombuffer(resource)
         return benchmark(self.problem, State(t, x, d), seed=self._seed)
+
+    def _result(self, found: list[ScenarioAnswer]) -> PartResult:
+        import polars as pl
+
+        rows = [one.row() for one in found]
+        types = {
+            name: kind for name, kind in column_types(ScenarioAnswer).items() if name in rows[0]
+        }
+        steps = [step for one in found for step in one.decisions]
+        named = {one.name: pl.String for one in self.columns.observed if one.names}
+        kinds = {"scenario_id": pl.String, "t": pl.Int64, **named}
+        tables = {
+            RESULTS: pl.DataFrame(rows, schema={name: types[name] for name in rows[0]}),
+            DECISIONS: pl.DataFrame(
+                steps, schema={name: kinds.get(name, pl.Float64) for name in steps[0]}
+            ),
+        }
+        summary = {
+            "episodes": len(found),
+            "failed": sum(one.status == FAILED for one in found),
+            "expected_regret": sum(one.expected_regret or 0.0 for one in found),
+        }
+        return PartResult({name: parquet_bytes(one) for name, one in tables.items()}, summary)
 
 
 def scenario_seed(seed: int, name: str) -> int:
@@ -427,8 +355,7 @@ def scenario_seed(seed: int, name: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}\n{name}".encode()).digest()[:8], "big")
 
 
-# ----------------------------------------------------------------------------------------------
-# What all scenarios of a run come to, and which of them lost most.
+# --- All scenarios together -----------------------------------------------------------------------
 
 TOTALS = ("executed", "hindsight", "without_foresight", "open_loop", "planned", "expected_regret")
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from counterplan.errors import FileError, InputError
 from counterplan.runs.question import (
@@ -42,7 +42,7 @@ from counterplan.runs.store import (
     refuse_links,
     survey,
 )
-from counterplan.runs.task import EXPLAIN, REGRET, TaskSpec
+from counterplan.runs.task import EXPLAIN, REGRET, TaskSpec, open_task
 
 if TYPE_CHECKING:
     import polars as pl
@@ -413,12 +413,10 @@ class Run:
     @cached_property
     def task(self) -> RegretTask:
         """The task of a run of `plan`, its problem made ready."""
-        from counterplan.runs.regret import open_task
-
         if self.kind != REGRET:
             raise FileError(f"{self.folder}: is a run of {self.kind!r}, which has no scenarios")
         try:
-            return open_task(self.spec())
+            return cast("RegretTask", open_task(self.spec()))
         except (KeyError, TypeError) as problem:
             raise self._damaged(problem) from None
 

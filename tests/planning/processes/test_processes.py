@@ -13,7 +13,7 @@ from counterplan.planning.processes.base import (
     HasQuantiles,
     Process,
 )
-from counterplan.planning.processes.compiled import process_draw, process_mean, process_successors
+from counterplan.planning.processes.laws import process_draw, process_mean, process_successors
 
 from .support import PROCESSES, Floats, assert_same_mean
 

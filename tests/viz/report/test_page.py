@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from hypothesis import given
@@ -23,6 +24,7 @@ from counterplan.viz.report.page import (
     number_cell,
     pseudonyms,
 )
+from counterplan.viz.style import svg_bytes
 
 from ..reader import read
 
@@ -56,6 +58,9 @@ def test_texts_are_escaped_and_percent_signs_stay_with_their_numbers() -> None:
     figure = rendered('{% import "macros.html" as m %}{{ m.figures([panel]) }}', panel=panel)
     assert 'alt="say &#34;what&#34;"' in figure
     assert "<figcaption>a &lt; b</figcaption>" in figure
+    (address,) = read(figure).addresses
+    svg = unquote(address.removeprefix("data:image/svg+xml,"))
+    assert svg.encode() == svg_bytes(panel.figure)
 
 
 def test_values_for_scripts_cannot_end_their_element() -> None:

@@ -1,8 +1,8 @@
 """Exogenous processes: what no action touches (Eq. 2.3).
 
 A process knows nothing of horizons, resources and rewards: it gives x_{t+1} from x_t. X numbers
-describe x_t; n states are handled at once. `kernel_parameters` is the process as one flat array for
-the compiled functions of `process_kernel`, which do the same.
+describe x_t; n states are handled at once. Here are the protocols, and the checks of the numbers
+that processes are made of.
 """
 
 from __future__ import annotations
@@ -15,14 +15,6 @@ from numpy.typing import ArrayLike
 
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import InputError
-
-# The first of a process's kernel parameters: which of the compiled processes it is.
-GBM_CODE = 1.0
-LATTICE_CODE = 2.0
-MODES_CODE = 3.0
-HIDDEN_CODE = 4.0
-GAUSSIAN_CODE = 5.0
-BOOTSTRAP_CODE = 6.0
 
 
 @runtime_checkable
@@ -71,10 +63,10 @@ class HasQuantiles(Protocol):
 
 @runtime_checkable
 class CompiledProcess(Protocol):
-    """The process as numbers for `process_kernel`."""
+    """The process as numbers for the compiled functions of `laws`."""
 
     def kernel_parameters(self, steps: int, quantiles: int = 0) -> FloatArray:
-        """Flat: its kind (see `process_kernel`), then its numbers; good for times 0 .. steps."""
+        """Flat: its kind, then its numbers; good for times 0 .. steps - 1."""
         ...
 
     def most_successors(self, quantiles: int = 0) -> int:
@@ -106,8 +98,7 @@ def given_start(process: Process, start: FloatArray | None) -> FloatArray:
     return first
 
 
-# ----------------------------------------------------------------------------------------------
-# Checks of the numbers that processes are made of.
+# --- Checks -----------------------------------------------------------------------------------
 
 # Printed matrices are rounded, so their rows sum to one only about.
 ROW_SUM_TOLERANCE = 1e-6

@@ -1,13 +1,36 @@
-"""Observed modes that follow a Markov chain (Sec. F.1).
+"""Processes of modes, observed or hidden, known or recorded; their laws are compiled in `laws`.
 
-x is the number of the mode, or its indicator: (M,) zeros with a one at the mode. A reward per mode
-is linear in the indicator, and the mean of the indicator is the distribution of the mode, while the
-mean of a mode's number means nothing.
+Observed modes follow a Markov chain (Sec. F.1). x is the number of the mode, or its indicator: (M,)
+zeros with a one at the mode. A reward per mode is linear in the indicator, and the mean of the
+indicator is the distribution of the mode, while the mean of a mode's number means nothing.
+
+Of hidden modes only what they emit is seen, and a belief about the mode is kept (Eq. F.4-F.6):
+
+    b'(m') = P(o | m') sum_m P(m' | m) b(m) / P(o | b),    P(o | b) = sum_m' P(o | m') (b P)(m')
+
+x = (observation (O,), belief (M,)) is a Markov process that no action touches: b holds all that
+the observations say about the present mode. For a hybrid vehicle the observation is a mileage
+(gas, electric) around the mode's mean; there are finitely many of them (`HiddenModes`: the belief
+tree is finite and exact), or it is normal (`GaussianHiddenModes`). At t = 0 nothing has been
+observed: the belief is the prior, the observation its mean.
+
+Recorded modes are resampled from traces, such as drive cycles. From a place in a record where the
+last `memory` modes were those just seen, the next mode is what followed there; all such places are
+equally likely. That is a Markov chain whose states are the last `memory` modes, so planning sees
+nothing but the modes themselves. With memory = 1 it is the record's transition matrix. Modes that
+the record never shows in a row continue as their latest ones did. A drive cycle (speed once a
+second) becomes modes in windows of some seconds:
+
+    2  braking             mean acceleration below `braking` (m/s^2)
+    0  gas efficient       else, mean speed at least `fast` (m/s)
+    1  electric efficient  else
+
+The thresholds' defaults: -0.25 m/s^2 is clearly more than rolling out, 13.4 m/s (30 mph) is about
+where city traffic ends.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,21 +39,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from counterplan.core.number_table import read_number_table
-from counterplan.core.validation import FloatArray, IntArray, Seed, index_vector, whole_number
+from counterplan.core.validation import FloatArray, IntArray, index_vector, whole_number
 from counterplan.errors import FileError, InputError, NotApplicableError
-from counterplan.planning.processes.base import (
+from counterplan.planning.processes.base import number, stochastic_matrix
+from counterplan.planning.processes.laws import (
     GAUSSIAN_CODE,
+    GAUSSIAN_NUMBERS,
     HIDDEN_CODE,
+    HIDDEN_NUMBERS,
     MODES_CODE,
-    draw_paths,
-    given_start,
-    number,
-    stochastic_matrix,
+    MODES_NUMBERS,
+    Shipped,
 )
 
 
 @dataclass(frozen=True, eq=False)
-class MarkovModes:
+class MarkovModes(Shipped):
     """A Markov chain on M modes.
 
     matrix      (M, M) row i: where mode i leads
@@ -55,26 +79,13 @@ class MarkovModes:
     @property
     def start(self) -> FloatArray:
         """(1,) or (M,): where it begins."""
-        return np.asarray(self._encoded(np.array([self.initial]))[0])
-
-    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
-        """x_{t+1} for each x_t: (n, X) -> (n, X)."""
-        rows = np.cumsum(self.probabilities, axis=1)[self.modes(exogenous)]
-        # The last sum may miss 1 by rounding; the last mode takes what is left.
-        uniform = generator.random((len(rows), 1))
-        return self._encoded((rows[:, :-1] <= uniform).sum(axis=1))
+        if self.indicators:
+            return np.asarray(np.eye(len(self.probabilities))[self.initial])
+        return np.array([float(self.initial)])
 
     def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Values (m, X) and probabilities (m,) of the modes that may follow."""
-        row = self.probabilities[self.modes(np.atleast_2d(exogenous))[0]]
-        possible = np.flatnonzero(row)
-        return self._encoded(possible), row[possible]
-
-    def sample_paths(
-        self, n: int, steps: int, seed: Seed = 0, t: int = 0, start: FloatArray | None = None
-    ) -> FloatArray:
-        """(n, steps, X): futures that all begin with x_t."""
-        return draw_paths(self, n, steps, seed, t, start)
+        return self._listed(t, exogenous)
 
     def mean_path(self, steps: int, t: int = 0, start: FloatArray | None = None) -> FloatArray:
         """(steps, M): the distribution of each later mode; for indicators only."""
@@ -82,11 +93,7 @@ class MarkovModes:
             raise NotApplicableError(
                 "the mean of a mode's number means nothing; use MarkovModes(..., indicators=True)"
             )
-        path = np.empty((whole_number(steps, "steps", minimum=1), len(self.probabilities)))
-        path[0] = given_start(self, start)
-        for s in range(1, steps):
-            path[s] = path[s - 1] @ self.probabilities
-        return path
+        return super().mean_path(steps, t, start)
 
     def modes(self, exogenous: FloatArray) -> IntArray:
         """(n,) the mode numbers of (n, X)."""
@@ -94,37 +101,17 @@ class MarkovModes:
             return np.asarray(np.argmax(exogenous, axis=1), dtype=np.int64)
         return np.asarray(exogenous[:, 0], dtype=np.int64)
 
-    def kernel_parameters(self, steps: int, quantiles: int = 0) -> FloatArray:
-        """The layout is in `process_kernel`."""
-        head = [MODES_CODE, float(self.indicators), float(len(self.probabilities))]
-        return np.concatenate([head, self.probabilities.ravel()])
-
     def most_successors(self, quantiles: int = 0) -> int:
         """M."""
         return len(self.probabilities)
 
-    def _encoded(self, modes: IntArray) -> FloatArray:
-        if self.indicators:
-            return np.asarray(np.eye(len(self.probabilities))[modes])
-        return modes[:, None].astype(np.float64)
+    def _block(self, rows: int, quantiles: int) -> FloatArray:
+        return MODES_NUMBERS.pack(
+            code=MODES_CODE, indicators=self.indicators, matrix=self.probabilities
+        )
 
 
-# ----------------------------------------------------------------------------------------------
-# Hidden modes: only what they emit is seen, and a belief about the mode is kept (Eq. F.4-F.6).
-#
-#     b'(m') = P(o | m') sum_m P(m' | m) b(m) / P(o | b),    P(o | b) = sum_m' P(o | m') (b P)(m')
-#
-# x = (observation (O,), belief (M,)) is a Markov process that no action touches: b holds all that
-# the observations say about the present mode. For a hybrid vehicle the observation is a mileage
-# (gas, electric) around the mode's mean. Two laws of it:
-#
-#     HiddenModes          finitely many observations, so the belief tree is finite and exact
-#     GaussianHiddenModes  normal around each mode's mean
-#
-# At t = 0 nothing has been observed: the belief is the prior, the observation its mean.
-
-
-class _Beliefs(ABC):
+class _Beliefs(Shipped):
     """What both laws share, given `transitions` (M, M), `prior` (M,) and `mode_means` (M, O)."""
 
     transitions: FloatArray
@@ -139,34 +126,6 @@ class _Beliefs(ABC):
     def beliefs(self, exogenous: FloatArray) -> FloatArray:
         """(..., M) the beliefs in (..., O + M)."""
         return np.asarray(exogenous)[..., self.mode_means.shape[1] :]
-
-    def sample_paths(
-        self, n: int, steps: int, seed: Seed = 0, t: int = 0, start: FloatArray | None = None
-    ) -> FloatArray:
-        """(n, steps, O + M): futures that all begin with x_t."""
-        return draw_paths(self, n, steps, seed, t, start)
-
-    def mean_path(self, steps: int, t: int = 0, start: FloatArray | None = None) -> FloatArray:
-        """(steps, O + M): E[x_s | x_t]; the mean belief is the distribution of the mode."""
-        first = given_start(self, start)
-        path = np.empty((whole_number(steps, "steps", minimum=1), len(first)))
-        path[0] = first
-        belief = self.beliefs(first)
-        for s in range(1, steps):
-            belief = belief @ self.transitions
-            path[s] = np.concatenate([belief @ self.mode_means, belief])
-        return path
-
-    @abstractmethod
-    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
-        """x_{t+1} for each x_t: (n, O + M) -> (n, O + M)."""
-
-    def _next_modes(
-        self, exogenous: FloatArray, generator: np.random.Generator
-    ) -> tuple[FloatArray, IntArray]:
-        """The distribution (n, M) of the next mode, and a mode drawn from it (n,)."""
-        predicted = self.beliefs(exogenous) @ self.transitions
-        return predicted, _pick(predicted, generator)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,35 +158,21 @@ class HiddenModes(_Beliefs):
         object.__setattr__(self, "prior", _belief(self.initial, M))
         object.__setattr__(self, "mode_means", chances @ values)
 
-    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
-        """x_{t+1} for each x_t: (n, O + M) -> (n, O + M)."""
-        predicted, modes = self._next_modes(np.asarray(exogenous), generator)
-        observed = _pick(np.asarray(self.probabilities)[modes], generator)
-        return self._after(predicted, observed)
-
     def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Each observation with the belief after it, and its probability (Eq. F.5)."""
-        predicted = self.beliefs(exogenous) @ self.transitions
-        chances = predicted @ np.asarray(self.probabilities)
-        possible = np.flatnonzero(chances)
-        rows = np.repeat(predicted[None], len(possible), axis=0)
-        return self._after(rows, possible), chances[possible]
-
-    def _after(self, predicted: FloatArray, observed: IntArray) -> FloatArray:
-        weights = predicted * np.asarray(self.probabilities).T[observed]
-        beliefs = weights / weights.sum(axis=1, keepdims=True)
-        return np.hstack([np.asarray(self.values)[observed], beliefs])
-
-    def kernel_parameters(self, steps: int, quantiles: int = 0) -> FloatArray:
-        """The layout is in `process_kernel`; the support is finite as it is."""
-        K, width = np.shape(self.values)
-        tables = (self.transitions, self.values, self.probabilities)
-        head = [HIDDEN_CODE, float(len(self.transitions)), float(width), float(K)]
-        return np.concatenate([head, *(np.ravel(table) for table in tables)])
+        return self._listed(t, exogenous)
 
     def most_successors(self, quantiles: int = 0) -> int:
         """One for each observation."""
         return len(np.asarray(self.values))
+
+    def _block(self, rows: int, quantiles: int) -> FloatArray:
+        return HIDDEN_NUMBERS.pack(
+            code=HIDDEN_CODE,
+            matrix=self.transitions,
+            values=self.values,
+            chances=self.probabilities,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,38 +206,22 @@ class GaussianHiddenModes(_Beliefs):
         object.__setattr__(self, "mode_means", means)
         object.__setattr__(self, "prior", _belief(self.initial, M))
 
-    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
-        """x_{t+1} for each x_t: (n, O + M) -> (n, O + M)."""
-        predicted, modes = self._next_modes(np.asarray(exogenous), generator)
-        spread = np.asarray(self.spread)
-        normal = generator.standard_normal((len(modes), spread.shape[1]))
-        observed = self.mode_means[modes] + spread[modes] * normal
-        z = (observed[:, None, :] - self.mode_means) / spread
-        with np.errstate(divide="ignore"):
-            logs = np.log(predicted) - (0.5 * z**2 + np.log(spread)).sum(axis=2)
-        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return np.hstack([observed, weights / weights.sum(axis=1, keepdims=True)])
+    def most_successors(self, quantiles: int = 0) -> int:
+        """Observations are continuous."""
+        return 0
 
-    def kernel_parameters(self, steps: int, quantiles: int = 0) -> FloatArray:
-        """The layout is in `process_kernel`."""
+    def _block(self, rows: int, quantiles: int) -> FloatArray:
         if quantiles:
             raise NotApplicableError(
                 "quantiles of a belief are not defined; draw samples, or use HiddenModes, whose "
                 "observations are finitely many"
             )
-        tables = (self.transitions, self.mode_means, self.spread)
-        head = [GAUSSIAN_CODE, float(len(self.transitions)), float(self.mode_means.shape[1]), 0.0]
-        return np.concatenate([head, *(np.ravel(table) for table in tables)])
-
-    def most_successors(self, quantiles: int = 0) -> int:
-        """Observations are continuous."""
-        return 0
-
-
-def _pick(rows: FloatArray, generator: np.random.Generator) -> IntArray:
-    """(n,) an index drawn from each row (n, M)."""
-    uniform = generator.random((len(rows), 1))
-    return np.asarray((np.cumsum(rows, axis=1)[:, :-1] <= uniform).sum(axis=1), dtype=np.int64)
+        return GAUSSIAN_NUMBERS.pack(
+            code=GAUSSIAN_CODE,
+            matrix=self.transitions,
+            means=self.mode_means,
+            spreads=self.spread,
+        )
 
 
 def _table(values: ArrayLike, name: str) -> FloatArray:
@@ -311,24 +240,6 @@ def _belief(initial: ArrayLike, M: int) -> FloatArray:
     rows = stochastic_matrix(np.atleast_2d(np.asarray(initial)), "initial belief", columns=M)
     return np.asarray(rows[0])
 
-
-# ----------------------------------------------------------------------------------------------
-# Modes resampled from recorded traces, such as drive cycles.
-#
-# From a place in a record where the last `memory` modes were those just seen, the next mode is what
-# followed there; all such places are equally likely. That is a Markov chain whose states are the
-# last `memory` modes, so planning sees nothing but the modes themselves. With memory = 1 it is the
-# record's transition matrix. Modes that the record never shows in a row continue as their latest
-# ones did.
-#
-# A drive cycle (speed once a second) becomes modes in windows of some seconds:
-#
-#     2  braking             mean acceleration below `braking` (m/s^2)
-#     0  gas efficient       else, mean speed at least `fast` (m/s)
-#     1  electric efficient  else
-#
-# The thresholds' defaults: -0.25 m/s^2 is clearly more than rolling out, 13.4 m/s (30 mph) is about
-# where city traffic ends.
 
 GAS_EFFICIENT, ELECTRIC_EFFICIENT, BRAKING = range(3)
 LARGEST_CHAIN = 4096

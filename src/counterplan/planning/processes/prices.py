@@ -1,12 +1,26 @@
-"""Geometric Brownian motion (Sec. C), exactly sampled at the times 0, dt, 2 dt, ...
+"""Processes of prices; their laws are compiled in `laws`.
+
+Geometric Brownian motion (Sec. C), exactly sampled at the times 0, dt, 2 dt, ...
 
     S_{s+h} = S_s exp((mu - sigma^2 / 2) h + sigma W_h),    E[S_{s+h} | S_s] = S_s exp(mu h)
 
-Three kinds:
     'independent'  x_t = S_{t dt} of a motion of its own for every t, all from `initial`: successive
                    x_t are independent (a ship's ports, each with its own price history)
     'global'       one motion: x_{t+1} continues x_t
     'correlated'   X motions at once, each continuing, with correlated increments
+
+The binomial lattice of Cox, Ross and Rubinstein: x_{t+1} is u x_t with probability p, else d x_t,
+so E[x_{t+1} | x_t] = x_t e^{(r-q) dt}:
+
+    u = exp(sigma sqrt(dt)),    d = 1 / u,    p = (exp((r - q) dt) - d) / (u - d)
+
+Prices bootstrapped from a recorded table: no law assumed, only what happened before. With log
+returns r_1 .. r_n of the table and `block` rows between two decisions, a step multiplies the price
+by exp(r_i + ... + r_{i + block - 1}), the run of successive returns that begins at a random place:
+all runs in the table are equally likely, and what happens within a run (momentum, calm and stormy
+weeks) is kept. Steps are independent, so the price alone is a Markov process: it does not give away
+where in the record the next run will begin. 'global': x_{t+1} continues x_t by a run of `block`
+returns; 'independent': x_t is `initial` moved by a run of t * block returns of its own.
 """
 
 from __future__ import annotations
@@ -24,14 +38,16 @@ from numpy.typing import ArrayLike
 from counterplan.core.number_table import read_number_table
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import FileError, InputError, NotApplicableError
-from counterplan.planning.processes.base import (
+from counterplan.planning.processes.base import given_start, number, vector
+from counterplan.planning.processes.laws import (
     BOOTSTRAP_CODE,
+    BOOTSTRAP_NUMBERS,
     GBM_CODE,
+    GBM_NUMBERS,
     LATTICE_CODE,
-    draw_paths,
-    given_start,
-    number,
-    vector,
+    LATTICE_NUMBERS,
+    Shipped,
+    draw_prices,
 )
 
 Kind: TypeAlias = Literal["independent", "global", "correlated"]
@@ -41,7 +57,7 @@ EIGENVALUE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class GBM:
+class GBM(Shipped):
     """Geometric Brownian motion, x (X,) = prices; X = 1 unless kind is 'correlated'.
 
     initial      price at time 0, one or (X,)
@@ -78,7 +94,7 @@ class GBM:
 
     @cached_property
     def mixing(self) -> FloatArray:
-        """(X, X) B with B B' = correlation: B @ independent normals are the increments."""
+        """(X, X) lower triangular B with B B' = correlation: B @ normals are the increments."""
         X = np.size(self.initial)
         given = np.asarray(self.correlation, dtype=np.float64)
         matrix = np.where(np.eye(X) > 0, 1.0, given) if given.ndim == 0 else given
@@ -93,96 +109,55 @@ class GBM:
                 f"correlated like that; a common correlation of {X} prices is at least "
                 f"{-1 / max(X - 1, 1):.3g}"
             )
-        return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
-
-    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
-        """x_{t+1} for each x_t: (n, X) -> (n, X)."""
-        normal = generator.standard_normal(np.shape(exogenous))
-        if self.kind == "independent":
-            return self._moved(self.start, (t + 1) * self.dt, normal)
-        return self._moved(exogenous, self.dt, normal)
+        root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        triangle = np.asarray(np.linalg.qr(root.T, mode="r")).T
+        return np.asarray(triangle * np.where(np.diag(triangle) < 0.0, -1.0, 1.0))
 
     def sample_paths(
         self, n: int, steps: int, seed: Seed = 0, t: int = 0, start: FloatArray | None = None
     ) -> FloatArray:
         """(n, steps, X): futures that all begin with x_t."""
         n, steps = whole_number(n, "n", minimum=1), whole_number(steps, "steps", minimum=1)
-        first = given_start(self, start)
-        normal = generator(seed).standard_normal((n, steps - 1, len(first)))
-        paths = np.empty((n, steps, len(first)))
-        paths[:, 0] = first
-        if self.kind == "independent":
-            times = self.dt * np.arange(t + 1, t + steps, dtype=np.float64)
-            paths[:, 1:] = self._moved(self.start, np.asarray(times[:, None]), normal)
-        else:
-            factors = self._moved(np.ones_like(first), self.dt, normal)
-            paths[:, 1:] = first * np.cumprod(factors, axis=1)
+        paths = np.empty((n, steps, len(self.start)))
+        paths[:, 0] = given_start(self, start)
+        draw_prices(self.kernel_parameters(t + steps), t, generator(seed), paths)
         return paths
-
-    def mean_path(self, steps: int, t: int = 0, start: FloatArray | None = None) -> FloatArray:
-        """(steps, X): E[x_s | x_t]."""
-        first = given_start(self, start)
-        ahead = self.dt * np.arange(whole_number(steps, "steps", minimum=1))[:, None]
-        if self.kind != "independent":
-            return np.asarray(first * np.exp(np.asarray(self.drift) * ahead))
-        path = np.asarray(self.start * np.exp(np.asarray(self.drift) * (t * self.dt + ahead)))
-        path[0] = first
-        return path
 
     def quantiles(self, t: int, exogenous: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
         """Values (count, 1) and probabilities (count,): strata of equal probability."""
-        self._refuse_strata()
-        if self.kind == "independent":
-            base, h = self.start, (t + 1) * self.dt
-        else:
-            base, h = np.asarray(exogenous, dtype=np.float64), self.dt
-        mean = base * np.exp(np.asarray(self.drift) * h)
-        values = mean * self._strata(h, count)[:, None]
-        return values, np.full(count, 1.0 / count)
-
-    def kernel_parameters(self, steps: int, quantiles: int = 0) -> FloatArray:
-        """The layout is in `process_kernel`."""
-        if quantiles:
-            self._refuse_strata()
-        X, independent = len(self.start), self.kind == "independent"
-        rows = (steps + 1 if independent else 1) if quantiles else 0
-        times = self.dt * np.arange(1, rows + 1)
-        strata = [self._strata(h, quantiles) for h in times]
-        head = [GBM_CODE, float(independent), float(X), self.dt, float(quantiles)]
-        numbers = [self.start, np.asarray(self.drift), np.asarray(self.volatility)]
-        return np.concatenate([head, *numbers, self.mixing.ravel(), *strata])
+        return self._listed(t, exogenous, whole_number(count, "quantiles", minimum=1))
 
     def most_successors(self, quantiles: int = 0) -> int:
         """The quantiles, if any: prices are continuous."""
         return quantiles
 
-    def _moved(
-        self, prices: FloatArray, time: float | FloatArray, normal: FloatArray
-    ) -> FloatArray:
-        """Prices after some time, given standard normals (..., X)."""
-        sigma, drift = np.asarray(self.volatility), np.asarray(self.drift)
-        if self.kind == "correlated":
-            normal = normal @ self.mixing.T
-        return np.asarray(
-            prices * np.exp((drift - sigma**2 / 2) * time + sigma * np.sqrt(time) * normal)
+    def _block(self, rows: int, quantiles: int) -> FloatArray:
+        if quantiles and len(self.start) > 1:
+            raise NotApplicableError(
+                f"quantiles of {len(self.start)} prices at once are not defined; draw samples, or "
+                "take a binomial lattice of one price"
+            )
+        times = self.dt * np.arange(1, rows + 1)
+        strata = [self._strata(h, quantiles) for h in times] if quantiles else np.empty((rows, 0))
+        return GBM_NUMBERS.pack(
+            code=GBM_CODE,
+            independent=self.kind == "independent",
+            dt=self.dt,
+            initial=self.start,
+            drift=self.drift,
+            volatility=self.volatility,
+            mixing=self.mixing,
+            strata=strata,
         )
 
     def _strata(self, time: float, count: int) -> FloatArray:
         """(count,) mean of S / E[S] within each of `count` equally likely ranges of S:
         count (Phi(z_{i+1} - s) - Phi(z_i - s)) with s = sigma sqrt(time), z_i = Phi^-1(i / count).
         """
-        whole_number(count, "quantiles", minimum=1)
         normal = NormalDist()
         spread = float(np.asarray(self.volatility)[0]) * time**0.5
         inner = [normal.cdf(normal.inv_cdf(i / count) - spread) for i in range(1, count)]
         return count * np.diff([0.0, *inner, 1.0])
-
-    def _refuse_strata(self) -> None:
-        if len(self.start) > 1:
-            raise NotApplicableError(
-                f"quantiles of {len(self.start)} prices at once are not defined; draw samples, or "
-                "take a binomial lattice of one price"
-            )
 
 
 def _all_from(values: FloatArray, name: str, least: float, above: bool = False) -> None:
@@ -190,16 +165,8 @@ def _all_from(values: FloatArray, name: str, least: float, above: bool = False) 
         number(value, name, least, above)
 
 
-# ----------------------------------------------------------------------------------------------
-# The binomial lattice of Cox, Ross and Rubinstein: one price that goes up or down by a factor.
-#
-#     u = exp(sigma sqrt(dt)),    d = 1 / u,    p = (exp((r - q) dt) - d) / (u - d)
-#
-# x_{t+1} is u x_t with probability p and d x_t with 1 - p, so E[x_{t+1} | x_t] = x_t e^{(r-q) dt}.
-
-
 @dataclass(frozen=True)
-class BinomialLattice:
+class BinomialLattice(Shipped):
     """One price, x (1,), with two successors at every step.
 
     initial     price at time 0
@@ -248,53 +215,22 @@ class BinomialLattice:
         """(1,) the initial price."""
         return np.array([self.initial])
 
-    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
-        """x_{t+1} for each x_t: (n, 1) -> (n, 1)."""
-        rises = generator.random(np.shape(exogenous)) < self.probability
-        return np.asarray(exogenous * np.where(rises, self.up, self.down))
-
     def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Values (2, 1), the rise first, and probabilities (2,)."""
-        price = float(np.asarray(exogenous)[0])
-        p = self.probability
-        return np.array([[price * self.up], [price * self.down]]), np.array([p, 1.0 - p])
-
-    def sample_paths(
-        self, n: int, steps: int, seed: Seed = 0, t: int = 0, start: FloatArray | None = None
-    ) -> FloatArray:
-        """(n, steps, 1): futures that all begin with x_t."""
-        return draw_paths(self, n, steps, seed, t, start)
-
-    def mean_path(self, steps: int, t: int = 0, start: FloatArray | None = None) -> FloatArray:
-        """(steps, 1): E[x_s | x_t]."""
-        ahead = self.dt * np.arange(whole_number(steps, "steps", minimum=1))[:, None]
-        growth = np.exp((self.rate - self.dividend) * ahead)
-        return np.asarray(given_start(self, start) * growth)
-
-    def kernel_parameters(self, steps: int, quantiles: int = 0) -> FloatArray:
-        """The layout is in `process_kernel`; the support is finite as it is."""
-        return np.array([LATTICE_CODE, self.up, self.down, self.probability])
+        return self._listed(t, exogenous)
 
     def most_successors(self, quantiles: int = 0) -> int:
         """Up and down."""
         return 2
 
-
-# ----------------------------------------------------------------------------------------------
-# Prices bootstrapped from a recorded table: no law assumed, only what happened before.
-#
-# With log returns r_1 .. r_n of the table and `block` rows between two decisions, a step multiplies
-# the price by exp(r_i + ... + r_{i + block - 1}), the run of successive returns that begins at a
-# random place: all runs in the table are equally likely, and what happens within a run (momentum,
-# calm and stormy weeks) is kept. Steps are independent, so the price alone is a Markov process: it
-# does not give away where in the record the next run will begin.
-#
-#     'global'       one price: x_{t+1} continues x_t by a run of `block` returns
-#     'independent'  x_t is `initial` moved by a run of t * block returns of its own
+    def _block(self, rows: int, quantiles: int) -> FloatArray:
+        return LATTICE_NUMBERS.pack(
+            code=LATTICE_CODE, up=self.up, down=self.down, probability=self.probability
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class BootstrapPrices:
+class BootstrapPrices(Shipped):
     """One price, x (1,), that moves as the recorded one did.
 
     prices   (n,) recorded, equally spaced, all positive
@@ -367,47 +303,32 @@ class BootstrapPrices:
         return self._runs[length]
 
     def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
-        """x_{t+1} for each x_t: (n, 1) -> (n, 1)."""
-        factors = self.factors(t)
-        drawn = factors[generator.integers(len(factors), size=np.shape(exogenous))]
-        return np.asarray(self._base(np.asarray(exogenous)) * drawn)
+        """x_{t+1} for each x_t: (n, 1) -> (n, 1). As `laws` has it, but for how whole numbers are
+        drawn: compiled code has no `generator.integers`."""
+        factors, x = self.factors(t), np.asarray(exogenous)
+        drawn = factors[generator.integers(len(factors), size=x.shape)]
+        return np.asarray((self.start if self._dated else x) * drawn)
 
     def quantiles(self, t: int, exogenous: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
         """Values (count, 1) and probabilities (count,): strata of equal probability."""
-        values = self._base(np.asarray(exogenous)) * _strata(self.factors(t), count)[:, None]
-        return values, np.full(count, 1.0 / count)
-
-    def sample_paths(
-        self, n: int, steps: int, seed: Seed = 0, t: int = 0, start: FloatArray | None = None
-    ) -> FloatArray:
-        """(n, steps, 1): futures that all begin with x_t."""
-        return draw_paths(self, n, steps, seed, t, start)
-
-    def mean_path(self, steps: int, t: int = 0, start: FloatArray | None = None) -> FloatArray:
-        """(steps, 1): E[x_s | x_t]."""
-        path = np.empty((whole_number(steps, "steps", minimum=1), 1))
-        path[0] = given_start(self, start)
-        for s in range(1, steps):
-            path[s] = self._base(path[s - 1]) * self.factors(t + s - 1).mean()
-        return path
-
-    def kernel_parameters(self, steps: int, quantiles: int = 0) -> FloatArray:
-        """The layout is in `process_kernel`."""
-        rows = [self.factors(t) for t in range(steps if self.kind == "independent" else 1)]
-        strata = [_strata(row, quantiles) for row in rows if quantiles]
-        code, independent = BOOTSTRAP_CODE, float(self.kind == "independent")
-        head = [code, independent, self.start[0], float(quantiles), float(len(rows))]
-        before = len(head) + 2 * len(rows) + 1 + quantiles * len(rows)
-        begins = before + np.cumsum([0, *(len(row) for row in rows)])
-        means = [row.mean() for row in rows]
-        return np.concatenate([head, begins, means, *strata, *rows])
+        return self._listed(t, exogenous, whole_number(count, "quantiles", minimum=1))
 
     def most_successors(self, quantiles: int = 0) -> int:
         """The quantiles, if any: single runs are too many to list."""
         return quantiles
 
-    def _base(self, exogenous: FloatArray) -> FloatArray:
-        return self.start if self.kind == "independent" else exogenous
+    def _block(self, rows: int, quantiles: int) -> FloatArray:
+        runs = [self.factors(t) for t in range(rows)]
+        strata = [_strata(run, quantiles) for run in runs] if quantiles else np.empty((rows, 0))
+        return BOOTSTRAP_NUMBERS.pack(
+            code=BOOTSTRAP_CODE,
+            independent=self._dated,
+            initial=self.start[0],
+            begins=np.cumsum([0, *(len(run) for run in runs)]),
+            means=[run.mean() for run in runs],
+            strata=strata,
+            factors=np.concatenate(runs),
+        )
 
 
 def read_prices(path: str | Path, columns: Sequence[str] = ("Date", "Price")) -> FloatArray:
@@ -433,7 +354,6 @@ def read_prices(path: str | Path, columns: Sequence[str] = ("Date", "Price")) ->
 def _strata(factors: FloatArray, count: int) -> FloatArray:
     """(count,) means of `count` equally likely parts of sorted, equally likely factors; a factor on
     a border counts to either side in part, so that the mean is exact."""
-    whole_number(count, "quantiles", minimum=1)
     places = np.linspace(0.0, 1.0, len(factors) + 1)
     area = np.concatenate([[0.0], np.cumsum(factors)]) / len(factors)
     borders = np.interp(np.linspace(0.0, 1.0, count + 1), places, area)

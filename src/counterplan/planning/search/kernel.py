@@ -17,29 +17,17 @@ that counts costs negates them). `parameters` is the model's own flat array of n
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
 from numba import njit, types
-from numba.core import cgutils
-from numba.core.options import DefaultOptions
 from numba.experimental import structref
-from numba.extending import intrinsic
 
 from counterplan.core.validation import FloatArray
-from counterplan.planning.processes.base import GBM_CODE, MODES_CODE
-from counterplan.planning.processes.compiled import (
-    mode_draw,
-    one_price_draw,
-    process_draw,
-    process_successors,
-)
-
-VECTOR = types.float64[::1]
-MATRIX = types.float64[:, ::1]
-GENERATOR = nb.typeof(np.random.default_rng(0))  # type: ignore[no-untyped-call]
+from counterplan.planning.compiled import GENERATOR, MATRIX, VECTOR, borrowed, jit
+from counterplan.planning.model import ExogenousModel
+from counterplan.planning.processes.laws import process_draw, process_successors
 
 DRAW = types.void(VECTOR, types.int64, VECTOR, GENERATOR, VECTOR)
 SUCCESSORS = types.int64(VECTOR, types.int64, VECTOR, MATRIX, VECTOR)
@@ -96,47 +84,26 @@ class Kernel:
     bounds: Any = no_bounds
     tables: FloatArray = field(default_factory=lambda: np.empty(0))
 
+    @classmethod
+    def of(cls, model: ExogenousModel, **fields: Any) -> Kernel:
+        """Of a model whose x follows a shipped process, of which parameters[0] says where in the
+        parameters it begins (`compiled.Layout`: 'rest'); `fields`: all else but the start."""
+        start = model.start
+        at = {"exogenous": start.exogenous, "resource": start.resource}
+        own = {"draw": draw, "successors": successors, "horizon": model.horizon}
+        return cls(**{**own, **at, **fields})
 
-# ----------------------------------------------------------------------------------------------
-# The exogenous part of a kernel whose x follows one of the shipped processes.
-#
-# `parameters[0]` says where the numbers of the process begin (`process_kernel`); they come last,
-# and the model's own numbers in between.
 
-PROCESS = 0
-
-
-@njit(DRAW, cache=True)
+@jit
 def draw(parameters, t, x, generator, out):  # type: ignore[no-untyped-def]
-    """x_{t+1} given x_t; the commonest processes without a slice, which would cost as much."""
-    at = int(parameters[PROCESS])
-    if parameters[at] == GBM_CODE and parameters[at + 2] == 1.0:
-        one_price_draw(parameters, at, t, x, generator, out)
-    elif parameters[at] == MODES_CODE:
-        mode_draw(parameters, at, x, generator, out)
-    else:
-        process_draw(parameters[at:], t, x, generator, out)
+    """x_{t+1} given x_t."""
+    process_draw(parameters[int(parameters[0]) :], t, x, generator, out)
 
 
-@njit(SUCCESSORS, cache=True)
+@jit
 def successors(parameters, t, x, states, probabilities):  # type: ignore[no-untyped-def]
     """All values of x_{t+1} and their probabilities; 0 where there are infinitely many."""
-    block = parameters[int(parameters[PROCESS]) :]
-    return process_successors(block, t, x, states, probabilities)
-
-
-# ----------------------------------------------------------------------------------------------
-# How the search's own functions are compiled: cached on disk, and without counting owners.
-#
-# They make no arrays, only look at those that Python made before. Without numba's counting of
-# owners (`_nrt=False`, an option of its own library code) a search takes two thirds of the time.
-
-# A numba that no longer knows the option is only slower.
-_OPTIONS: dict[str, Any] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
-
-jit: Any = partial(njit, cache=True, **_OPTIONS)
-# Small functions with many arrays: passing those on would cost more than the work.
-inlined: Any = njit(cache=True, forceinline=True, **_OPTIONS)
+    return process_successors(parameters[int(parameters[0]) :], t, x, states, probabilities)
 
 
 # ----------------------------------------------------------------------------------------------
@@ -239,31 +206,6 @@ class Engine(NamedTuple):
     owned: tuple[FloatArray, ...]
 
 
-def _borrowed(context: Any, value: Any) -> Any:
-    """An array or generator, or each array of a named tuple, without a share in its ownership:
-    whoever calls keeps it alive. Counting owners is an atomic operation for every row looked at,
-    and took most of a search's time."""
-
-    def alone(context: Any, builder: Any, kind: Any, owned: Any) -> Any:
-        view = cgutils.create_struct_proxy(kind)(context, builder, value=owned)  # type: ignore[no-untyped-call]
-        view.meminfo = cgutils.get_null_value(view.meminfo.type)  # type: ignore[no-untyped-call]
-        if isinstance(kind, types.Array):
-            view.parent = cgutils.get_null_value(view.parent.type)  # type: ignore[no-untyped-call]
-        return view._getvalue()
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if not isinstance(value, types.NamedTuple):
-            return alone(context, builder, value, arguments[0])
-        whole = arguments[0]
-        for i, kind in enumerate(value.types):
-            part = alone(context, builder, kind, builder.extract_value(whole, i))
-            whole = builder.insert_value(whole, part, i)
-        return whole
-
-    return value(value), code
-
-
-borrowed: Any = intrinsic(_borrowed)
 new: Any = structref.new
 
 _SIZES = types.Tuple([types.int64, types.boolean])  # type: ignore[no-untyped-call]

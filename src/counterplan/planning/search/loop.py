@@ -22,19 +22,15 @@ import numpy as np
 from numba import njit, types
 
 from counterplan.errors import InputError
+from counterplan.planning.compiled import GENERATOR, VECTOR, borrowed, inlined, jit
 from counterplan.planning.search.kernel import (
     BELLMAN,
-    GENERATOR,
     MODEL,
     MODEL_HANDLE,
     PARTS,
     PARTS_HANDLE,
-    VECTOR,
     WIDENING,
     WIDENING_POWER,
-    borrowed,
-    inlined,
-    jit,
 )
 from counterplan.planning.search.parts import rollout
 from counterplan.planning.search.tree import (

@@ -15,23 +15,19 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
+from counterplan.planning.compiled import GENERATOR, VECTOR, borrowed, inlined, jit
 from counterplan.planning.search.kernel import (
     BACKUP,
     CLIP,
     ENTROPY_WEIGHT,
     EPSILON,
     EXPLORATION,
-    GENERATOR,
     LEAF_SIGNATURE,
     MODEL_HANDLE,
     SCALE,
     SELECT,
     TEMPERATURE,
     TRUST,
-    VECTOR,
-    borrowed,
-    inlined,
-    jit,
     uniform_policy,
 )
 from counterplan.planning.search.tree import ENTROPY, LEAF, VALUE, VISITS, WEIGHT

@@ -25,8 +25,11 @@ import numpy as np
 from numba import njit, types
 
 from counterplan.core.validation import FloatArray, IntArray
+from counterplan.planning.compiled import MATRIX, VECTOR, inlined
 from counterplan.planning.model import State
-from counterplan.planning.search.kernel import MATRIX, VECTOR, Kernel, inlined
+from counterplan.planning.search.kernel import (
+    Kernel,
+)
 
 # Columns of nodes and edges.
 VISITS, VALUE, ENTROPY = 0, 1, 2

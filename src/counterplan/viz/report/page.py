@@ -24,6 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from markupsafe import Markup, escape
+
 from counterplan import __version__
 from counterplan.core.files import read_bytes
 from counterplan.core.result import Status
@@ -128,9 +130,10 @@ class Panel:
     alternative: str
 
     @property
-    def address(self) -> str:
-        """The figure itself, as the source of an image."""
-        return f"data:image/svg+xml,{quote(svg_bytes(self.figure).decode(), safe=SAFE_IN_ADDRESS)}"
+    def address(self) -> Markup:
+        """The figure itself, as the source of an image: escaped, since it is no text."""
+        encoded = quote(svg_bytes(self.figure).decode(), safe=SAFE_IN_ADDRESS)
+        return escape(f"data:image/svg+xml,{encoded}")
 
     @property
     def pixels(self) -> str:
@@ -228,7 +231,6 @@ def render(template: str, context: Mapping[str, Any]) -> str:
 def environment() -> Environment:
     """The templates, with what all of them use."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
 
     found = Environment(
         loader=PackageLoader(__package__, "templates"),

@@ -1,0 +1,151 @@
+"""What compiled functions share: how they are compiled, and named views of flat numbers.
+
+A model hands its numbers to compiled code as one flat array, so that all models have the same type
+and one search, compiled once, serves them all. A `Layout` states which numbers these are:
+
+    VOYAGE = Layout("rest fixed_cost", "T K", legs="T", targets="T K", process="*")
+    flat = VOYAGE.pack(fixed_cost=0.0, legs=legs, targets=targets, process=block)
+    voyage = VOYAGE.view              # in compiled code: v = voyage(flat); v.targets[t, k]
+
+The sizes are read off the shapes when packing. A view costs nothing but the places that are used.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from functools import partial
+from typing import Any
+
+import numba as nb
+import numpy as np
+from numba import njit, types
+from numba.core import cgutils
+from numba.core.options import DefaultOptions
+from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
+from numpy.typing import ArrayLike
+
+from counterplan.core.validation import FloatArray
+
+VECTOR = types.float64[::1]
+MATRIX = types.float64[:, ::1]
+GENERATOR = nb.typeof(np.random.default_rng(0))  # type: ignore[no-untyped-call]
+
+# Compiled functions here make no arrays, only look at those that Python made before. Without
+# numba's counting of owners (`_nrt=False`, an option of its own library code) a search takes two
+# thirds of the time. A numba that no longer knows the option is only slower.
+_OPTIONS: dict[str, Any] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
+
+jit: Any = partial(njit, cache=True, **_OPTIONS)
+# Small functions with many arrays: passing those on would cost more than the work.
+inlined: Any = njit(cache=True, forceinline=True, **_OPTIONS)
+
+
+def _borrowed(context: Any, value: Any) -> Any:
+    """An array or generator, or each array of a named tuple, without a share in its ownership:
+    whoever calls keeps it alive. Counting owners is an atomic operation for every row looked at,
+    and took most of a search's time."""
+
+    def alone(context: Any, builder: Any, kind: Any, owned: Any) -> Any:
+        view = cgutils.create_struct_proxy(kind)(context, builder, value=owned)  # type: ignore[no-untyped-call]
+        view.meminfo = cgutils.get_null_value(view.meminfo.type)  # type: ignore[no-untyped-call]
+        if isinstance(kind, types.Array):
+            view.parent = cgutils.get_null_value(view.parent.type)  # type: ignore[no-untyped-call]
+        return view._getvalue()
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if not isinstance(value, types.NamedTuple):
+            return alone(context, builder, value, arguments[0])
+        whole = arguments[0]
+        for i, kind in enumerate(value.types):
+            part = alone(context, builder, kind, builder.extract_value(whole, i))
+            whole = builder.insert_value(whole, part, i)
+        return whole
+
+    return value(value), code
+
+
+borrowed: Any = intrinsic(_borrowed)
+
+
+class Layout:
+    """The order of a model's numbers in a flat array: single numbers, sizes, then arrays.
+
+    numbers  names of single numbers; 'rest': where the last array begins, filled in by itself
+    sizes    names of whole numbers that shapes are made of
+    arrays   name -> shape, in names of sizes, whole numbers and NAME+1; last, '*': all that is left
+    view     in compiled code, flat array -> named tuple of all these
+    """
+
+    def __init__(self, numbers: str = "", sizes: str = "", **arrays: str) -> None:
+        self._numbers, self._sizes = numbers.split(), sizes.split()
+        self._arrays = {name: shape.split() for name, shape in arrays.items()}
+        fields = [*self._numbers, *self._sizes, *self._arrays]
+        self._places = {name: i for i, name in enumerate(fields)}
+        kinds = [
+            *[types.float64] * len(self._numbers),
+            *[types.int64] * len(self._sizes),
+            *[types.Array(types.float64, len(shape), "C") for shape in self._arrays.values()],
+        ]
+        found = namedtuple("Numbers", fields)  # type: ignore[misc]
+        self._type = types.NamedTuple(kinds, found)  # type: ignore[no-untyped-call]
+        self.view: Any = intrinsic(self._view)
+
+    def pack(self, **values: ArrayLike) -> FloatArray:
+        """The flat array of these numbers; sizes that no shape tells are given, too."""
+        arrays = {name: np.asarray(values[name], np.float64) for name in self._arrays}
+        sizes = {name: int(values[name]) for name in self._sizes if name in values}  # type: ignore[arg-type]
+        for name, shape in self._arrays.items():
+            for symbol, size in zip(shape, arrays[name].shape, strict=True):
+                base, _, more = symbol.partition("+")
+                if base in self._sizes:
+                    sizes.setdefault(base, size - int(more or 0))
+        ends = len(self._places) + np.cumsum([0, *(array.size for array in arrays.values())])
+        values = {"rest": int(ends[-2]) if arrays else 0, **values}
+        head = [float(values[name]) for name in self._numbers]  # type: ignore[arg-type]
+        # Whole numbers keep their bits: compiled code need not convert them.
+        whole = np.array([*(sizes[name] for name in self._sizes), *ends[:-1]], dtype=np.int64)
+        body = (array.ravel() for array in arrays.values())
+        return np.concatenate([head, whole.view(np.float64), *body])
+
+    def _view(self, context: Any, flat: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            given = cgutils.create_struct_proxy(flat)(context, builder, value=arguments[0])  # type: ignore[no-untyped-call]
+            whole = context.get_value_type(types.intp)
+            bits = builder.bitcast(given.data, whole.as_pointer())
+            fields: list[Any] = []
+            for name, place in self._places.items():
+                is_whole = name not in self._numbers
+                at = cgutils.gep(builder, bits if is_whole else given.data, place)  # type: ignore[no-untyped-call]
+                fields.append(builder.load(at))
+            for name, symbols in self._arrays.items():
+                begin = fields[self._places[name]]
+                left = builder.sub(builder.extract_value(given.shape, 0), begin)
+                shape = [
+                    left if one == "*" else self._size(builder, fields, one) for one in symbols
+                ]
+                kind = self._type.types[self._places[name]]
+                data = builder.gep(given.data, [begin])
+                fields[self._places[name]] = _array(context, builder, kind, data, shape)
+            return context.make_tuple(builder, self._type, fields)
+
+        return self._type(flat), code
+
+    def _size(self, builder: Any, fields: list[Any], symbol: str) -> Any:
+        """A size, one more than it, or a whole number itself."""
+        base, _, more = symbol.partition("+")
+        whole = fields[self._places[self._sizes[0]]].type
+        if base.isdigit():
+            return whole(int(base))
+        return builder.add(fields[self._places[base]], whole(int(more or 0)))
+
+
+def _array(context: Any, builder: Any, kind: Any, data: Any, shape: list[Any]) -> Any:
+    """An array in place, owned by nobody."""
+    view = context.make_array(kind)(context, builder)
+    item = context.get_constant(types.intp, 8)
+    strides = [item]
+    for length in reversed(shape[1:]):
+        strides.insert(0, builder.mul(strides[0], length))
+    populate_array(view, data, shape, strides, item, meminfo=None)  # type: ignore[no-untyped-call]
+    return view._getvalue()
