@@ -22,8 +22,8 @@ INSIDES = re.compile(
 # Every message says what to do, in one of these words.
 ADVICE = re.compile(
     r"\b(add|ask|bin|check|choose|convert|copy|correct|create|delete|did you mean|empty|exchange|"
-    r"expected|fill|fit|give|keep|leave|list|must|name|normalise|number|pass|put|remove|rename|run|"
-    r"save|say|see|separate|shorten|sort|split|start|store|train|update|use|wait|write|"
+    r"expected|fill|fit|give|keep|leave|list|must|name|normalise|number|pass|put|raise|remove|"
+    r"rename|run|save|say|see|separate|shorten|sort|split|start|store|train|update|use|wait|write|"
     # or by naming what there is to choose from
     r"is for|is none of|is not one of|known are|the first of its|there are|goes up to)\b"
 )

@@ -74,6 +74,14 @@ def hand(says: str, content: Change | str | None = None, **changes: object) -> C
     return Case("explain ward.csv -m model.json", rf"^error: model\.json{says}", made)
 
 
+def unfit(says: str, **changes: object) -> Case:
+    """A model by hand that cannot have led to the first episode."""
+    says = rf"^error: ward\.csv: episode 'ann': {says}"
+    return Case(
+        "explain ward.csv -m model.json", says, put("model.json", json.dumps(MODEL | changes))
+    )
+
+
 def first(name: str, array: str, value: float) -> Change:
     """The first number of an array is another."""
 
@@ -320,5 +328,13 @@ CASES = {
     ),
     "hand with half a start": hand(
         ": initial is not a distribution: .*; normal", initial=[0.5, 0.1]
+    ),
+    # --- Models that the episodes do not fit --------------------------------------------------
+    "a step that cannot be": unfit(
+        r"the transition at t=1 \(state 0, action 1 -> state 1\) has probability zero in the model",
+        transitions=[[[0.8, 0.2], [1.0, 0.0]], MODEL["transitions"][1]],
+    ),
+    "barred whatever is done": unfit(
+        "no policy with k=3 avoids a barred pair.* at t=0", rewards=[["-inf", "-inf"], [1, 1]]
     ),
 }

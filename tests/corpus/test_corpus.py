@@ -31,7 +31,7 @@ MODULES = {
 }
 CASES = {f"{kind}: {name}": case for kind, cases in MODULES.items() for name, case in cases.items()}
 # What the documentation says.
-PROMISED = 523
+PROMISED = 525
 
 # As users start it: one or two of every kind, and what only shows in a process of its own.
 PROCESSES = (

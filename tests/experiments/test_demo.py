@@ -11,12 +11,11 @@ import pytest
 import counterplan as cp
 from counterplan.cli import demo
 from counterplan.cli import demo as demo_continuous
-from counterplan.cli.demo import DemoResult, run_demo
+from counterplan.cli.demo import DemoResult, print_demo, run_demo
 from counterplan.domains import icu_sepsis
 from counterplan.domains.icu_sepsis import IcuSepsis
 from counterplan.errors import CounterplanError
 from counterplan.runs.run import open_run
-from counterplan.viz.terminal import print_demo
 
 PATIENTS, SEED, K = 60, 0, 2
 

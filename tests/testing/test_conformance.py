@@ -86,7 +86,8 @@ def kinds_of(model: type) -> set[type]:
 
 def test_every_shipped_causal_model_is_among_them() -> None:
     checked = {type(MODELS[kind](np.random.default_rng(0))) for kind in MODELS}
-    public = {getattr(cp, name) for name in cp.__all__ if name.endswith("SCM")}
+    homes = {name: home for home in (cp, cp.scm) for name in dir(home) if name.endswith("SCM")}
+    public = {getattr(home, name) for name, home in homes.items()}
     assert public - checked == {cp.GumbelMaxSCM, PointSCM}
     assert kinds_of(PointSCM) - checked == {
         PointSCM,
@@ -147,6 +148,7 @@ def accepts(solver: cp.AStar, problem: Any) -> bool:
 def test_every_public_solver_is_among_them() -> None:
     homes = {
         **{name: getattr(cp, name) for name in cp.__all__},
+        **{name: getattr(cp.counterfactual, name) for name in dir(cp.counterfactual)},
         **vars(cp.baselines),
         **vars(oracle),
     }

@@ -82,8 +82,7 @@ def demo(options: DemoOptions) -> None:
     simulated stays and finds better doses for others; samples voyages and judges the fuel that was
     bought. Each is a run of a cohort, with a report to open in a browser and figures.
     """
-    from counterplan.cli.demo import run_demo
-    from counterplan.viz.terminal import print_demo
+    from counterplan.cli.demo import print_demo, run_demo
 
     result = run_demo(options.output, options.patients, options.seed, options.k)
     if options.as_json:

@@ -5,7 +5,7 @@ On a terminal a bar with what has come out so far; otherwise a line every minute
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,68 +13,47 @@ from counterplan.core.problem import Progress
 from counterplan.runs.cohort import SOLVING, RunProgress
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
 
 LINE_SECONDS = 60.0
-BAR_WIDTH = 60
-
-
-class RunDisplay:
-    """Shows the progress that it is called with."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._reached = RunProgress("reading", 0)
-        self._last_line = 0.0
-
-    def __call__(self, progress: Progress) -> None:
-        assert isinstance(progress, RunProgress)
-        self._reached = progress
-        is_due = progress.seconds - self._last_line >= LINE_SECONDS
-        if is_due and not self._console.is_terminal:
-            self._last_line = progress.seconds
-            text = f"{counts_text(progress)}; {outcome_text(progress)}".rstrip("; ")
-            self._console.print(text, soft_wrap=True)
-
-    def render(self) -> RenderableType:
-        """The bar with what has come out so far."""
-        from rich.progress_bar import ProgressBar
-        from rich.table import Table
-        from rich.text import Text
-
-        reached = self._reached
-        if reached.what != SOLVING:
-            return Text(f"reading: {reached.done:,} parts" if reached.done else "reading")
-        rows = Table.grid()
-        rows.add_row(ProgressBar(total=reached.total, completed=reached.done, width=BAR_WIDTH))
-        for text in filter(None, (counts_text(reached), outcome_text(reached))):
-            rows.add_row(Text(text))
-        return rows
+BAR_WIDTH = 20
 
 
 @contextmanager
-def run_display(console: Console | None = None) -> Iterator[RunDisplay]:
-    """A display for `run_cohort(progress=...)`, shown while the context lasts."""
+def run_display(console: Console | None = None) -> Iterator[Callable[[Progress], None]]:
+    """What `run_cohort(progress=...)` calls, shown while the context lasts."""
+    from rich import progress as rich
     from rich.console import Console
-    from rich.live import Live
 
     console = console or Console(stderr=True, markup=False, highlight=False)
-    display = RunDisplay(console)
-    if not console.is_terminal:
-        yield display
-        return
-    with Live(
-        get_renderable=display.render,
-        console=console,
-        transient=True,
-        refresh_per_second=4,
-        redirect_stdout=False,
-        redirect_stderr=True,  # so that what is said meanwhile stands above the bar
-    ):
-        yield display
+    columns = (rich.BarColumn(BAR_WIDTH), rich.TextColumn("{task.description}", markup=False))
+    is_terminal, last_line = console.is_terminal, 0.0
+    with rich.Progress(
+        *columns, console=console, transient=True, redirect_stdout=False, disable=not is_terminal
+    ) as bar:
+        task = bar.add_task("reading", total=None)
+
+        def show(reached: Progress) -> None:
+            nonlocal last_line
+            assert isinstance(reached, RunProgress)
+            lines = _lines(reached)
+            bar.update(
+                task, total=reached.total, completed=reached.done, description="\n".join(lines)
+            )
+            if reached.seconds - last_line >= LINE_SECONDS and not is_terminal:
+                last_line = reached.seconds
+                console.print("; ".join(lines), soft_wrap=True)
+
+        yield show
 
 
-def counts_text(reached: RunProgress) -> str:
+def _lines(reached: RunProgress) -> list[str]:
+    if reached.what != SOLVING:
+        return [f"reading: {reached.done:,} parts"]
+    return [text for text in (_counts(reached), _outcomes(reached)) if text]
+
+
+def _counts(reached: RunProgress) -> str:
     """How many parts and episodes are done, how fast, and how long the rest takes."""
     total, new = reached.total or 0, reached.done - reached.resumed
     text = f"{reached.done:,} of {total:,} parts"
@@ -88,7 +67,7 @@ def counts_text(reached: RunProgress) -> str:
     return text
 
 
-def outcome_text(reached: RunProgress) -> str:
+def _outcomes(reached: RunProgress) -> str:
     """What has come out so far."""
     found, totals = [], reached.totals
     solved = totals.get("episodes", 0.0) - totals.get("failed", 0.0)

@@ -1,4 +1,5 @@
-"""Files that are written whole or not at all."""
+"""Files written whole or not at all, and contents of input files with errors that name the file and
+the place in it."""
 
 from __future__ import annotations
 
@@ -14,6 +15,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from counterplan.errors import FileError
+
+# Files that are read whole must fit in memory, JSON some ten times over: larger ones are slips.
+LARGEST_FILE = 4 * 2**30
+LARGEST_JSON = 2**29
 
 
 @contextmanager
@@ -71,14 +76,6 @@ def _cannot_write(path: str | Path, problem: OSError) -> FileError:
     reason = problem.strerror or type(problem).__name__
     advice = "; make room" if problem.errno in (errno.ENOSPC, errno.EDQUOT) else ""
     return FileError(f"{path}: cannot be written: {reason}; nothing was left behind{advice}")
-
-
-# ----------------------------------------------------------------------------------------------
-# Raw contents of input files, with errors that name the file and the place in it.
-
-# Files that are read whole must fit in memory, JSON some ten times over: larger ones are slips.
-LARGEST_FILE = 4 * 2**30
-LARGEST_JSON = 2**29
 
 
 def suffix_of(path: str | Path, accepted: tuple[str, ...], what: str) -> str:

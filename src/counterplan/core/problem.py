@@ -1,4 +1,4 @@
-"""A question to a solver, and what a solver must be able to do."""
+"""A question to a solver, when it must stop, and what a solver must be able to do."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ from counterplan.core.reward import Reward
 from counterplan.core.validation import whole_number
 from counterplan.errors import InputError
 
-# ----------------------------------------------------------------------------------------------
-# When a solver must stop, even if it has not proved its answer optimal.
-
 
 @dataclass(frozen=True)
 class Limits:
-    """Stop at whichever comes first; the result then has status 'limit' and a certified gap.
+    """When a solver stops, even if it has not proved its answer optimal: at whichever comes first;
+    the result then has status 'limit' and a certified gap.
 
     seconds  wall-clock time
     nodes    nodes expanded (searches) or kernel rows evaluated (dynamic programs)
@@ -126,9 +124,6 @@ class Watch:
         if self._progress is None:
             return False
         return self._progress(Progress(self._what, done, total, value, bound, seconds)) is False
-
-
-# ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

@@ -69,10 +69,6 @@ def generator(seed: Seed) -> np.random.Generator:
     return np.random.default_rng(whole_number(seed, "seed"))
 
 
-# ----------------------------------------------------------------------------------------------
-# Numbers of things in words.
-
-
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """Such as "1 change" and "1,200 changes"; `plural` where it is not the noun with an s."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"

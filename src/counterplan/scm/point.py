@@ -8,6 +8,15 @@ changes with s; search bounds are built from that:
 
     lipschitz   ||F_t(s, a) - F_t(s', a)|| <= K_t ||s - s'||  for all actions
     slopes      F_t(s, a) - F_t(c, a) = M (s - c) with every entry of M in J +- E, near a centre c
+
+Shipped are models from any vectorised functions, all element-wise in u:
+
+    location-scale   s' = h(s, a) + phi(s, a) * u,   phi > 0       K_t = L_h + L_phi max_i |u_i|
+    additive noise   s' = h(s, a) + u                              K_t = L_h
+    post-nonlinear   s' = psi(h(s, a) + u),   psi invertible       K_t = L_psi L_h
+
+The functions take states (n, D) and action vectors (n, d) and return the features that move,
+(n, D - fixed); constants are with respect to the Euclidean norm.
 """
 
 from __future__ import annotations
@@ -26,8 +35,9 @@ from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray, whole_number
 from counterplan.errors import InputError
 
-# ----------------------------------------------------------------------------------------------
-# Arrays that users give, checked to hold numbers.
+Mechanism: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
+# Slopes of h over a region for actions (n, d): (n, D - fixed, D) J and E, None where unknown.
+MechanismSlopes: TypeAlias = Callable[["Region", FloatArray], tuple[FloatArray, FloatArray]]
 
 
 def number_array(values: Any, name: str) -> FloatArray:
@@ -44,13 +54,9 @@ def number_array(values: Any, name: str) -> FloatArray:
     return np.asarray(array, dtype=np.float64)
 
 
-# ----------------------------------------------------------------------------------------------
-# Physical units: (value - offset) / range, feature by feature.
-
-
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """How a model's own units follow from physical ones.
+    """How a model's own units follow from physical ones: (value - offset) / range.
 
     state_offset, state_range    (D,)
     action_offset, action_range  (d,)
@@ -101,9 +107,6 @@ class Scaling:
     def encode_actions(self, actions: FloatArray) -> FloatArray:
         """Action vectors from physical units to the model's."""
         return (actions - self.action_offset) / self.action_range
-
-
-# ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,22 +316,6 @@ def action_indices(episode: Episode, vectors: FloatArray) -> NDArray[np.int64]:
             f"nearest is {vectors[t, indices[t]].tolist()}"
         )
     return indices
-
-
-# ----------------------------------------------------------------------------------------------
-# Location-scale models and their relatives, from any vectorised functions.
-#
-#     location-scale   s' = h(s, a) + phi(s, a) * u,   phi > 0          K_t = L_h + L_phi max_i
-#     |u_i|
-#     additive noise   s' = h(s, a) + u                                  K_t = L_h
-#     post-nonlinear   s' = psi(h(s, a) + u),   psi invertible           K_t = L_psi L_h
-#
-# all element-wise in u. The functions take states (n, D) and action vectors (n, d) and return the
-# features that move, (n, D - fixed); constants are with respect to the Euclidean norm.
-
-Mechanism: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
-# Slopes of h over a region for actions (n, d): (n, D - fixed, D) J and E, None where unknown.
-MechanismSlopes: TypeAlias = Callable[[Region, FloatArray], tuple[FloatArray, FloatArray]]
 
 
 class LocationScaleSCM(ElementwiseSCM):

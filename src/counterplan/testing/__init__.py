@@ -6,30 +6,34 @@ Each raises an AssertionError that says what is wrong, and returns None if nothi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from numpy.typing import ArrayLike
 
 from counterplan.core.episode import Episode, listed_episodes
 from counterplan.core.problem import Problem, Solver
+from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import Seed
 from counterplan.counterfactual.discrete.laws import DiscreteSCM
+from counterplan.counterfactual.explain import Options, explain, frontier
 from counterplan.errors import InputError
 from counterplan.planning.model import ExogenousModel
 from counterplan.scm.point import PointSCM
 from counterplan.testing.continuous import (
     check_point_scm,
-    check_sequence_solver,
+    check_sequence,
     random_sequence_problems,
 )
 from counterplan.testing.discrete import (
+    TOLERANCE,
     check_discrete_scm,
-    check_discrete_solver,
+    check_policy,
+    close,
     random_episode,
     random_problems,
     random_transitions,
 )
-from counterplan.testing.executed import check_allocation_solver, random_allocation_problems
+from counterplan.testing.executed import check_allocation, random_allocation_problems
 from counterplan.testing.planners import check_planner
 from counterplan.testing.planning import check_model
 
@@ -54,8 +58,8 @@ def check_scm(
     trials: int = 50,
     seed: Seed = 0,
 ) -> None:
-    """Check a causal model at random places: of a tabular MDP (see `testing.discrete`) or of
-    continuous states (see `testing.point`).
+    """Check a causal model at random places: of a tabular MDP (see `check_discrete_scm`) or of
+    continuous states (see `check_point_scm`).
 
     episodes  observed episodes of a continuous model, whose transitions it must reproduce
     actions   the vectors that their action indices stand for
@@ -72,8 +76,14 @@ def check_scm(
 def check_solver(
     solver: Solver, problems: Iterable[Problem] | None = None, *, seed: Seed = 0
 ) -> None:
-    """Check a solver, by default on small random problems of the kinds that it accepts: see
-    `testing.discrete`, `testing.sequences` and `testing.allocations` for what is asked of it."""
+    """Check a solver, by default on small random problems of the kinds that it accepts:
+
+    * a budget of 0 gives back the observed outcome, and value never falls as k grows;
+    * no value exceeds its bound, and what is called optimal equals brute force;
+    * following the answer with the model's own step gives what it states;
+    * budget and constraints are respected;
+    * a single answer is worth what the frontier says.
+    """
     if problems is None:
         offered = [
             *random_problems(8, seed),
@@ -84,9 +94,46 @@ def check_solver(
         assert problems, f"refused: {solver.refuses(offered[0])}"
     for problem in problems:
         assert solver.refuses(problem) is None, f"refused: {solver.refuses(problem)}"
-        if isinstance(problem.scm, PointSCM):
-            check_sequence_solver(solver, problem)
-        elif isinstance(problem.scm, ExogenousModel):
-            check_allocation_solver(solver, problem)
-        else:
-            check_discrete_solver(solver, problem)
+        _check_answers(solver, problem)
+
+
+def _check_answers(solver: Solver, problem: Problem) -> None:
+    """Check the answers for every budget up to the problem's, and the one for that alone."""
+    check = check_policy
+    if isinstance(problem.scm, PointSCM):
+        check = check_sequence
+    elif isinstance(problem.scm, ExogenousModel):
+        check = check_allocation
+    question: Options = {
+        "constraints": problem.constraints,
+        "limits": problem.limits,
+        "solver": solver,
+        "actions": problem.actions,
+        "reward": problem.reward,
+    }
+    found = frontier(problem.scm, problem.episode, problem.k, **question)
+    assert close(found[0].value, found[0].factual_value), (
+        f"k=0 gives {found[0].value}, but the observed outcome is {found[0].factual_value}"
+    )
+    for k, explanation in enumerate(found):
+        _check_certificate(found, k)
+        check(problem, k, explanation)
+    alone = explain(problem.scm, problem.episode, problem.k, **question)
+    check(problem, problem.k, alone)
+    if alone.status == found[-1].status == Status.OPTIMAL:
+        assert close(alone.value, found[-1].value), (
+            f"k={problem.k}: {alone.value} alone, but {found[-1].value} on the frontier"
+        )
+
+
+def _check_certificate(found: Sequence[Explanation], k: int) -> None:
+    """No value is better than its bound, and an optimal one no worse than that of a smaller
+    budget."""
+    value = found[k].value
+    sign = 1.0 if found[k].sense == "max" else -1.0
+    above, falls = ("above", "falls") if sign > 0 else ("below", "rises")
+    assert sign * value <= sign * found[k].bound + TOLERANCE, f"k={k}: value {above} its bound"
+    if k > 0 and found[k].status == Status.OPTIMAL:
+        assert sign * value >= sign * found[k - 1].value - TOLERANCE, (
+            f"value {falls} from {found[k - 1].value} to {value} at k={k}"
+        )

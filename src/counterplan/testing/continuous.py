@@ -1,4 +1,5 @@
-"""Checks of causal models of continuous states."""
+"""Checks of causal models of continuous states and of sequences of actions, and small random
+problems about every kind of model that is shipped."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
-from counterplan.core.problem import Problem, Solver
+from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
 from counterplan.core.reward import LinearReward, LipschitzReward, Reward
 from counterplan.core.validation import FloatArray, Seed, generator
@@ -29,10 +30,13 @@ from counterplan.scm.point import (
     Scaling,
     taken_vectors,
 )
-from counterplan.testing.discrete import check_answers, close
+from counterplan.testing.discrete import close
 
 # Relative to the size of what is compared.
 TOLERANCE = 1e-9
+# Sizes of random models.
+FEATURES, COMPONENTS, FIXED = 4, 2, 1
+MOVING = FEATURES - FIXED
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,22 +246,6 @@ def _check_replay(data: _Transitions, rng: np.random.Generator) -> None:
                 assert worst <= TOLERANCE, f"replay misses step by {worst:.3g}"
 
 
-# ----------------------------------------------------------------------------------------------
-# Checks of solvers of continuous problems.
-
-
-def check_sequence_solver(solver: Solver, problem: Problem) -> None:
-    """Check a solver on one continuous problem.
-
-    * a budget of 0 gives back the observed outcome, and value never falls as k grows;
-    * no value exceeds its bound, and what is called optimal equals brute force;
-    * replaying the actions with the model's own step gives the stated states and value;
-    * budget and constraints are respected;
-    * a single answer is worth what the frontier says.
-    """
-    check_answers(solver, problem, check_sequence)
-
-
 def check_sequence(problem: Problem, k: int, explanation: Explanation) -> None:
     """Check one answer against the rules of its problem, by replaying it and by brute force."""
     assert isinstance(explanation, SequenceExplanation), "a continuous solver must give a sequence"
@@ -291,13 +279,6 @@ def _check_rules(world: SequenceWorld, k: int, explanation: SequenceExplanation)
     assert changed.tolist() == [change.t for change in explanation.changes], (
         "the changes are not where the actions differ from the observed ones"
     )
-
-
-# ----------------------------------------------------------------------------------------------
-# Small random continuous problems, of every kind of model that is shipped.
-
-FEATURES, COMPONENTS, FIXED = 4, 2, 1
-MOVING = FEATURES - FIXED
 
 
 def random_sequence_problems(

@@ -1,85 +1,29 @@
-"""Checks of discrete models and of solvers of discrete problems."""
+"""Checks of discrete causal models and of policies, and small random problems to try them on."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
-from counterplan.core.problem import Problem, Solver
+from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import FloatArray, Seed, generator
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 from counterplan.counterfactual.discrete.laws import DiscreteSCM
-from counterplan.counterfactual.explain import Options, explain, frontier
 from counterplan.counterfactual.oracle import brute_force, policy_value
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.tabular import TabularMDP
 
-# ----------------------------------------------------------------------------------------------
-# Checks of a solver's answers that are the same whatever the problem is about.
-
 # Relative to the value where that is large.
 TOLERANCE = 1e-9
-
-# Checks one answer for a budget against the rules of its problem, by replaying it and by brute
-# force.
-CheckAnswer = Callable[[Problem, int, Explanation], None]
-
-
-def check_answers(solver: Solver, problem: Problem, check: CheckAnswer) -> None:
-    """Check a solver's answers for every budget up to the problem's, and its answer for that one
-    alone."""
-    question: Options = {
-        "constraints": problem.constraints,
-        "limits": problem.limits,
-        "solver": solver,
-        "actions": problem.actions,
-        "reward": problem.reward,
-    }
-    found = frontier(problem.scm, problem.episode, problem.k, **question)
-    _check_first(found)
-    for k, explanation in enumerate(found):
-        _check_certificate(found, k)
-        check(problem, k, explanation)
-    alone = explain(problem.scm, problem.episode, problem.k, **question)
-    check(problem, problem.k, alone)
-    if alone.status == found[-1].status == Status.OPTIMAL:
-        assert close(alone.value, found[-1].value), (
-            f"k={problem.k}: {alone.value} alone, but {found[-1].value} on the frontier"
-        )
 
 
 def close(one: float, other: float) -> bool:
     """Equal but for rounding, or the same infinity."""
     return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-
-
-def _check_first(found: Sequence[Explanation]) -> None:
-    """A budget of 0 changes nothing."""
-    first = found[0]
-    assert close(first.value, first.factual_value), (
-        f"k=0 gives {first.value}, but the observed outcome is {first.factual_value}"
-    )
-
-
-def _check_certificate(found: Sequence[Explanation], k: int) -> None:
-    """No value is better than its bound, and an optimal one no worse than that of a smaller
-    budget."""
-    value = found[k].value
-    sign = 1.0 if found[k].sense == "max" else -1.0
-    above, falls = ("above", "falls") if sign > 0 else ("below", "rises")
-    assert sign * value <= sign * found[k].bound + TOLERANCE, f"k={k}: value {above} its bound"
-    if k > 0 and found[k].status == Status.OPTIMAL:
-        assert sign * value >= sign * found[k - 1].value - TOLERANCE, (
-            f"value {falls} from {found[k - 1].value} to {value} at k={k}"
-        )
-
-
-# ----------------------------------------------------------------------------------------------
 
 
 def check_discrete_scm(scm: DiscreteSCM, trials: int = 50, seed: Seed = 0) -> None:
@@ -116,19 +60,9 @@ def check_discrete_scm(scm: DiscreteSCM, trials: int = 50, seed: Seed = 0) -> No
         )
 
 
-def check_discrete_solver(solver: Solver, problem: Problem) -> None:
-    """Check a solver on one discrete problem.
-
-    * a budget of 0 gives back the observed outcome, and value never falls as k grows;
-    * no value exceeds its bound, and what is called optimal equals brute force;
-    * following the policy through every history earns its value;
-    * realizations respect the budget and the constraints;
-    * a single answer is worth what the frontier says.
-    """
-    check_answers(solver, problem, _check_policy)
-
-
-def _check_policy(problem: Problem, k: int, explanation: Explanation) -> None:
+def check_policy(problem: Problem, k: int, explanation: Explanation) -> None:
+    """Check one answer: following the policy through every history earns its value, brute force
+    finds nothing better than what is called optimal, and realizations keep to the rules."""
     assert isinstance(explanation, PolicyExplanation), "a discrete solver must return a policy"
     value = explanation.value
     earned = policy_value(problem.scm, explanation)

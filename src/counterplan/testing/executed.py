@@ -1,4 +1,4 @@
-"""Checks of solvers of executed plans."""
+"""Checks of decisions along executed plans, and small random plans to try them on."""
 
 from __future__ import annotations
 
@@ -8,27 +8,26 @@ import numpy as np
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
-from counterplan.core.problem import Problem, Solver
+from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import FloatArray, Seed, generator
 from counterplan.counterfactual.executed.setting import AllocationExplanation, prepare_allocation
 from counterplan.counterfactual.oracle import best_allocation
 from counterplan.planning.model import ExogenousModel, Sense, State
 from counterplan.planning.resource import Resource, ResourceProgram
-from counterplan.testing.discrete import check_answers, close
+from counterplan.testing.discrete import close
 from counterplan.testing.planners import random_selling
-
-# ----------------------------------------------------------------------------------------------
-# A small resource program with prices drawn anew every day: what executed plans are tried on.
-#
-#     x = (p_1, .., p_A) in {1, .., 9}^A,    r = <x, a>,    levels and bounds of a ResourceProgram
-#
-# Actions on offer: the least and the most, of the first resource as far as it goes.
 
 
 @dataclass(frozen=True, eq=False)
 class Spending:
-    """program: what may be spent; prices at the start are 5."""
+    """A small resource program with prices drawn anew every day:
+
+        x = (p_1, .., p_A) in {1, .., 9}^A,    r = <x, a>,    levels and bounds of the program
+
+    Prices at the start are 5. On offer are the least and the most, of the first resource as far as
+    it goes.
+    """
 
     program: ResourceProgram
     sense: Sense = "max"
@@ -78,22 +77,8 @@ def random_spending(seed: Seed = 0, horizon: int = 4) -> Spending:
     return Spending(ResourceProgram((Resource(float(T)), Resource(float(T))), quota))
 
 
-# ----------------------------------------------------------------------------------------------
-
-
-def check_allocation_solver(solver: Solver, problem: Problem) -> None:
-    """Check a solver on one executed plan.
-
-    * a budget of 0 gives back the executed total, and no larger budget is worse;
-    * no value is better than its bound, and what is called optimal equals brute force;
-    * replaying the decisions with the model's own step gives the stated levels and value;
-    * budget and constraints are respected;
-    * a single answer is worth what the frontier says.
-    """
-    check_answers(solver, problem, _check_allocation)
-
-
-def _check_allocation(problem: Problem, k: int, explanation: Explanation) -> None:
+def check_allocation(problem: Problem, k: int, explanation: Explanation) -> None:
+    """Check one answer against the rules of its problem, by replaying it and by brute force."""
     assert isinstance(explanation, AllocationExplanation), "an executed plan needs amounts"
     setting = prepare_allocation(problem)
     led = setting.replayed(explanation.actions)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from counterplan.viz.terminal import MOST_ROWS, print_demo
+from counterplan.cli.demo import MOST_ROWS, DemoResult, print_demo
 
 CHANGE = "at 40 h: fluids 1 -> 3, vasopressor 0 -> 1 (100%)"
 
@@ -27,30 +26,26 @@ def row(number: int) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class Output:
-    table: list[dict[str, Any]]
-    run: Path = Path("demo[1]/run")
-    reports: tuple[Path, ...] = (Path("demo[1]/report.html"), Path("demo[1]/stays/report.html"))
-    figures: tuple[Path, ...] = (Path("demo[1]/figures/cohort.png"),)
-    summary: dict[str, Any] = field(
-        default_factory=lambda: {
+def printed(table: list[dict[str, Any]], width: int) -> str:
+    result = DemoResult(
+        Path("demo[1]/run"),
+        (Path("demo[1]/report.html"), Path("demo[1]/stays/report.html")),
+        (Path("demo[1]/figures/cohort.png"),),
+        table,
+        {
             "patients": 400, "deaths": 80, "improvable": 54, "holds_in_every_model": 20, "k": 3,
             "stays": 48, "stays_mean_improvement": 5.83,
             "voyages": 10, "voyages_executed": 1.69e6, "voyages_planned": 1.44e6,
-        }
+        },
     )  # fmt: skip
-
-
-def printed(output: Output, width: int) -> str:
     file = io.StringIO()
-    print_demo(output, Console(file=file, width=width))
+    print_demo(result, Console(file=file, width=width))
     return file.getvalue()
 
 
 @pytest.mark.parametrize("width", [80, 150])
 def test_nothing_is_cut_off(width: int) -> None:
-    text = printed(Output([row(number) for number in range(20)]), width)
+    text = printed([row(number) for number in range(20)], width)
     assert max(len(line) for line in text.splitlines()) <= width
     assert "…" not in text
     for words in (
@@ -72,7 +67,7 @@ def test_nothing_is_cut_off(width: int) -> None:
 
 
 def test_nobody_died() -> None:
-    text = printed(Output([]), 80)
+    text = printed([], 80)
     assert "┃" not in text
     assert "demo[1]/report.html" in text
     assert "serve" not in text
@@ -81,4 +76,4 @@ def test_nobody_died() -> None:
 def test_the_command_works_where_no_environment_is_active(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", [".venv/bin/counterplan", "demo"])
     monkeypatch.setenv("PATH", "/nowhere")
-    assert ".venv/bin/counterplan serve demo[1]/run" in printed(Output([row(0)]), 80)
+    assert ".venv/bin/counterplan serve demo[1]/run" in printed([row(0)], 80)
