@@ -27,10 +27,12 @@ from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from counterplan.errors import FileError, InputError
-from counterplan.planning.model import ExogenousModel
+
+if TYPE_CHECKING:
+    from counterplan.planning.model import ExogenousModel
 
 GROUP = "counterplan.problems"
 SHIPPED = {
