@@ -335,7 +335,7 @@ class OptionBasket(HasFutures):
             nodes=self._nodes,
             waiting=self._waiting,
             factors=self._factors(whole_number(quantiles, "quantiles")),
-            process=self.process.kernel_parameters(self.horizon),
+            process=self._process_numbers(),
         )
         return Kernel.of(
             self,
@@ -350,6 +350,11 @@ class OptionBasket(HasFutures):
             most_actions=2**X if self.action_set == "all" else min(self.most, X) + 2,
             most_successors=quantiles,
         )
+
+    def _process_numbers(self) -> FloatArray:
+        """The process, mixed by a triangular root of its correlation alone."""
+        root = np.asarray(np.linalg.qr(self.process.mixing.T, mode="r")).T
+        return self.process.numbers(root, np.eye(len(root)), np.empty((1, 0)))
 
     def _factors(self, count: int) -> FloatArray:
         """(count, B) equally likely factors of the prices over one step, with the right means."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +24,6 @@ from counterplan.counterfactual.replay import RowCache, replay
 from counterplan.errors import CounterplanError, InputError
 from counterplan.explorer import models
 from counterplan.explorer.lists import (
-    Cache,
     ItemList,
     collect,
     conditions_of,
@@ -33,12 +32,20 @@ from counterplan.explorer.lists import (
     overview_of,
     results,
 )
-from counterplan.runs.answer import ACTION, FAILED, OTHER, STATE, answer_of, trajectory
+from counterplan.runs.answer import (
+    ACTION,
+    FAILED,
+    OTHER,
+    STATE,
+    answer_of,
+    changes_in_words,
+    trajectory,
+)
 from counterplan.runs.question import ContinuousExplainer, DiscreteExplainer
 from counterplan.runs.run import OUTCOME, RESULTS, TRAJECTORIES, Run
 from counterplan.scm.point import action_indices, action_vectors
 from counterplan.tables.parts import ID, Recorded, episodes_from_bytes
-from counterplan.viz.labels import Labels, labels_of, with_unit
+from counterplan.viz.labels import labels_of, with_unit
 
 if TYPE_CHECKING:
     import polars as pl
@@ -58,22 +65,15 @@ class Cases:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self._list = ItemList(run)
-        self._episodes: Cache[Recorded] = Cache(EPISODES)
-        self._rows = RowCache()
-        self._explainer = run.explainer
-
-    @cached_property
-    def _labels(self) -> Labels:
-        explainer = self._explainer
-        if isinstance(explainer, DiscreteExplainer):
-            return labels_of(explainer.mdp if explainer.layout is None else explainer.layout)
-        assert isinstance(explainer, ContinuousExplainer)
-        return labels_of(explainer.layout)
+        self._list = ItemList(run, SORTS, self._conditions)
+        self._explainer, self._rows = run.explainer, RowCache()
+        layout = getattr(run.explainer, "layout", None)
+        self._labels = labels_of(run.model if layout is None else layout)
+        self._read = lru_cache(EPISODES)(lambda name: episodes_from_bytes(run.input_of(name))[0])
 
     def recorded(self, name: str) -> Recorded:
         """An episode by its id, as it was read."""
-        return self._episodes.get(name, lambda: episodes_from_bytes(self.run.input_of(name))[0])
+        return self._read(name)
 
     def warm(self) -> None:
         """Load and compile what the first question would otherwise wait for."""
@@ -94,6 +94,7 @@ class Cases:
         run, labels, explainer = self.run, self._labels, self._explainer
         fixed = explainer.layout.fixed if isinstance(explainer, ContinuousExplainer) else 0
         return {
+            "kind": run.kind,
             "noun": run.terms.noun,
             "unit": run.terms.unit,
             "discrete": explainer.is_discrete,
@@ -114,14 +115,13 @@ class Cases:
 
     def page(self, query: models.CaseQuery) -> models.CasePage:
         """A page of the list."""
-        column = SORTS.get(query.sort, query.sort)
-        total, rows = self._list.page(query, column, self._conditions(query))
+        total, rows = self._list.page(query)
         lines = [
-            {**row, "changes": _texts(row["changes"]), "outcomes": self._outcomes(row)}
+            {**row, "changes": changes_in_words(row), "outcomes": self._outcomes(row)}
             for row in rows
         ]
-        page = {"total": total, "offset": query.offset, "k": self._budget(query.k), "lines": lines}
-        return models.CasePage.model_validate(page)
+        page: Any = {"total": total, "offset": query.offset, "lines": lines}
+        return models.CasePage(**page, k=self._budget(query.k))
 
     def _budget(self, k: int | None) -> int:
         known = self.run.budgets
@@ -169,21 +169,20 @@ class Cases:
             course = self._course(recorded, row["changes"], steps.to_dict()) if len(steps) else None
             answer = _answer(row, course)
         observed = self._observed(recorded)
-        return models.Case.model_validate(
-            {
-                "id": name,
-                "steps": len(recorded.episode),
-                "times": recorded.times,
-                "outcomes": self._outcomes(rows[0]),
-                "filled": recorded.filled,
-                "outside": rows[0]["far_outside_training"] or None,
-                "fixed": self._fixed(recorded.episode),
-                "observed": observed,
-                "budgets": rows,
-                "answer": answer,
-                **self._legend(observed, course),
-            }
-        )
+        case: Any = {
+            "id": name,
+            "steps": len(recorded.episode),
+            "times": recorded.times,
+            "outcomes": self._outcomes(rows[0]),
+            "filled": recorded.filled,
+            "outside": rows[0]["far_outside_training"] or None,
+            "fixed": self._fixed(recorded.episode),
+            "observed": observed,
+            "budgets": rows,
+            "answer": answer,
+            **self._legend(observed, course),
+        }
+        return models.Case(**case)
 
     def what_if(self, name: str, edits: Mapping[int, int]) -> models.WhatIfAnswer:
         """What the observed actions with these edits, step -> action, would have led to."""
@@ -198,12 +197,8 @@ class Cases:
                 )
         problem = self._explainer.problem(episode)
         found = replay(**problem, episode=episode, changes=edits, cache=self._rows)
-        return models.WhatIfAnswer.model_validate(
-            {
-                **self._solved(recorded, found),
-                "milliseconds": 1000.0 * (time.perf_counter() - started),
-            }
-        )
+        solved = self._solved(recorded, found)
+        return models.WhatIfAnswer(**solved, milliseconds=1000 * (time.perf_counter() - started))
 
     def check(self, question: models.SolveQuestion) -> None:
         """Raise if a question is about no step, action or budget of its episode."""
@@ -221,8 +216,7 @@ class Cases:
         allowed = None
         if question.forbidden:
             # A tabular model counts the action that stands for none, too.
-            model = explainer.model
-            count = getattr(model, "n_actions", explainer.n_actions)
+            count = getattr(explainer.model, "n_actions", explainer.n_actions)
             allowed = ~np.isin(np.arange(count), question.forbidden)
         found = explain(
             **explainer.problem(recorded.episode),
@@ -236,8 +230,7 @@ class Cases:
             limits=Limits(seconds=question.seconds or np.inf, gap=self.run.question.gap),
             progress=progress,
         )
-        solved = self._solved(recorded, found, self.run.question.robust)
-        return models.Solved.model_validate(solved)
+        return models.Solved(**self._solved(recorded, found, self.run.question.robust))
 
     def _check(
         self, episode: Episode, steps: Iterable[int], actions: Iterable[int], to_do: str = ""
@@ -329,10 +322,8 @@ class Cases:
             both = zip(actions, steps[f"{OTHER}{ACTION}"], strict=True)
             actions = [None if old is None else int(new) for old, new in both]
         else:
-            named = [
-                values for name, values in steps.items() if name.startswith(f"{OTHER}{STATE}:")
-            ]
-            features = np.stack([np.asarray(values) for values in named], axis=-1)
+            named = [name for name in steps if name.startswith(f"{OTHER}{STATE}:")]
+            features = np.stack([np.asarray(steps[name]) for name in named], axis=-1)
             for change in changes:
                 actions[change["t"]] = int(change["alternative"])
         return {
@@ -373,10 +364,6 @@ def _answer(row: Mapping[str, Any], course: Mapping[str, Any] | None) -> dict[st
     advice = "" if row["status"] == FAILED else Status(row["status"]).advice
     changes = row["changes"] or []
     return {**row, "changes": changes, "support": row, "advice": advice, "course": course}
-
-
-def _texts(changes: Iterable[Mapping[str, Any]]) -> list[str]:
-    return [change["text"] for change in changes]
 
 
 def _column(column: Column, is_fixed: bool = False) -> dict[str, Any]:

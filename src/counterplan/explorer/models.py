@@ -519,7 +519,7 @@ class Overview(Shape):
     k: int | None
     total: int
     statuses: dict[str, int]
-    supported: int | None
+    supported: int | None = None
     mean: Number
     median: Number
     largest: Number

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from counterplan.planning.model import State
 from counterplan.planning.search.planners import PLANNERS, plan
 from counterplan.runs.run import DECISIONS, RESULTS, Run
 from counterplan.tables.scenarios import ID, Scenario
+
+if TYPE_CHECKING:
+    import polars as pl
 
 # Futures that bounds on the optimum are means over.
 BOUND_SAMPLES = 10_000
@@ -64,7 +67,7 @@ class Scenarios:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self._list = ItemList(run)
+        self._list = ItemList(run, {"id": ID}, self._conditions)
         self._problem, self._columns = run.problem, run.columns
         self._axes = axes_of(run.problem)
 
@@ -78,6 +81,7 @@ class Scenarios:
         sense = self._problem.sense
         description = self.run.manifest.task["description"]
         return {
+            "kind": self.run.kind,
             "noun": self._axes.scenario,
             "quantity": "cost" if sense == "min" else "reward",
             "solver": "exact",
@@ -92,15 +96,17 @@ class Scenarios:
 
     def page(self, query: models.ScenarioQuery) -> models.ScenarioPage:
         """A page of the list."""
+        total, rows = self._list.page(query)
+        page: Any = {"total": total, "offset": query.offset, "lines": rows}
+        return models.ScenarioPage(**page)
+
+    def _conditions(self, query: models.ScenarioQuery) -> list[pl.Expr]:
         import polars as pl
 
-        conditions = conditions_of(query, ID)
+        found = conditions_of(query, ID)
         if query.min_expected_regret is not None:
-            conditions.append(pl.col("expected_regret") >= query.min_expected_regret)
-        column = ID if query.sort == "id" else query.sort
-        total, rows = self._list.page(query, column, conditions)
-        page = {"total": total, "offset": query.offset, "lines": rows}
-        return models.ScenarioPage.model_validate(page)
+            found.append(pl.col("expected_regret") >= query.min_expected_regret)
+        return found
 
     # --- One of them -----------------------------------------------------------------------------
 

@@ -41,12 +41,10 @@ from counterplan.planning.model import (
     is_number,
 )
 from counterplan.planning.search import kernel as compiled
-from counterplan.planning.search import kernel as contract
-from counterplan.planning.search import parts as leaf
+from counterplan.planning.search import parts as part
 from counterplan.planning.search import tree
-from counterplan.planning.search import tree as storage
 from counterplan.planning.search.interpreted import interpret
-from counterplan.planning.search.kernel import Kernel, no_bounds, uniform_policy
+from counterplan.planning.search.kernel import SIGNATURES, Kernel, no_bounds, uniform_policy
 from counterplan.planning.search.loop import follow, search
 
 # ----------------------------------------------------------------------------------------------
@@ -54,15 +52,6 @@ from counterplan.planning.search.loop import follow, search
 
 # Futures that a model's bounds are prepared from.
 BOUND_SAMPLES = 4000
-
-_SIGNATURES = {
-    "draw": contract.DRAW,
-    "successors": contract.SUCCESSORS,
-    "actions": contract.ACTIONS,
-    "step": contract.STEP,
-    "policy": contract.POLICY,
-    "bounds": contract.BOUNDS,
-}
 
 
 def kernel_of(problem: ExogenousModel, quantiles: int) -> Kernel:
@@ -79,7 +68,7 @@ def kernel_of(problem: ExogenousModel, quantiles: int) -> Kernel:
 
 def checked(kernel: Kernel) -> Kernel:
     """A kernel whose functions can be called and whose numbers are where the search finds them."""
-    for name, signature in _SIGNATURES.items():
+    for name, signature in SIGNATURES.items():
         function: Any = getattr(kernel, name)
         try:
             function.get_compile_result(signature)
@@ -215,15 +204,15 @@ class Session:
             kernel = replace(kernel, policy=uniform_policy)
         self._kernel = kernel
         self._settings = settings_of(planner, self._parts, clipped)
-        value = leaf.named(planner.leaf, clipped > 0.0)
+        value = part.named(planner.leaf, clipped > 0.0)
         parts = (self._parts.select, self._parts.backup, value)
         self._engine = compiled.engine(kernel, *parts, self._settings)
-        self._tree = storage.allocate(kernel, self._needs(), planner.simulations)
+        self._tree = tree.allocate(kernel, self._needs(), planner.simulations)
 
     def _needs(self) -> IntArray:
         factor, power = self._planner.widening
         most_children = ceil(factor * self._planner.simulations**power)
-        return storage.most_per_simulation(self._kernel, most_children, self._planner.bellman)
+        return tree.most_per_simulation(self._kernel, most_children, self._planner.bellman)
 
     def __call__(self, state: State) -> Plan:
         """The decision at a state."""
@@ -231,9 +220,9 @@ class Session:
             return self._nothing_left()
         began = time.perf_counter()
         self._set_units(state)
-        storage.plant(self._tree, state)
+        tree.plant(self._tree, state)
         while self._search(state.t) < self._planner.simulations:
-            self._tree = storage.grown(self._tree)
+            self._tree = tree.grown(self._tree)
         return self._plan(state, time.perf_counter() - began)
 
     def _search(self, t: int) -> int:
@@ -247,7 +236,7 @@ class Session:
             return
         unit = self._planner.scale
         if unit is None:
-            unit = leaf.pilot(self._engine.model, *state, PILOT_PLAYS, self._generator) or 1.0
+            unit = part.pilot(self._engine.model, *state, PILOT_PLAYS, self._generator) or 1.0
         for place in self._parts.in_units:
             self._settings[place] = unit * self._parts.settings[place]
 
@@ -484,12 +473,8 @@ class UCT(TreePlanner):
         not_negative(self.exploration, "exploration")
 
     def parts(self) -> Parts:
-        from counterplan.planning.search import kernel as compiled
-        from counterplan.planning.search import parts as backup
-        from counterplan.planning.search import parts as selection
-
         settings = {compiled.EXPLORATION: self.exploration, compiled.SCALE: self.scale or 0.0}
-        return Parts(selection.ucb, backup.mean, self.leaf, settings)
+        return Parts(part.ucb, part.mean, self.leaf, settings)
 
 
 @dataclass(frozen=True)
@@ -510,16 +495,13 @@ class Boltzmann(TreePlanner):
 
     def compose(self, backup: Any, entropy: float = 0.0, soft: bool = False) -> Parts:
         """The parts with this backup."""
-        from counterplan.planning.search import kernel as compiled
-        from counterplan.planning.search import parts as selection
-
         settings = {
             compiled.TEMPERATURE: self.temperature,
             compiled.EPSILON: self.epsilon,
             compiled.ENTROPY_WEIGHT: entropy,
         }
         units = (compiled.TEMPERATURE, compiled.ENTROPY_WEIGHT)
-        return Parts(selection.boltzmann, backup, self.leaf, settings, units, soft)
+        return Parts(part.boltzmann, backup, self.leaf, settings, units, soft)
 
 
 @dataclass(frozen=True)
@@ -530,9 +512,7 @@ class MENTS(Boltzmann):
     epsilon: float = 0.1
 
     def parts(self) -> Parts:
-        from counterplan.planning.search import parts as backup
-
-        return self.compose(backup.soft, soft=True)
+        return self.compose(part.soft, soft=True)
 
 
 @dataclass(frozen=True)
@@ -540,9 +520,7 @@ class BTS(Boltzmann):
     """Boltzmann tree search: explores like MENTS, values like dynamic programming."""
 
     def parts(self) -> Parts:
-        from counterplan.planning.search import parts as backup
-
-        return self.compose(backup.highest)
+        return self.compose(part.highest)
 
 
 @dataclass(frozen=True)
@@ -560,9 +538,7 @@ class DENTS(Boltzmann):
         not_negative(self.entropy, "entropy")
 
     def parts(self) -> Parts:
-        from counterplan.planning.search import parts as backup
-
-        return self.compose(backup.entropy, entropy=self.entropy)
+        return self.compose(part.entropy, entropy=self.entropy)
 
 
 # By the names that a command line or a file has for them.
