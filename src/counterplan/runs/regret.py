@@ -330,9 +330,7 @@ class RegretTask:
         import polars as pl
 
         rows = [one.row() for one in found]
-        types = {
-            name: kind for name, kind in column_types(ScenarioAnswer).items() if name in rows[0]
-        }
+        types = column_types(ScenarioAnswer)
         steps = [step for one in found for step in one.decisions]
         named = {one.name: pl.String for one in self.columns.observed if one.names}
         kinds = {"scenario_id": pl.String, "t": pl.Int64, **named}

@@ -24,13 +24,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from counterplan.core.files import atomic_file, check_target, suffix_of
+from counterplan.core.table import Block, Mistakes, TableFile, open_table_file, shown
 from counterplan.core.validation import BoolArray, FloatArray, IntArray, Seed
 from counterplan.errors import FileError, InputError
 from counterplan.planning.description import Column, Columns
 from counterplan.planning.evaluate import checked_path, played
 from counterplan.planning.policies import OpenLoop, futures
-from counterplan.tables.mistakes import Mistakes, shown
-from counterplan.tables.reader import Block, TableFile, open_table_file
 
 ID = "scenario_id"
 IDS = (ID, "voyage_id", "episode_id")
