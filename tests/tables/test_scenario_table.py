@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from counterplan.core import table as csv_blocks
 from counterplan.core.validation import FloatArray
 from counterplan.domains.basket import OptionBasket
 from counterplan.domains.bunkering import Bunkering
@@ -21,7 +22,6 @@ from counterplan.domains.options import AmericanOption
 from counterplan.errors import CounterplanError, InfeasibleError, InputError, MistakesError
 from counterplan.planning.evaluate import carried_out
 from counterplan.planning.processes.modes import drive_cycle_modes
-from counterplan.tables import reader as csv_blocks
 from counterplan.tables.scenarios import (
     BRAKES,
     FAST,

@@ -33,7 +33,7 @@ from counterplan.runs.answer import (
     trajectories_table,
 )
 from counterplan.runs.cohort import RunSettings, RunSummary, run_cohort
-from counterplan.runs.inputs import Input, Model, only, open_input, streamed
+from counterplan.runs.inputs import Input, Model, only, open_input
 from counterplan.runs.question import (
     EXACT,
     MODEL,
@@ -188,7 +188,7 @@ def open_cohort(
     """What `explain_table` is about, opened and checked: what keeps the model from explaining the
     table is said before anything is done.
 
-    is_run  whether it is for a run: then no more than a few episodes are in memory at once
+    is_run  whether it is for a run, for which a table must be there from the beginning
     """
     content, suffix, opened = _open_model(model)
     if is_run and _is_path(table):
@@ -199,8 +199,6 @@ def open_cohort(
     )
     name = model if _is_path(model) else "the model"
     given = open_input(table, opened, Path(name), described)
-    if is_run:
-        given = streamed(table, opened, given)
     if chosen:
         given = only(chosen, Path(_name_of(table)), given)
     try:
@@ -232,7 +230,7 @@ def _name_of(table: Any) -> str:
 
 def _checksum(table: Any) -> str:
     if not _is_path(table):
-        from counterplan.tables.frames import as_polars
+        from counterplan.tables.reader import as_polars
 
         return sha256(parquet_bytes(as_polars(table)))
     with Path(table).open("rb") as file:

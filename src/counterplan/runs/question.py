@@ -37,14 +37,12 @@ from counterplan.core.validation import LARGEST_BUDGET, FloatArray, whole_number
 from counterplan.counterfactual.continuous.setting import SequenceExplanation
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 from counterplan.counterfactual.discrete.distributions import LOST
-from counterplan.domains.sepsis_table import LEVELS
 from counterplan.errors import InputError
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.point import action_indices, action_vectors
 from counterplan.scm.tabular import TabularMDP
 from counterplan.tables.models import model_from_bytes
-from counterplan.tables.stays import DRUGS
 
 if TYPE_CHECKING:
     from scipy.spatial import KDTree
@@ -52,7 +50,6 @@ if TYPE_CHECKING:
     from counterplan.core.problem import Solver
     from counterplan.core.result import Explanation
     from counterplan.tables.layout import SchemaLayout
-    from counterplan.tables.stays import StayLayout
 
 EXACT = "exact"
 # Every budget has its own row for every episode.
@@ -354,12 +351,11 @@ class ContinuousExplainer(Explainer):
 
     is_discrete = False
 
-    def __init__(self, scm: NeuralSCM, layout: StayLayout) -> None:
-        from counterplan.tables.layout import SchemaLayout
+    def __init__(self, scm: NeuralSCM, layout: SchemaLayout) -> None:
 
         self.scm, self.layout = scm, layout
         self.reward = layout.reward()
-        super().__init__(layout if isinstance(layout, SchemaLayout) else None)
+        super().__init__(layout)
 
     @property
     def model(self) -> NeuralSCM:
@@ -425,23 +421,11 @@ def _tolerance(options: FloatArray) -> FloatArray:
 
 
 class StayExplainer(ContinuousExplainer):
-    """Stays of the built-in tables: levels of two drugs, numbered 5 * vasopressor + fluids."""
-
-    unit = "h"
-    components = DRUGS
-    n_actions = LEVELS**2
-
-    def action_name(self, action: int) -> str:
-        levels = divmod(action, LEVELS)
-        return ", ".join(f"{drug} {level}" for drug, level in zip(DRUGS, levels, strict=True))
-
-    def change_text(self, observed: int, alternative: int) -> str:
-        moved = self.changed_parts(observed, alternative)
-        return ", ".join(f"{part.name} {part.observed} -> {part.alternative}" for part in moved)
+    """Stays of the built-in tables of intensive care, whose actions are levels of two drugs."""
 
     def changed_parts(self, observed: int, alternative: int) -> list[PartChange]:
-        levels = zip(DRUGS, divmod(observed, LEVELS), divmod(alternative, LEVELS), strict=True)
-        return [PartChange(drug, old, new) for drug, old, new in levels if old != new]
+        moved = super().changed_parts(observed, alternative)
+        return [PartChange(one.name, int(one.observed), int(one.alternative)) for one in moved]
 
 
 # The built-in tables, as descriptions of tasks name them.
@@ -466,7 +450,7 @@ def open_explainer(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> E
         return ContinuousExplainer(model, layout)
     if kind == DISCRETE and isinstance(model, TabularMDP):
         return DiscreteExplainer(model)
-    stays: dict[str, StayLayout] = {COHORT: CohortLayout(), ICU: IcuLayout()}
+    stays: dict[str, SchemaLayout] = {COHORT: CohortLayout(), ICU: IcuLayout()}
     if kind in stays and isinstance(model, NeuralSCM):
         return StayExplainer(model, stays[kind])
     raise InputError(f"a {type(model).__name__} has no answers about {kind!r}")

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from counterplan.core.files import atomic_file, check_target, suffix_of
+from counterplan.core.table import Block, Mistakes, TableFile, open_table_file, shown
 from counterplan.core.validation import BoolArray, FloatArray, IntArray, Seed
 from counterplan.domains.basket import OptionBasket
 from counterplan.domains.bunkering import Bunkering
@@ -40,9 +41,7 @@ from counterplan.planning.processes.modes import (
     GAS_EFFICIENT,
     HiddenModes,
 )
-from counterplan.tables.mistakes import Mistakes, shown
 from counterplan.tables.plan_question import LARGEST_PRICE, mode_names
-from counterplan.tables.reader import Block, TableFile, open_table_file
 
 # ----------------------------------------------------------------------------------------------
 # What a table of scenarios says about a planning problem: its columns and what they mean.
