@@ -25,10 +25,9 @@ from counterplan.errors import InputError
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.tabular import TabularMDP
-from counterplan.tables.grid import Grid
 from counterplan.tables.layout import SchemaLayout, layout_of_model
-from counterplan.tables.schema import Column, Schema
-from counterplan.tables.stays import DRUGS, CohortLayout, IcuLayout, StayLayout
+from counterplan.tables.schema import Column, Grid, Schema
+from counterplan.tables.stays import DRUGS, CohortLayout, IcuLayout
 
 if TYPE_CHECKING:
     import polars as pl
@@ -230,7 +229,9 @@ def step_title(unit: str) -> str:
 
 # --- Labels of everything that knows names ---
 
-Named: TypeAlias = Labels | Schema | StayLayout | TabularMDP | GumbelMaxSCM | NeuralSCM | IcuSepsis
+Named: TypeAlias = (
+    Labels | Schema | SchemaLayout | TabularMDP | GumbelMaxSCM | NeuralSCM | IcuSepsis
+)
 # Units of the built-in tables of intensive care, by column.
 UNITS = {
     "age": "days", "FiO2_1": "share", "paO2": "mmHg", "Platelets_count": "10⁹/L",
@@ -254,10 +255,10 @@ def labels_of(source: Named) -> Labels:
         return _of_model(source)
     if isinstance(source, Schema):
         source = SchemaLayout(source)
-    if isinstance(source, SchemaLayout):
-        return _of_schema(source)
     if isinstance(source, CohortLayout | IcuLayout):
         return _of_stays(source)
+    if isinstance(source, SchemaLayout):
+        return _of_schema(source)
     if isinstance(source, IcuSepsis):
         return _of_icu_sepsis(source)
     raise InputError(

@@ -35,7 +35,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counterplan.core.number_table import read_number_table
+from counterplan.core.table import open_table_file
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import FileError, InputError, NotApplicableError
 from counterplan.planning.processes.base import given_start, number, vector
@@ -346,14 +346,14 @@ def read_prices(path: str | Path, columns: Sequence[str] = ("Date", "Price")) ->
     if len(columns) != 2:
         raise InputError(f"columns must name a date and a price column, got {tuple(columns)!r}")
     date, price = columns
-    table = read_number_table(path, [date, price])
+    table = open_table_file(path, "a table of prices", formats=()).read([date, price])
     days = table.texts[date].str.to_date("%Y-%m-%d", strict=False)
     table.report(days.is_null().to_numpy(), date, "is not a date; write it as 2024-12-31")
     first_of_day = days.is_first_distinct() | days.is_null()
     table.report(~first_of_day.to_numpy(), date, "occurs twice; keep one row for each date")
-    prices = table.numbers(price)
+    prices = table.numbers(price, may_miss=False)
     table.report(prices <= 0, price, "is not positive; correct it: log returns need prices above 0")
-    table.refuse_mistakes()
+    table.mistakes.refuse()
     if len(prices) < 2:
         raise FileError(f"{path}: has one row; add more: a return needs two prices")
     return np.asarray(prices[days.cast(pl.Int32).arg_sort().to_numpy()], dtype=np.float64)
