@@ -31,6 +31,11 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 MATCHING = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 TIMEOUT_SECONDS = 300
+# Pages that make whole runs, reports or figures.
+SLOW = ("cohorts", "figures", "findings", "planning", "report", "bunkering-season", "icu-death")
+PAGES = [
+    pytest.param(path, marks=pytest.mark.slow if path.stem in SLOW else ()) for path in DOCUMENTS
+]
 
 
 def relative(path: Path) -> str:
@@ -106,7 +111,7 @@ def run_console(example: Example) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=relative)
+@pytest.mark.parametrize("path", PAGES, ids=relative)
 def test_document_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     document = Document.parse(

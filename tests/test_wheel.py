@@ -101,7 +101,7 @@ def test_it_holds_the_package_and_nothing_else(wheel: Path) -> None:
     }
     assert names == {path.relative_to(SOURCE.parent).as_posix() for path in files}
     endings = {Path(name).suffix for name in names}
-    assert {".py", ".npz", ".html", ".js", ".css", ".svg"} <= endings
+    assert {".py", ".pyi", ".npz", ".html", ".js", ".css", ".svg"} <= endings
 
 
 def test_it_is_what_runs(installed: Path, tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ from .planning.search.planners import DENTS as DENTS
 from .planning.search.planners import MENTS as MENTS
 from .planning.search.planners import UCT as UCT
 from .planning.search.planners import plan as plan
+from .runs.explain import explain_table as explain_table
 from .scm.gumbel import GumbelMaxSCM as GumbelMaxSCM
 from .scm.neural import NeuralSCM as NeuralSCM
 from .scm.point import AdditiveNoiseSCM as AdditiveNoiseSCM
@@ -40,8 +41,8 @@ from .scm.tabular import TabularMDP as TabularMDP
 from .scm.transitions import Transitions as Transitions
 from .tables.models import load_model as load_model
 from .tables.models import save_model as save_model
+from .tables.reader import read_table as read_table
 from .tables.schema import Schema as Schema
-from .tables.schema_table import read_table as read_table
 
 __version__: str
 __all__: list[str]

@@ -230,12 +230,16 @@ def test_one_of_each_is_told_as_one(ward: Path, run: Run) -> None:
 
 def test_options_know_the_limits_of_the_library() -> None:
     """They are written down twice, as loading the library takes longer than parsing."""
+    from counterplan.cli import explain as cli_explain
     from counterplan.planning.search import planners
     from counterplan.runs import cohort as cohort_run
+    from counterplan.runs import explain as explain_run
     from counterplan.scm import training
 
     assert cli_fit.MOST_UNITS == training.MOST_UNITS
     assert limits.MOST_WORKERS == cohort_run.MOST_WORKERS
+    assert cli_explain.COHORT_SECONDS == explain_run.COHORT_SECONDS
+    assert cli_explain.COHORT_NODES == explain_run.COHORT_NODES
     assert limits.MOST_SIMULATIONS == planners.MOST_SIMULATIONS
     assert limits.MOST_PATIENTS == demo_module.MOST_PATIENTS
 

@@ -131,7 +131,8 @@ def test_mistakes(run: Run, out: Path, tmp_path: Path) -> None:
 
 
 def test_without_the_extra(run: Run, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("counterplan.explorer.server", "fastapi", "uvicorn"):
+    monkeypatch.delitem(sys.modules, "counterplan.explorer.app", raising=False)
+    for name in ("fastapi", "uvicorn"):
         monkeypatch.setitem(sys.modules, name, None)
     result = run("serve", str(out))
     assert result.exit_code == 2

@@ -83,7 +83,7 @@ FITTING = {
         f"{FIT} --prior 1 --neighbour-prior", "--prior and --neigh.* exclude .*: give"
     ),
     "labels too few": asked(
-        f"{FIT} --state-labels ill", r"ward\.csv, row 4, .*'1' is no state .*; use"
+        f"{FIT} --state-labels ill", r"ward\.csv, row 4, .*'1' is none of 'ill'; correct"
     ),
     "labels with a gap": asked(f"{FIT} --state-labels a,,b", "--state-labels 'a,,b': .*; separate"),
     "labels alike": asked(

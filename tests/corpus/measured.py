@@ -150,10 +150,10 @@ CASES = {
     ),
     "draft of equal names": stays(("sofa", "map"), ": 2 columns are named 'map'; rename", DRAFT),
     # --- sepsis cohorts -----------------------------------------------------------------------
-    "cohort without SOFA": cohort(("SOFA", "sofa"), ": no column 'SOFA'; expected a table with"),
-    "cohort header only": cohort(first(1), ": has a header but no rows; add one for each step"),
+    "cohort without SOFA": cohort(("SOFA", "sofa"), ": no column 'SOFA'; name the columns"),
+    "cohort header only": cohort(first(1), ": has a header but no rows; give one for each step"),
     "cohort with a word": cohort(field(2, "male"), ", row 2, column 'gender': 'male' is not .*; c"),
-    "cohort with a gap": cohort(field(4, ""), ", row 2, column 'age': is missing; fill the gap"),
+    "cohort with a gap": cohort(field(4, ""), ", row 2, column 'age': is missing; fill it in"),
     "cohort with 1e300": cohort(
         field(4, "1e300"), r", row 2, column 'age': '1e300' is too far from 0, 1e\+100 at .*; corr"
     ),
@@ -178,7 +178,7 @@ CASES = {
     ),
     "cohort without doses": cohort(field(14, "0", 999), ": no vasopressor dose .* quartiles: pass"),
     "cohort in Latin-1": cohort(
-        ("200001,1", b"\xfc,1"), ", line 2: is not text .*; save it", EXPLAIN
+        ("200001,1", b"\xfc,1"), ", row 2: is not text .*; save it", EXPLAIN
     ),
     "cohort as Parquet": Case(
         "fit cohort.parquet -o m.safetensors",

@@ -139,11 +139,9 @@ CASES = {
     ),
     # --- prices -------------------------------------------------------------------------------
     "prices missing": prices(gone("prices.csv"), ": no such file; check the path"),
-    "prices empty": prices(
-        put("prices.csv", ""), ": is empty; expected a table with the columns D"
-    ),
+    "prices empty": prices(put("prices.csv", ""), ": is empty; expected a table of prices"),
     "prices a pipe": prices(pipe("prices.csv"), ": is a pipe or a device; give a file"),
-    "prices without dates": prices(("Date", "day"), ": no column 'Date'; expected a table"),
+    "prices without dates": prices(("Date", "day"), ": no column 'Date'; name the columns Date"),
     "prices of three days": prices(
         lines("prices.csv", lambda all: all[:4]), ": has 3 prices, but 7 ports need 8 .*; add rows"
     ),
@@ -164,7 +162,7 @@ CASES = {
     ),
     # --- drive cycles -------------------------------------------------------------------------
     "cycle missing": cycle(gone("cycle.csv"), ": no such file; check the path"),
-    "cycle without speeds": cycle(("cycMps", "mph"), ": no column 'cycMps'; expected a table with"),
+    "cycle without speeds": cycle(("cycMps", "mph"), ": no column 'cycMps'; .*name the columns"),
     "cycle with speed -5": cycle(
         ("\n5,5", "\n5,-5"), ", row 7, column 'cycMps': '-5' is neg.*; give"
     ),

@@ -21,6 +21,8 @@ from experiments.continuous_study import OURS, PAPERS, Cell, Study
 from experiments.expected import broken
 from experiments.parts import Parts, finish
 
+pytestmark = pytest.mark.slow  # four figures, whose models are learned
+
 Item = TypeVar("Item")
 EBF = "effective_branching_factor"
 

@@ -13,6 +13,8 @@ from experiments.sdmdp_domains import DOMAINS, Case
 from experiments.sdmdp_study import Sizes, Study
 from experiments.sdmdp_table import HINDSIGHT, OPEN_LOOP, OPTIMAL
 
+pytestmark = pytest.mark.slow  # twelve figures, each with all planners
+
 TINY = Sizes(
     configs=("A",),
     episodes=0.01,

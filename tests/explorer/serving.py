@@ -12,8 +12,7 @@ from typing import Any
 
 import httpx
 
-from counterplan.explorer.app import server_of
-from counterplan.explorer.service import Service, Settings
+from counterplan.explorer.app import Service, Settings, server_of
 
 
 class Explorer:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from counterplan.errors import FileError
-from counterplan.explorer.service import Service, Settings
+from counterplan.explorer.app import Service, Settings
 from counterplan.runs.task import TaskSpec
 
 from ..viz.report.runs import solved

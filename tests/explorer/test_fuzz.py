@@ -16,9 +16,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from counterplan.explorer.app import create_app
+from counterplan.explorer.app import Service, Settings, create_app
 from counterplan.explorer.security import LOOPBACK, Access
-from counterplan.explorer.service import Service, Settings
 
 # What a server that is asked in process is called.
 HOSTS = LOOPBACK | {"testserver"}

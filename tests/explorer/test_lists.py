@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
+import pytest
 
+from counterplan.explorer import lists
 from counterplan.explorer.cases import Cases
-from counterplan.explorer.lists import RANKED_BYTES, Cache, ItemList
+from counterplan.explorer.lists import RANK_BYTES, RANKED_BYTES
 from counterplan.explorer.models import CaseQuery
 from counterplan.runs.explain import explain_spec
 from counterplan.runs.question import Question
@@ -136,41 +137,15 @@ def test_a_run_that_goes_on_is_put_in_order_again(tmp_path: Path) -> None:
             assert run.asked == count
 
 
-def test_what_there_is_no_room_for_is_made_again(discrete_out: Path) -> None:
+def test_what_there_is_no_room_for_is_made_again(
+    discrete_out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = Counted(discrete_out)
-    few, query = ItemList(run, limit=10), CaseQuery(k=2)
-    conditions = [pl.col("k") == 2]
-    first, again = (few.page(query, "improvement", conditions) for _ in range(2))
-    assert first == again
-    assert run.asked == 2
+    ranked = Cases(run)._list._rank(2, CaseQuery())
+    assert ranked.estimated_size() <= RANK_BYTES * len(ranked)
     # A million items have room.
-    kept = few._ranked(query, "improvement", conditions)
-    assert 1_000_000 * kept.estimated_size() / 31 < RANKED_BYTES
-
-
-# --- What is kept -------------------------------------------------------------------------------
-
-
-def test_a_cache_keeps_the_last_few() -> None:
-    cache: Cache[int] = Cache(2)
-    made = []
-
-    def make(number: int) -> int:
-        return cache.get(number, lambda: made.append(number) or number)  # type: ignore[func-returns-value]
-
-    for number in (1, 2, 1, 3, 1, 2):
-        assert make(number) == number
-    assert made == [1, 2, 3, 2]
-    assert cache.find(3) is None
-
-
-def test_a_cache_has_a_size() -> None:
-    cache: Cache[np.ndarray] = Cache(100, lambda array: array.nbytes)
-    for name in "abc":
-        cache.add(name, np.zeros(4))
-    cache.add("d", np.zeros(4))
-    assert [cache.find(name) is not None for name in "abcd"] == [False, True, True, True]
-    cache.add("large", np.zeros(13))
-    assert cache.find("large") is None
-    cache.add("e", np.zeros(12))
-    assert [cache.find(name) is not None for name in "bcde"] == [False, False, False, True]
+    assert 1_000_000 * RANK_BYTES < RANKED_BYTES
+    monkeypatch.setattr(lists, "RANKED_BYTES", RANK_BYTES)
+    few, run.asked = Cases(run), 0
+    assert names(few) == names(few)
+    assert run.asked == 2

@@ -187,7 +187,7 @@ def test_ids_are_no_paths(discrete: Explorer, name: str) -> None:
 
 def test_links_out_of_the_folder_are_refused(discrete_out: Path, tmp_path: Path) -> None:
     from counterplan.errors import FileError
-    from counterplan.explorer.service import Service, Settings
+    from counterplan.explorer.app import Service, Settings
 
     copy = tmp_path / "out"
     copy.mkdir()

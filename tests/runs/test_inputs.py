@@ -13,7 +13,7 @@ import pytest
 
 import counterplan as cp
 from counterplan.errors import FileError, MistakesError
-from counterplan.runs.inputs import only, open_input, streamed
+from counterplan.runs.inputs import only, open_input
 from counterplan.tables import write_episodes
 from counterplan.tables.parts import Recorded, episodes_from_bytes
 from counterplan.tables.schema import schema_from_dict
@@ -47,10 +47,7 @@ def test_discrete_files(tmp_path: Path, suffix: str, labelled: bool) -> None:
     write_episodes(path, [one.episode for one in recorded])
     given = open_input(path, mdp, MODEL, None)
     assert same(list(given.read()), recorded)
-    few = streamed(path, mdp, given)
-    assert (few is given) == (suffix == ".json")
-    assert same(list(few.read()), recorded)
-    parts = [episodes_from_bytes(part) for part in few.parts(4)]
+    parts = [episodes_from_bytes(part) for part in given.parts(4)]
     assert [len(part) for part in parts] == [4, 4, 1]
     assert same([one for part in parts for one in part], recorded)
 
@@ -60,7 +57,7 @@ def test_mistakes_in_a_large_table_do_not_speak_of_a_schema(tmp_path: Path) -> N
     path.write_text("episode_id,t,state,action\na,0,9,rest\na,1,,rest\nb,0,1,fly\n")
     mdp = small_mdp()
     with pytest.raises(MistakesError) as caught:
-        list(streamed(path, mdp, open_input(path, mdp, MODEL, None)).read())
+        list(open_input(path, mdp, MODEL, None).read())
     lines = str(caught.value).splitlines()
     assert [re.sub(r":.*", "", line.removeprefix(f"{path}, ")) for line in lines[:3]] == [
         "row 2, column 'state'",

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 from counterplan.errors import FileError, MistakesError
-from counterplan.tables import schema_table as schema_episodes
+from counterplan.tables import reader
+from counterplan.tables.reader import read_table
 from counterplan.tables.schema import Column, Schema, read_schema
-from counterplan.tables.schema_table import read_table
 
 from .schema_support import DISCRETE, SCHEMA_TOML, WARD, measured, write
 
@@ -45,7 +45,7 @@ CSV = {
     "column twice": (WARD.replace("map", "sofa"), "2 columns are named 'sofa'; rename or remove"),
     "id empty": (changed("bob,0", ",0"), "row 5, column 'episode_id': is empty; name the episode"),
     "id endless": (changed("bob,0", "b" * 1001 + ",0"), "row 5, column 'episode_id': 'bbbb"),
-    "t empty": (changed("ann,1", "ann,"), "row 3, column 't': is empty; say which step"),
+    "t empty": (changed("ann,1", "ann,"), "row 3, column 't': is missing; fill it in"),
     "t text": (changed("ann,1", "ann,one"), "row 3, column 't': 'one' is not a number; correct"),
     "t a time": (changed("ann,1", "ann,2024-01-01"), "row 3, column 't': '2024-01-01' is not a n"),
     "t endless": (changed("ann,1", "ann,inf"), "row 3, column 't': 'inf' is not a finite number"),
@@ -291,7 +291,7 @@ def test_long_values_are_cut(tmp_path: Path) -> None:
 
 
 def test_endless_episode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema_episodes, "LONGEST_EPISODE", 10)
+    monkeypatch.setattr(reader, "LONGEST_EPISODE", 10)
     rows = "".join(f"e,{t},1,0\n" for t in range(11))
     (line,) = refusal(write(tmp_path / "t.csv", "episode_id,t,x,a\n" + rows), measured())
     assert "row 2: episode 'e' has 11 rows, more than 10" in line

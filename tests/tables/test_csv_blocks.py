@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from counterplan.core import table as csv_blocks
+from counterplan.core.table import Mistakes, open_table_file
 from counterplan.errors import FileError, MistakesError
-from counterplan.tables import reader as csv_blocks
-from counterplan.tables.mistakes import Mistakes
-from counterplan.tables.reader import open_table_file
 
 from .schema_support import write
 

@@ -16,8 +16,8 @@ from hypothesis.extra import numpy as hnp
 from counterplan.errors import InputError, MistakesError
 from counterplan.tables import from_frame
 from counterplan.tables.formats import frame_from_arrays
+from counterplan.tables.reader import read_table
 from counterplan.tables.schema import Column, Schema, read_schema
-from counterplan.tables.schema_table import read_table
 
 from .schema_support import DISCRETE, SCHEMA_TOML, WARD, measured, write
 from .test_schema_table import alike

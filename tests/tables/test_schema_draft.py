@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from counterplan.errors import CounterplanError, FileError
 from counterplan.tables.draft import draft, draft_schema
+from counterplan.tables.reader import read_table
 from counterplan.tables.schema import read_schema, schema_from_dict, schema_toml
-from counterplan.tables.schema_table import read_table
 
 from .schema_support import WARD, answer, names_the_file, write
 

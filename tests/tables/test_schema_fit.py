@@ -81,9 +81,8 @@ def test_rewards_that_differ(tmp_path: Path) -> None:
     with pytest.raises(FileError) as caught:
         fit_discrete(path, DISCRETE, FitSettings())
     assert str(caught.value) == (
-        f"{path}: episode 'eve', step 0: state 'well', action 'walk' earned 3, but 1 in episode "
-        "'ann', step 2; a reward must depend on state and action only, or be averaged "
-        "(--mean-rewards)"
+        f"{path}, row 7: state 'well', action 'walk' earned 3, but 1 in row 4; a "
+        "reward must depend on state and action only, or be averaged (--mean-rewards)"
     )
     model = fit_discrete(path, DISCRETE, FitSettings(mean_rewards=True)).model
     assert model.rewards[1, 1] == pytest.approx(5 / 3)

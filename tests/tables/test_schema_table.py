@@ -12,14 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterplan.core import parquet
+from counterplan.core import table as core_table
 from counterplan.errors import CounterplanError, FileError
-from counterplan.tables import reader as csv_blocks
-from counterplan.tables import reader as spill
-from counterplan.tables.entries import Filled
+from counterplan.tables import reader
 from counterplan.tables.parts import Recorded, episodes_from_bytes, episodes_to_bytes
+from counterplan.tables.reader import Filled, open_table, read_table
 from counterplan.tables.schema import Column, Schema, read_schema
-from counterplan.tables.schema_table import open_table, read_table
 
 from .schema_support import (
     DISCRETE,
@@ -119,13 +117,13 @@ def test_discrete(tmp_path: Path) -> None:
         "episode_id,t,state,action,reward\na,0,ill,walk,1\na,1,well,rest,2\nb,0,1,0,2\nb,1,ill,,\n"
     )
     with open_table(write(tmp_path / "t.csv", text), DISCRETE) as table:
-        one, two = table.told()
-    assert one.recorded.episode.states.tolist() == [0, 1]
-    assert one.recorded.episode.actions.tolist() == [1, 0]
+        one, two = table
+    assert one.episode.states.tolist() == [0, 1]
+    assert one.episode.actions.tolist() == [1, 0]
     assert one.rewards is not None
     assert one.rewards.tolist() == [1.0, 2.0]
     # Nothing was done in the last row of b: that is one action more.
-    assert two.recorded.episode.actions.tolist() == [0, 2]
+    assert two.episode.actions.tolist() == [0, 2]
 
 
 def test_grids_of_discrete_states(tmp_path: Path) -> None:
@@ -254,9 +252,9 @@ def test_parts_and_buckets_do_not_matter(
     if suffix == ".parquet":
         path = tmp_path / "many.parquet"
         frame.write_parquet(path)
-    monkeypatch.setattr(spill, "EPISODES", 7)
-    monkeypatch.setattr(csv_blocks, "BLOCK", 200)
-    monkeypatch.setattr(parquet, "ENTRIES", 40)
+    monkeypatch.setattr(reader, "EPISODES", 7)
+    monkeypatch.setattr(core_table, "BLOCK", 200)
+    monkeypatch.setattr(core_table, "ENTRIES", 40)
     with open_table(path, measured()) as table:
         parts = list(table.parts(16))
     assert [len(part) for part in parts] == [16, 16, 16, 16, 6]
@@ -290,7 +288,7 @@ def test_disk_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         def write(self, content: object) -> int:
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(spill.tempfile, "TemporaryFile", lambda prefix: Full())
+    monkeypatch.setattr(reader.tempfile, "TemporaryFile", lambda prefix: Full())
     path = write(tmp_path / "t.csv", "episode_id,t,x,a\ne,0,1,0\n")
     with pytest.raises(FileError, match="No space left on device; free some space"):
         read_table(path, measured())

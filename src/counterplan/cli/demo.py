@@ -11,9 +11,7 @@ Patients, stays and voyages are sampled; everything that follows is what the com
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
-import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -24,23 +22,22 @@ from typing import TYPE_CHECKING, Any
 
 from counterplan.cli.run_progress import run_display
 from counterplan.core.episode import Episode
-from counterplan.core.files import atomic_file, check_target, suffix_of
+from counterplan.core.files import atomic_file, check_target
 from counterplan.core.validation import counted, whole_number
 from counterplan.domains import icu_sepsis
 from counterplan.domains.icu_sepsis import DEATH, LEVELS, IcuSepsis
+from counterplan.domains.problems import ProblemChoice
 from counterplan.domains.sepsis import write_cohort
 from counterplan.errors import FileError
+from counterplan.planning.description import columns_of
 from counterplan.runs.cohort import PART_SIZE, RunSettings, run_cohort
-from counterplan.runs.explain import explain_spec
-from counterplan.runs.inputs import open_input
-from counterplan.runs.question import Question
+from counterplan.runs.explain import explain_table
 from counterplan.runs.regret import regret_spec
 from counterplan.runs.run import RESULTS, CaseQuery, open_run
 from counterplan.runs.store import sha256
 from counterplan.tables.layout import MEANS, SCHEMA
-from counterplan.tables.models import FORMATS, model_from_bytes, save_model
-from counterplan.tables.plan_question import PlanQuestion, problem_of
-from counterplan.tables.scenarios import form_of, open_scenarios, scenario_parts, write_template
+from counterplan.tables.models import save_model
+from counterplan.tables.scenarios import open_scenarios, scenario_parts, write_template
 from counterplan.tables.schema import Column, Schema
 from counterplan.tables.stays import CohortSettings, fit_cohort
 from counterplan.viz.report import report
@@ -61,12 +58,12 @@ PLANNER, SIMULATIONS = "uct", 1_000
 
 def run_voyages(folder: Path, out: Path, seed: int) -> dict[str, Any]:
     """Sample voyages, and judge the decisions of the plan for expected prices into `out`."""
-    question = PlanQuestion(domain="bunkering")
-    form = form_of(problem_of(question))
+    question = ProblemChoice("bunkering")
+    columns = columns_of(question.make())
     path = folder / VOYAGES_TABLE
     path.unlink(missing_ok=True)  # of an earlier demo
-    write_template(path, form, seed)
-    table = open_scenarios(path, form)
+    write_template(path, columns, seed)
+    table = open_scenarios(path, columns)
     spec = regret_spec(question, PLANNER, SIMULATIONS, True, seed)
     searched = {name: spec.description.get(name) for name in ("planner", "simulations", "clip")}
     settings = RunSettings(
@@ -74,39 +71,12 @@ def run_voyages(folder: Path, out: Path, seed: int) -> dict[str, Any]:
         hashes={"input": sha256(path.read_bytes())},
         seed=seed,
     )
-    parts = scenario_parts(table.scenarios(), table.form, PART_SIZE)
+    parts = scenario_parts(table.scenarios(), table.columns, PART_SIZE)
     with run_display() as progress:
         run_cohort(spec, parts, out, settings, progress)
     results = open_run(out).scan("results").collect()
     totals = {name: float(results[name].sum()) for name in ("executed", "planned", "hindsight")}
     return {"voyages": results.height, **{f"voyages_{name}": totals[name] for name in totals}}
-
-
-# ----------------------------------------------------------------------------------------------
-# Runs as `counterplan explain -o` makes them, from Python: the same command continues them.
-
-
-def explain_table(table: Path, model_path: Path, question: Question, out: Path) -> None:
-    """Explain every episode of a table into a folder."""
-    content = model_path.read_bytes()
-    model = model_from_bytes(model_path, content)
-    given = open_input(table, model, model_path, None)
-    suffix = suffix_of(model_path, FORMATS, "model files")
-    spec = explain_spec(content, suffix, given.about, question, given.outcomes)
-    hashes = {"model": sha256(content), "input": sha256(table.read_bytes())}
-    if "schema" in given.about:
-        text = json.dumps(given.about["schema"], sort_keys=True)
-        hashes["schema"] = hashlib.sha256(text.encode()).hexdigest()
-    asked = {
-        "k": str(question.budgets[-1]),
-        "all_k": len(question.budgets) > 1 or None,
-        "solver": question.solver,
-        "robust": question.robust or None,
-    }
-    arguments = {name: value for name, value in asked.items() if value is not None}
-    settings = RunSettings(arguments, hashes, seed=question.seed, notes=given.notes)
-    with run_display() as progress:
-        run_cohort(spec, given.parts(settings.part_size), out, settings, progress)
 
 
 # ----------------------------------------------------------------------------------------------
@@ -131,8 +101,11 @@ def run_stays(folder: Path, out: Path, seed: int) -> dict[str, Any]:
     write_cohort(folder / TABLE, patients=EXPLAINED, seed=seed + 1)
     model, _ = fit_cohort(folder / TRAINING, CohortSettings(HIDDEN, EPOCHS, seed=seed))
     replace(model, about={**model.about, NOTES: list(SOURCES)}).save(folder / MODEL)
-    question = Question(budgets=tuple(range(K + 1)), nodes=NODES, seed=seed)
-    explain_table(folder / TABLE, folder / MODEL, question, out)
+    options = {"nodes": NODES, "seed": seed}
+    with run_display() as progress:
+        explain_table(
+            folder / TABLE, folder / MODEL, range(K + 1), out, progress=progress, **options
+        )
     import polars as pl
 
     results = open_run(out).scan(RESULTS).filter(pl.col("k") == K)
@@ -183,8 +156,11 @@ def run_deaths(
         return [], {**counts, "improvable": 0, "holds_in_every_model": 0, "mean_value_by_k": []}
     save_model(model.mdp.with_data(None, about(model)), folder / ICU_MODEL)
     _write_table(folder / ICU_TABLE, model, deaths)
-    question = Question(budgets=tuple(range(k + 1)), robust=True, seed=seed)
-    explain_table(folder / ICU_TABLE, folder / ICU_MODEL, question, out)
+    options = {"robust": True, "seed": seed}
+    with run_display() as progress:
+        explain_table(
+            folder / ICU_TABLE, folder / ICU_MODEL, range(k + 1), out, progress=progress, **options
+        )
     return _found(out, k, counts)
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -24,28 +22,23 @@ from counterplan.cli.support import (
     print_json,
     print_table,
     refuse,
-    tracked,
     whole_number,
 )
 from counterplan.core.validation import counted
-from counterplan.errors import CounterplanError, FileError, InputError
+from counterplan.errors import InputError
 
 if TYPE_CHECKING:
-    from counterplan.runs.cohort import RunSettings, RunSummary
-    from counterplan.runs.inputs import Input, Model
-    from counterplan.runs.question import Explainer, Question
-    from counterplan.tables.schema import Schema
+    from counterplan.runs.cohort import RunSummary
+    from counterplan.runs.explain import Cohort
+    from counterplan.runs.inputs import Input
+    from counterplan.runs.question import Question
     from counterplan.tables.stays import Outlier
 
 # ----------------------------------------------------------------------------------------------
 # What `explain` takes.
 
-# For the search of one stay where the answer goes to the terminal or into one file.
-COHORT_SECONDS = 60.0
-# Where it goes into a folder, nodes are counted instead: the same answer every time. So many take
-# about a minute on the longest stays of the MIMIC-III demo (43 steps, 200 hidden units), and 2 to
-# 20 seconds on 20 steps.
-COHORT_NODES = 20_000
+# As in `runs.explain`, which takes too long to load for a help text.
+COHORT_SECONDS, COHORT_NODES = 60.0, 20_000
 
 
 def _budgets(text: str) -> tuple[int, ...]:
@@ -160,32 +153,19 @@ def inputs_of(options: ExplainOptions) -> tuple[Path | None, ...]:
     return options.episodes, options.model, options.schema
 
 
-def schema_of(options: ExplainOptions) -> Schema | None:
-    """The schema asked for."""
-    from counterplan.tables.schema import read_schema
+def cohort_of(options: ExplainOptions, *, is_run: bool = False) -> Cohort:
+    """The episodes and the model."""
+    from counterplan.runs.explain import open_cohort
 
-    return None if options.schema is None else read_schema(options.schema)
-
-
-def explainer_of(options: ExplainOptions, model: Model, given: Input) -> Explainer:
-    """The model ready to be asked; what keeps it from that is told with the file to blame."""
-    from counterplan.runs.question import open_explainer
-
-    try:
-        return open_explainer(model, given.about)
-    except InputError as problem:
-        raise FileError(f"{options.schema or options.model}: {problem}") from None
+    chosen = options.episode or ()
+    return open_cohort(options.episodes, options.model, options.schema, chosen, is_run=is_run)
 
 
-def question_of(
-    options: ExplainOptions, model: Model, seconds: float | None, nodes: int | None
-) -> Question:
-    """What is asked; `seconds` and `nodes` limit the searches of neural models unless another
-    limit is given."""
+def question_of(options: ExplainOptions, cohort: Cohort) -> Question:
+    """What is asked."""
     from counterplan.runs.question import MOST_BUDGETS, Question
-    from counterplan.scm.tabular import TabularMDP
 
-    _refuse_options(options, isinstance(model, TabularMDP))
+    _refuse_options(options, cohort.explainer.is_discrete)
     budgets = options.k
     if options.all_k:
         if len(budgets) > 1:
@@ -193,13 +173,11 @@ def question_of(
         if budgets[0] > MOST_BUDGETS:
             raise InputError(f"--all-k goes up to --k {MOST_BUDGETS:,} at most, got {budgets[0]}")
         budgets = tuple(range(budgets[0] + 1))
-    if isinstance(model, TabularMDP) or options.solver is not SolverName.EXACT:
-        seconds, nodes = None, None
     return Question(
         budgets=budgets,
         solver=options.solver.value,
-        nodes=nodes if options.nodes is None and options.seconds is None else options.nodes,
-        seconds=seconds if options.seconds is None else options.seconds,
+        nodes=options.nodes,
+        seconds=options.seconds,
         gap=options.gap,
         max_move=options.max_move,
         robust=options.robust,
@@ -317,75 +295,18 @@ STATUSES = {
 def run_into_folder(options: ExplainOptions) -> None:
     """Explain all episodes and keep everything."""
     from counterplan.cli.run_progress import run_display
-    from counterplan.core.files import check_readable
-    from counterplan.runs.cohort import run_cohort
-    from counterplan.runs.explain import explain_spec
-    from counterplan.runs.inputs import only, open_input, streamed
-    from counterplan.tables.models import model_bytes, model_from_bytes
+    from counterplan.runs.cohort import RunSettings
 
     assert options.output is not None
     check_where(options.workers, options.cluster)
     keep_inputs(options.output, inputs_of(options))
-    content = model_bytes(options.model)
-    model = model_from_bytes(options.model, content)
-    check_readable(options.episodes, "a table of episodes")
-    given = open_input(options.episodes, model, options.model, schema_of(options))
-    given = streamed(options.episodes, model, given)
-    if options.episode:
-        given = only(options.episode, options.episodes, given)
-    question = question_of(options, model, None, COHORT_NODES)
-    # What a worker could not begin with leaves no folder behind.
-    explainer_of(options, model, given)
-    suffix = options.model.suffix.lower()
-    spec = explain_spec(content, suffix, given.about, question, given.outcomes)
-    hashes = {"model": hashlib.sha256(content).hexdigest()}
-    settings = _settings(options, given, question, hashes)
-    parts = given.parts(settings.part_size)
+    cohort = cohort_of(options, is_run=True)
+    question = question_of(options, cohort)
+    arguments = question.arguments(cohort.chosen, options.all_k)
+    settings = RunSettings(arguments, workers=options.workers, cluster=options.cluster)
     with run_display() as progress:
-        summary = run_cohort(spec, parts, options.output, settings, progress)
-    _tell(options, given, question, summary)
-
-
-def _settings(
-    options: ExplainOptions, given: Input, question: Question, hashes: Mapping[str, str]
-) -> RunSettings:
-    from counterplan.runs.cohort import RunSettings
-
-    found = {**hashes, "input": _checksum(options.episodes)}
-    if "schema" in given.about:
-        text = json.dumps(given.about["schema"], sort_keys=True)
-        found["schema"] = hashlib.sha256(text.encode()).hexdigest()
-    return RunSettings(
-        arguments=_arguments(options),
-        hashes=found,
-        seed=options.seed,
-        workers=options.workers,
-        cluster=options.cluster,
-        repeatable=question.is_repeatable,
-        # What is left out of a whole table says nothing about a few chosen episodes.
-        notes=() if options.episode else given.notes,
-    )
-
-
-def _arguments(options: ExplainOptions) -> dict[str, Any]:
-    """What was asked, by option; what was not is left out."""
-    asked = {
-        "k": ",".join(map(str, options.k)),
-        "all_k": options.all_k or None,
-        "solver": options.solver.value,
-        "episode": list(dict.fromkeys(options.episode or ())) or None,
-        "robust": options.robust or None,
-        "seconds": options.seconds,
-        "nodes": options.nodes,
-        "gap": options.gap or None,
-        "max_move": options.max_move,
-    }
-    return {name: value for name, value in asked.items() if value is not None}
-
-
-def _checksum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        summary = cohort.run(options.output, question, settings, progress)
+    _tell(options, cohort.given, question, summary)
 
 
 def _tell(options: ExplainOptions, given: Input, question: Question, summary: RunSummary) -> None:
@@ -431,52 +352,33 @@ def is_file(output: Path) -> bool:
 
 
 def _explain_here(options: ExplainOptions) -> None:
+    from counterplan.cli.run_progress import episode_bar
     from counterplan.runs.answer import records
-    from counterplan.runs.inputs import only, open_input
     from counterplan.tables.episodes import check_explanations_target, write_explanations
-    from counterplan.tables.models import load_model
 
     if options.output is not None:
         check_explanations_target(options.output)
         keep_inputs(options.output, inputs_of(options))
-    model = load_model(options.model)
-    given = open_input(options.episodes, model, options.model, schema_of(options))
-    question = question_of(options, model, COHORT_SECONDS, None)
-    if options.episode:
-        given = only(options.episode, options.episodes, given)
-    explainer = explainer_of(options, model, given)
-    rows = sorted(_rows(options, explainer, given, question), key=lambda row: -row["improvement"])
-    found = records(rows, explainer.unit)
+    cohort = cohort_of(options)
+    question, noun = question_of(options, cohort), cohort.given.noun
+    with episode_bar() as progress:
+        answers = cohort.answers(question, progress)
+    largest = question.budgets[-1]
+    _warn_of_outliers([far for one in answers if one.k == largest for far in one.outliers], noun)
+    ranked = sorted((answer.row() for answer in answers), key=lambda row: -row["improvement"])
+    found = records(ranked, cohort.explainer.unit)
     document = _document(question, found)
     if options.output is not None:
         write_explanations(options.output, document)
     if options.as_json:
         print_json(document)
         return
-    many = counted(len({record["episode_id"] for record in found}), given.noun)
-    heading = f"{many}, {detail(given.noun, question, found)}"
-    print_explanations(found, heading, given.noun)
+    many = counted(len({record["episode_id"] for record in found}), noun)
+    print_explanations(found, f"{many}, {detail(noun, question, found)}", noun)
     if options.output is not None:
         note(f"Wrote {options.output}.")
-    for line in () if options.episode else given.notes:
+    for line in () if options.episode else cohort.given.notes:
         note(line)
-
-
-def _rows(
-    options: ExplainOptions, explainer: Explainer, given: Input, question: Question
-) -> Iterator[dict[str, Any]]:
-    from counterplan.runs.answer import answers
-
-    recorded = list(given.read())
-    far: list[Outlier] = []
-    for one in tracked(recorded, "explaining"):
-        try:
-            found = answers(explainer, one, question)
-        except CounterplanError as problem:
-            raise type(problem)(f"{options.episodes}: {problem}") from None
-        far += found[0].outliers
-        yield from (answer.row() for answer in found)
-    _warn_of_outliers(far, given.noun)
 
 
 def _warn_of_outliers(found: Sequence[Outlier], noun: str) -> None:

@@ -295,8 +295,8 @@ def _discrete(options: FitOptions) -> None:
 
 def _discrete_by_schema(options: FitOptions, schema: Schema) -> None:
     from counterplan.tables.fit import fit_discrete
-    from counterplan.tables.grid import Grid
     from counterplan.tables.models import save_model
+    from counterplan.tables.schema import Grid
 
     found = fit_discrete(options.episodes, schema, _settings(options))
     save_model(found.model, options.output)

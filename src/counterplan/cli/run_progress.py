@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from counterplan.core.problem import Progress
+from counterplan.core.problem import Progress, ProgressCallback
 from counterplan.runs.cohort import SOLVING, RunProgress
 
 if TYPE_CHECKING:
@@ -87,3 +87,20 @@ def duration(seconds: float) -> str:
     if seconds < 100 * 60:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h"
+
+
+@contextmanager
+def episode_bar() -> Iterator[ProgressCallback]:
+    """A bar for work that is counted one by one, shown if stderr is a terminal."""
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+
+        def show(reached: Progress) -> None:
+            total = reached.total
+            bar.update(task, completed=reached.done, total=total, description=reached.what)
+
+        yield show

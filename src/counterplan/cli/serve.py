@@ -15,6 +15,7 @@ from counterplan.cli.options import (
     MOST_WORKERS,
     RunFolder,
     SharedOptions,
+    TrustedProblem,
     number_from_zero,
     whole_number_option,
 )
@@ -22,8 +23,8 @@ from counterplan.cli.support import note, print_json
 from counterplan.errors import InputError, NotApplicableError, not_installed
 
 if TYPE_CHECKING:
+    from counterplan.explorer.app import Settings
     from counterplan.explorer.security import Access
-    from counterplan.explorer.service import Settings
 
 PORT = 8765
 LARGEST_PORT = 65_535
@@ -34,6 +35,7 @@ class ServeOptions(SharedOptions):
     """Options of `counterplan serve`."""
 
     run: RunFolder
+    problem: TrustedProblem = None
     host: Annotated[
         str,
         typer.Option(
@@ -80,8 +82,7 @@ class ServeOptions(SharedOptions):
 def serve_run(options: ServeOptions) -> None:
     """Open a run and serve its page until someone ends it."""
     try:
-        from counterplan.explorer.app import server_of
-        from counterplan.explorer.service import Service
+        from counterplan.explorer.app import Service, server_of
     except ModuleNotFoundError as problem:
         needed = f"the explorer needs {problem.name}"
         raise NotApplicableError(not_installed(needed, "web")) from None
@@ -118,7 +119,7 @@ _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 
 
 def _settings(options: ServeOptions, port: int, token: str | None) -> Settings:
-    from counterplan.explorer.service import Settings
+    from counterplan.explorer.app import Settings
 
     usual = Settings()
     return Settings(

@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from counterplan.core.episode import Episode
-from counterplan.core.number_table import NumberTable, group_rows, read_number_table, report_changes
 from counterplan.core.reward import LinearReward
+from counterplan.core.table import Block, open_table_file
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import FileError
 
@@ -105,7 +105,7 @@ def _below(values: FloatArray, thresholds: tuple[float, ...]) -> IntArray:
 
 # ----------------------------------------------------------------------------------------------
 
-SEXES = {"Male": 0, "Female": 1}
+SEXES = {"Male": 0.0, "Female": 1.0}
 # Lowest and highest value that is believed.
 PLAUSIBLE = {
     "hr": (20.0, 250.0),
@@ -172,11 +172,17 @@ def reward() -> LinearReward:
 
 def read_episodes_4h(path: str | Path) -> IcuEpisodes:
     """The episodes of a table. Mistakes in it are one error, about the first of them."""
-    table = read_number_table(path, COLUMNS)
+    table = open_table_file(path, "intensive-care episodes", formats=()).read(COLUMNS)
     columns = _checked_columns(table)
-    groups = group_rows(columns[EPISODE], columns[STEP])
-    _check_steps(table, columns, groups)
-    table.refuse_mistakes()
+    groups = table.groups(columns[EPISODE], columns[STEP])
+    expected = np.empty(len(table))
+    for rows in groups:
+        expected[rows] = np.arange(len(rows))
+    problem = "is not the next step of its stay (0, 1, 2, ..); correct it"
+    table.expect(STEP, columns[STEP], columns[STEP] == expected, problem)
+    for name in FIXED:
+        table.expect_constant(name, columns[name], groups)
+    table.mistakes.refuse()
     implausible = {name: _forget_implausible(columns, name) for name in PLAUSIBLE}
     gaps = np.sum([np.isnan(columns[name]) for name in PLAUSIBLE], axis=0)
     filled = np.array([gaps[rows].sum() for rows in groups], dtype=np.int64)
@@ -195,36 +201,21 @@ def read_episodes_4h(path: str | Path) -> IcuEpisodes:
     return IcuEpisodes(episodes, died, implausible, carried, imputed, filled)
 
 
-def _checked_columns(table: NumberTable) -> dict[str, FloatArray]:
+def _checked_columns(table: Block) -> dict[str, FloatArray]:
+    """Every column as numbers, with what is wrong reported to the table."""
     columns = {
         name: table.numbers(name, may_miss=name in PLAUSIBLE) for name in COLUMNS if name != "sex"
     }
-    codes = table.codes("sex", SEXES).astype(np.float64)
-    columns["sex"] = np.where(codes < 0.0, np.nan, codes)
+    problem = f"is not one of {', '.join(SEXES)}; correct it"
+    columns["sex"] = table.choices("sex", SEXES, (), problem, may_miss=False)
     for name in (EPISODE, STEP):
-        bad = (columns[name] < 0.0) | (columns[name] != np.floor(columns[name]))
-        table.report(
-            bad & np.isfinite(columns[name]), name, "is not a whole number from 0 up; correct it"
-        )
+        whole = (columns[name] >= 0.0) & (columns[name] == np.floor(columns[name]))
+        table.expect(name, columns[name], whole, "is not a whole number from 0 up; correct it")
     for name in ACTIONS:
-        known = np.isin(columns[name], np.arange(LEVELS)) | ~np.isfinite(columns[name])
-        table.report(~known, name, f"is not a level, 0..{LEVELS - 1}; correct it")
-    known = np.isin(columns[DIED], (0.0, 1.0)) | ~np.isfinite(columns[DIED])
-    table.report(~known, DIED, "is not 0 or 1; correct it")
+        known = np.isin(columns[name], np.arange(LEVELS))
+        table.expect(name, columns[name], known, f"is not a level, 0..{LEVELS - 1}; correct it")
+    table.expect(DIED, columns[DIED], np.isin(columns[DIED], (0, 1)), "is not 0 or 1; correct it")
     return columns
-
-
-def _check_steps(
-    table: NumberTable, columns: Mapping[str, FloatArray], groups: Sequence[IntArray]
-) -> None:
-    """Steps count 0, 1, 2, ..; sex and age stay."""
-    expected = np.empty(len(table))
-    for rows in groups:
-        expected[rows] = np.arange(len(rows))
-    late = (columns[STEP] != expected) & np.isfinite(columns[STEP])
-    table.report(late, STEP, "is not the next step of its stay (0, 1, 2, ..); correct it")
-    for name in FIXED:
-        report_changes(table, name, columns[name], groups)
 
 
 def _forget_implausible(columns: dict[str, FloatArray], name: str) -> int:

@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from counterplan.core.episode import Episode
-from counterplan.core.number_table import NumberTable, group_rows, read_number_table, report_changes
+from counterplan.core.table import Block, open_table_file
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import FileError, InputError
 
@@ -41,6 +41,8 @@ VASOPRESSOR, FLUIDS, VENTILATION = "max_dose_vaso", "input_4hourly", "mechvent"
 DIED = "died_within_48h_of_out_time"
 COLUMNS = (STAY, BLOC, *FEATURES, VASOPRESSOR, FLUIDS, VENTILATION, DIED)
 FLAGS = ("gender", "re_admission", VENTILATION, DIED)
+# As Parquet stores flags.
+TRUTH = {"false": 0.0, "true": 1.0}
 SOFA = FEATURES.index("SOFA")
 HIGHEST_SOFA = 24
 LEVELS = 5
@@ -135,11 +137,16 @@ def read_cohort(path: str | Path, edges: DoseEdges | None = None) -> SepsisCohor
     edges  dose levels of another cohort, e.g. the one a model was trained on; None takes the
            quartiles of this one's doses
     """
-    table = read_number_table(path, COLUMNS)
+    table = open_table_file(path, "a sepsis cohort", formats=()).read(COLUMNS)
     columns = _checked_columns(table)
-    stays = group_rows(columns[STAY], columns[BLOC])
-    _check_stays(table, columns, stays)
-    table.refuse_mistakes()
+    stays = table.groups(columns[STAY], columns[BLOC])
+    repeated = np.zeros(len(table), dtype=np.bool_)
+    for rows in stays:
+        repeated[rows[1:]] = np.diff(columns[BLOC][rows]) == 0.0
+    table.report(repeated, BLOC, "occurs twice in this stay; remove one of the rows")
+    for name in (*FIXED, DIED):
+        table.expect_constant(name, columns[name], stays)
+    table.mistakes.refuse()
     kept, dropped = _select(columns[STAY], stays)
     if not kept:
         raise FileError(f"{path}: no stay can be used: {_summary(0, dropped)}; add others")
@@ -156,38 +163,25 @@ def _summary(kept: int, dropped: Mapping[str, str]) -> str:
     return f"{text} ({why})" if why else text
 
 
-def _checked_columns(table: NumberTable) -> dict[str, FloatArray]:
+def _checked_columns(table: Block) -> dict[str, FloatArray]:
     """Every column as numbers, with what is wrong reported to the table."""
-    columns = {name: table.numbers(name) for name in COLUMNS}
-
-    def check(name: str, right: BoolArray, problem: str) -> None:
-        wrong = ~right & np.isfinite(columns[name])
-        table.report(wrong, name, problem)
-        columns[name][wrong] = np.nan  # so that nothing is reported twice
-
+    columns = {name: table.numbers(name, may_miss=False) for name in COLUMNS if name not in FLAGS}
     for name in FLAGS:
-        check(name, np.isin(columns[name], (0.0, 1.0)), "is not 0 or 1; correct it")
+        problem = "is not 0 or 1; correct it"
+        columns[name] = table.choices(name, TRUTH, (0.0, 1.0), problem, may_miss=False)
+
+    def expect(name: str, right: BoolArray, problem: str) -> None:
+        table.expect(name, columns[name], right, problem)
+
     for name in (STAY, BLOC):
         whole = (columns[name] >= 1.0) & (columns[name] == np.floor(columns[name]))
         whole &= columns[name] <= LARGEST_COUNT
-        check(name, whole, "is not a whole number from 1 up; correct it")
+        expect(name, whole, "is not a whole number from 1 up; correct it")
     for name in (VASOPRESSOR, FLUIDS):
-        check(name, columns[name] >= 0.0, "is a negative dose; correct it or set it to 0")
+        expect(name, columns[name] >= 0.0, "is a negative dose; correct it or set it to 0")
     sofa = columns["SOFA"]
-    check("SOFA", (sofa >= 0.0) & (sofa <= HIGHEST_SOFA), "is not a SOFA score, 0..24; correct it")
+    expect("SOFA", (sofa >= 0.0) & (sofa <= HIGHEST_SOFA), "is not a SOFA score, 0..24; correct it")
     return columns
-
-
-def _check_stays(
-    table: NumberTable, columns: Mapping[str, FloatArray], stays: Sequence[IntArray]
-) -> None:
-    """No bloc twice, and nothing that belongs to the patient may change."""
-    repeated = np.zeros(len(table), dtype=np.bool_)
-    for rows in stays:
-        repeated[rows[1:]] = np.diff(columns[BLOC][rows]) == 0.0
-    table.report(repeated, BLOC, "occurs twice in this stay; remove one of the rows")
-    for name in (*FIXED, DIED):
-        report_changes(table, name, columns[name], stays)
 
 
 def _select(stay: FloatArray, stays: Sequence[IntArray]) -> tuple[list[IntArray], dict[str, str]]:

@@ -17,15 +17,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
-from counterplan.core.files import read_bytes
-from counterplan.core.validation import IntArray, Seed, generator, whole_number
+from counterplan.core.table import Block, open_table_file
+from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
 from counterplan.errors import FileError, InputError
 from counterplan.scm.estimate import count_transitions, estimate_mdp, neighbour_prior
 from counterplan.scm.tabular import TabularMDP
@@ -57,8 +57,14 @@ MISSING = -1
 MINIMUM_SESSIONS = 10
 TOO_SHORT = f"fewer than {MINIMUM_SESSIONS} sessions"
 NO_ANSWERS = "a session without any PHQ-9 answer"
-ROW = "row in the file"
 EXPECTED = "patient, topic, phq1 .. phq9, separated by commas"
+COLUMNS = ("patient", "topic", *QUESTIONS)
+TOPIC_CODES = {
+    name: float(code)
+    for code, label in enumerate(TOPICS)
+    for name in (label, label.lower(), label.title())
+}
+NO_TOPIC = f"is not a topic (0..{len(TOPICS) - 1} or one of {' '.join(TOPICS)}); correct the entry"
 
 
 @dataclass(frozen=True)
@@ -92,111 +98,50 @@ def phq9_severity(answers: ArrayLike) -> IntArray:
 
 def read_sessions(path: str | Path) -> TherapyCohort:
     """The cohort in a CSV table; mistakes in it are errors that name row, column and value."""
-    table = _Table(path, _read_text(path))
-    topics, severities = _table_topics(table), _severities(table)
+    table = open_table_file(path, f"a table with the columns {EXPECTED}", formats=()).read(COLUMNS)
+    topics = table.choices("topic", TOPIC_CODES, range(len(TOPICS)), NO_TOPIC, may_miss=False)
+    severities = _severities(table)
+    patients = table.texts["patient"]
+    nameless = (patients == "").to_numpy()
+    table.report(nameless, "patient", "is no name; name the patient or remove the row")
+    numbers = {name: number for number, name in enumerate(patients.unique(maintain_order=True))}
+    owners = np.array([numbers[name] for name in patients], dtype=np.float64)
+    groups = dict(zip(numbers, table.groups(owners, table.rows.astype(np.float64)), strict=True))
+    _check_topic_order(table, topics, groups)
+    table.mistakes.refuse()
     episodes: list[Episode] = []
     dropped: dict[str, str] = {}
-    for patient, rows in _rows_of_patients(table).items():
-        _check_topic_order(topics, rows, patient, table)
+    for patient, rows in groups.items():
         if len(rows) < MINIMUM_SESSIONS:
             dropped[patient] = TOO_SHORT
         elif (severities[rows] == MISSING).any():
             dropped[patient] = NO_ANSWERS
         else:
-            episodes.append(Episode(severities[rows], topics[rows], id=patient))
+            episodes.append(Episode(severities[rows], topics[rows].astype(np.int64), id=patient))
     cohort = TherapyCohort(tuple(episodes), dropped)
     if not episodes:
         raise FileError(f"{path}: no patient can be used: {cohort.summary()}")
     return cohort
 
 
-def _read_text(path: str | Path) -> pl.DataFrame:
-    """The needed columns as stripped strings, empty where nothing is given, and ROW numbers."""
-    import polars as pl
-
-    content = read_bytes(path, f"a table with the columns {EXPECTED}")
-    try:
-        table = pl.read_csv(content, infer_schema=False)
-    except pl.exceptions.PolarsError as problem:
-        reason = str(problem).splitlines()[0]
-        raise FileError(
-            f"{path}: is not a CSV table in UTF-8: {reason}; expected columns {EXPECTED}"
-        ) from None
-    needed = ("patient", "topic", *QUESTIONS)
-    absent = [column for column in needed if column not in table.columns]
-    if absent:
-        raise FileError(f"{path}: no column {', '.join(map(repr, absent))}; expected {EXPECTED}")
-    # Numbered as spreadsheets do: the header is row 1.
-    numbered = table.with_row_index(ROW, offset=2)
-    texts = numbered.select(ROW, pl.col(needed).fill_null("").str.strip_chars())
-    filled = texts.filter(pl.any_horizontal(pl.col(needed) != ""))
-    if filled.height == 0:
-        raise FileError(f"{path}: has a header but no sessions; add one row per session")
-    return filled
+def _severities(table: Block) -> IntArray:
+    problem = f"is not an answer (0..{LARGEST_ANSWER} or empty); correct the entry"
+    columns = [table.choices(one, {}, range(LARGEST_ANSWER + 1), problem) for one in QUESTIONS]
+    answers = np.stack(columns, axis=1)
+    return phq9_severity(np.where(np.isnan(answers), MISSING, answers))
 
 
-@dataclass(frozen=True)
-class _Table:
-    """The texts of a file, and errors that say where in it."""
-
-    path: str | Path
-    texts: pl.DataFrame
-
-    def reject(self, index: int, column: str, problem: str) -> NoReturn:
-        row, value = self.texts[ROW][index], self.texts[column][index]
-        raise FileError(f"{self.path}, row {row}, column {column!r}: {value!r} {problem}")
-
-    def codes(self, column: str, accepted: Mapping[str, int], expected: str) -> IntArray:
-        """(n,) numbers that the texts of a column stand for."""
-        import polars as pl
-
-        numbers = (
-            self.texts[column]
-            .str.to_uppercase()
-            .replace_strict(accepted, default=None, return_dtype=pl.Int64)
-        )
-        unknown = numbers.is_null().arg_true()
-        if len(unknown):
-            self.reject(unknown[0], column, f"is not {expected}; correct the entry")
-        return numbers.to_numpy()
-
-
-def _table_topics(table: _Table) -> IntArray:
-    labels = {label: code for code, label in enumerate(TOPICS)}
-    expected = f"a topic (0..{len(TOPICS) - 1} or one of {' '.join(TOPICS)})"
-    return table.codes("topic", labels | _numbers(len(TOPICS)), expected)
-
-
-def _severities(table: _Table) -> IntArray:
-    accepted = _numbers(LARGEST_ANSWER + 1) | {"": MISSING}
-    expected = f"an answer (0..{LARGEST_ANSWER} or empty)"
-    answers = [table.codes(question, accepted, expected) for question in QUESTIONS]
-    return phq9_severity(np.stack(answers, axis=1))
-
-
-def _numbers(count: int) -> dict[str, int]:
-    """Texts of 0..count-1, also as spreadsheets write them where a column has gaps (3.0)."""
-    return {text: code for code in range(count) for text in (str(code), f"{code}.0")}
-
-
-def _rows_of_patients(table: _Table) -> dict[str, list[int]]:
-    """Row indices of each patient, in the order of the table."""
-    rows: dict[str, list[int]] = {}
-    for index, patient in enumerate(table.texts["patient"]):
-        if not patient:
-            table.reject(index, "patient", "is no name; name the patient or remove the row")
-        rows.setdefault(patient, []).append(index)
-    return rows
-
-
-def _check_topic_order(topics: IntArray, rows: list[int], patient: str, table: _Table) -> None:
+def _check_topic_order(table: Block, topics: FloatArray, groups: Mapping[str, IntArray]) -> None:
     """STR only in a patient's first session, END only in the last."""
-    for t, row in enumerate(rows):
-        where = f"is session {t + 1} of {len(rows)} of patient {patient!r}, but may only be the"
-        if topics[row] == START and t > 0:
-            table.reject(row, "topic", f"{where} first; correct the topic or the order of rows")
-        if topics[row] == END and t < len(rows) - 1:
-            table.reject(row, "topic", f"{where} last; correct the topic or the order of rows")
+    for patient, rows in groups.items():
+        middle = np.arange(len(rows))
+        late = (topics[rows] == START) & (middle > 0)
+        early = (topics[rows] == END) & (middle < len(rows) - 1)
+        for t in np.flatnonzero(late | early):
+            place = "first" if late[t] else "last"
+            problem = f"is session {t + 1} of {len(rows)} of patient {patient!r}, but may only be "
+            problem += f"the {place}; correct the topic or the order of rows"
+            table.report(np.arange(len(table)) == rows[t], "topic", problem)
 
 
 # ----------------------------------------------------------------------------------------------

@@ -1,12 +1,20 @@
-"""The web application and its server: addresses, and what goes wrong in one line of JSON."""
+"""A run as a web application: what can be asked about it, at which addresses, and the server.
+
+Everything that goes wrong is one line of JSON: {"error": "..."}.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+import os
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib.resources import files
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, cast
 
 import uvicorn
 from fastapi import APIRouter, Body, FastAPI, Query, Request
@@ -15,14 +23,17 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 import counterplan
-from counterplan.errors import CounterplanError
+from counterplan.errors import CounterplanError, InputError
 from counterplan.explorer import models
-from counterplan.explorer.jobs import BusyError
+from counterplan.explorer.cases import Cases
+from counterplan.explorer.jobs import BusyError, Job, Jobs, open_view, worker_spec
 from counterplan.explorer.models import LARGEST, Name
-from counterplan.explorer.security import Guard
-from counterplan.explorer.service import Service
-from counterplan.runs.run import AbsentError
+from counterplan.explorer.scenarios import Scenarios
+from counterplan.explorer.security import Access, Guard
+from counterplan.runs.run import AbsentError, open_run
 
+# Proved answers and pages of lists that are kept.
+ANSWERS, PAGES = 200, 200
 # Longest that answers under way are waited for when the server is ended.
 GOODBYE = 2
 
@@ -46,9 +57,123 @@ WRONG: dict[int | str, dict[str, Any]] = {
 }
 log = logging.getLogger(__name__)
 
+Page = TypeVar("Page")
 Case = Annotated[Name, Query(description="The id of an episode.")]
 Budget = Annotated[int | None, Query(ge=0, le=LARGEST)]
 Question = Annotated[models.SolveQuestion | models.AdviseQuestion, Body(discriminator="kind")]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the server allows.
+
+    workers     processes that solve
+    seconds     a search may take at most
+    per_client  questions that one client may have waiting or at work
+    """
+
+    access: Access = field(default_factory=Access)
+    workers: int = field(default_factory=lambda: max(1, min(4, os.cpu_count() or 1)))
+    seconds: float = 60.0
+    per_client: int = 4
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.seconds <= 86_400.0:
+            raise InputError(f"seconds must be above 0 and at most 86,400, got {self.seconds}")
+        if self.workers < 1 or self.per_client < 1:
+            raise InputError("there must be at least one worker, and one question for each client")
+
+
+class Service:
+    """A run and the workers that answer questions about it."""
+
+    def __init__(self, out: Path, settings: Settings) -> None:
+        self.run, self.settings = open_run(out), settings
+        self.run.verify()
+        self.view = open_view(self.run)
+        self._page = lru_cache(PAGES)(lambda done, make, query: make(query))
+        self._answers: OrderedDict[str, Any] = OrderedDict()
+        self.jobs = Jobs(worker_spec(self.run), settings.workers, settings.per_client)
+
+    @property
+    def cases(self) -> Cases:
+        """Of a run of explanations."""
+        if not isinstance(self.view, Cases):
+            raise AbsentError("this run judges plans: it has scenarios, not cases")
+        return self.view
+
+    @property
+    def scenarios(self) -> Scenarios:
+        """Of a run of judged plans."""
+        if not isinstance(self.view, Scenarios):
+            raise AbsentError("this run explains episodes: it has cases, not scenarios")
+        return self.view
+
+    def about(self) -> models.RunAbout:
+        """What the run is about."""
+        run, done = self.run, len(self.run.done)
+        return models.RunAbout(
+            **self.view.about(),
+            title=run.folder.resolve().name,
+            # A run that was under way when it was opened may have come to its end since.
+            complete=done == run.manifest.parts,
+            parts=run.manifest.parts,
+            done=done,
+            limits=models.Limits(seconds=self.settings.seconds, jobs=self.settings.per_client),
+            version=counterplan.__version__,
+        )
+
+    def listed(self, make: Callable[[Any], Page], query: Any) -> Page:
+        """`make(query)`, or what it made before, unless the run has gone on since."""
+        return cast(Page, self._page(len(self.run.done), make, query))
+
+    def submit(self, client: str, asked: models.SolveQuestion | models.AdviseQuestion) -> Job:
+        """Put a question in line; one that was answered before is done at once."""
+        limit = self.settings.seconds
+        if isinstance(asked, models.SolveQuestion):
+            self.cases.check(asked)
+            limit = min(limit, asked.seconds or limit)
+            rules = {name: sorted({*getattr(asked, name)}) for name in ("forbidden", "fixed")}
+            asked = asked.model_copy(update=rules)
+        else:
+            self.scenarios.check(asked)
+        # The same question has the same answer, whatever its limit of time.
+        key = asked.model_dump_json(exclude={"seconds"})
+        if (known := self._answers.get(key)) is not None:
+            return self.jobs.answered(client, known)
+
+        def keep(result: dict[str, Any]) -> None:
+            # What was stopped early may be better next time.
+            if "answer" not in result or result["answer"]["gap"] == 0.0:
+                self._answers[key] = result
+                if len(self._answers) > ANSWERS:
+                    self._answers.popitem(last=False)
+
+        return self.jobs.submit(client, asked.model_dump(), limit, keep)
+
+    def job(self, name: str) -> Job:
+        """A job by its id."""
+        found = self.jobs.find(name)
+        if found is None:
+            raise AbsentError("there is no such job, or it was forgotten: ask again")
+        return found
+
+    def job_about(self, job: Job) -> models.JobAbout:
+        """A job and how far it is."""
+        kind = "solved" if isinstance(self.view, Cases) else "advice"
+        about: Any = {kind: job.result if job.state == "done" else None, "progress": job.progress}
+        return models.JobAbout(
+            **about,
+            job=job.id,
+            state=job.state,
+            ahead=self.jobs.ahead(job),
+            seconds=job.elapsed,
+            limit=job.seconds,
+            error=job.error,
+        )
+
+
+# --- The application -------------------------------------------------------------------------
 
 
 def server_of(service: Service) -> uvicorn.Server:

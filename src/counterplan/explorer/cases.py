@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,23 +22,20 @@ from counterplan.core.result import Explanation, Status
 from counterplan.counterfactual.explain import explain
 from counterplan.counterfactual.replay import RowCache, replay
 from counterplan.errors import CounterplanError, InputError
-from counterplan.explorer import models
-from counterplan.explorer.lists import (
-    Cache,
-    ItemList,
-    collect,
-    conditions_of,
-    contains,
-    item_rows,
-    overview_of,
-    results,
+from counterplan.explorer import lists, models
+from counterplan.runs.answer import (
+    ACTION,
+    FAILED,
+    OTHER,
+    STATE,
+    answer_of,
+    changes_in_words,
+    trajectory,
 )
-from counterplan.runs.answer import ACTION, FAILED, OTHER, STATE, answer_of, trajectory
 from counterplan.runs.question import ContinuousExplainer, DiscreteExplainer
 from counterplan.runs.run import OUTCOME, RESULTS, TRAJECTORIES, Run
-from counterplan.scm.point import action_indices, action_vectors
 from counterplan.tables.parts import ID, Recorded, episodes_from_bytes
-from counterplan.viz.labels import Labels, labels_of, with_unit
+from counterplan.viz.labels import labels_of, with_unit
 
 if TYPE_CHECKING:
     import polars as pl
@@ -58,28 +55,21 @@ class Cases:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self._list = ItemList(run)
-        self._episodes: Cache[Recorded] = Cache(EPISODES)
-        self._rows = RowCache()
-        self._explainer = run.explainer
-
-    @cached_property
-    def _labels(self) -> Labels:
-        explainer = self._explainer
-        if isinstance(explainer, DiscreteExplainer):
-            return labels_of(explainer.mdp if explainer.layout is None else explainer.layout)
-        assert isinstance(explainer, ContinuousExplainer)
-        return labels_of(explainer.layout)
+        self._list = lists.ItemList(run, SORTS, self._conditions)
+        self._explainer, self._rows = run.explainer, RowCache()
+        layout = getattr(run.explainer, "layout", None)
+        self._labels = labels_of(run.model if layout is None else layout)
+        self._read = lru_cache(EPISODES)(lambda name: episodes_from_bytes(run.input_of(name))[0])
 
     def recorded(self, name: str) -> Recorded:
         """An episode by its id, as it was read."""
-        return self._episodes.get(name, lambda: episodes_from_bytes(self.run.input_of(name))[0])
+        return self._read(name)
 
     def warm(self) -> None:
         """Load and compile what the first question would otherwise wait for."""
         try:
-            first = str(collect(results(self.run).select(ID).head(1))[0].item())
-            taken = self._observed_actions(self.recorded(first))[0]
+            first = str(lists.collect(lists.results(self.run).select(ID).head(1))[0].item())
+            taken = self._explainer.actions_taken(self.recorded(first).episode)[0]
             for edits in ({}, {0: 1 if taken == 0 else 0}):
                 self.what_if(first, edits)
         except CounterplanError:
@@ -94,6 +84,7 @@ class Cases:
         run, labels, explainer = self.run, self._labels, self._explainer
         fixed = explainer.layout.fixed if isinstance(explainer, ContinuousExplainer) else 0
         return {
+            "kind": run.kind,
             "noun": run.terms.noun,
             "unit": run.terms.unit,
             "discrete": explainer.is_discrete,
@@ -110,18 +101,17 @@ class Cases:
 
     def overview(self, k: int | None) -> models.Overview:
         """All cases together, for one budget."""
-        return overview_of(self.run, "improvement", self.run.outcomes, self._budget(k))
+        return lists.overview_of(self.run, "improvement", self.run.outcomes, self._budget(k))
 
     def page(self, query: models.CaseQuery) -> models.CasePage:
         """A page of the list."""
-        column = SORTS.get(query.sort, query.sort)
-        total, rows = self._list.page(query, column, self._conditions(query))
+        total, rows = self._list.page(query)
         lines = [
-            {**row, "changes": _texts(row["changes"]), "outcomes": self._outcomes(row)}
+            {**row, "changes": changes_in_words(row), "outcomes": self._outcomes(row)}
             for row in rows
         ]
-        page = {"total": total, "offset": query.offset, "k": self._budget(query.k), "lines": lines}
-        return models.CasePage.model_validate(page)
+        page: Any = {"total": total, "offset": query.offset, "lines": lines}
+        return models.CasePage(**page, k=self._budget(query.k))
 
     def _budget(self, k: int | None) -> int:
         known = self.run.budgets
@@ -134,7 +124,7 @@ class Cases:
     def _conditions(self, query: models.CaseQuery) -> list[pl.Expr]:
         import polars as pl
 
-        found = [pl.col("k") == self._budget(query.k), *conditions_of(query, ID)]
+        found = [pl.col("k") == self._budget(query.k), *lists.conditions_of(query, ID)]
         if query.min_improvement is not None:
             found.append(pl.col("improvement") >= query.min_improvement)
         if query.max_changes is not None:
@@ -148,7 +138,7 @@ class Cases:
                 raise InputError(f"outcome {text!r}: write NAME=VALUE; names here: {known}")
             found.append(pl.col(OUTCOME + name) == value)
         if query.changed:
-            texts = contains(pl.element().struct.field("text"), query.changed)
+            texts = lists.contains(pl.element().struct.field("text"), query.changed)
             found.append(pl.col("changes").list.eval(texts).list.any().fill_null(False))
         return found
 
@@ -159,31 +149,34 @@ class Cases:
 
     def case(self, name: str, k: int | None) -> models.Case:
         """An episode with what the run has about it; no answer for a k that was not asked about."""
-        recorded, rows = self.recorded(name), item_rows(self.run, RESULTS, name)
+        recorded, rows = self.recorded(name), lists.item_rows(self.run, RESULTS, name)
         wanted = rows[-1]["k"] if k is None else k
         row = next((one for one in rows if one["k"] == wanted), None)
         answer = course = None
         if row is not None:
-            (steps,) = collect(self.run.item(TRAJECTORIES, name))
+            (steps,) = lists.collect(self.run.item(TRAJECTORIES, name))
             steps = steps.filter(steps["k"] == wanted).sort("t")
-            course = self._course(recorded, row["changes"], steps.to_dict()) if len(steps) else None
+            course = (
+                self._course(recorded.episode, row["changes"], steps.to_dict())
+                if len(steps)
+                else None
+            )
             answer = _answer(row, course)
-        observed = self._observed(recorded)
-        return models.Case.model_validate(
-            {
-                "id": name,
-                "steps": len(recorded.episode),
-                "times": recorded.times,
-                "outcomes": self._outcomes(rows[0]),
-                "filled": recorded.filled,
-                "outside": rows[0]["far_outside_training"] or None,
-                "fixed": self._fixed(recorded.episode),
-                "observed": observed,
-                "budgets": rows,
-                "answer": answer,
-                **self._legend(observed, course),
-            }
-        )
+        observed = self._observed(recorded.episode)
+        case: Any = {
+            "id": name,
+            "steps": len(recorded.episode),
+            "times": recorded.times,
+            "outcomes": self._outcomes(rows[0]),
+            "filled": recorded.filled,
+            "outside": rows[0]["far_outside_training"] or None,
+            "fixed": self._fixed(recorded.episode),
+            "observed": observed,
+            "budgets": rows,
+            "answer": answer,
+            **self._legend(observed, course),
+        }
+        return models.Case(**case)
 
     def what_if(self, name: str, edits: Mapping[int, int]) -> models.WhatIfAnswer:
         """What the observed actions with these edits, step -> action, would have led to."""
@@ -198,12 +191,8 @@ class Cases:
                 )
         problem = self._explainer.problem(episode)
         found = replay(**problem, episode=episode, changes=edits, cache=self._rows)
-        return models.WhatIfAnswer.model_validate(
-            {
-                **self._solved(recorded, found),
-                "milliseconds": 1000.0 * (time.perf_counter() - started),
-            }
-        )
+        solved = self._solved(recorded, found)
+        return models.WhatIfAnswer(**solved, milliseconds=1000 * (time.perf_counter() - started))
 
     def check(self, question: models.SolveQuestion) -> None:
         """Raise if a question is about no step, action or budget of its episode."""
@@ -221,8 +210,7 @@ class Cases:
         allowed = None
         if question.forbidden:
             # A tabular model counts the action that stands for none, too.
-            model = explainer.model
-            count = getattr(model, "n_actions", explainer.n_actions)
+            count = getattr(explainer.model, "n_actions", explainer.n_actions)
             allowed = ~np.isin(np.arange(count), question.forbidden)
         found = explain(
             **explainer.problem(recorded.episode),
@@ -236,8 +224,7 @@ class Cases:
             limits=Limits(seconds=question.seconds or np.inf, gap=self.run.question.gap),
             progress=progress,
         )
-        solved = self._solved(recorded, found, self.run.question.robust)
-        return models.Solved.model_validate(solved)
+        return models.Solved(**self._solved(recorded, found, self.run.question.robust))
 
     def _check(
         self, episode: Episode, steps: Iterable[int], actions: Iterable[int], to_do: str = ""
@@ -270,7 +257,7 @@ class Cases:
         """An explanation that was just found, see `models.Solved`."""
         answer = answer_of(self._explainer, recorded, found, is_robust)
         row = answer.row()
-        course = self._course(recorded, row["changes"], trajectory(self._explainer, answer))
+        course = self._course(recorded.episode, row["changes"], trajectory(self._explainer, answer))
         answered = {**_answer(row, course), "notes": self._notes(found, row["changes"])}
         return {"answer": answered, **self._legend(course)}
 
@@ -287,31 +274,14 @@ class Cases:
             if not admissible[states[change["t"]], change["alternative"]]
         ]
 
-    def _observed_actions(self, recorded: Recorded) -> list[int | None]:
-        """The number of each action, None where nothing was decided."""
-        episode, explainer = recorded.episode, self._explainer
-        if isinstance(explainer, DiscreteExplainer):
-            return [None if a == explainer.no_action else int(a) for a in episode.actions]
-        vectors = action_vectors(explainer.problem(episode)["actions"], len(episode) - 1)
-        return [*map(int, action_indices(episode, vectors)), None]
-
-    def _observed(self, recorded: Recorded) -> dict[str, Any]:
+    def _observed(self, episode: Episode) -> dict[str, Any]:
         """What happened, see `models.Course`; nothing where the model knows nothing of the
         episode's states or actions: it has failed."""
-        episode, explainer = recorded.episode, self._explainer
         try:
-            if isinstance(explainer, DiscreteExplainer):
-                T, taken = len(episode), zip(episode.states, episode.actions, strict=True)
-                rewards: Any = [
-                    explainer.mdp.rewards_at(t, T)[pair] for t, pair in enumerate(taken)
-                ]
-            else:
-                assert isinstance(explainer, ContinuousExplainer)
-                rewards = explainer.reward(episode.states)
             return {
                 "states": self._features(episode.states),
-                "actions": self._observed_actions(recorded),
-                "rewards": rewards,
+                "actions": self._explainer.actions_taken(episode),
+                "rewards": self._explainer.rewards(episode.states, episode.actions),
                 "changed": [0.0] * len(episode),
             }
         except (CounterplanError, IndexError):
@@ -319,20 +289,18 @@ class Cases:
             return {"states": nothing, "actions": [], "rewards": [], "changed": []}
 
     def _course(
-        self, recorded: Recorded, changes: Iterable[Mapping[str, Any]], steps: Mapping[str, Any]
+        self, episode: Episode, changes: Iterable[Mapping[str, Any]], steps: Mapping[str, Any]
     ) -> dict[str, Any]:
         """What would have happened, see `models.Course`, by the columns of a trajectory."""
-        actions = self._observed_actions(recorded)
+        actions = self._explainer.actions_taken(episode)
         if f"{OTHER}{STATE}" in steps:
             features = self._features(steps[f"{OTHER}{STATE}"])
             # The number that stands for no action is none to choose.
             both = zip(actions, steps[f"{OTHER}{ACTION}"], strict=True)
             actions = [None if old is None else int(new) for old, new in both]
         else:
-            named = [
-                values for name, values in steps.items() if name.startswith(f"{OTHER}{STATE}:")
-            ]
-            features = np.stack([np.asarray(values) for values in named], axis=-1)
+            named = [name for name in steps if name.startswith(f"{OTHER}{STATE}:")]
+            features = np.stack([np.asarray(steps[name]) for name in named], axis=-1)
             for change in changes:
                 actions[change["t"]] = int(change["alternative"])
         return {
@@ -373,10 +341,6 @@ def _answer(row: Mapping[str, Any], course: Mapping[str, Any] | None) -> dict[st
     advice = "" if row["status"] == FAILED else Status(row["status"]).advice
     changes = row["changes"] or []
     return {**row, "changes": changes, "support": row, "advice": advice, "course": course}
-
-
-def _texts(changes: Iterable[Mapping[str, Any]]) -> list[str]:
-    return [change["text"] for change in changes]
 
 
 def _column(column: Column, is_fixed: bool = False) -> dict[str, Any]:

@@ -19,13 +19,27 @@ import threading
 import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
-from counterplan.errors import CounterplanError
-from counterplan.runs.task import TaskSpec, Worker, WorkerDiedError
+from counterplan.core.problem import Progress
+from counterplan.errors import CounterplanError, FileError
+from counterplan.explorer.cases import Cases
+from counterplan.explorer.scenarios import Scenarios
+from counterplan.runs.run import Run, open_run
+from counterplan.runs.task import (
+    EXPLAIN,
+    REGRET,
+    PartResult,
+    TaskSpec,
+    Worker,
+    WorkerDiedError,
+    Workers,
+)
 
 # How long a search that was told to stop may go on, and one that is over its time.
 GRACE, OVERTIME = 1.0, 15.0
@@ -35,6 +49,8 @@ FINISHED = 500
 MOST_WAITING = 100
 # The one table of a worker's result: the answer as JSON.
 ANSWER = "answer"
+# Seconds between two notes about how far a search is.
+PAUSE = 0.1
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 log = logging.getLogger(__name__)
@@ -83,10 +99,10 @@ class Job:
     def progress(self) -> dict[str, Any] | None:
         """How far the search is: nodes, best value, bound."""
         try:
-            nodes, value, bound = json.loads(self.notes.read_text())
+            found: dict[str, Any] = json.loads(self.notes.read_text())
         except (OSError, ValueError):
             return None
-        return {"nodes": nodes, "value": value, "bound": bound}
+        return found
 
     def end(self, state: State, error: str | None = None) -> None:
         """Note what became of it, and let go of its timers and files."""
@@ -106,18 +122,16 @@ class Jobs:
     """
 
     def __init__(self, spec: TaskSpec, workers: int, per_client: int) -> None:
-        self._spec, self._per_client = spec, per_client
-        self._share = max(1, workers - 1)
+        self._count, self._per_client = workers, per_client
         self._lines: OrderedDict[str, deque[Job]] = OrderedDict()
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         # Jobs at work, and the worker of each once it has one.
         self._running: dict[Job, Worker | None] = {}
-        self._change = threading.Condition()
-        self._is_closed = False
+        self._lock, self._is_closed = threading.RLock(), False
         self._notes = tempfile.TemporaryDirectory(prefix="counterplan-")
-        self._lanes = [threading.Thread(target=self._serve, daemon=True) for _ in range(workers)]
-        for lane in self._lanes:
-            lane.start()
+        self._workers, self._threads = Workers(spec), ThreadPoolExecutor(workers)
+        for _ in range(workers):
+            self._threads.submit(self._start_worker)
 
     def submit(
         self,
@@ -127,7 +141,7 @@ class Jobs:
         keep: Callable[[Any], None] = lambda _: None,
     ) -> Job:
         """Put a question in its client's line; `keep` is called with its result."""
-        with self._change:
+        with self._lock:
             mine = sum(job.client == client and not job.is_over for job in self._jobs.values())
             if mine >= self._per_client:
                 raise BusyError(
@@ -138,29 +152,29 @@ class Jobs:
                 raise BusyError("too many questions are waiting: try again later")
             job = self._add(Job(client, question, seconds, self._notes_file(), keep))
             self._lines.setdefault(client, deque()).append(job)
-            self._change.notify()
+            self._begin_next()
         return job
 
     def answered(self, client: str, result: Any) -> Job:
         """A question whose answer is known already, as a job that is done."""
-        with self._change:
+        with self._lock:
             return self._add(Job(client, {}, 0.0, self._notes_file(), state="done", result=result))
 
     def find(self, name: str) -> Job | None:
         """A job by its id; None if it is unknown or forgotten."""
-        with self._change:
+        with self._lock:
             return self._jobs.get(name)
 
     def ahead(self, job: Job) -> int:
         """How many waiting jobs are served before this one: lines take turns."""
-        with self._change:
+        with self._lock:
             turns = zip_longest(*self._lines.values())
             order = [one for turn in turns for one in turn if one is not None]
         return order.index(job) if job in order else 0
 
     def cancel(self, job: Job) -> None:
         """End a job, whether it waits or is at work."""
-        with self._change:
+        with self._lock:
             if job.is_over:
                 return
             job.is_cancelled = True
@@ -175,13 +189,10 @@ class Jobs:
 
     def close(self) -> None:
         """End all workers."""
-        with self._change:
+        with self._lock:
             self._is_closed = True
-            for worker in filter(None, self._running.values()):
-                worker.kill()
-            self._change.notify_all()
-        for lane in self._lanes:
-            lane.join()
+        self._workers.end()
+        self._threads.shutdown()
         self._notes.cleanup()
 
     def _notes_file(self) -> Path:
@@ -195,62 +206,38 @@ class Jobs:
             del self._jobs[name]
         return job
 
-    # --- Lanes: each has a worker ---------------------------------------------------------------
+    # --- At work ---------------------------------------------------------------------------------
 
-    def _serve(self) -> None:
-        worker: Worker | None = None
-        try:
-            worker = self._ready(worker)
-            while (job := self._next()) is not None:
-                worker = self._ready(worker)
-                if worker is None:
-                    self._finish(job, "failed", "no worker process could be started")
-                else:
-                    self._answer(job, worker)
-        finally:
-            if worker is not None:
-                worker.close()
+    def _start_worker(self) -> None:
+        """Start a worker before anyone asks."""
+        with suppress(CounterplanError, OSError):
+            self._workers.give_back(self._workers.take())
 
-    def _ready(self, worker: Worker | None) -> Worker | None:
-        """A worker that can be asked, None if none can be started."""
-        if worker is not None:
-            if worker.is_alive:
-                return worker
-            worker.close()
-        if self._is_closed:
-            return None
-        try:
-            return Worker(self._spec)
-        except (WorkerDiedError, CounterplanError, OSError) as problem:
-            log.error("a worker could not be started: %s", problem)
-            return None
-
-    def _next(self) -> Job | None:
-        """The next job, one line after the other; None at the end of all work."""
-        with self._change:
-            while (client := self._turn()) is None and not self._is_closed:
-                self._change.wait()
-            if client is None or self._is_closed:
-                return None
+    def _begin_next(self) -> None:
+        """Begin what can be begun, one line after the other; a client has its share of workers."""
+        while not self._is_closed and len(self._running) < self._count:
+            busy, share = Counter(job.client for job in self._running), max(1, self._count - 1)
+            client = next((one for one in self._lines if busy[one] < share), None)
+            if client is None:
+                return
             line = self._lines.pop(client)
             job = line.popleft()
             if line:
                 self._lines[client] = line
             self._running[job] = None
             job.state, job.started = "running", time.monotonic()
-            return job
+            self._threads.submit(self._answer, job)
 
-    def _turn(self) -> str | None:
-        """The client whose turn it is, None if all who wait have their share of the workers."""
-        busy = Counter(job.client for job in self._running)
-        return next((client for client in self._lines if busy[client] < self._share), None)
-
-    def _answer(self, job: Job, worker: Worker) -> None:
+    def _answer(self, job: Job) -> None:
         asked = {**job.question, "seconds": job.seconds, "notes": str(job.notes)}
-        with self._change:
+        try:
+            worker = self._workers.take()
+        except (CounterplanError, OSError) as problem:
+            log.error("a worker could not be started: %s", problem)
+            self._finish(job, "failed", "no worker process could be started")
+            return
+        with self._lock:
             self._running[job] = worker
-            if self._is_closed:
-                worker.kill()
         self._end_later(job, job.seconds + OVERTIME)
         try:
             job.result = json.loads(worker.solve(json.dumps(asked).encode()).tables[ANSWER])
@@ -268,20 +255,21 @@ class Jobs:
             self._finish(job, "done")
 
     def _finish(self, job: Job, state: State, error: str | None = None) -> None:
-        with self._change:
-            del self._running[job]
+        with self._lock:
+            if (worker := self._running.pop(job)) is not None:
+                self._workers.give_back(worker)
             if job.is_cancelled:
                 job.end("cancelled")
             else:
                 job.end(state, error)
-            self._change.notify_all()
+            self._begin_next()
 
     def _end_later(self, job: Job, seconds: float) -> None:
         """End the worker of a job if it is still at it after some seconds."""
 
         def end() -> None:
             # With the lock in hand: the worker cannot have gone on to another job.
-            with self._change:
+            with self._lock:
                 if (worker := self._running.get(job)) is not None:
                     worker.kill()
 
@@ -289,3 +277,60 @@ class Jobs:
         timer.daemon = True
         job.timers.append(timer)
         timer.start()
+
+
+# --- Inside a worker process --------------------------------------------------------------------
+
+
+def open_view(run: Run) -> Cases | Scenarios:
+    """A run by its kind, its model loaded."""
+    if run.kind == EXPLAIN:
+        return Cases(run)
+    if run.kind == REGRET:
+        return Scenarios(run)
+    raise FileError(f"{run.folder}: is a run of {run.kind!r}, which the explorer does not know")
+
+
+def worker_spec(run: Run) -> TaskSpec:
+    """The task of answering questions about a run."""
+    return TaskSpec(__name__, {"out": str(run.folder)})
+
+
+def open_task(spec: TaskSpec) -> Answering:
+    """The task, made ready in a worker."""
+    return Answering(open_view(open_run(spec.description["out"])))
+
+
+class Answering:
+    """Answers questions about a run: JSON in, JSON out."""
+
+    def __init__(self, view: Cases | Scenarios) -> None:
+        self._view = view
+
+    def solve(self, part: bytes) -> PartResult:
+        """The answer to a question, see `models.SolveQuestion` and `models.AdviseQuestion`."""
+        question = json.loads(part)
+        notes = Notes(Path(question.pop("notes")))
+        found = self._view.answer(question, notes)
+        return PartResult({ANSWER: found.model_dump_json().encode()}, {})
+
+
+class Notes:
+    """Writes down how far a search is, and stops it if someone says so."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._stop, self._next = path, path.with_suffix(".stop"), 0.0
+
+    def __call__(self, progress: Progress) -> bool:
+        now = time.monotonic()
+        if now < self._next:
+            return True
+        self._next = now + PAUSE
+        if self._stop.exists():
+            return False
+        beside = self._path.with_suffix(".new")
+        found = {"nodes": progress.done, "value": progress.value, "bound": progress.bound}
+        beside.write_text(json.dumps(found))
+        # Whoever reads sees all of a note or the one before.
+        beside.replace(self._path)
+        return True

@@ -8,9 +8,9 @@ Then all columns are read of the items of the page alone.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from counterplan.errors import FileError
 from counterplan.explorer import models
@@ -19,53 +19,11 @@ from counterplan.runs.run import OUTCOME, PART, RESULTS, Run
 if TYPE_CHECKING:
     import polars as pl
 
-# Bytes of names and parts that are kept: of one item they take about thirty.
-RANKED_BYTES = 64 * 2**20
+# Bytes of names and parts that are kept, and what those of one item take, about.
+RANKED_BYTES, RANK_BYTES = 64 * 2**20, 40
 BARS = 32
 # Outcomes with more values than this are not offered for choice.
 MOST_VALUES = 12
-
-Entry = TypeVar("Entry")
-
-
-class Cache(Generic[Entry]):
-    """What was made before, up to `limit` in all; what was not used for longest is forgotten first.
-    Threads may share it.
-
-    size  what an entry counts for
-    """
-
-    def __init__(self, limit: int, size: Callable[[Entry], int] = lambda _: 1) -> None:
-        self._limit, self._size, self._used = limit, size, 0
-        self._entries: OrderedDict[Hashable, Entry] = OrderedDict()
-        self._lock, self._making = threading.Lock(), threading.Lock()
-
-    def find(self, key: Hashable) -> Entry | None:
-        """What is there under a key, None if nothing is."""
-        with self._lock:
-            if key in self._entries:
-                self._entries.move_to_end(key)
-            return self._entries.get(key)
-
-    def add(self, key: Hashable, entry: Entry) -> None:
-        """Keep an entry, unless it is too large."""
-        with self._lock:
-            if key in self._entries or self._size(entry) > self._limit:
-                return
-            self._entries[key] = entry
-            self._used += self._size(entry)
-            while self._used > self._limit:
-                self._used -= self._size(self._entries.popitem(last=False)[1])
-
-    def get(self, key: Hashable, make: Callable[[], Entry]) -> Entry:
-        """What is there under a key, made if there is nothing: once for all who ask meanwhile."""
-        if (found := self.find(key)) is not None:
-            return found
-        with self._making:
-            if (found := self.find(key)) is None:
-                found = make()
-                self.add(key, found)
-        return found
 
 
 def collect(*frames: pl.LazyFrame) -> list[pl.DataFrame]:
@@ -95,26 +53,28 @@ def item_rows(run: Run, table: str, name: str) -> list[dict[str, Any]]:
 
 
 class ItemList:
-    """The list of a run's items, in any order."""
+    """The list of a run's items, in any order.
 
-    def __init__(self, run: Run, limit: int = RANKED_BYTES) -> None:
-        self._run = run
-        self._rankings: Cache[pl.DataFrame] = Cache(limit, lambda one: int(one.estimated_size()))
+    sorts       columns of the results that queries have other names for
+    conditions  which items a query asks for
+    """
 
-    def page(
-        self, query: models.ListQuery, column: str, conditions: Sequence[pl.Expr]
-    ) -> tuple[int, list[dict[str, Any]]]:
-        """How many items meet the conditions of a query, and the rows of those on its page.
+    def __init__(
+        self, run: Run, sorts: Mapping[str, str], conditions: Callable[[Any], list[pl.Expr]]
+    ) -> None:
+        self._run, self._sorts, self._conditions = run, sorts, conditions
+        items = max(1, run.manifest.parts * run.manifest.part_size)
+        self._ranked = lru_cache(RANKED_BYTES // (RANK_BYTES * items))(self._rank)
+        # One list is put in order at a time: most who wait for it want the same.
+        self._ranking = threading.Lock()
 
-        column  of the results that `query.sort` stands for
-        """
+    def page(self, query: models.ListQuery) -> tuple[int, list[dict[str, Any]]]:
+        """How many items a query asks for, and the rows of those on its page."""
         import polars as pl
 
-        run = self._run
-        every_page = query.model_copy(update={"offset": 0, "limit": 0})
-        ranked = self._rankings.get(
-            (len(run.done), every_page), lambda: self._ranked(query, column, conditions)
-        )
+        run, every_page = self._run, query.model_copy(update={"offset": 0, "limit": 0})
+        with self._ranking:
+            ranked = self._ranked(len(run.done), every_page)
         places = dict(ranked.slice(query.offset, query.limit).iter_rows())
         if not places:
             return len(ranked), []
@@ -122,19 +82,18 @@ class ItemList:
             run.remember_part(name, part)
         paths = [run.layout.table(RESULTS, part) for part in sorted({*places.values()})]
         files = pl.scan_parquet(paths, glob=False, hive_partitioning=False)
-        (rows,) = collect(files.filter(*conditions, pl.col(run.id_column).is_in([*places])))
+        is_here = pl.col(run.id_column).is_in([*places])
+        (rows,) = collect(files.filter(*self._conditions(query), is_here))
         order = {name: number for number, name in enumerate(places)}
         return len(ranked), sorted(rows.to_dicts(), key=lambda row: order[row[run.id_column]])
 
-    def _ranked(
-        self, query: models.ListQuery, column: str, conditions: Sequence[pl.Expr]
-    ) -> pl.DataFrame:
-        """The names of all items in order, and the part of each."""
-        name = self._run.id_column
+    def _rank(self, done: int, query: models.ListQuery) -> pl.DataFrame:
+        """The names of all items in order, and the part of each, while `done` parts are done."""
+        name, column = self._run.id_column, self._sorts.get(query.sort, query.sort)
         # Ties stand in the order of names, so that pages fit.
         columns = [*dict.fromkeys((column, name))]
         falling = [query.descending, False][: len(columns)]
-        chosen = results(self._run).filter(*conditions).select(*columns, PART)
+        chosen = results(self._run).filter(*self._conditions(query)).select(*columns, PART)
         ranked = chosen.sort(columns, descending=falling, nulls_last=True)
         return collect(ranked.select(name, PART))[0]
 
@@ -169,40 +128,25 @@ def overview_of(
     if k is not None:
         frame = frame.filter(pl.col("k") == k)
     finite = pl.col(column).filter(pl.col(column).is_finite())
-    numbers = {"mean": finite.mean(), "median": finite.median(), "low": finite.min()}
-    statuses, spread = collect(
+    facts = {"total": pl.len(), "mean": finite.mean(), "median": finite.median()}
+    if "supported" in frame.collect_schema():
+        known = pl.col("supported")
+        facts["supported"] = pl.when(known.count() > 0).then(known.sum())
+    statuses, spread, *values = collect(
         frame.group_by("status").len().sort("status"),
-        frame.select(total=pl.len(), largest=finite.max(), **numbers),
+        frame.select(**facts, low=finite.min(), largest=finite.max()),
+        *(frame.select(OUTCOME + name).unique().head(MOST_VALUES + 1) for name in outcomes),
     )
-    facts = spread.row(0, named=True)
+    found = spread.row(0, named=True)
+    choices = [sorted(one.to_series().drop_nulls()) for one in values]
+    few = [one if len(one) <= MOST_VALUES else [] for one in choices]
     return models.Overview(
         k=k,
-        total=facts["total"],
         statuses=dict(statuses.iter_rows()),
-        supported=_supported(frame),
-        mean=facts["mean"],
-        median=facts["median"],
-        largest=facts["largest"],
-        bars=_bars(frame, column, facts),
-        outcomes={name: _values(frame, OUTCOME + name) for name in outcomes},
+        bars=_bars(frame, column, found),
+        outcomes=dict(zip(outcomes, few, strict=True)),
+        **found,
     )
-
-
-def _supported(frame: pl.LazyFrame) -> int | None:
-    import polars as pl
-
-    if "supported" not in frame.collect_schema():
-        return None
-    (known,) = collect(frame.select(pl.col("supported").count(), yes=pl.col("supported").sum()))
-    count, yes = known.row(0)
-    return int(yes) if count else None
-
-
-def _values(frame: pl.LazyFrame, column: str) -> list[str]:
-    """The values of an outcome, none if they are too many to choose from."""
-    (rows,) = collect(frame.select(column).unique().head(MOST_VALUES + 1))
-    found = rows[column].drop_nulls()
-    return sorted(found.to_list()) if len(found) <= MOST_VALUES else []
 
 
 def _bars(frame: pl.LazyFrame, column: str, facts: dict[str, Any]) -> list[models.Bar]:

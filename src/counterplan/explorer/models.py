@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic import StringConstraints as Letters
 
-from counterplan.tables.entries import LONGEST_ID
+from counterplan.tables.reader import LONGEST_ID
 
 # No table has longer episodes, more actions or larger budgets than this.
 LARGEST = 10**6
@@ -413,6 +413,9 @@ class Series(Shape):
 class Scenario(Shape):
     """A realised path with what everyone did along it.
 
+    step             what a step is called
+    tanks, parts     what the numbers of the resource and of an action are called
+    choices          what 0 and 1 of an action mean, where each is done or not
     states           where the executed decisions (or the policy's) were made, in words
     advised          what the policy would have done there
     expected_losses  what each executed decision lost in expectation
@@ -425,8 +428,10 @@ class Scenario(Shape):
     policy: str | None
     planner: str | None
     seen: list[Series]
+    step: str
     tanks: list[str]
     parts: list[str]
+    choices: list[str]
     tracks: list[Track]
     states: list[str]
     advised: list[str] | None
@@ -514,7 +519,7 @@ class Overview(Shape):
     k: int | None
     total: int
     statuses: dict[str, int]
-    supported: int | None
+    supported: int | None = None
     mean: Number
     median: Number
     largest: Number

@@ -58,8 +58,9 @@ def _borrowed(context: Any, value: Any) -> Any:
             return alone(context, builder, value, arguments[0])
         whole = arguments[0]
         for i, kind in enumerate(value.types):
-            part = alone(context, builder, kind, builder.extract_value(whole, i))
-            whole = builder.insert_value(whole, part, i)
+            if isinstance(kind, types.Array):
+                part = alone(context, builder, kind, builder.extract_value(whole, i))
+                whole = builder.insert_value(whole, part, i)
         return whole
 
     return value(value), code

@@ -7,20 +7,17 @@ and JSON files are read whole.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from counterplan.errors import FileError, InputError, MistakesError
+from counterplan.errors import FileError, InputError
 from counterplan.runs.question import COHORT, DISCRETE, ICU, SCHEMA
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.tabular import TabularMDP
-from counterplan.tables.episodes import EpisodeTable, read_episode_table
+from counterplan.tables.episodes import open_episodes
 from counterplan.tables.parts import Recorded, episodes_to_bytes
 from counterplan.tables.stays import CohortLayout, layout_of, stays_for
 
@@ -60,13 +57,16 @@ class Input:
             yield episodes_to_bytes(part, self.features, self.components)
 
 
-def open_input(path: Path, model: Model, model_path: Path, schema: Schema | None) -> Input:
-    """What there is to explain in a file by a model; by the model's own schema if none is given."""
+def open_input(path: Any, model: Model, model_path: Path, schema: Schema | None) -> Input:
+    """What there is to explain in a file or frame by a model; by the model's own schema if none is
+    given."""
     own = _own_schema(model, model_path)
     schema = own if schema is None else schema
     if schema is not None:
         return _by_schema(path, model, model_path, schema)
-    is_stays = layout_of(path) is not None
+    if not isinstance(path, Path) and isinstance(model, NeuralSCM):
+        raise InputError(f"{model_path}: remembers no schema: give one for the table")
+    is_stays = isinstance(path, Path) and layout_of(path) is not None
     if isinstance(model, NeuralSCM) != is_stays:
         raise FileError(_mismatch(path, model_path, is_stays))
     if isinstance(model, NeuralSCM):
@@ -143,77 +143,18 @@ def _stays(path: Path, model: NeuralSCM, model_path: Path) -> Input:
     return Input({"kind": kind}, read, ("died",), *names, "stay", notes, dropped)
 
 
-def _discrete(path: Path, mdp: TabularMDP) -> Input:
+def _discrete(path: Any, mdp: TabularMDP) -> Input:
     def read() -> Iterator[Recorded]:
-        labels = mdp.state_labels, mdp.action_labels
-        table = read_episode_table(path, *labels, rewards=False)
-        for number, episode in enumerate(table.episodes):
-            _refuse_unknown(table, number, mdp)
-            yield Recorded(episode, np.arange(len(episode), dtype=np.float64))
+        states, actions = mdp.state_labels or mdp.n_states, mdp.action_labels or mdp.n_actions
+        with open_episodes(path, states, actions, rewards=False) as table:
+            yield from table
 
     return Input({"kind": DISCRETE}, read)
 
 
-def _refuse_unknown(table: EpisodeTable, number: int, mdp: TabularMDP) -> None:
-    """Raise if an episode has a state or action that the model has not."""
-    episode = table.episodes[number]
-    for what, given, count in (
-        ("state", episode.states, mdp.n_states),
-        ("action", episode.actions, mdp.n_actions),
-    ):
-        unknown = np.flatnonzero(given >= count)
-        if unknown.size:
-            t = int(unknown[0])
-            raise FileError(
-                f"{table.path}, {table.place(number, t)}: {what} {given[t]} is none of the model's "
-                f"{what}s, 0 to {count - 1}; correct it, or give another model"
-            )
-
-
-def streamed(path: Path, model: Model, given: Input) -> Input:
-    """The same episodes, no more than a few of which are in memory at once, however many there are;
-    as they were where that cannot be."""
-    is_table = path.suffix.lower() in (".csv", ".parquet")
-    if given.about["kind"] != DISCRETE or not isinstance(model, TabularMDP) or not is_table:
-        return given
-    try:
-        schema = _schema_of(model)
-    except InputError:
-        return given
-
-    def read() -> Iterator[Recorded]:
-        from counterplan.tables.schema_table import open_table
-
-        try:
-            with open_table(path, schema) as table:
-                yield from (one for part in table.parts() for one in part)
-        except MistakesError as problem:
-            # There is no schema that the user could correct.
-            raise MistakesError(re.sub(r", or [^;\n]*schema", "", str(problem))) from None
-
-    return replace(given, read=read)
-
-
-def _schema_of(mdp: TabularMDP) -> Schema:
-    """Of a table with the columns episode_id, t, state and action."""
-    from counterplan.tables.schema import Column, Schema
-
-    columns = []
-    for name, labels, count in (
-        ("state", mdp.state_labels, mdp.n_states),
-        ("action", mdp.action_labels, mdp.n_actions),
-    ):
-        if labels is None:
-            levels = tuple(float(number) for number in range(count))
-            columns.append(Column(name, name, levels=levels))
-        else:
-            columns.append(Column(name, name, labels=tuple(label.strip() for label in labels)))
-    return Schema(tuple(columns), kind="discrete")
-
-
-def _by_schema(path: Path, model: Model, model_path: Path, schema: Schema) -> Input:
+def _by_schema(path: Any, model: Model, model_path: Path, schema: Schema) -> Input:
     from counterplan.tables.layout import SchemaLayout, means_of_model
-    from counterplan.tables.schema_table import open_table
+    from counterplan.tables.reader import open_table
 
     layout = SchemaLayout(schema)
     _check_fit(model, model_path, layout)
@@ -226,7 +167,7 @@ def _by_schema(path: Path, model: Model, model_path: Path, schema: Schema) -> In
     def read() -> Iterator[Recorded]:
         with open_table(path, schema, means) as table:
             notes.append(f"{table.summary()}.")
-            yield from (one for part in table.parts() for one in part)
+            yield from table
 
     return Input(about, read, outcomes, *names, notes=notes)
 

@@ -37,13 +37,12 @@ from counterplan.core.validation import LARGEST_BUDGET, FloatArray, whole_number
 from counterplan.counterfactual.continuous.setting import SequenceExplanation
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 from counterplan.counterfactual.discrete.distributions import LOST
-from counterplan.domains.sepsis_table import LEVELS
 from counterplan.errors import InputError
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.neural import NeuralSCM
+from counterplan.scm.point import action_indices, action_vectors
 from counterplan.scm.tabular import TabularMDP
 from counterplan.tables.models import model_from_bytes
-from counterplan.tables.stays import DRUGS
 
 if TYPE_CHECKING:
     from scipy.spatial import KDTree
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
     from counterplan.core.problem import Solver
     from counterplan.core.result import Explanation
     from counterplan.tables.layout import SchemaLayout
-    from counterplan.tables.stays import StayLayout
 
 EXACT = "exact"
 # Every budget has its own row for every episode.
@@ -124,6 +122,25 @@ class Question:
     def _seed_of(self, episode: str) -> int:
         checksum = hashlib.sha256(f"{self.seed} {episode}".encode())
         return int.from_bytes(checksum.digest()[:8], "big")
+
+    def arguments(self, episodes: Sequence[str] = (), all_k: bool = False) -> dict[str, Any]:
+        """What is asked, by option of the command line; what is not is left out.
+
+        episodes  that alone are asked about
+        all_k     whether the budgets are all from 0 to the largest by the option of that name
+        """
+        asked = {
+            "k": ",".join(map(str, self.budgets[-1:] if all_k else self.budgets)),
+            "all_k": all_k or None,
+            "solver": self.solver,
+            "episode": list(dict.fromkeys(episodes)) or None,
+            "robust": self.robust or None,
+            "seconds": self.seconds,
+            "nodes": self.nodes,
+            "gap": self.gap or None,
+            "max_move": self.max_move,
+        }
+        return {name: value for name, value in asked.items() if value is not None}
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values; `question_from_dict` reads them back."""
@@ -236,6 +253,14 @@ class Explainer(ABC):
         return [replace(found[min(k, longest)], k=k) for k in question.budgets]
 
     @abstractmethod
+    def rewards(self, states: Any, actions: Any) -> FloatArray:
+        """(T,) what each step of a course is worth."""
+
+    @abstractmethod
+    def actions_taken(self, episode: Episode) -> list[int | None]:
+        """The number of each action of an episode, None where nothing was decided."""
+
+    @abstractmethod
     def support(self, explanation: Explanation) -> Support:
         """How far an explanation leaves the data that the model was learned from."""
 
@@ -292,6 +317,13 @@ class DiscreteExplainer(Explainer):
         """The number that stands for no action in a last row, None where there is none."""
         return None if self.layout is None else self.layout.no_action
 
+    def rewards(self, states: Any, actions: Any) -> FloatArray:
+        T, steps = len(states), enumerate(zip(states, actions, strict=True))
+        return np.array([self.mdp.rewards_at(t, T)[pair] for t, pair in steps])
+
+    def actions_taken(self, episode: Episode) -> list[int | None]:
+        return [None if a == self.no_action else int(a) for a in episode.actions]
+
     def support(self, explanation: Explanation) -> Support:
         assert isinstance(explanation, PolicyExplanation)
         changes, path, visits = explanation.changes, explanation.most_likely, self.mdp.visits
@@ -319,12 +351,11 @@ class ContinuousExplainer(Explainer):
 
     is_discrete = False
 
-    def __init__(self, scm: NeuralSCM, layout: StayLayout) -> None:
-        from counterplan.tables.layout import SchemaLayout
+    def __init__(self, scm: NeuralSCM, layout: SchemaLayout) -> None:
 
         self.scm, self.layout = scm, layout
         self.reward = layout.reward()
-        super().__init__(layout if isinstance(layout, SchemaLayout) else None)
+        super().__init__(layout)
 
     @property
     def model(self) -> NeuralSCM:
@@ -333,6 +364,14 @@ class ContinuousExplainer(Explainer):
     def problem(self, episode: Episode) -> Mapping[str, Any]:
         actions = self.layout.action_set(episode)
         return {"scm": self.scm, "actions": actions, "reward": self.reward}
+
+    def rewards(self, states: Any, actions: Any) -> FloatArray:
+        return np.asarray(self.reward(states))
+
+    def actions_taken(self, episode: Episode) -> list[int | None]:
+        # Nothing is decided in the last state.
+        vectors = action_vectors(self.layout.action_set(episode), len(episode) - 1)
+        return [*map(int, action_indices(episode, vectors)), None]
 
     @cached_property
     def _tree(self) -> KDTree:
@@ -382,23 +421,11 @@ def _tolerance(options: FloatArray) -> FloatArray:
 
 
 class StayExplainer(ContinuousExplainer):
-    """Stays of the built-in tables: levels of two drugs, numbered 5 * vasopressor + fluids."""
-
-    unit = "h"
-    components = DRUGS
-    n_actions = LEVELS**2
-
-    def action_name(self, action: int) -> str:
-        levels = divmod(action, LEVELS)
-        return ", ".join(f"{drug} {level}" for drug, level in zip(DRUGS, levels, strict=True))
-
-    def change_text(self, observed: int, alternative: int) -> str:
-        moved = self.changed_parts(observed, alternative)
-        return ", ".join(f"{part.name} {part.observed} -> {part.alternative}" for part in moved)
+    """Stays of the built-in tables of intensive care, whose actions are levels of two drugs."""
 
     def changed_parts(self, observed: int, alternative: int) -> list[PartChange]:
-        levels = zip(DRUGS, divmod(observed, LEVELS), divmod(alternative, LEVELS), strict=True)
-        return [PartChange(drug, old, new) for drug, old, new in levels if old != new]
+        moved = super().changed_parts(observed, alternative)
+        return [PartChange(one.name, int(one.observed), int(one.alternative)) for one in moved]
 
 
 # The built-in tables, as descriptions of tasks name them.
@@ -423,7 +450,7 @@ def open_explainer(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> E
         return ContinuousExplainer(model, layout)
     if kind == DISCRETE and isinstance(model, TabularMDP):
         return DiscreteExplainer(model)
-    stays: dict[str, StayLayout] = {COHORT: CohortLayout(), ICU: IcuLayout()}
+    stays: dict[str, SchemaLayout] = {COHORT: CohortLayout(), ICU: IcuLayout()}
     if kind in stays and isinstance(model, NeuralSCM):
         return StayExplainer(model, stays[kind])
     raise InputError(f"a {type(model).__name__} has no answers about {kind!r}")

@@ -290,14 +290,14 @@ class Workers:
         """The result of a part, tried several times if its worker dies."""
         reason = ""
         for _ in range(TRIES):
-            worker = self._take()
+            worker = self.take()
             try:
                 result = worker.solve(part)
             except WorkerDiedError as problem:
                 reason = str(problem)
-                self._drop(worker)
+                self.drop(worker)
             else:
-                self._idle.put(worker)
+                self.give_back(worker)
                 return result
         return Lost(reason)
 
@@ -310,9 +310,10 @@ class Workers:
         for worker in workers:
             worker.kill()
         for worker in workers:
-            self._drop(worker)
+            self.drop(worker)
 
-    def _take(self) -> Worker:
+    def take(self) -> Worker:
+        """A worker that is free, to be given back or dropped."""
         while True:
             try:
                 worker = self._idle.get_nowait()
@@ -320,7 +321,7 @@ class Workers:
                 return self._start()
             if worker.is_alive:
                 return worker
-            self._drop(worker)
+            self.drop(worker)
 
     def _start(self) -> Worker:
         reason = ""
@@ -341,7 +342,12 @@ class Workers:
             "use fewer workers or a machine with more memory"
         )
 
-    def _drop(self, worker: Worker) -> None:
+    def give_back(self, worker: Worker) -> None:
+        """Let others have a worker."""
+        self._idle.put(worker)
+
+    def drop(self, worker: Worker) -> None:
+        """End a worker."""
         worker.close()
         with self._lock:
             self._all.discard(worker)

@@ -13,10 +13,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from counterplan.core.table import (
+    GAPS,
+    NO_ROWS,
+    Mistakes,
+    TableFile,
+    as_number,
+    open_table_file,
+    shown,
+)
 from counterplan.errors import FileError, InputError
-from counterplan.tables.entries import GAPS, as_number
-from counterplan.tables.mistakes import Mistakes, shown
-from counterplan.tables.reader import TableFile, open_table_file
 from counterplan.tables.schema import Column, Schema
 
 if TYPE_CHECKING:
@@ -148,7 +154,7 @@ def _surveyed(file: TableFile, named: Sequence[str], episode: str, time: str) ->
         for column in columns:
             column.add(block.texts[column.name], owners)
     if not rows:
-        mistakes.in_file("has a header but no rows; give one for each step")
+        mistakes.in_file(NO_ROWS)
     mistakes.refuse()
     known = [step for step in steps if step > 0.0]
     nameless = len(file.header) - len(named)

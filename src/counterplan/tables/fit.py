@@ -1,17 +1,23 @@
-"""A model straight from a file of episodes with rewards."""
+"""Models straight from tables: tabular ones of discrete states, neural ones of continuous states.
+
+A model learned with a schema remembers it. In tabular models R(s, a) is what the table says that a
+pair earned, or what its schema says of the state; pairs that never occur are barred (-inf), or earn
+the mean of their state's other pairs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
+from typing import NoReturn
 
 import numpy as np
 
 from counterplan.core.episode import Episode
-from counterplan.core.reward import LinearReward
-from counterplan.core.validation import FloatArray, IntArray
+from counterplan.core.table import table_columns
+from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import FileError, InputError
 from counterplan.scm.estimate import (
     TransitionCounts,
@@ -21,89 +27,12 @@ from counterplan.scm.estimate import (
 )
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.tabular import TabularMDP
-from counterplan.tables.episodes import EpisodeTable, read_episode_table
-from counterplan.tables.grid import names
-from counterplan.tables.layout import (
-    MEANS,
-    NO_ACTION,
-    REWARD,
-    SCHEMA,
-    RewardTable,
-    SchemaLayout,
-    learned_reward,
-)
+from counterplan.tables.episodes import open_episodes
+from counterplan.tables.layout import MEANS, NO_ACTION, REWARD, SCHEMA, SchemaLayout, learned_reward
+from counterplan.tables.parts import Recorded
+from counterplan.tables.reader import CheckedTable, open_table
 from counterplan.tables.schema import Schema
-from counterplan.tables.schema_table import CheckedTable, open_table
-from counterplan.tables.stays import UNDERSTOOD, CohortSettings, Stays, columns_of, learn
-
-# ----------------------------------------------------------------------------------------------
-# The reward table R(s, a) that the steps of a file show.
-
-
-def observed_rewards(
-    table: EpisodeTable, n_states: int, n_actions: int, *, average: bool = False
-) -> FloatArray:
-    """(S, A) what each pair earned, nan where it was never seen.
-
-    A pair that earned different amounts is an error that names two of its steps, unless `average`
-    asks for the mean.
-    """
-    if table.rewards is None:
-        raise FileError(
-            f"{table.path}: has no rewards, which a model needs; add a column 'reward' (JSON: "
-            '"rewards" in each episode) with what each step earned'
-        )
-    earned = np.concatenate(table.rewards)
-    pairs = np.concatenate([e.states * n_actions + e.actions for e in table.episodes])
-    if not average:
-        _check_equal(table, pairs, earned, n_actions)
-    size = n_states * n_actions
-    rewards = np.full(size, np.nan)
-    if average:
-        seen = np.unique(pairs)
-        rewards[seen] = np.bincount(pairs, earned, size)[seen] / np.bincount(pairs)[seen]
-    else:
-        rewards[pairs] = earned
-    return rewards.reshape(n_states, n_actions)
-
-
-def fill_unobserved(table: EpisodeTable, rewards: FloatArray) -> FloatArray:
-    """The same with the mean reward of a state's observed pairs in place of nan."""
-    seen = ~np.isnan(rewards)
-    never = np.flatnonzero(~seen.any(axis=1))
-    if never.size:
-        raise FileError(
-            f"{table.path}: state {never[0]} never occurs, so nothing is known about its rewards; "
-            "number the states without gaps, or bar pairs that were never seen"
-        )
-    means = np.where(seen, rewards, 0.0).sum(axis=1) / seen.sum(axis=1)
-    return np.where(seen, rewards, means[:, None])
-
-
-def _check_equal(table: EpisodeTable, pairs: IntArray, earned: FloatArray, actions: int) -> None:
-    """Raise if the same pair earned different rewards."""
-    _, first, pair = np.unique(pairs, return_index=True, return_inverse=True)
-    differing = np.flatnonzero(earned != earned[first[pair]])
-    if not differing.size:
-        return
-    step = int(differing[0])
-    earlier = int(first[pair[step]])
-    state, action = divmod(int(pairs[step]), actions)
-    raise FileError(
-        f"{table.path}, {_place(table, step)}: state {state}, action {action} earned "
-        f"{earned[step]:g}, but {earned[earlier]:g} in {_place(table, earlier)}; a reward must "
-        "depend on state and action only, or be averaged (--mean-rewards)"
-    )
-
-
-def _place(table: EpisodeTable, step: int) -> str:
-    """Where the step-th of all steps, episode after episode, stands in the file."""
-    ends = np.cumsum([len(episode) for episode in table.episodes])
-    number = int(np.searchsorted(ends, step, side="right"))
-    return table.place(number, step - int(ends[number]) + len(table.episodes[number]))
-
-
-# ----------------------------------------------------------------------------------------------
+from counterplan.tables.stays import UNDERSTOOD, CohortSettings, Stays, learn
 
 # A dense (S, A, S) table of this many numbers takes 2 GiB.
 LARGEST_TABLE = 2**28
@@ -111,7 +40,7 @@ LARGEST_TABLE = 2**28
 
 @dataclass(frozen=True)
 class FitSettings:
-    """How to estimate.
+    """How to estimate a tabular model.
 
     prior           one pseudo-count for every transition, None for the neighbour prior
     bar_unobserved  give pairs that never occur the reward -inf, else their state's mean reward
@@ -129,57 +58,6 @@ class FitSettings:
     support: bool = True
 
 
-def fit_model(path: str | Path, settings: FitSettings) -> tuple[TabularMDP, TransitionCounts]:
-    """The posterior-mean model of the episodes in a file, and what was counted in it."""
-    check_kind(path)
-    table = read_episode_table(path, settings.state_labels, settings.action_labels)
-    counts = count_transitions(table.episodes, *_size(table, settings))
-    rewards = observed_rewards(table, *counts.visits.shape, average=settings.mean_rewards)
-    if settings.bar_unobserved:
-        rewards = np.where(counts.observed, rewards, -np.inf)
-    else:
-        rewards = fill_unobserved(table, rewards)
-    prior = neighbour_prior(len(rewards)) if settings.prior is None else settings.prior
-    mdp = estimate_mdp(
-        counts,
-        rewards,
-        prior=prior,
-        state_labels=settings.state_labels,
-        action_labels=settings.action_labels,
-    )
-    return mdp.with_data(counts.visits) if settings.support else mdp, counts
-
-
-def check_kind(path: str | Path) -> None:
-    """A table about something else is told what there could be; slips in one are told later."""
-    columns = columns_of(path)
-    if len(columns) > 1 and not {"state", "action"} & set(columns):
-        found = ", ".join(repr(name[:40]) for name in columns[:8])
-        raise FileError(
-            f"{path}: no column 'state' or 'action': found {found}; a model can be learned from "
-            f"{UNDERSTOOD}; for a table of your own: counterplan schema "
-            f"{quote(str(path))} -o schema.toml, then give --schema schema.toml"
-        )
-
-
-def _size(table: EpisodeTable, settings: FitSettings) -> tuple[int, int]:
-    """Numbers of states and actions, refused where the dense counts would not fit in memory."""
-    n_states = len(settings.state_labels or ()) or 1 + max(e.states.max() for e in table.episodes)
-    n_actions = len(settings.action_labels or ()) or 1 + max(
-        e.actions.max() for e in table.episodes
-    )
-    if int(n_states) * int(n_actions) * int(n_states) > LARGEST_TABLE:
-        raise FileError(
-            f"{table.path}: {n_states} states and {n_actions} actions make a model too large for "
-            "memory; number both from 0 up without gaps, or group the states"
-        )
-    return int(n_states), int(n_actions)
-
-
-# ----------------------------------------------------------------------------------------------
-# Models learned from a table and its schema; they remember the schema.
-
-
 @dataclass(frozen=True, eq=False)
 class TabularFit:
     """A model of discrete states, what was counted for it, and one line about the table."""
@@ -189,6 +67,57 @@ class TabularFit:
     summary: str
 
 
+def fit_model(path: str | Path, settings: FitSettings) -> tuple[TabularMDP, TransitionCounts]:
+    """The posterior-mean model of a plain file of episodes, and what was counted in it."""
+    check_kind(path)
+    with open_episodes(path, settings.state_labels, settings.action_labels) as table:
+        if table.schema.reward is None:
+            raise FileError(
+                f"{path}: has no rewards, which a model needs; add a column 'reward' (JSON: "
+                '"rewards" in each episode) with what each step earned'
+            )
+        every = list(table)
+    S, A = _sizes(path, every, settings)
+    rewards = RewardTable(table, S, A, settings.mean_rewards)
+    counts = count_transitions(_noted(every, rewards), S, A)
+    prior = neighbour_prior(S) if settings.prior is None else settings.prior
+    mdp = estimate_mdp(
+        counts,
+        rewards.table(counts.visits, settings.bar_unobserved),
+        prior=prior,
+        state_labels=settings.state_labels,
+        action_labels=settings.action_labels,
+    )
+    return mdp.with_data(counts.visits) if settings.support else mdp, counts
+
+
+def check_kind(path: str | Path) -> None:
+    """A table about something else is told what there could be; slips in one are told later."""
+    columns = table_columns(path)
+    if len(columns) > 1 and not {"state", "action"} & set(columns):
+        found = ", ".join(repr(name[:40]) for name in columns[:8])
+        raise FileError(
+            f"{path}: no column 'state' or 'action': found {found}; a model can be learned from "
+            f"{UNDERSTOOD}; for a table of your own: counterplan schema "
+            f"{quote(str(path))} -o schema.toml, then give --schema schema.toml"
+        )
+
+
+def _sizes(path: str | Path, every: Sequence[Recorded], settings: FitSettings) -> tuple[int, int]:
+    """Numbers of states and actions, refused where the dense counts would not fit in memory."""
+    S = len(settings.state_labels or ()) or 1 + max(int(e.episode.states.max()) for e in every)
+    A = len(settings.action_labels or ()) or 1 + max(int(e.episode.actions.max()) for e in every)
+    if S * A * S > LARGEST_TABLE:
+        raise FileError(
+            f"{path}: {S} states and {A} actions make a model too large for memory; number both "
+            "from 0 up without gaps, or group the states"
+        )
+    return S, A
+
+
+# --- By a schema ------------------------------------------------------------------------------
+
+
 def fit_continuous(
     path: str | Path, schema: Schema, settings: CohortSettings
 ) -> tuple[NeuralSCM, Stays]:
@@ -196,16 +125,15 @@ def fit_continuous(
     layout = SchemaLayout(schema)
     check_reward(layout)
     with open_table(path, schema) as table:
-        every = list(table.told())
+        every = list(table)
         stays = Stays(
-            tuple(one.recorded.episode for one in every),
-            tuple(one.recorded.times for one in every),
-            table.summary(),
+            tuple(one.episode for one in every), tuple(one.times for one in every), table.summary()
         )
         about: dict[str, object] = {SCHEMA: schema.as_dict(), MEANS: dict(table.means)}
     try:
         if not layout.has_merit:
-            about[REWARD] = _stored(learned_reward(layout, every))
+            reward = learned_reward(layout, every)
+            about[REWARD] = {"weights": reward.weights.tolist(), "constant": reward.constant}
         scm = learn(stays.episodes, layout, settings)
     except InputError as problem:
         raise FileError(f"{path}: {problem}") from None
@@ -217,30 +145,39 @@ def fit_discrete(path: str | Path, schema: Schema, settings: FitSettings) -> Tab
     layout = SchemaLayout(schema)
     assert layout.states is not None
     check_reward(layout)
-    S, A = len(layout.states), len(layout.choices) + 1
+    # The last action stands for none, in the last row of an episode.
+    S, choices = len(layout.states), len(layout.choices)
+    A = choices + 1
     if S * A * S > LARGEST_TABLE:
         raise FileError(
-            f"{path}: the columns of the schema combine to {S:,} states and {A - 1:,} actions, too "
-            "many for memory; use fewer columns, or fewer levels"
+            f"{path}: the columns of the schema combine to {S:,} states and {choices:,} actions, "
+            "too many for memory; use fewer columns, or fewer levels"
         )
     with open_table(path, schema) as table:
-        rewards = RewardTable(layout, S, A, settings.mean_rewards)
+        rewards = RewardTable(table, S, A, settings.mean_rewards, layout)
         try:
-            counts = count_transitions(_noted(table, rewards), S, A)
+            counts = _trimmed(count_transitions(_noted(table, rewards), S, A))
             model = _estimated(layout, counts, rewards, settings)
+        except FileError:
+            raise
         except InputError as problem:
             raise FileError(f"{path}: {problem}") from None
         about = {SCHEMA: schema.as_dict(), MEANS: dict(table.means)}
-        trimmed = _trimmed(counts)
-        visits = trimmed.visits if settings.support else None
-        return TabularFit(model.with_data(visits, about), trimmed, table.summary())
+        visits = counts.visits if settings.support else None
+        return TabularFit(model.with_data(visits, about), counts, table.summary())
 
 
-def _noted(table: CheckedTable, rewards: RewardTable) -> Iterator[Episode]:
+def check_reward(layout: SchemaLayout) -> None:
+    """Raise unless a schema says what is good."""
+    if layout.schema.reward is None:
+        layout.reward()
+
+
+def _noted(table: Iterable[Recorded], rewards: RewardTable) -> Iterator[Episode]:
     """The episodes of a table, whose rewards are taken down on the way."""
-    for one in table.told():
+    for one in table:
         rewards.add(one)
-        yield one.recorded.episode
+        yield one.episode
 
 
 def _trimmed(counts: TransitionCounts) -> TransitionCounts:
@@ -254,20 +191,17 @@ def _estimated(
     layout: SchemaLayout, counts: TransitionCounts, rewards: RewardTable, settings: FitSettings
 ) -> TabularMDP:
     assert layout.states is not None
-    used = _trimmed(counts)
-    S, A = used.visits.shape
-    ends = len(layout.choices) < A
-    labels = [*names(layout.choices), *([NO_ACTION] if ends else [])]
-    admissible = np.ones((S, A), dtype=np.bool_)
+    ends = len(layout.choices) < counts.visits.shape[1]
+    admissible = np.ones(counts.visits.shape, dtype=np.bool_)
     # Nobody can choose that an episode ends.
     admissible[:, len(layout.choices) :] = False
     return estimate_mdp(
-        used,
-        rewards.table(used.visits, settings.bar_unobserved),
+        counts,
+        rewards.table(counts.visits, settings.bar_unobserved),
         prior=_prior(layout, settings.prior),
         admissible=admissible if ends else None,
-        state_labels=names(layout.states),
-        action_labels=labels,
+        state_labels=layout.states.names(),
+        action_labels=[*layout.choices.names(), *([NO_ACTION] if ends else [])],
     )
 
 
@@ -287,11 +221,96 @@ def _prior(layout: SchemaLayout, prior: float | None) -> float | FloatArray:
     return np.where(group[:, None] == group, base, 0.0)
 
 
-def check_reward(layout: SchemaLayout) -> None:
-    """Raise unless a schema says what is good."""
-    if layout.schema.reward is None:
-        layout.reward()
+# --- Rewards ----------------------------------------------------------------------------------
 
 
-def _stored(reward: LinearReward) -> dict[str, object]:
-    return {"weights": reward.weights.tolist(), "constant": reward.constant}
+class RewardTable:
+    """R(s, a) of a table with discrete states, episode by episode."""
+
+    def __init__(
+        self,
+        table: CheckedTable,
+        n_states: int,
+        n_actions: int,
+        mean: bool,
+        layout: SchemaLayout | None = None,
+    ) -> None:
+        """`mean`: average where a pair earned different amounts, else that is an error; `layout`:
+        of the table's schema, None if it is plain."""
+        self._file, self._layout, self._mean = table, layout, mean
+        self._sums = np.zeros((n_states, n_actions))
+        # What each pair earned first, and in which row.
+        self._first = np.full((n_states, n_actions), np.nan)
+        self._rows = np.zeros((n_states, n_actions), dtype=np.int64)
+
+    @property
+    def _has_merit(self) -> bool:
+        return self._layout is not None and self._layout.has_merit
+
+    def add(self, one: Recorded) -> None:
+        """Take down what the steps of an episode earned."""
+        if one.rewards is None or self._has_merit:
+            return
+        assert one.rows is not None
+        pairs = one.episode.states, one.episode.actions
+        # A row without an action earns nothing.
+        earned = np.where(np.isnan(one.rewards), 0.0, one.rewards)
+        np.add.at(self._sums, pairs, earned)
+        if self._mean:
+            return
+        # From back to front, so that the first of several stays.
+        new = np.flatnonzero(np.isnan(self._first[pairs]))[::-1]
+        self._first[pairs[0][new], pairs[1][new]] = earned[new]
+        self._rows[pairs[0][new], pairs[1][new]] = one.rows[new]
+        differing = np.flatnonzero(self._first[pairs] != earned)
+        if differing.size:
+            t = int(differing[0])
+            pair = int(pairs[0][t]), int(pairs[1][t])
+            self._refuse(pair, int(one.rows[t]), float(earned[t]))
+
+    def _refuse(self, pair: tuple[int, int], row: int, earned: float) -> NoReturn:
+        layout, place = self._layout, self._file.place
+        action = str(pair[1]) if layout is None else repr(layout.action_name(pair[1]))
+        raise FileError(
+            f"{self._file.path}, {place(row)}: state {self._state(pair[0])}, action {action} "
+            f"earned {earned:g}, but {self._first[pair]:g} in {place(int(self._rows[pair]))}; a "
+            "reward must depend on state and action only, or be averaged (--mean-rewards)"
+        )
+
+    def _state(self, state: int) -> str:
+        if self._layout is None or self._layout.states is None:
+            return str(state)
+        return repr(self._layout.states.name(state))
+
+    def table(self, visits: IntArray, bar_unobserved: bool) -> FloatArray:
+        """(S, A) the rewards; pairs that were never seen are barred, or earn their state's mean."""
+        A, seen = visits.shape[1], visits > 0
+        # From here on actions stand for none.
+        idle = A if self._layout is None else len(self._layout.choices)
+        if self._has_merit:
+            assert self._layout is not None
+            known = np.repeat(self._layout.merits[:, None], A, axis=1)
+        elif self._mean:
+            known = self._sums[:, :A] / np.maximum(visits, 1)
+        else:
+            known = np.where(seen, self._first[:, :A], 0.0)
+        if bar_unobserved:
+            allowed = seen.copy()
+            allowed[:, idle:] = True
+            return np.where(allowed, known, -np.inf)
+        return known if self._has_merit else self._with_means(known, seen, idle)
+
+    def _with_means(self, known: FloatArray, seen: BoolArray, idle: int) -> FloatArray:
+        """The same with the mean of a state's pairs that were seen in place of the others."""
+        never = np.flatnonzero(~seen.any(axis=1))
+        if never.size:
+            raise FileError(
+                f"{self._file.path}: state {self._state(int(never[0]))} never occurs, so nothing "
+                "is known about its rewards; number the states without gaps, or bar what was never "
+                "seen (leave out --value-unobserved)"
+            )
+        acted = seen[:, :idle]
+        means = known[:, :idle].sum(axis=1) / np.maximum(acted.sum(axis=1), 1)
+        filled = np.where(seen, known, means[:, None])
+        filled[:, idle:] = 0.0
+        return filled

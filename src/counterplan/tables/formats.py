@@ -11,31 +11,234 @@ import io
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from counterplan.core.files import atomic_file, check_readable, check_target
-from counterplan.core.parquet import try_reading
-from counterplan.core.validation import whole_number
+from counterplan.core.validation import FloatArray, IntArray, whole_number
 from counterplan.errors import FileError, InputError, not_installed
-from counterplan.tables.frames import (
-    Trajectory,
-    frame_from_arrays,
-    open_frame,
-    stored_actions,
-    trajectory,
-)
 from counterplan.tables.layout import SchemaLayout
-from counterplan.tables.schema import Schema
-from counterplan.tables.schema_table import GatherNotes
+from counterplan.tables.parts import Recorded
+from counterplan.tables.reader import open_table
+from counterplan.tables.schema import Column, Grid, Schema
 
 if TYPE_CHECKING:
     import polars as pl
+
+__all__ = [
+    "frame_from_arrays",
+    "read_d3rlpy",
+    "read_minari",
+    "roll_out",
+    "write_d3rlpy",
+    "write_minari",
+]
+
+# --- Arrays -----------------------------------------------------------------------------------
+# An observation is the features of a schema and then its contextual columns; an action is the
+# number of a combination of action columns, or one number for each of them. Columns with labels
+# hold the places of these.
+
+
+def frame_from_arrays(
+    observations: Sequence[ArrayLike],
+    actions: Sequence[ArrayLike],
+    rewards: Sequence[ArrayLike] | None = None,
+    *,
+    schema: Schema | None = None,
+    ids: Sequence[str] | None = None,
+) -> pl.DataFrame:
+    """A table, one row per step, from arrays with one entry of each list for each episode.
+
+    observations  (T,) or (T, D)
+    actions       (T,) or (T, d), or one row less where nothing was done in the last state
+    rewards       likewise (T,) or (T-1,)
+    schema        names the columns: observations are its features and then its contextual columns,
+                  actions its action columns, or numbers of their combinations; without it columns
+                  are called obs_0, obs_1, ..., action (or action_0, ...) and reward
+    ids           of the episodes; 0, 1, ... if not given
+    """
+    import polars as pl
+
+    names = [str(number) for number in range(len(observations))] if ids is None else list(ids)
+    for what, given in (("actions", actions), ("rewards", rewards), ("ids", names)):
+        if given is not None and len(given) != len(observations):
+            raise InputError(f"{len(observations)} observations but {len(given)} {what}")
+    if not names:
+        raise InputError("no episodes given")
+    states = [_table(values, f"observations[{i}]") for i, values in enumerate(observations)]
+    lengths = [len(table) for table in states]
+    episode, time = (schema.episode, schema.time) if schema else ("episode_id", "t")
+    columns: dict[str, Any] = {
+        episode: list(chain.from_iterable([n] * T for n, T in zip(names, lengths, strict=True))),
+        time: np.concatenate([np.arange(T) for T in lengths]) * _increment(schema),
+    }
+    columns |= observation_columns(_stacked(states, lengths, "observations"), schema)
+    taken = [_table(values, f"actions[{i}]") for i, values in enumerate(actions)]
+    columns |= action_columns(_stacked(taken, lengths, "actions"), schema)
+    if rewards is not None:
+        earned = [_table(values, f"rewards[{i}]") for i, values in enumerate(rewards)]
+        name = schema.reward.name if schema and schema.reward else "reward"
+        columns[name] = _stacked(earned, lengths, "rewards")[:, 0]
+    frame = pl.DataFrame(columns)
+    return frame.with_columns(pl.selectors.float().fill_nan(None))
+
+
+def _increment(schema: Schema | None) -> float | int:
+    return 1 if schema is None or schema.increment == 1.0 else schema.increment
+
+
+def _table(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}: must hold numbers, (T,) or (T, D)") from None
+    if array.ndim == 1:
+        array = array[:, np.newaxis]
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise InputError(f"{name}: has shape {np.shape(values)}, expected (T,) or (T, D)")
+    return array
+
+
+def _stacked(
+    tables: Sequence[NDArray[np.float64]], lengths: Sequence[int], name: str
+) -> NDArray[np.float64]:
+    """All rows, with nan in the last row of episodes that have one less."""
+    width = tables[0].shape[1]
+    parts = []
+    for number, (table, T) in enumerate(zip(tables, lengths, strict=True)):
+        if table.shape[1] != width:
+            raise InputError(f"{name}[{number}]: has {table.shape[1]} columns, {name}[0] {width}")
+        if len(table) not in (T, T - 1):
+            raise InputError(f"{name}[{number}]: has {len(table)} rows for {T} observations")
+        parts.append(np.concatenate([table, np.full((T - len(table), width), np.nan)]))
+    return np.concatenate(parts)
+
+
+def observation_columns(table: FloatArray, schema: Schema | None) -> dict[str, Any]:
+    """By name the columns of observations (n, D)."""
+    if schema is None:
+        return _numbered("obs", table)
+    columns = observed(schema)
+    if table.shape[1] != len(columns):
+        raise InputError(
+            f"observations have {table.shape[1]} components, but the schema has {len(columns)} "
+            f"columns for them: {', '.join(column.name for column in columns)}"
+        )
+    return {column.name: table[:, place] for place, column in enumerate(columns)}
+
+
+def action_columns(table: FloatArray, schema: Schema | None) -> dict[str, Any]:
+    """By name the columns of actions (n, d), nan where nothing was done."""
+    if schema is None:
+        return _numbered("action", table)
+    columns = schema.of("action")
+    if table.shape[1] == 1 and len(columns) > 1:
+        table = _decoded(Grid(columns), table[:, 0])
+    elif table.shape[1] == 1 and columns[0].levels is not None:
+        table = _level(columns[0], table)
+    if table.shape[1] != len(columns):
+        raise InputError(
+            f"actions have {table.shape[1]} components, but the schema has {len(columns)} action "
+            f"columns: {', '.join(column.name for column in columns)}"
+        )
+    return {column.name: table[:, place] for place, column in enumerate(columns)}
+
+
+def stored_actions(actions: list[NDArray[Any]], schema: Schema | None) -> list[NDArray[Any]]:
+    """Actions (n, d) of files as levels: whole numbers count these, others are levels already."""
+    columns = schema.of("action") if schema else ()
+    if len(columns) != 1 or columns[0].levels is None:
+        return actions
+    grid = Grid(columns)
+    return [
+        _decoded(grid, table[:, 0].astype(np.float64))
+        if table.dtype.kind in "iu" and table.shape[1] == 1
+        else table
+        for table in actions
+    ]
+
+
+def observed(schema: Schema) -> tuple[Column, ...]:
+    """The columns of an observation."""
+    return (*schema.features, *schema.of("contextual"))
+
+
+class Trajectory(NamedTuple):
+    """An episode as learners store it.
+
+    observations  (T, D)
+    actions       (T,) numbers of combinations; the last one is repeated where nothing was done
+    rewards       (T,) 0 where the table does not say
+    """
+
+    observations: FloatArray
+    actions: IntArray
+    rewards: FloatArray
+
+
+def trajectory(layout: SchemaLayout, one: Recorded) -> Trajectory:
+    """The arrays of an episode of a table."""
+    episode, schema = one.episode, layout.schema
+    chosen = len(schema.of("action"))
+    T = len(episode)
+    if layout.states is not None:
+        states, actions = layout.states.vectors[episode.states], episode.actions
+        given = actions if actions[-1] != layout.no_action else actions[:-1]
+    else:
+        states = episode.states
+        given = layout.choices.cells(episode.actions[:, :chosen])
+        states = np.concatenate([states, _kept(episode.actions[:, chosen:], T)], axis=1)
+    rewards = np.zeros(T) if one.rewards is None else np.nan_to_num(one.rewards, nan=0.0)
+    if one.rewards is None and layout.has_merit:
+        rewards = states[:, : len(layout.features)] @ layout.reward().weights
+    return Trajectory(states, _kept(given[:, np.newaxis], T)[:, 0], rewards)
+
+
+def _kept(table: NDArray[Any], T: int) -> NDArray[Any]:
+    """T rows: the last is repeated where one is missing."""
+    if len(table) == T:
+        return table
+    last = table[-1:] if len(table) else np.zeros_like(table, shape=(1, table.shape[1]))
+    return np.concatenate([table, last])
+
+
+def _decoded(grid: Grid, numbers: FloatArray) -> FloatArray:
+    """(n, columns) the values that numbers of combinations stand for."""
+    known = np.isfinite(numbers)
+    wrong = known & ~(np.isin(numbers, np.arange(len(grid))))
+    if wrong.any():
+        raise InputError(
+            f"action {numbers[wrong][0]:g} is none of the schema's {len(grid)} combinations of "
+            f"levels, 0..{len(grid) - 1}"
+        )
+    values = np.full((len(numbers), len(grid.columns)), np.nan)
+    values[known] = grid.vectors[numbers[known].astype(np.int64)]
+    return values
+
+
+def _level(column: Column, table: FloatArray) -> FloatArray:
+    """Levels as they are, or numbers of levels where these are meant."""
+    levels = np.array(column.levels)
+    known = table[np.isfinite(table)]
+    if np.isin(known, levels).all():
+        return table
+    return _decoded(Grid((column,)), table[:, 0])
+
+
+def _numbered(base: str, table: FloatArray) -> dict[str, Any]:
+    if table.shape[1] == 1:
+        return {base: table[:, 0]}
+    return {f"{base}_{place}": values for place, values in enumerate(table.T)}
+
 
 # ----------------------------------------------------------------------------------------------
 # Arrays in HDF5 files, which may point anywhere: only what lies in the file itself is read.
@@ -56,6 +259,45 @@ def check_hdf5(path: str | Path) -> None:
     """Raise unless there is a file and a library to read it."""
     import_h5py()
     check_readable(path, "an HDF5 file")
+
+
+# What another process runs: an error that is raised on purpose will be found, and told, later.
+TRIAL = """
+import sys
+from pathlib import Path
+from counterplan.errors import CounterplanError
+from counterplan.tables import formats
+try:
+    getattr(formats, sys.argv[1])(Path(sys.argv[2]))
+except CounterplanError:
+    pass
+"""
+# How long reading may take: to begin with, and for every ten megabytes.
+SECONDS = 30.0
+PACE = 10_000_000
+
+
+def _try_reading(function: str, path: Path) -> None:
+    """Raise if reading a file does not end, or ends the process that reads it.
+
+    The library below h5py can follow a damaged text for ever, which cannot be caught, so another
+    process reads such a file first.
+    """
+    search = [entry or os.getcwd() for entry in sys.path]
+    try:
+        finished = subprocess.run(
+            [sys.executable, "-P", "-c", TRIAL, function, os.fspath(path)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(search)},
+            timeout=SECONDS + path.stat().st_size / PACE,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise FileError(f"{path}: is damaged: reading it does not end; write it anew") from None
+    if finished.returncode != 0:
+        raise FileError(f"{path}: is damaged: whatever reads it breaks down; write it anew")
 
 
 @contextmanager
@@ -120,7 +362,7 @@ def read_d3rlpy(path: str | Path, schema: Schema | None = None) -> pl.DataFrame:
     import polars as pl
 
     check_hdf5(path)
-    try_reading(f"{__name__}:read_buffer", Path(path))
+    _try_reading("read_buffer", Path(path))
     stored, ended = read_buffer(path)
     try:
         observations, actions, rewards = stored.values()
@@ -156,10 +398,10 @@ def write_d3rlpy(path: str | Path, frame: Any, schema: Schema) -> None:
     check_target(path)
     layout = SchemaLayout(schema)
     content = io.BytesIO()
-    with open_frame(frame, schema) as table, h5py.File(content, "w") as file:
+    with open_table(frame, schema) as table, h5py.File(content, "w") as file:
         file.create_dataset("columns", data=list(COLUMNS))
         file.create_dataset("num_episodes", data=len(table.episodes))
-        for number, one in enumerate(table.told()):
+        for number, one in enumerate(table):
             found = trajectory(layout, one)
             file.create_dataset(f"observations_{number}", data=found.observations)
             file.create_dataset(f"actions_{number}", data=found.actions[:, np.newaxis])
@@ -210,7 +452,7 @@ def read_minari(path: str | Path, schema: Schema | None = None) -> pl.DataFrame:
     """
     file_path = _main_file(path)
     check_hdf5(file_path)
-    try_reading(f"{__name__}:read_main_file", file_path)
+    _try_reading("read_main_file", file_path)
     try:
         observations, actions, rewards = read_main_file(file_path).values()
         actions = stored_actions(actions, schema)
@@ -249,8 +491,8 @@ def write_minari(path: str | Path, frame: Any, schema: Schema) -> None:
         raise FileError(f"{path}: exists already; give the name of a new folder")
     check_target(path)
     layout = SchemaLayout(schema)
-    with open_frame(frame, schema) as table:
-        every = [trajectory(layout, one) for one in _moving(table.told())]
+    with open_table(frame, schema) as table:
+        every = [trajectory(layout, one) for one in _moving(table)]
     width = every[0].observations.shape[1]
     spaces = gymnasium.spaces
     space = spaces.Box(-np.inf, np.inf, (width,), np.float64)
@@ -272,11 +514,11 @@ def write_minari(path: str | Path, frame: Any, schema: Schema) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _moving(episodes: Iterable[GatherNotes]) -> Iterator[GatherNotes]:
+def _moving(episodes: Iterable[Recorded]) -> Iterator[Recorded]:
     """The episodes, or an error if one has no transition, which Minari cannot store."""
     for one in episodes:
-        if len(one.recorded.episode.states) < 2:
-            name = one.recorded.episode.id
+        if len(one.episode.states) < 2:
+            name = one.episode.id
             raise InputError(f"episode {name!r} has a single row, and no transition; leave it out")
         yield one
 
@@ -412,15 +654,3 @@ def _made(name: str) -> Any:
     except gymnasium.error.Error as problem:
         reason = str(problem).splitlines()[0]
         raise InputError(f"there is no environment {name!r}: {reason}") from None
-
-
-# ----------------------------------------------------------------------------------------------
-
-__all__ = [
-    "frame_from_arrays",
-    "read_d3rlpy",
-    "read_minari",
-    "roll_out",
-    "write_d3rlpy",
-    "write_minari",
-]

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,16 +22,13 @@ import numpy as np
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.reward import LinearReward
-from counterplan.core.validation import BoolArray, FloatArray, IntArray
+from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
 from counterplan.scm.point import Scaling
-from counterplan.tables.grid import Grid
-from counterplan.tables.schema import Schema, schema_from_dict
-from counterplan.tables.schema_table import GatherNotes
-from counterplan.tables.stays import StayLayout, Stays
+from counterplan.tables.parts import Recorded
+from counterplan.tables.schema import Grid, Schema, schema_from_dict
 
 if TYPE_CHECKING:
-    from counterplan.domains.sepsis import DoseEdges
     from counterplan.scm.neural import NeuralSCM
     from counterplan.scm.tabular import TabularMDP
 
@@ -41,7 +37,7 @@ SCHEMA, MEANS, REWARD = "schema", "means", "reward"
 NO_ACTION = "(no action)"
 
 
-class SchemaLayout(StayLayout):
+class SchemaLayout:
     """What a schema makes of a table.
 
     features  fixed columns, then those that move
@@ -61,25 +57,7 @@ class SchemaLayout(StayLayout):
         self.states = Grid(schema.features) if schema.is_discrete else None
         self.learned = reward
 
-    def matches(self, columns: set[str]) -> bool:
-        """Whether a table has all columns that the schema names (but for those it ignores)."""
-        roles = ("state", "fixed", "contextual", "action", "reward", "outcome")
-        needed = {column.name for column in self.schema.of(*roles)}
-        return needed | {self.schema.episode, self.schema.time} <= columns
-
-    def read(self, path: str | Path, edges: DoseEdges | None = None) -> Stays:
-        """All episodes of a table at once; `io.schema_table` reads them part by part."""
-        from counterplan.tables.schema_table import open_table
-
-        with open_table(path, self.schema) as table:
-            recorded = [one for part in table.parts() for one in part]
-            return Stays(
-                tuple(one.episode for one in recorded),
-                tuple(one.times for one in recorded),
-                table.summary(),
-            )
-
-    def scaling(self, episodes: Sequence[Episode]) -> Scaling:
+    def scaling(self, episodes: Sequence[Episode]) -> Scaling | None:
         """States from the range seen, actions from the range of their levels, to [-0.5, 0.5]."""
         low, high = _range([episode.states for episode in episodes])
         for name, start, end in zip(self.features, low, high, strict=True):
@@ -188,16 +166,15 @@ def _range(tables: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
     return low, high
 
 
-# ----------------------------------------------------------------------------------------------
-# What states and actions are worth by the reward column of a table.
+# --- Rewards by a column of the table ---------------------------------------------------------
 
 # How much of a reward may be left unexplained, relative to how much it varies.
 LINEAR = 1e-6
 
 
-def learned_reward(layout: SchemaLayout, every: Sequence[GatherNotes]) -> LinearReward:
+def learned_reward(layout: SchemaLayout, every: Sequence[Recorded]) -> LinearReward:
     """The linear function of states that the reward column is; an error if it is none."""
-    states = np.concatenate([one.recorded.episode.states for one in every])
+    states = np.concatenate([one.episode.states for one in every])
     column = layout.schema.reward
     assert column is not None
     given = np.concatenate([one.rewards for one in every if one.rewards is not None])
@@ -225,72 +202,3 @@ def learned_reward(layout: SchemaLayout, every: Sequence[GatherNotes]) -> Linear
         )
     weights = slopes / spread
     return LinearReward(weights, float(earned.mean() - weights @ middle))
-
-
-class RewardTable:
-    """R(s, a) of a discrete table, episode by episode."""
-
-    def __init__(self, layout: SchemaLayout, n_states: int, n_actions: int, mean: bool) -> None:
-        """`mean`: average where a pair earned different amounts, else that is an error."""
-        self._layout, self._mean = layout, mean
-        self._sums = np.zeros((n_states, n_actions))
-        self._first = np.full((n_states, n_actions), np.nan)
-        self._places: dict[tuple[int, int], str] = {}
-
-    def add(self, one: GatherNotes) -> None:
-        """Take down what the steps of an episode earned."""
-        if one.rewards is None or self._layout.has_merit:
-            return
-        episode = one.recorded.episode
-        # A row without an action earns nothing.
-        earned = np.where(np.isnan(one.rewards), 0.0, one.rewards)
-        np.add.at(self._sums, (episode.states, episode.actions), earned)
-        if self._mean:
-            return
-        for t, (s, a) in enumerate(zip(episode.states, episode.actions, strict=True)):
-            pair, place = (int(s), int(a)), f"episode {episode.id!r}, step {t}"
-            if pair not in self._places:
-                self._places[pair], self._first[pair] = place, earned[t]
-            elif self._first[pair] != earned[t]:
-                raise InputError(self._differ(pair, place, earned[t]))
-
-    def _differ(self, pair: tuple[int, int], place: str, earned: float) -> str:
-        assert self._layout.states is not None
-        state, action = self._layout.states.name(pair[0]), self._layout.action_name(pair[1])
-        return (
-            f"{place}: state {state!r}, action {action!r} earned {earned:g}, but "
-            f"{self._first[pair]:g} in {self._places[pair]}; a reward must depend on state and "
-            "action only, or be averaged (--mean-rewards)"
-        )
-
-    def table(self, visits: IntArray, bar_unobserved: bool) -> FloatArray:
-        """(S, A) the rewards; pairs that were never seen are barred, or earn their state's mean."""
-        A = visits.shape[1]
-        seen, idle = visits > 0, len(self._layout.choices)
-        if self._layout.has_merit:
-            rewards = np.repeat(self._layout.merits[:, None], A, axis=1)
-            return np.where(self._allowed(seen, bar_unobserved), rewards, -np.inf)
-        known = self._sums[:, :A] / np.maximum(visits, 1)
-        known = known if self._mean else np.where(seen, self._first[:, :A], 0.0)
-        if bar_unobserved:
-            return np.where(self._allowed(seen, True), known, -np.inf)
-        acted = seen[:, :idle]
-        never = np.flatnonzero(~acted.any(axis=1) & ~seen.any(axis=1))
-        if never.size:
-            assert self._layout.states is not None
-            raise InputError(
-                f"state {self._layout.states.name(int(never[0]))!r} never occurs, so nothing is "
-                "known about its rewards; bar what was never seen (leave out --value-unobserved)"
-            )
-        means = known[:, :idle].sum(axis=1) / np.maximum(acted.sum(axis=1), 1)
-        filled = np.where(seen, known, means[:, None])
-        filled[:, idle:] = 0.0
-        return filled
-
-    def _allowed(self, seen: BoolArray, bar_unobserved: bool) -> BoolArray:
-        """Pairs that are not barred: ending without an action never is."""
-        if not bar_unobserved:
-            return np.ones_like(seen)
-        allowed = seen.copy()
-        allowed[:, len(self._layout.choices) :] = True
-        return allowed

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from counterplan.core.episode import Episode
-from counterplan.core.validation import FloatArray
+from counterplan.core.validation import FloatArray, IntArray
 
 ID, STEP, TIME, FILLED = "episode_id", "t", "time", "filled"
 STATE, ACTION = "state", "action"
@@ -26,15 +26,19 @@ FEATURE = "state:"
 class Recorded(NamedTuple):
     """An episode as a table tells it.
 
-    times    (T,) when its steps begin, in the table's unit
-    filled   how many missing values were filled in
-    outcomes what the table says of the episode besides, such as {"died": "1"}; never used by models
+    times     (T,) when its steps begin, in the table's unit
+    filled    how many missing values were filled in
+    outcomes  what the table says of the episode besides, such as (("died", "1"),); no model sees it
+    rewards   (T,) what its steps earned, nan where the table does not say, None if it has no column
+    rows      (T,) where its steps stand in the file, None if it comes from elsewhere
     """
 
     episode: Episode
     times: FloatArray
     filled: int = 0
     outcomes: tuple[tuple[str, str], ...] = ()
+    rewards: FloatArray | None = None
+    rows: IntArray | None = None
 
 
 def episodes_to_bytes(

@@ -1,543 +1,313 @@
-"""Tables of any length, block after block: CSV (`io.csv_blocks`) and Parquet, as stripped texts.
+"""Episodes from a table, by a schema: the whole table is checked before any of it is used, and then
+given part by part.
 
-Rows of a CSV file are numbered as editors number its lines, so the header is usually row 1; rows of
-a Parquet file count from 1.
+    with open_table("episodes.csv", read_schema("schema.toml")) as table:
+        for part in table.parts(50):
+            ...                           # a list of 50 episodes, in order of first appearance
+
+The rows of an episode may lie anywhere in the table. Memory holds the names of episodes and a few
+hundred episodes at a time; all other numbers wait in a temporary file. What becomes of gaps:
+
+    refuse          a gap is a mistake (the default)
+    carry-forward   the last value before it in the same episode; where there is none, the mean, or
+                    for levels and labels a mistake
+    mean            of the column: of the table that a model is learned from, and of that table too
+                    when the model explains another
+
+With the last two a gap in a fixed column is filled from another row of its episode where there is
+one. Every value that is filled in is counted.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import os
-import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterplan.core.files import check_readable, decode, read_bytes, suffix_of
-from counterplan.core.parquet import (
-    parquet_blocks,
-    parquet_columns,
-    parquet_errors,
-    parquet_frame,
-    scan,
-    try_decoding,
+from counterplan.core.episode import Episode
+from counterplan.core.table import (
+    GAPS,
+    NO_ROWS,
+    Block,
+    FrameTable,
+    Mistakes,
+    TableFile,
+    as_number,
+    open_table_file,
 )
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
-from counterplan.errors import FileError, MistakesError
-from counterplan.tables.entries import EntryError
-from counterplan.tables.mistakes import BROKEN, Mistakes, shown
-from counterplan.tables.schema import MOST_COLUMNS
+from counterplan.errors import FileError, InputError
+from counterplan.tables.parts import Recorded
+from counterplan.tables.schema import CARRY, REFUSE, Column, Grid, Schema
 
 if TYPE_CHECKING:
     import polars as pl
 
-# ----------------------------------------------------------------------------------------------
-# CSV files read a few megabytes at a time, each row with the line on which it begins.
-#
-# Polars splits the fields; what it would mend in silence is checked before, byte by byte: quotes
-# that stand inside a field or are left open, rows with too few or too many fields, bytes that are
-# no text. A line break ends a row unless the quotes before it are odd in number.
-
-BLOCK = 2**20
-LARGEST_FIELD = 2**20
-# Longer rows come from a quote that is never closed.
-LONGEST_ROW = 16 * 2**20
-QUOTE, COMMA, NEWLINE, RETURN = b'",\n\r'
-UTF16 = (b"\xff\xfe", b"\xfe\xff")
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-
-Letters: TypeAlias = NDArray[np.uint8]
-
-
-class Block(NamedTuple):
-    """Some rows of a file: stripped texts by column ("" where nothing is given), and their rows."""
-
-    texts: pl.DataFrame
-    rows: IntArray
+# Episodes of a part unless the caller says otherwise.
+PART = 50
+# Episodes that are held in memory at a time.
+EPISODES = 500
+LONGEST_EPISODE = 1_000_000
+LONGEST_ID = 1_000
+# Models index states and actions with 32 bits.
+LARGEST_INDEX = 2**31 - 1
+# Two times are as far apart as they should be, but for rounding.
+SAME = 1e-6
+# What messages call a frame.
+NAME = "the table"
+# A row of numbers: episode, row in the file, time, and then the columns of the schema. nan is a
+# gap, BAD an entry that has been reported.
+EPISODE, ROW, TIME = range(3)
+LEADING = 3
 
 
-class CsvFile(NamedTuple):
-    """A CSV file whose header has been read; its rows begin at byte `start`, in line `line`."""
+class Filled(NamedTuple):
+    """How many gaps of a column were filled with an earlier value, and how many with the mean."""
 
-    path: str | Path
-    header: list[str]
-    start: int
-    line: int
-
-
-def open_csv(path: str | Path) -> CsvFile:
-    """Read the header of a file."""
-    with Path(path).open("rb") as file:
-        first = file.read(BLOCK)
-    if first.startswith(UTF16):
-        raise FileError(f"{path}: is text in UTF-16; save it as CSV in UTF-8")
-    start = len(BYTE_ORDER_MARK) if first.startswith(BYTE_ORDER_MARK) else 0
-    line = 1
-    while True:
-        end = _row_end(first, start)
-        if end == 0:
-            end = len(first)
-            if end == BLOCK:
-                raise FileError(f"{path}, row {line}: the header does not end; give a CSV table")
-        content = first[start:end]
-        if content.strip() or end == len(first):
-            break
-        start, line = end, line + content.count(b"\n")
-    fields = _header_fields(path, line, content)
-    return CsvFile(path, fields, end, line + content.count(b"\n"))
-
-
-def _header_fields(path: str | Path, line: int, content: bytes) -> list[str]:
-    if b"\0" in content:
-        raise FileError(f"{path}, row {line}: holds a NUL byte; it is no text file, save it as CSV")
-    text = _decoded(path, line, content).rstrip("\r\n")
-    if "\r" in text and '"' not in text:
-        raise FileError(f"{path}: its lines end in CR only; save it with LF or CR LF line ends")
-    try:
-        fields = next(csv.reader(io.StringIO(text, newline=""), strict=True), [])
-    except csv.Error as problem:
-        raise FileError(f"{path}, row {line}: is not CSV: {problem}; correct the header") from None
-    return [field.strip() for field in fields]
-
-
-def csv_blocks(file: CsvFile, places: Sequence[int], mistakes: Mistakes) -> Iterator[Block]:
-    """The columns at some places of the header, block after block; broken rows are reported and
-    left out."""
-    line, pending = file.line, b""
-    with Path(file.path).open("rb") as stream:
-        stream.seek(file.start)
-        while True:
-            content = stream.read(BLOCK)
-            pending += content
-            end = _row_end(pending, 0, last=True) if content else len(pending)
-            if end:
-                yield from _rows(file, line, pending[:end], places, mistakes)
-                line += pending.count(b"\n", 0, end)
-                pending = pending[end:]
-            elif len(pending) > LONGEST_ROW:
-                raise FileError(f"{file.path}, row {line}: {_endless(pending)}; correct it")
-            if not content:
-                return
-
-
-def _endless(pending: bytes) -> str:
-    stray, _ = _stray_quotes(np.frombuffer(pending, dtype=np.uint8))
-    if b'"' not in pending:
-        return f"is longer than {LONGEST_ROW:,} bytes"
-    if stray.any():
-        return "here or after it a quote stands inside a field, so that no row ends"
-    return f"a quote is opened and not closed in the next {LONGEST_ROW:,} bytes"
-
-
-def _row_end(content: bytes, start: int, last: bool = False) -> int:
-    """Just behind the first (or last) line break that ends a row, 0 if none does."""
-    if last and b'"' not in content:
-        return content.rfind(b"\n") + 1
-    if not last:
-        end = content.find(b"\n", start)
-        while end >= 0 and content.count(b'"', start, end) % 2:
-            end = content.find(b"\n", end + 1)
-        return end + 1
-    letters = np.frombuffer(content, dtype=np.uint8)
-    ends = np.flatnonzero((letters == NEWLINE) & ~_inside(letters))
-    return int(ends[-1]) + 1 if ends.size else 0
-
-
-def _inside(letters: Letters) -> BoolArray:
-    """Whether the quotes up to and including each byte are odd in number."""
-    return np.bitwise_xor.accumulate(letters == QUOTE)
-
-
-def _stray_quotes(letters: Letters) -> tuple[BoolArray, BoolArray]:
-    """Which quotes neither enclose a field nor are doubled in one; and which bytes are in quotes.
-
-    An opening quote follows a separator; a closing one precedes one; the two halves of a doubled
-    quote close and open again.
-    """
-    is_quote, inside = letters == QUOTE, _inside(letters)
-    separator = (letters == COMMA) | (letters == NEWLINE)
-    before = np.concatenate([[True], (separator | is_quote)[:-1]])
-    after = np.concatenate([(separator | is_quote | (letters == RETURN))[1:], [True]])
-    return is_quote & np.where(inside, ~before, ~after), inside
-
-
-def _rows(
-    file: CsvFile, line: int, content: bytes, places: Sequence[int], mistakes: Mistakes
-) -> Iterator[Block]:
-    """The rows of some bytes that begin and end where rows do."""
-    _decoded(file.path, line, content)
-    if b"\0" in content:
-        where = line + content.count(b"\n", 0, content.index(b"\0"))
-        raise FileError(f"{file.path}, row {where}: holds a NUL byte; it is no text, save it anew")
-    letters = np.frombuffer(content, dtype=np.uint8)
-    stray, inside = _stray_quotes(letters)
-    if stray.any() or inside[-1]:
-        _refuse_quote(file, line, letters, stray)
-    ends = np.flatnonzero((letters == NEWLINE) & ~inside) + 1
-    if not ends.size or ends[-1] < len(content):
-        ends = np.append(ends, len(content))
-    starts = np.concatenate([[0], ends[:-1]])
-    commas = np.flatnonzero((letters == COMMA) & ~inside)
-    _refuse_large_fields(file, line, content, np.sort(np.concatenate([starts - 1, commas])))
-    fields = 1 + np.searchsorted(commas, ends) - np.searchsorted(commas, starts)
-    rows = line + np.searchsorted(np.flatnonzero(letters == NEWLINE), starts)
-    kept = _whole_rows(file, content, (starts, ends, fields, rows), mistakes)
-    if kept.all():
-        chosen = content
-    else:
-        bounds = zip(starts[kept], ends[kept], strict=True)
-        chosen = b"".join(content[start:end] for start, end in bounds)
-    if kept.any():
-        yield _parsed(file, chosen, rows[kept], places)
-
-
-def _whole_rows(
-    file: CsvFile,
-    content: bytes,
-    found: tuple[IntArray, IntArray, IntArray, IntArray],
-    mistakes: Mistakes,
-) -> BoolArray:
-    """Which rows are neither blank nor of the wrong length; the latter are reported."""
-    starts, ends, fields, rows = found
-    wanted = len(file.header)
-    kept = np.asarray(fields == wanted)
-    # A line with blanks only is short, or of one field.
-    for place in np.flatnonzero((ends - starts <= 2) | ~kept):
-        if not content[starts[place] : ends[place]].strip():
-            kept[place] = False
-        elif not kept[place]:
-            mistakes.in_row(
-                int(rows[place]),
-                f": has {fields[place]} fields, but the header has {wanted}; add or remove commas",
-                BROKEN,
-            )
-    return kept
-
-
-def _parsed(file: CsvFile, content: bytes, rows: IntArray, places: Sequence[int]) -> Block:
-    import polars as pl
-
-    try:
-        frame = pl.read_csv(content, has_header=False, infer_schema=False, columns=sorted(places))
-    except pl.exceptions.PolarsError as problem:
-        reason = str(problem).splitlines()[0]
-        raise FileError(f"{file.path}, from row {rows[0]}: is not CSV: {reason}") from None
-    if frame.height != len(rows):
-        raise FileError(f"{file.path}, from row {rows[0]}: its rows cannot be told apart")
-    frame.columns = [file.header[place] for place in sorted(places)]
-    return tidy(frame, rows)
-
-
-def tidy(frame: pl.DataFrame, rows: IntArray) -> Block:
-    """Stripped texts, without the rows in which every one of them is empty."""
-    import polars as pl
-
-    texts = frame.select(pl.all().fill_null("").str.strip_chars())
-    filled = texts.select(pl.any_horizontal(pl.all() != "")).to_series().to_numpy()
-    return Block(texts, rows) if filled.all() else Block(texts.filter(filled), rows[filled])
-
-
-def _decoded(path: str | Path, line: int, content: bytes) -> str:
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as problem:
-        where = line + content.count(b"\n", 0, problem.start)
-        value = content[problem.start]
-        raise FileError(
-            f"{path}, row {where}: is not text in UTF-8 (byte 0x{value:02x}); save it as UTF-8"
-        ) from None
-
-
-def _refuse_quote(file: CsvFile, line: int, letters: Letters, stray: BoolArray) -> NoReturn:
-    place = int(stray.argmax()) if stray.any() else len(letters)
-    ends = np.flatnonzero((letters == NEWLINE) & ~_inside(letters))
-    ended = ends[ends < place]
-    where = line + int((letters[: ended[-1] + 1] == NEWLINE).sum()) if ended.size else line
-    what = "stands inside a field" if stray.any() else "is opened and never closed"
-    raise FileError(
-        f"{file.path}, row {where}: a quote {what}; put the whole field in quotes and double those "
-        "within it"
-    )
-
-
-def _refuse_large_fields(file: CsvFile, line: int, content: bytes, separators: IntArray) -> None:
-    sizes = np.diff(np.append(separators, len(content)))
-    large = np.flatnonzero(sizes > LARGEST_FIELD)
-    if large.size:
-        place = int(separators[large[0]]) + 1
-        where = line + content.count(b"\n", 0, place)
-        raise FileError(
-            f"{file.path}, row {where}: has a field of {sizes[large[0]]:,} bytes, more than "
-            f"{LARGEST_FIELD:,}; remove or shorten it"
-        )
-
-
-# ----------------------------------------------------------------------------------------------
-
-WHAT = "a table of episodes, one row for each step"
-FORMATS = (".csv", ".parquet")
-
-
-@dataclass(frozen=True)
-class TableFile:
-    """A table whose header has been read; `csv` is None for Parquet."""
-
-    path: str | Path
-    header: list[str]
-    csv: CsvFile | None
-
-    def blocks(self, wanted: Sequence[str], mistakes: Mistakes) -> Iterator[Block]:
-        """The wanted columns, block after block; rows that cannot be read are reported."""
-        if self.csv is not None:
-            places = [self.header.index(name) for name in wanted]
-            return csv_blocks(self.csv, places, mistakes)
-        return _parquet_blocks(self.path, wanted)
-
-    def check_columns(self, wanted: Sequence[str]) -> None:
-        """Raise unless the table has each of them once; what is missing is named at once."""
-        lines = []
-        for name in wanted:
-            count = self.header.count(name)
-            if count > 1:
-                lines.append(f"{count} columns are named {name!r}; rename or remove all but one")
-            elif not count:
-                near = get_close_matches(name, self.header, n=1)
-                hint = f"did you mean {near[0]!r}? " if near else ""
-                lines.append(f"no column {name!r}; {hint}correct the header or the schema")
-        if len(lines) >= len(wanted) > 1:
-            found = ", ".join(repr(name[:40]) for name in self.header[:8])
-            other = _other_separator(self.header)
-            lines = [f"none of the columns {', '.join(wanted[:8])}: found {found}{other}"]
-        if lines:
-            raise MistakesError("\n".join(f"{self.path}: {line}" for line in lines[:20]))
-
-
-def open_table_file(path: str | Path) -> TableFile:
-    """The header of a .csv or .parquet file."""
-    suffix = suffix_of(path, FORMATS, "episode tables")
-    check_readable(path, WHAT)
-    csv = open_csv(path) if suffix == ".csv" else None
-    header = csv.header if csv else parquet_columns(path)
-    if not any(header):
-        raise FileError(f"{path}: is empty; expected {WHAT}")
-    if len(header) > MOST_COLUMNS:
-        raise FileError(
-            f"{path}: has {len(header):,} columns, more than {MOST_COLUMNS:,}; give one row for "
-            "each step, with a column for each quantity"
-        )
-    return TableFile(path, header, csv)
-
-
-def _other_separator(header: Sequence[str]) -> str:
-    if len(header) == 1:
-        for sign, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
-            if sign in header[0]:
-                return f", separated by {name}; separate them by commas"
-    return "; name the columns in the first row, as the schema has them"
-
-
-def _parquet_blocks(path: str | Path, wanted: Sequence[str]) -> Iterator[Block]:
-    import polars as pl
-
-    with parquet_errors(path):
-        kinds = scan(path).collect_schema()
-    for name in wanted:
-        if kinds[name].is_nested() or kinds[name] in (pl.Binary, pl.Object):
-            raise FileError(f"{path}, column {name!r}: holds {kinds[name]}; store numbers or texts")
-    start = 0
-    try_decoding(path)
-    for part in parquet_blocks(path, wanted):
-        with parquet_errors(path):
-            texts = part.select(pl.all().cast(pl.String))
-        _check_sizes(path, texts)
-        yield tidy(texts, np.arange(start + 1, start + 1 + texts.height))
-        start += texts.height
-
-
-def _check_sizes(path: str | Path, texts: pl.DataFrame) -> None:
-    for column in texts.iter_columns():
-        largest = column.str.len_bytes().max()
-        if isinstance(largest, int) and largest > LARGEST_FIELD:
-            raise FileError(
-                f"{path}, column {column.name!r}: has a field of {largest:,} bytes, more than "
-                f"{LARGEST_FIELD:,}; remove or shorten it"
-            )
-
-
-# ----------------------------------------------------------------------------------------------
-# Tables from CSV and Parquet files as texts, with errors that name row, column and value.
-#
-# Rows of a CSV file are numbered as editors number its lines, so the header is usually row 1; rows
-# of a Parquet file count from 1.
-
-RECORD = "record in the file"
-TABLE_WHAT = "a table with the columns episode_id, t, state, action"
+    carried: int = 0
+    mean: int = 0
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
-    """The columns of a file as stripped texts (empty where nothing is given), and where they stand.
+class CheckedTable:
+    """A table without mistakes; use it in a `with` block, which ends its temporary file.
 
-    texts  one row per step, blank lines left out; RECORD says which record of the file it was
-    csv    the text of a CSV file, None for Parquet
+    rows      how many there are
+    episodes  their names, in the order in which they first appear
+    means     by column: of the values in the table, or as the caller knows them from a model
+    filled    by column: how many gaps were filled
+    place     names a row of the file
     """
 
     path: str | Path
-    texts: pl.DataFrame
-    csv: str | None
+    schema: Schema
+    rows: int
+    episodes: tuple[str, ...]
+    means: Mapping[str, float]
+    filled: Mapping[str, Filled]
+    place: Callable[[int], str]
+    _spill: Spill
+    _outcomes: tuple[tuple[str, ...], ...]
 
-    def __len__(self) -> int:
-        return self.texts.height
+    def __iter__(self) -> Iterator[Recorded]:
+        """The episodes one by one."""
+        for rows in self._spill.buckets():
+            bucket = _Bucket(self.schema, rows)
+            bucket.fill(self.means, Mistakes(self.path))
+            yield from bucket.episodes(self.episodes, self._outcomes)
 
-    def __contains__(self, column: str) -> bool:
-        return column in self.texts.columns
+    def parts(self, size: int = PART) -> Iterator[list[Recorded]]:
+        """The episodes, `size` at a time; the last part may be smaller."""
+        every = iter(self)
+        while part := list(islice(every, size)):
+            yield part
 
-    def row(self, index: int) -> int:
-        """The number of a row in the file, as messages give it."""
-        record = int(self.texts[RECORD][index])
-        if self.csv is None:
-            return record + 1
-        with suppress(_MalformedError):
-            for number, (line, _) in enumerate(_records(self.csv)):
-                if number == record + 1:  # the header is number 0
-                    return line
-        return record + 2
+    def summary(self) -> str:
+        """One line: how many episodes and steps, and how many gaps were filled."""
+        text = f"{len(self.episodes):,} episodes, {self.rows:,} steps"
+        carried = sum(counts.carried for counts in self.filled.values())
+        mean = sum(counts.mean for counts in self.filled.values())
+        if not carried + mean:
+            return text
+        return f"{text}; gaps: {carried:,} carried forward, {mean:,} set to the mean"
 
-    def reject(self, index: int, column: str, problem: str) -> NoReturn:
-        """Raise an error about one entry."""
-        value = self.texts[column][index]
-        said = f"{shown(value)} " if value else ""
-        raise FileError(f"{self.path}, row {self.row(index)}, column {column!r}: {said}{problem}")
+    def close(self) -> None:
+        """End the temporary file."""
+        self._spill.close()
 
-    def read(self, column: str, entry: Callable[[str], float]) -> NDArray[Any]:
-        """The numbers that the texts of a column stand for."""
-        texts = self.texts[column]
-        numbers: dict[str, float] = {}
-        for text in texts.unique(maintain_order=True):
-            try:
-                numbers[text] = entry(text)
-            except EntryError as problem:
-                self.reject(int((texts == text).arg_max() or 0), column, str(problem))
-        return np.array([numbers[text] for text in texts])
+    def __enter__(self) -> Self:
+        return self
 
-
-def read_text_table(path: str | Path, needed: Sequence[str], optional: Sequence[str] = ()) -> Table:
-    """The `needed` columns of a file, and those `optional` ones that it has."""
-    suffix = suffix_of(path, (".csv", ".parquet"), "tables")
-    if suffix == ".parquet":
-        check_readable(path, TABLE_WHAT)
-        text, frame = None, parquet_frame(path)
-    else:
-        content = read_bytes(path, TABLE_WHAT)
-        text = decode(path, content)
-        frame = _parse_csv(path, content, text)
-    columns = _present(path, frame, needed, optional)
-    texts = _as_texts(path, frame.select(list(columns.values())).with_row_index(RECORD), columns)
-    if texts.height == 0:
-        raise FileError(f"{path}: has no rows; give one for each step")
-    return Table(path, texts, text)
+    def __exit__(self, *problem: object) -> None:
+        self.close()
 
 
-def _parse_csv(path: str | Path, content: bytes, text: str) -> pl.DataFrame:
-    import polars as pl
+def open_table(
+    source: Any, schema: Schema, means: Mapping[str, float] | None = None
+) -> CheckedTable:
+    """Check a whole table; all mistakes are one error, with a line for each.
 
+    source  a .csv or .parquet file, or a frame of polars or pandas
+    means   what gaps in columns with missing = "mean" stand for, as `means_of_model` gives them;
+            None takes the means of this table
+    """
+    if isinstance(source, str | os.PathLike):
+        return check_table(open_table_file(Path(source)), schema, means)
+    return check_table(frame_table(source), schema, means)
+
+
+def read_table(
+    path: str | Path, schema: Schema, means: Mapping[str, float] | None = None
+) -> list[Recorded]:
+    """All episodes of a .csv or .parquet table, in the order in which they first appear."""
+    with open_table(path, schema, means) as table:
+        return list(table)
+
+
+def from_frame(
+    frame: Any, schema: Schema, means: Mapping[str, float] | None = None
+) -> list[Recorded]:
+    """The episodes of a polars or pandas frame, in the order in which they first appear.
+
+    Rows count from 0 in messages, as indexing does.
+
+    means  what gaps in columns with missing = "mean" stand for; None takes the frame's own
+    """
+    with check_table(frame_table(frame), schema, means) as table:
+        return list(table)
+
+
+def check_table(
+    file: TableFile,
+    schema: Schema,
+    means: Mapping[str, float] | None = None,
+    place: Callable[[int], str] = "row {}".format,
+) -> CheckedTable:
+    """Check a table whose header has been read; `place` names its rows in messages."""
+    mistakes = Mistakes(file.path, place)
+    wanted = [schema.episode, schema.time, *(column.name for column in schema.used)]
+    advice = "" if schema.is_plain else "correct the header or the schema"
+    file.check_columns(wanted, advice)
+    reading, spill = _Reading(schema), Spill(LEADING + len(schema.used))
     try:
-        return pl.read_csv(content, infer_schema=False)
-    except pl.exceptions.PolarsError as problem:
-        reason = _why_malformed(text) or f"somewhere: {str(problem).splitlines()[0]}"
-    raise FileError(f"{path}, {reason}; correct the file")
+        for block in file.blocks(wanted, mistakes):
+            spill.add(reading.numbered(block))
+        if not reading.rows and not mistakes.has_broken_rows:
+            mistakes.in_file(NO_ROWS)
+        if not reading.rows or mistakes.has_broken_rows:
+            mistakes.refuse()  # rows that are left out would look like gaps
+        names, known = tuple(reading.numbers), reading.means() if means is None else dict(means)
+        filled = dict.fromkeys((column.name for column in schema.used), Filled())
+        for rows in spill.buckets():
+            bucket = _Bucket(schema, rows)
+            bucket.check(names, mistakes)
+            for name, counts in bucket.fill(known, mistakes).items():
+                filled[name] = Filled(*map(sum, zip(filled[name], counts, strict=True)))
+        mistakes.refuse()
+    except BaseException:
+        spill.close()
+        raise
+    outcomes = tuple(tuple(texts) for texts in reading.outcomes.values())
+    return CheckedTable(
+        file.path, schema, reading.rows, names, known, filled, place, spill, outcomes
+    )
 
 
-def _present(
-    path: str | Path, frame: pl.DataFrame, needed: Sequence[str], optional: Sequence[str]
-) -> dict[str, str]:
-    """Which column of the file holds what: wanted name -> name in the file."""
-    # The parser has renamed the second of two equal names.
-    stripped = [name.strip().removesuffix("_duplicated_0") for name in frame.columns]
-    absent = [column for column in needed if column not in stripped]
-    if absent:
-        given = [re.sub(r"_duplicated_\d+$", "", name) for name in frame.columns[:8]]
-        found = ", ".join(map(shown, given))
-        comma = ", separated by commas" if len(frame.columns) == 1 else ""
-        raise FileError(
-            f"{path}: no column {', '.join(map(repr, absent))}: found {found}; name the columns "
-            f"{', '.join(needed)}{comma}"
-        )
-    wanted = [column for column in (*needed, *optional) if column in stripped]
-    for column in wanted:
-        if stripped.count(column) > 1:
-            raise FileError(f"{path}: two columns are named {column!r}; keep one of them")
-    return {column: frame.columns[stripped.index(column)] for column in wanted}
+# --- Rows as numbers --------------------------------------------------------------------------
 
 
-def _as_texts(path: str | Path, frame: pl.DataFrame, columns: dict[str, str]) -> pl.DataFrame:
-    """Stripped texts, without the rows in which every one of them is empty."""
-    import polars as pl
+class _Reading:
+    """What is known of a table while its rows are read.
 
-    texts = [frame[RECORD]]
-    for column, name in columns.items():
-        try:
-            text = frame[name].cast(pl.String).fill_null("").str.strip_chars()
-        except pl.exceptions.PolarsError:
-            raise FileError(
-                f"{path}, column {column!r}: holds {frame[name].dtype}; store numbers or texts"
-            ) from None
-        texts.append(text.alias(column))
-    table = pl.DataFrame(texts)
-    return table.filter(pl.any_horizontal(pl.col(list(columns)) != ""))
+    numbers   of the episodes by name, 0, 1, ... in order of appearance
+    outcomes  by column: the numbers of its texts
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._choices = {column.name: _accepted(column) for column in schema.used if column.size}
+        self._sums: dict[str, tuple[float, int]] = {}
+        self.numbers: dict[str, int] = {}
+        self.outcomes: dict[str, dict[str, int]] = {one.name: {} for one in schema.of("outcome")}
+        self.rows = 0
+
+    def means(self) -> dict[str, float]:
+        """Of the columns that hold numbers."""
+        return {name: total / count for name, (total, count) in self._sums.items() if count}
+
+    def numbered(self, block: Block) -> FloatArray:
+        """The rows of a block as numbers; what is wrong is reported."""
+        schema = self._schema
+        table = np.empty((len(block), LEADING + len(schema.used)))
+        table[:, EPISODE] = self._episodes(block)
+        table[:, ROW] = block.rows
+        table[:, TIME] = block.numbers(schema.time, may_miss=False)
+        for place, column in enumerate(schema.used, LEADING):
+            if column.role == "outcome":
+                table[:, place] = _codes(block.texts[column.name], self.outcomes[column.name])
+                continue
+            table[:, place] = values = self._column(block, column)
+            # Those that may have no gaps count as well: a later table may fill them with the mean.
+            if column.role != "reward" and column.size is None:
+                known = values[np.isfinite(values)]
+                total, count = self._sums.get(column.name, (0.0, 0))
+                self._sums[column.name] = total + float(known.sum()), count + known.size
+        self.rows += len(block)
+        return table[table[:, EPISODE] >= 0.0]
+
+    def _episodes(self, block: Block) -> list[int]:
+        """The numbers of the episodes of rows, -1 where the name cannot be one."""
+        name = self._schema.episode
+        texts = block.texts[name]
+        block.report((texts == "").to_numpy(), name, "is empty; name the episode or remove the row")
+        is_long = (texts.str.len_chars() > LONGEST_ID).to_numpy()
+        block.report(is_long, name, f"is longer than {LONGEST_ID:,} characters; shorten it")
+        return [
+            self.numbers.setdefault(text, len(self.numbers)) if text and not long else -1
+            for text, long in zip(texts, is_long, strict=True)
+        ]
+
+    def _column(self, block: Block, column: Column) -> FloatArray:
+        """(n,) the numbers of a column, by its levels, labels and bounds."""
+        if column.size is not None:
+            return block.choices(column.name, *self._choices[column.name])
+        if column.levels == ():
+            return _indices(block, column)
+        values, unit = block.numbers(column.name), f" {column.unit}" if column.unit else ""
+        for side, bound in (("low", column.low), ("high", column.high)):
+            if bound is not None:
+                right = values >= bound if side == "low" else values <= bound
+                word = "below" if side == "low" else "above"
+                problem = f"is {word} {side} = {bound:g}{unit}; correct it, or {side} in the schema"
+                block.expect(column.name, values, right, problem)
+        return values
 
 
-class _MalformedError(ValueError):
-    """Where a CSV text goes wrong, and why."""
+def _indices(block: Block, column: Column) -> FloatArray:
+    """(n,) whole numbers from 0 up."""
+    problem = f"is not a whole number from 0 to {LARGEST_INDEX}; number the {column.role}s so, or "
+    problem += "give their labels"
+    values = block.numbers(column.name, problem=problem)
+    right = (values >= 0.0) & (values == np.floor(values)) & (values <= LARGEST_INDEX)
+    block.expect(column.name, values, right, problem)
+    return values
 
 
-def _records(text: str) -> Iterator[tuple[int, list[str]]]:
-    """The header and every record after it, blank ones too, with the line on which each starts."""
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    line, header_seen = 1, False
-    try:
-        for fields in reader:
-            if fields or header_seen:
-                yield line, fields
-                header_seen = True
-            line = reader.line_num + 1
-    except csv.Error as problem:
-        raise _MalformedError(f"row {line}: is not CSV: {problem}") from None
+def _accepted(column: Column) -> tuple[dict[str, float], set[float], str]:
+    """The texts and the numbers that a column may hold, and what to say of others."""
+    values = column.values or ()
+    named = dict(zip(column.labels, values, strict=True)) if column.labels else {}
+    options = list(map(repr, column.labels or ())) or [f"{level:g}" for level in values]
+    more = ", ..." if len(options) > 6 else ""
+    problem = f"is none of {', '.join(options[:6])}{more}; correct it, or add it to the schema"
+    # A place could be taken for a label where one is a number.
+    is_clear = column.levels is not None or all(as_number(label) is None for label in named)
+    return named, set(values) if is_clear else set(), problem
 
 
-def _why_malformed(text: str) -> str | None:
-    """The first record that has more fields than the header or breaks the rules of quoting."""
-    try:
-        records = _records(text)
-        _, header = next(records)
-        for line, fields in records:
-            if len(fields) > len(header):
-                return f"row {line}: has {len(fields)} fields, but the header has {len(header)}"
-    except _MalformedError as problem:
-        return str(problem)
-    return None
-
-
-# ----------------------------------------------------------------------------------------------
-# Rows of numbers that do not fit in memory: kept on disk, given back some episodes at a time.
-#
-# The file has no name, so that nothing is left behind however the program ends.
-
-# Episodes that are held in memory at a time.
-EPISODES = 500
+def _codes(texts: pl.Series, known: dict[str, int]) -> FloatArray:
+    """(n,) the number of each text, nan where there is none."""
+    # Whole numbers read alike however they are stored.
+    plain = texts.str.replace(r"^(-?\d+)\.0+$", "$1")
+    is_gap = texts.str.to_uppercase().is_in(GAPS)
+    codes = [
+        np.nan if gap else known.setdefault(text, len(known))
+        for text, gap in zip(plain, is_gap, strict=True)
+    ]
+    return np.array(codes, dtype=np.float64)
 
 
 class Spill:
-    """Rows whose first number is that of their episode, 0, 1, ... in order of appearance."""
+    """Rows of numbers that do not fit in memory, in a file without a name, so that nothing is left
+    behind however the program ends; they are given back some episodes at a time."""
 
     def __init__(self, width: int) -> None:
         self._width = width
@@ -547,10 +317,10 @@ class Spill:
 
     def add(self, rows: FloatArray) -> None:
         """Keep some more rows."""
-        bucket = (rows[:, 0] // EPISODES).astype(np.int64)
+        bucket = (rows[:, EPISODE] // EPISODES).astype(np.int64)
         order = np.argsort(bucket, kind="stable")
         numbers, starts = np.unique(bucket[order], return_index=True)
-        for number, part in zip(numbers, np.split(rows[order], starts[1:]), strict=True):
+        for number, part in zip(numbers, np.split(rows[order], starts[1:]), strict=False):
             while len(self._places) <= number:
                 self._places.append([])
             content = np.ascontiguousarray(part).tobytes()
@@ -581,8 +351,260 @@ class Spill:
         """Give the disk space back."""
         self._file.close()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *problem: object) -> None:
-        self.close()
+# --- Rows gathered to episodes ----------------------------------------------------------------
+
+
+class _Bucket:
+    """The rows of some whole episodes, sorted by episode and time.
+
+    numbers   (m,) of the episodes
+    starts    (m,) their first rows
+    lengths   (m,) how many rows they have
+    filled    (n,) how many gaps were filled in each row
+    """
+
+    def __init__(self, schema: Schema, rows: FloatArray) -> None:
+        timed = np.isfinite(rows[:, TIME])
+        known = rows[timed]
+        self.schema = schema
+        self.rows = known[np.lexsort((known[:, ROW], known[:, TIME], known[:, EPISODE]))]
+        # Where a time is wrong, the steps of the episode are not looked at.
+        self._doubtful = np.unique(rows[~timed, EPISODE])
+        self.numbers, self.starts = np.unique(self.rows[:, EPISODE], return_index=True)
+        self.lengths = np.diff(np.append(self.starts, len(self.rows)))
+        self.filled = np.zeros(len(self.rows), dtype=np.int64)
+
+    def column(self, column: Column) -> FloatArray:
+        """(n,) the numbers of a column, nan where there is a gap."""
+        return self.rows[:, LEADING + self.schema.used.index(column)]
+
+    def columns(self, columns: Sequence[Column]) -> FloatArray:
+        """(n, columns) those of several."""
+        return self.rows[:, [LEADING + self.schema.used.index(column) for column in columns]]
+
+    @cached_property
+    def is_last(self) -> BoolArray:
+        """(n,) the last rows of episodes."""
+        return np.isin(np.arange(len(self.rows)), self.starts + self.lengths - 1)
+
+    @cached_property
+    def has_action(self) -> BoolArray:
+        """(n,) rows with an action; only the last of an episode may be without."""
+        if self.schema.is_plain:
+            return np.ones(len(self.rows), dtype=np.bool_)
+        given = self.columns(self.schema.of("action"))
+        return ~(self.is_last & np.isnan(given).all(axis=1))
+
+    @property
+    def decides(self) -> BoolArray:
+        """(n,) rows whose action counts: in continuous problems the last one leads nowhere."""
+        return self.has_action if self.schema.is_discrete else ~self.is_last
+
+    def check(self, names: Sequence[str], mistakes: Mistakes) -> None:
+        """Report what is wrong with episodes as a whole."""
+        if len(self.rows):
+            self._check_steps(names, mistakes)
+            self._check_constant(names, mistakes)
+            self._check_rewards(mistakes)
+
+    def _check_steps(self, names: Sequence[str], mistakes: Mistakes) -> None:
+        """Times of an episode rise by the schema's increment; no episode is endless."""
+        schema, rows, times = self.schema, self.rows, self.rows[:, TIME]
+        for place in np.flatnonzero(self.lengths > LONGEST_EPISODE):
+            name, length = names[int(self.numbers[place])], self.lengths[place]
+            problem = f": episode {name!r} has {length:,} rows, more than {LONGEST_EPISODE:,}; are "
+            row = int(rows[self.starts[place], ROW])
+            mistakes.in_row(row, f"{problem}its rows those of several episodes?", "long")
+        step = np.diff(times, prepend=times[:1])
+        tolerance = SAME * schema.increment + 1e-12 * np.abs(times)
+        wrong = np.abs(step - schema.increment) > tolerance
+        wrong[self.starts] = schema.is_plain & (times[self.starts] != 0.0)
+        wrong &= ~np.isin(rows[:, EPISODE], self._doubtful)
+        for place in np.flatnonzero(wrong):
+            name, before = names[int(rows[place, EPISODE])], rows[place - 1]
+            problem = f", column {schema.time!r}: {times[place]:g} "
+            if place in self.starts:
+                kind = "start"
+                problem += f"is the first step of episode {name!r}; number the steps from 0 up"
+            elif step[place] <= tolerance[place]:
+                kind, other = "twice", mistakes.place(int(before[ROW]))
+                problem += f"occurs twice in episode {name!r}, in {other} too; keep one of them"
+            else:
+                kind, due = "gap", before[TIME] + schema.increment
+                problem += f"follows {before[TIME]:g} in episode {name!r}; expected {due:g}: add "
+                problem += "the missing row, or correct `increment` in [table] of the schema"
+            mistakes.in_row(int(rows[place, ROW]), problem, kind)
+
+    def _check_constant(self, names: Sequence[str], mistakes: Mistakes) -> None:
+        """Fixed columns and outcomes are the same in all rows of an episode, gaps apart."""
+        for column in self.schema.of("fixed", "outcome"):
+            values, first = self.column(column), self._first_known(self.column(column))
+            differs = np.isfinite(values) & (first >= 0) & (values != values[first])
+            for place in np.flatnonzero(differs):
+                row, earlier = (int(self.rows[i, ROW]) for i in (place, first[place]))
+                name = names[int(self.rows[place, EPISODE])]
+                advice = "state" if column.role == "fixed" else "ignore"
+                problem = f", column {column.name!r}: differs from {mistakes.place(earlier)} of "
+                problem += f"episode {name!r}, but its role is {column.role!r}; correct it, or use "
+                mistakes.in_row(row, f"{problem}role = {advice!r}", f"changes {column.name}")
+
+    def _first_known(self, values: FloatArray) -> IntArray:
+        """(n,) the first row of the same episode with a value, -1 if there is none."""
+        places = np.where(np.isfinite(values), np.arange(len(values)), len(values))
+        earliest = np.repeat(np.minimum.reduceat(places, self.starts), self.lengths)
+        return np.where(earliest < len(values), earliest, -1)
+
+    def _check_rewards(self, mistakes: Mistakes) -> None:
+        """Every step that counts has earned something known."""
+        column = self.schema.reward
+        if column is None:
+            return
+        earned = self.column(column)
+        problem = "is missing; say what the step earned"
+        self._report(np.isnan(earned) & self.decides, column, problem, mistakes)
+        if self.schema.is_discrete:
+            idle = ~self.has_action & np.isfinite(earned) & (earned != 0.0)
+            problem = "is earned without an action; move it to the row of the action that earned it"
+            self._report(idle, column, problem, mistakes)
+
+    def _report(self, wrong: BoolArray, column: Column, problem: str, mistakes: Mistakes) -> None:
+        rows = self.rows[wrong, ROW].astype(np.int64)
+        mistakes.in_rows(column.name, problem, np.sort(rows).tolist())
+
+    def fill(self, means: Mapping[str, float], mistakes: Mistakes) -> dict[str, Filled]:
+        """Fill the gaps by the policies of their columns and count them; report those that stay."""
+        counts = {}
+        for column in (*self.schema.features, *self.schema.components):
+            gap = np.isnan(self.column(column))
+            if not gap.any():
+                continue
+            used = self.decides if column.role in ("action", "contextual") else True
+            carried = gap & (self._source(column, gap) >= 0)
+            mean = means.get(column.name, np.nan) if column.size is None else np.nan
+            averaged = gap & ~carried & (column.missing != REFUSE) & np.isfinite(mean)
+            left = gap & ~carried & ~averaged & used
+            self._report(left, column, self._why_left(column), mistakes)
+            values = self.rows[:, LEADING + self.schema.used.index(column)]
+            values[carried] = values[self._source(column, gap)[carried]]
+            values[averaged] = mean
+            carried, averaged = carried & used, averaged & used
+            self.filled += carried | averaged
+            counts[column.name] = Filled(int(carried.sum()), int(averaged.sum()))
+        return counts
+
+    def _source(self, column: Column, gap: BoolArray) -> IntArray:
+        """(n,) the row of the same episode whose value is taken for a gap, -1 if there is none."""
+        if column.missing == REFUSE:
+            return np.full(len(gap), -1)
+        if column.role == "fixed":
+            return self._first_known(np.where(gap, np.nan, 0.0))
+        if column.missing != CARRY:
+            return np.full(len(gap), -1)
+        latest = np.maximum.accumulate(np.where(gap, -1, np.arange(len(gap))))
+        return np.where(latest >= np.repeat(self.starts, self.lengths), latest, -1)
+
+    def _why_left(self, column: Column) -> str:
+        if column.missing == CARRY and column.size is not None:
+            return "is missing, and nothing stands before it in the episode to carry forward"
+        if column.missing != REFUSE:
+            return (
+                "is missing, and no mean is known: no row of the table that the model is learned "
+                "from has a value; give one, or ignore the column"
+            )
+        if column.role == "action" and not self.schema.is_plain:
+            where = "only the last row of an episode may be without an action"
+            return f"is missing; fill it in: {where}"
+        choices = "'carry-forward'" if column.size is not None else "'carry-forward' or 'mean'"
+        return f"is missing; fill it in, or say missing = {choices} in the schema"
+
+    def episodes(
+        self, names: Sequence[str], outcomes: Sequence[Sequence[str]]
+    ) -> Iterator[Recorded]:
+        """The episodes without mistakes or gaps; `outcomes` are the texts of each such column."""
+        schema = self.schema
+        states: NDArray[Any] = self.columns(schema.features)
+        actions: NDArray[Any] = self.columns(schema.components)
+        if schema.is_discrete:
+            states = _cells(schema.features, states)
+            cells = np.full(len(self.rows), len(Grid(schema.of("action"))))
+            cells[self.has_action] = _cells(schema.of("action"), actions[self.has_action])
+            actions = cells
+        times = self.rows[:, TIME] * (schema.step / schema.increment)
+        earned = None if schema.reward is None else self.column(schema.reward)
+        for number, start, length in zip(self.numbers, self.starts, self.lengths, strict=True):
+            rows = slice(int(start), int(start + length))
+            decisions = slice(rows.start, rows.stop if schema.is_discrete else rows.stop - 1)
+            about = tuple(
+                (column.name, _outcome(self.column(column)[rows], texts))
+                for column, texts in zip(schema.of("outcome"), outcomes, strict=True)
+            )
+            yield Recorded(
+                Episode(states[rows], actions[decisions], id=names[int(number)]),
+                times[rows].copy(),
+                int(self.filled[rows].sum()),
+                about,
+                None if earned is None else earned[rows].copy(),
+                self.rows[rows, ROW].astype(np.int64),
+            )
+
+
+def _cells(columns: tuple[Column, ...], values: FloatArray) -> IntArray:
+    """(n,) values (n, columns) as one number each."""
+    if columns[0].levels == ():
+        return values[:, 0].astype(np.int64)
+    return Grid(columns).cells(values)
+
+
+def _outcome(codes: FloatArray, texts: Sequence[str]) -> str:
+    known = codes[np.isfinite(codes)]
+    return texts[int(known[0])] if known.size else ""
+
+
+# --- Frames -----------------------------------------------------------------------------------
+
+
+def frame_table(frame: Any) -> FrameTable:
+    """A frame of polars or pandas as a table."""
+    given = as_polars(frame)
+    header = [name.strip() for name in given.columns]
+    if len(set(header)) == len(header):
+        given = given.rename(dict(zip(given.columns, header, strict=True)))
+    return FrameTable(NAME, header, given)
+
+
+def as_polars(frame: Any) -> pl.DataFrame:
+    """A frame of polars or pandas as one of polars.
+
+    pandas is never imported: a frame of it comes with all that is needed.
+    """
+    import polars as pl
+
+    if isinstance(frame, pl.LazyFrame):
+        return frame.collect()
+    if isinstance(frame, pl.DataFrame):
+        return frame
+    if type(frame).__module__.partition(".")[0] != "pandas" or not hasattr(frame, "columns"):
+        raise InputError(
+            f"expected a frame of polars or pandas, got {type(frame).__name__}; for arrays use "
+            "counterplan.tables.formats.frame_from_arrays"
+        )
+    names = [str(name) for name in frame.columns]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"{NAME}: two columns are named {twice!r}; keep one of them")
+    columns = zip(names, frame.columns, strict=True)
+    return pl.DataFrame([_series(name, frame[key]) for name, key in columns])
+
+
+def _series(name: str, column: Any) -> pl.Series:
+    """A column of pandas; anything but numbers becomes text."""
+    import polars as pl
+
+    missing = np.asarray(column.isna(), dtype=np.bool_)
+    kind = str(column.dtype).lower()
+    if kind.startswith(("int", "uint", "float", "bool")):
+        values = zip(missing, column.tolist(), strict=True)
+        return pl.Series(name, [None if gap else value for gap, value in values], strict=False)
+    texts = [None if gap else str(value) for gap, value in zip(missing, column, strict=True)]
+    return pl.Series(name, texts, dtype=pl.String)

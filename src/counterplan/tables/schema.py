@@ -34,21 +34,20 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
 
 from counterplan.core.files import decode, read_bytes, read_json, suffix_of
+from counterplan.core.table import LARGEST_NUMBER, MOST_COLUMNS, as_number
+from counterplan.core.validation import FloatArray, IntArray
 from counterplan.errors import FileError, InputError, MistakesError
 
-# ----------------------------------------------------------------------------------------------
-# All that can be wrong with a schema, found at once; each mistake is one line.
-#
-# Lines begin with the place, such as `columns.sofa.role`, and say what is there, why it cannot be
-# right, and what to do.
-
+WHAT = "a schema: [table] and [columns.NAME] with a role for each column"
 DISCRETE, CONTINUOUS = "discrete", "continuous"
 REFUSE, CARRY, MEAN = "refuse", "carry-forward", "mean"
-POLICIES = (REFUSE, CARRY, MEAN)
 MEASURED = ("role", "unit", "low", "high", "missing", "levels", "labels")
 # Which keys have a meaning for which role.
 KEYS = {
@@ -60,287 +59,22 @@ KEYS = {
     "outcome": ("role", "unit"),
     "ignore": (*MEASURED, "better", "weight"),
 }
-ROLES = tuple(KEYS)
-TOP = ("table", "columns")
+COLUMN = KEYS["ignore"]
 TABLE = ("episode", "time", "step", "increment", "unit", "kind")
-MOST_COLUMNS = 10_000
-LONGEST_NAME = 1_000
-LARGEST_NUMBER = 1e100
-MOST_LEVELS = 1_000_000
-# Search goes through every combination of action levels at every step.
-MOST_ACTIONS = 10_000
-
-
-def schema_problems(document: Any) -> list[str]:
-    """What is wrong with a schema as plain values, one line for each mistake."""
-    if not isinstance(document, Mapping):
-        return [f"holds {_kind(document)}; expected [table] and [columns.NAME]"]
-    problems = [_unknown("", key, TOP) for key in _extra(document, TOP)]
-    table, columns = document.get("table", {}), document.get("columns")
-    if not isinstance(table, Mapping):
-        problems.append(f"table: is {_kind(table)}; write [table] and its keys below it")
-        table = {}
-    problems += _table_problems(table)
-    if not isinstance(columns, Mapping) or not columns:
-        given = "is missing" if columns is None else f"is {_kind(columns)}"
-        return [*problems, f"columns: {given}; write [columns.NAME] for each column of the table"]
-    if len(columns) > MOST_COLUMNS:
-        return [*problems, f"columns: {len(columns):,} of them; give at most {MOST_COLUMNS:,}"]
-    for name, given in columns.items():
-        problems += _column_problems(name, given, table)
-    return problems or list(_together(table, columns))
-
-
-def _table_problems(table: Mapping[str, Any]) -> Iterator[str]:
-    for key in _extra(table, TABLE):
-        yield _unknown("table", key, TABLE)
-    for key in ("episode", "time"):
-        if key in table and (why := _not_a_name(table[key])):
-            yield f"table.{key}: {why}; give the name of a column"
-    for key in ("step", "increment"):
-        if key in table and not (_is_finite(table[key]) and table[key] > 0):
-            yield f"table.{key}: {_not_above_zero(table[key])}, how long a step lasts"
-    if "unit" in table and not _is_text(table["unit"]):
-        yield f'table.unit: {_cut(table["unit"])} is no text; write for example unit = "h"'
-    if "kind" in table and table["kind"] not in (DISCRETE, CONTINUOUS):
-        yield _not_one_of("table.kind", table["kind"], (DISCRETE, CONTINUOUS))
-    if table.get("episode", "episode_id") == table.get("time", "t"):
-        yield "table.time: is the column of the episodes too; name another"
-
-
-def _column_problems(name: Any, given: Any, table: Mapping[str, Any]) -> Iterator[str]:
-    place = f"columns.{_shown(name)}"
-    if why := _not_a_name(name):
-        yield f"{place}: {why}; write the name as the table's header has it"
-        return
-    for key, usual in (("episode", "episode_id"), ("time", "t")):
-        if name == table.get(key, usual):
-            yield f"{place}: is the {key} column of [table]; leave it out here"
-    if not isinstance(given, Mapping):
-        yield f'{place}: is {_kind(given)}; write role = "state" or another role below it'
-        return
-    role = given.get("role")
-    if role is None:
-        yield f'{place}: has no role; add role = "..." with one of {", ".join(ROLES)}'
-        return
-    if not isinstance(role, str) or role not in KEYS:
-        yield _not_one_of(f"{place}.role", role, ROLES)
-        return
-    known = KEYS["ignore"]
-    for key in _extra(given, known):
-        yield _unknown(place, key, known)
-    for key in given:
-        if key in known and key not in KEYS[role]:
-            yield f"{place}.{key}: means nothing for role {role!r}; remove it"
-    yield from _value_problems(place, given)
-
-
-def _value_problems(place: str, given: Mapping[str, Any]) -> Iterator[str]:
-    if "unit" in given and not _is_text(given["unit"]):
-        yield f'{place}.unit: {_cut(given["unit"])} is no text; write for example unit = "mmHg"'
-    bounds = [key for key in ("low", "high") if key in given]
-    for key in bounds:
-        if not _is_finite(given[key]):
-            yield f"{place}.{key}: {_not_finite(given[key])}; correct or remove it"
-    if len(bounds) == 2 and all(_is_finite(given[key]) for key in bounds):
-        low, high = (given[key] for key in bounds)
-        if not low < high:
-            between = f"{_cut(low)} is not below high = {_cut(high)}"
-            yield f"{place}.low: {between}; exchange or correct them"
-    if "missing" in given and given["missing"] not in POLICIES:
-        yield _not_one_of(f"{place}.missing", given["missing"], POLICIES)
-    if "better" in given and given["better"] not in ("lower", "higher"):
-        yield _not_one_of(f"{place}.better", given["better"], ("lower", "higher"))
-    if "weight" in given:
-        if not (_is_finite(given["weight"]) and given["weight"] > 0):
-            yield f"{place}.weight: {_not_above_zero(given['weight'])}"
-        elif "better" not in given:
-            yield f'{place}.weight: counts only with better = "lower" or "higher"; add it'
-    yield from _choice_problems(place, given)
-
-
-def _choice_problems(place: str, given: Mapping[str, Any]) -> Iterator[str]:
-    """Levels and labels, and what does not go with them."""
-    listed: dict[str, int] = {}
-    for key, is_right, what in (
-        ("levels", _is_finite, "finite numbers"),
-        ("labels", _is_label, "texts without blanks around them"),
-    ):
-        if key not in given:
-            continue
-        why = _not_a_list(given[key], is_right, what)
-        if why:
-            yield f"{place}.{key}: {why}"
-        else:
-            listed[key] = len(given[key])
-    if len(listed) == 2:
-        if len(set(listed.values())) == 2:
-            yield f"{place}.labels: {listed['labels']} for {listed['levels']} levels; name each"
-        elif any(_is_numeral(label) for label in given["labels"]):
-            yield f"{place}.labels: a number as a name could be taken for a level; use words"
-    if not {"levels", "labels"} & set(given):
-        if given.get("role") == "action":
-            yield f"{place}: has no levels; list what could be done: levels = [0, 1, 2] or labels"
-        return
-    for key in ("low", "high"):
-        if key in given:
-            yield f"{place}.{key}: says nothing beside levels or labels; remove it"
-    if given.get("missing") == MEAN:
-        yield f"{place}.missing: a mean is no level; use 'refuse' or 'carry-forward'"
-
-
-def _together(table: Mapping[str, Any], columns: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with columns that are right one by one."""
-    of: dict[str, list[str]] = {role: [] for role in ROLES}
-    for name, given in columns.items():
-        of[given["role"]].append(name)
-    for role in ("state", "action"):
-        if not of[role]:
-            yield f'columns: none has role = "{role}"; give at least one column that role'
-    if len(of["reward"]) > 1:
-        second = of["reward"][1]
-        yield f"columns.{_shown(second)}.role: is the second reward; keep one of them"
-    sizes = [len(columns[n].get("levels") or columns[n]["labels"]) for n in of["action"]]
-    if math.prod(sizes) > MOST_ACTIONS:
-        yield (
-            f"columns: the levels of the action columns combine to {math.prod(sizes):,} actions, "
-            f"more than {MOST_ACTIONS:,}; give fewer levels"
-        )
-    counted = [name for name in of["state"] if _is_counted(columns[name])]
-    is_discrete = table.get("kind", DISCRETE if len(counted) == len(of["state"]) else CONTINUOUS)
-    if is_discrete == DISCRETE and of["state"]:
-        yield from _discrete_problems(of, columns)
-
-
-def _discrete_problems(
-    of: Mapping[str, Sequence[str]], columns: Mapping[str, Any]
-) -> Iterator[str]:
-    why = 'since the states are discrete (or say kind = "continuous" in [table])'
-    for name in (*of["fixed"], *of["state"]):
-        if not {"levels", "labels"} & set(columns[name]):
-            yield f"columns.{_shown(name)}: needs levels or labels, {why}, or role = 'ignore'"
-    for name in of["contextual"]:
-        yield f"columns.{_shown(name)}.role: 'contextual' has no meaning {why}; use another role"
-    for name in of["state"]:
-        if "better" in columns[name] and "levels" not in columns[name]:
-            place = f"columns.{_shown(name)}.better"
-            yield f"{place}: labels have no worth; add levels, one number for each label"
-
-
-def _is_counted(given: Mapping[str, Any]) -> bool:
-    return "labels" in given or all(
-        math.floor(level) == level for level in given.get("levels", (0.5,))
-    )
-
-
-def _not_a_list(given: Any, is_right: Callable[[Any], bool], what: str) -> str | None:
-    if not isinstance(given, Sequence) or isinstance(given, str):
-        return f"is {_kind(given)}; give a list of {what}"
-    if len(given) < 2:
-        return f"has {len(given)} of them; give at least two, or remove the column"
-    if len(given) > MOST_LEVELS:
-        return f"has {len(given):,} of them, more than {MOST_LEVELS:,}; give fewer"
-    for one in given:
-        if not is_right(one):
-            return f"{_cut(one)} is not one of {what}; correct it"
-    if len(set(given)) < len(given):
-        twice = next(one for one in given if list(given).count(one) > 1)
-        return f"{_cut(twice)} occurs twice; keep one of them"
-    return None
-
-
-def _extra(given: Iterable[Any], known: Sequence[str]) -> list[Any]:
-    return [key for key in given if key not in known]
-
-
-def _unknown(place: str, key: Any, known: Sequence[str]) -> str:
-    full = f"{place}.{_shown(key)}" if place else _shown(key)
-    return f"{full}: is no key of a schema{_nearest(key, known)}; use {', '.join(known)}"
-
-
-def _not_one_of(place: str, given: Any, known: Sequence[str]) -> str:
-    return f"{place}: {_cut(given)} is none of {', '.join(known)}{_nearest(given, known)}"
-
-
-def _nearest(given: Any, known: Sequence[str]) -> str:
-    found = get_close_matches(given[:100], known, n=1) if isinstance(given, str) else []
-    return f" (did you mean {found[0]!r}?)" if found else ""
-
-
-def _not_a_name(value: Any) -> str | None:
-    if not isinstance(value, str):
-        return f"{_cut(value)} is no text"
-    if not _is_text(value) or not value or value != value.strip():
-        return f"{_cut(value)} is no name (empty, with blanks around it, or not printable)"
-    if len(value) > LONGEST_NAME:
-        return f"a name of {len(value):,} characters is too long"
-    return None
-
-
-def _is_text(value: Any) -> bool:
-    """A text that a file can hold."""
-    if not isinstance(value, str) or "\0" in value:
-        return False
-    return not any("\ud800" <= letter <= "\udfff" for letter in value)
-
-
-def _is_label(value: Any) -> bool:
-    return _is_text(value) and bool(value) and value == value.strip()
-
-
-def _is_finite(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return abs(value) <= LARGEST_NUMBER  # false for nan
-
-
-def _is_too_large(value: Any) -> bool:
-    """A number beyond those that tables and models may hold, infinities among them."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and not _is_finite(value) and value == value
-
-
-def _not_finite(value: Any) -> str:
-    if _is_too_large(value) and abs(value) < math.inf:
-        return f"{_cut(value)} is too far from 0, {LARGEST_NUMBER:g} at most"
-    return f"{_cut(value)} is no finite number"
-
-
-def _not_above_zero(value: Any) -> str:
-    why = "is too large" if _is_too_large(value) and value > 0 else "is no number above 0"
-    return f"{_cut(value)} {why}; give a number above 0 and at most {LARGEST_NUMBER:g}"
-
-
-def _is_numeral(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _shown(name: Any) -> str:
-    """A name in a place: as it is, or in quotes if it is not a plain word."""
-    is_plain = isinstance(name, str) and name.replace("_", "a").replace("-", "a").isalnum()
-    return name if is_plain and len(name) <= 60 else _cut(name)
-
-
-def _cut(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:50]}... ({len(text):,} characters)"
-
-
-def _kind(value: Any) -> str:
-    kinds = {dict: "a table", list: "a list", str: "a text", bool: "true or false"}
-    return kinds.get(type(value), "a number" if isinstance(value, int | float) else "no table")
-
-
-# ----------------------------------------------------------------------------------------------
-
-WHAT = "a schema: [table] and [columns.NAME] with a role for each column"
+# What keys with few values may be.
+CHOICES = {
+    "role": tuple(KEYS),
+    "kind": (DISCRETE, CONTINUOUS),
+    "missing": (REFUSE, CARRY, MEAN),
+    "better": ("lower", "higher"),
+}
 # A schema is written by hand; what is larger is something else.
 LARGEST_SCHEMA = 10_000_000
 MOST_LINES = 20
+LONGEST_NAME = 1_000
+MOST_LEVELS = 1_000_000
+# Search goes through every combination of action levels at every step.
+MOST_ACTIONS = 10_000
 
 
 @dataclass(frozen=True)
@@ -353,7 +87,8 @@ class Column:
     missing  what a gap means: refuse, carry-forward or mean
     better   lower or higher, None if neither is good or bad
     weight   how much a unit of it counts, where `better` is given
-    levels   the numbers that it may hold, None for any
+    levels   the numbers that it may hold, None for any; in plain tables also (): whole numbers from
+             0 up
     labels   their names; without levels the texts that it may hold
     """
 
@@ -362,7 +97,7 @@ class Column:
     unit: str = ""
     low: float | None = None
     high: float | None = None
-    missing: str = "refuse"
+    missing: str = REFUSE
     better: str | None = None
     weight: float = 1.0
     levels: tuple[float, ...] | None = None
@@ -382,16 +117,24 @@ class Column:
         return tuple(float(place) for place in range(len(self.labels)))
 
     @property
+    def is_counted(self) -> bool:
+        """Whether it has labels, or levels that are whole numbers."""
+        levels = self.levels
+        return self.labels is not None or (
+            levels is not None and all(math.floor(level) == level for level in levels)
+        )
+
+    @property
     def merit(self) -> float:
         """What a unit more of it is worth."""
         return {None: 0.0, "lower": -self.weight, "higher": self.weight}[self.better]
 
-    def value_name(self, place: int) -> str:
-        """Its value number `place` in words: the label, or the level."""
+    def value_name(self, place: int, unit: str = "") -> str:
+        """Its value number `place` in words: the label, or the level with its unit."""
         if self.labels is not None:
             return self.labels[place]
         assert self.levels is not None
-        return f"{self.levels[place]:g}"
+        return f"{self.levels[place]:g} {unit}".rstrip()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, without what is as usual."""
@@ -423,12 +166,15 @@ class Schema:
     unit: str = ""
     kind: str = ""
 
+    # Whether steps count from 0 and every row has an action, as in plain tables of episodes.
+    is_plain: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
         problems = schema_problems(self.as_dict())
         if problems:
             raise InputError("; ".join(f"schema, {problem}" for problem in problems[:MOST_LINES]))
         if not self.kind:
-            object.__setattr__(self, "kind", _implied_kind(self.of("state")))
+            object.__setattr__(self, "kind", self._implied_kind)
 
     def of(self, *roles: str) -> tuple[Column, ...]:
         """The columns with one of these roles."""
@@ -438,6 +184,10 @@ class Schema:
     def is_discrete(self) -> bool:
         """Whether states are one of finitely many."""
         return self.kind == DISCRETE
+
+    @property
+    def _implied_kind(self) -> str:
+        return DISCRETE if all(one.is_counted for one in self.of("state")) else CONTINUOUS
 
     @property
     def features(self) -> tuple[Column, ...]:
@@ -454,31 +204,84 @@ class Schema:
         """The column with what each step earned."""
         return next(iter(self.of("reward")), None)
 
+    @cached_property
+    def used(self) -> tuple[Column, ...]:
+        """All columns that are read, but for those of episode and time."""
+        return (*self.features, *self.components, *self.of("reward", "outcome"))
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values that JSON and TOML can hold; `schema_from_dict` reads them back."""
         table: dict[str, Any] = {}
         for field in fields(self):
             value = getattr(self, field.name)
-            # The kind is kept only where the columns do not imply it already.
-            usual = _implied_kind(self.of("state")) if field.name == "kind" else field.default
+            # The kind is stored only where the columns do not imply it already.
+            usual = self._implied_kind if field.name == "kind" else field.default
             if field.name != "columns" and value not in (usual, ""):
                 table[field.name] = value
         columns = {column.name: column.as_dict() for column in self.columns}
-        found = {"table": table, "columns": columns} if table else {"columns": columns}
         if len(columns) < len(self.columns):
             raise InputError("schema: two columns have the same name; keep one of them")
-        return found
+        return {"table": table, "columns": columns} if table else {"columns": columns}
 
 
-def schema_from_dict(document: Any, where: str = "schema") -> Schema:
-    """The schema that plain values stand for; `where` is the file that all mistakes name."""
-    problems = schema_problems(document)
-    if problems:
-        raise MistakesError(_lines(where, problems))
-    columns = tuple(_column(name, given) for name, given in document["columns"].items())
-    table: dict[str, Any] = dict(document.get("table", {}))
-    table |= {key: float(value) for key, value in table.items() if _is_number(value)}
-    return Schema(columns, **table)
+@dataclass(frozen=True)
+class Grid:
+    """Every combination of the values of some columns, numbered 0, 1, ...: the last column changes
+    fastest."""
+
+    columns: tuple[Column, ...]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many values each column has."""
+        return tuple(column.size or 0 for column in self.columns)
+
+    def __len__(self) -> int:
+        return math.prod(self.sizes)
+
+    @cached_property
+    def vectors(self) -> FloatArray:
+        """(N, columns) the values of each cell, as models see them."""
+        values = [np.array(column.values, dtype=np.float64) for column in self.columns]
+        return np.stack(np.meshgrid(*values, indexing="ij"), axis=-1).reshape(len(self), -1)
+
+    def places(self, cell: int) -> tuple[int, ...]:
+        """Which value each column has in a cell."""
+        return tuple(int(place) for place in np.unravel_index(cell, self.sizes))
+
+    def cells(self, values: FloatArray) -> IntArray:
+        """(n,) the cells of values (n, columns), each of which is one of its column's."""
+        places = []
+        for column, given in zip(self.columns, values.T, strict=True):
+            known = np.array(column.values, dtype=np.float64)
+            order = np.argsort(known)
+            places.append(order[np.searchsorted(known[order], given)])
+        return np.asarray(np.ravel_multi_index(places, self.sizes), dtype=np.int64)
+
+    def name(self, cell: int) -> str:
+        """A cell in words: "ill", or "ward 3, fluids high" where there are several columns."""
+        if len(self.columns) == 1:
+            return self.columns[0].value_name(cell, self.columns[0].unit)
+        parts = zip(self.columns, self.places(cell), strict=True)
+        return ", ".join(
+            f"{column.name} {column.value_name(place, column.unit)}" for column, place in parts
+        )
+
+    def names(self) -> list[str]:
+        """All cells in words."""
+        return [self.name(cell) for cell in range(len(self))]
+
+    def change(self, observed: int, alternative: int) -> str:
+        """What differs between two cells: "vasopressor 0 -> 2 µg/kg/min, fluids none -> high"."""
+        before, after = self.places(observed), self.places(alternative)
+        return ", ".join(
+            f"{column.name} {column.value_name(old)} -> {column.value_name(new, column.unit)}"
+            for column, old, new in zip(self.columns, before, after, strict=True)
+            if old != new
+        )
+
+
+# --- Reading ----------------------------------------------------------------------------------
 
 
 def read_schema(path: str | Path) -> Schema:
@@ -501,47 +304,251 @@ def read_schema(path: str | Path) -> Schema:
     return schema_from_dict(document, str(path))
 
 
-def _column(name: str, given: Mapping[str, Any]) -> Column:
-    numbers = {key: float(value) for key, value in given.items() if _is_number(value)}
-    tuples: dict[str, Any] = {}
-    if "levels" in given:
-        tuples["levels"] = tuple(float(level) for level in given["levels"])
-    if "labels" in given:
-        tuples["labels"] = tuple(given["labels"])
-    return Column(name, **{**given, **numbers, **tuples})
+def schema_from_dict(document: Any, where: str = "schema") -> Schema:
+    """The schema that plain values stand for; `where` is the file that all mistakes name."""
+    problems = schema_problems(document)
+    if problems:
+        lines = [f"{where}, {problem}" for problem in problems[:MOST_LINES]]
+        if len(problems) > len(lines):
+            lines.append(f"{where}: {len(problems) - len(lines):,} more mistakes like these")
+        raise MistakesError("\n".join(lines))
+    columns = (
+        Column(name, **{key: _typed(value) for key, value in given.items()})
+        for name, given in document["columns"].items()
+    )
+    table = {key: _typed(value) for key, value in document.get("table", {}).items()}
+    return Schema(tuple(columns), **table)
 
 
-def _is_number(value: object) -> bool:
+def _typed(value: Any) -> Any:
+    """Numbers as floats, lists as tuples."""
+    if isinstance(value, list | tuple):
+        return tuple(map(_typed, value))
+    return float(value) if isinstance(value, int | float) else value
+
+
+# --- Checks -----------------------------------------------------------------------------------
+# Each mistake is one line, which begins with the place, such as `columns.sofa.role`, and says what
+# is there, why it cannot be right, and what to do.
+
+
+def schema_problems(document: Any) -> list[str]:
+    """What is wrong with a schema as plain values, one line for each mistake."""
+    if not isinstance(document, Mapping):
+        return [f"holds {_kind(document)}; expected [table] and [columns.NAME]"]
+    problems = list(_unknown("", document, ("table", "columns")))
+    table, columns = document.get("table", {}), document.get("columns")
+    if not isinstance(table, Mapping):
+        problems.append(f"table: is {_kind(table)}; write [table] and its keys below it")
+        table = {}
+    names = {"episode": table.get("episode", "episode_id"), "time": table.get("time", "t")}
+    problems += [*_unknown("table", table, TABLE), *_wrong_values("table", table)]
+    if names["episode"] == names["time"]:
+        problems.append("table.time: is the column of the episodes too; name another")
+    if not isinstance(columns, Mapping) or not columns:
+        given = "is missing" if columns is None else f"is {_kind(columns)}"
+        return [*problems, f"columns: {given}; write [columns.NAME] for each column of the table"]
+    if len(columns) > MOST_COLUMNS:
+        return [*problems, f"columns: {len(columns):,} of them; give at most {MOST_COLUMNS:,}"]
+    for name, given in columns.items():
+        place = f"columns.{_shown(name)}"
+        for key in (key for key, taken in names.items() if name == taken):
+            problems.append(f"{place}: is the {key} column of [table]; leave it out here")
+        problems += _column_problems(place, name, given)
+    return problems or list(_together(table, columns))
+
+
+def _column_problems(place: str, name: Any, given: Any) -> Iterator[str]:
+    if why := _not_a_name(name):
+        yield f"{place}: {why}; write the name as the table's header has it"
+        return
+    if not isinstance(given, Mapping):
+        yield f'{place}: is {_kind(given)}; write role = "state" or another role below it'
+        return
+    role = given.get("role")
+    if role is None:
+        yield f'{place}: has no role; add role = "..." with one of {", ".join(KEYS)}'
+        return
+    if why := _wrong("role", role):
+        yield f"{place}.role: {why}"
+        return
+    yield from _unknown(place, given, COLUMN)
+    for key in given:
+        if key in COLUMN and key not in KEYS[role]:
+            yield f"{place}.{key}: means nothing for role {role!r}; remove it"
+    yield from _wrong_values(place, given)
+    right = {key for key in given if key in COLUMN and not _wrong(key, given[key])}
+    if {"low", "high"} <= right and not given["low"] < given["high"]:
+        between = f"{_cut(given['low'])} is not below high = {_cut(given['high'])}"
+        yield f"{place}.low: {between}; exchange or correct them"
+    if "weight" in right and "better" not in given:
+        yield f'{place}.weight: counts only with better = "lower" or "higher"; add it'
+    if {"levels", "labels"} <= right:
+        counts = len(given["levels"]), len(given["labels"])
+        if counts[0] != counts[1]:
+            yield f"{place}.labels: {counts[1]} for {counts[0]} levels; name each"
+        elif any(as_number(label) is not None for label in given["labels"]):
+            yield f"{place}.labels: a number as a name could be taken for a level; use words"
+    yield from _choice_problems(place, given)
+
+
+def _choice_problems(place: str, given: Mapping[str, Any]) -> Iterator[str]:
+    """What does not go with levels and labels, or cannot be without them."""
+    if not {"levels", "labels"} & set(given):
+        if given["role"] == "action":
+            yield f"{place}: has no levels; list what could be done: levels = [0, 1, 2] or labels"
+        return
+    for key in ("low", "high"):
+        if key in given:
+            yield f"{place}.{key}: says nothing beside levels or labels; remove it"
+    if given.get("missing") == MEAN:
+        yield f"{place}.missing: a mean is no level; use 'refuse' or 'carry-forward'"
+
+
+def _together(table: Mapping[str, Any], columns: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with columns that are right one by one."""
+    of: dict[str, list[Column]] = {role: [] for role in KEYS}
+    for name, given in columns.items():
+        of[given["role"]].append(Column(name, **{key: _typed(given[key]) for key in given}))
+    for role in ("state", "action"):
+        if not of[role]:
+            yield f'columns: none has role = "{role}"; give at least one column that role'
+    for second in of["reward"][1:2]:
+        yield f"columns.{_shown(second.name)}.role: is the second reward; keep one of them"
+    actions = math.prod(column.size or 1 for column in of["action"])
+    if actions > MOST_ACTIONS:
+        yield (
+            f"columns: the levels of the action columns combine to {actions:,} actions, more than "
+            f"{MOST_ACTIONS:,}; give fewer levels"
+        )
+    implied = DISCRETE if all(column.is_counted for column in of["state"]) else CONTINUOUS
+    if table.get("kind", implied) == DISCRETE and of["state"]:
+        yield from _discrete_problems(of)
+
+
+def _discrete_problems(of: Mapping[str, Sequence[Column]]) -> Iterator[str]:
+    why = 'since the states are discrete (or say kind = "continuous" in [table])'
+    for column in (*of["fixed"], *of["state"], *of["contextual"]):
+        place = f"columns.{_shown(column.name)}"
+        if column.role == "contextual":
+            yield f"{place}.role: 'contextual' has no meaning {why}; use another role"
+        elif column.size is None:
+            yield f"{place}: needs levels or labels, {why}, or role = 'ignore'"
+        elif column.better and column.levels is None:
+            yield f"{place}.better: labels have no worth; add levels, one number for each label"
+
+
+def _wrong_values(place: str, given: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in given.items():
+        if why := _wrong(key, value):
+            yield f"{place}.{key}: {why}"
+
+
+def _wrong(key: str, value: Any) -> str | None:
+    """Why a value cannot be that of a key and what to do, None if it can or the key is none."""
+    if key in CHOICES and not (isinstance(value, str) and value in CHOICES[key]):
+        known = CHOICES[key]
+        return f"{_cut(value)} is none of {', '.join(known)}{_nearest(value, known)}"
+    if key in ("episode", "time") and (why := _not_a_name(value)):
+        return f"{why}; give the name of a column"
+    if key == "unit" and not _is_text(value):
+        return f'{_cut(value)} is no text; write for example unit = "h"'
+    if key in ("low", "high") and not _is_finite(value):
+        far = f"is too far from 0, {LARGEST_NUMBER:g} at most"
+        is_far = _is_number(value) and LARGEST_NUMBER < abs(value) < math.inf
+        return f"{_cut(value)} {far if is_far else 'is no finite number'}; correct or remove it"
+    if key in ("step", "increment", "weight") and not (_is_finite(value) and value > 0):
+        why = "is too large" if _is_number(value) and value > 0 else "is no number above 0"
+        return f"{_cut(value)} {why}; give a number above 0 and at most {LARGEST_NUMBER:g}"
+    if key == "levels":
+        return _not_a_list(value, _is_finite, "finite numbers")
+    if key == "labels":
+        return _not_a_list(value, _is_label, "texts without blanks around them")
+    return None
+
+
+def _not_a_list(given: Any, is_right: Callable[[Any], bool], what: str) -> str | None:
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        return f"is {_kind(given)}; give a list of {what}"
+    if len(given) < 2:
+        return f"has {len(given)} of them; give at least two, or remove the column"
+    if len(given) > MOST_LEVELS:
+        return f"has {len(given):,} of them, more than {MOST_LEVELS:,}; give fewer"
+    for one in given:
+        if not is_right(one):
+            return f"{_cut(one)} is not one of {what}; correct it"
+    if len(set(given)) < len(given):
+        twice = next(one for one in given if list(given).count(one) > 1)
+        return f"{_cut(twice)} occurs twice; keep one of them"
+    return None
+
+
+def _unknown(place: str, given: Iterable[Any], known: Sequence[str]) -> Iterator[str]:
+    for key in given:
+        if key not in known:
+            full = f"{place}.{_shown(key)}" if place else _shown(key)
+            near = _nearest(key, known)
+            yield f"{full}: is no key of a schema{near}; use {', '.join(known)}"
+
+
+def _nearest(given: Any, known: Sequence[str]) -> str:
+    found = get_close_matches(given[:100], known, n=1) if isinstance(given, str) else []
+    return f" (did you mean {found[0]!r}?)" if found else ""
+
+
+def _not_a_name(value: Any) -> str | None:
+    if not isinstance(value, str):
+        return f"{_cut(value)} is no text"
+    if not _is_label(value):
+        return f"{_cut(value)} is no name (empty, with blanks around it, or not printable)"
+    if len(value) > LONGEST_NAME:
+        return f"a name of {len(value):,} characters is too long"
+    return None
+
+
+def _is_text(value: Any) -> bool:
+    """A text that a file can hold."""
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    return not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+def _is_label(value: Any) -> bool:
+    return _is_text(value) and bool(value) and value == value.strip()
+
+
+def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _implied_kind(states: tuple[Column, ...]) -> str:
-    def is_counted(column: Column) -> bool:
-        levels = column.levels
-        return column.labels is not None or (
-            levels is not None and all(math.floor(level) == level for level in levels)
-        )
-
-    return DISCRETE if all(is_counted(column) for column in states) else CONTINUOUS
+def _is_finite(value: Any) -> bool:
+    return _is_number(value) and abs(value) <= LARGEST_NUMBER  # false for nan
 
 
-def _lines(where: str, problems: list[str]) -> str:
-    shown = [f"{where}, {problem}" for problem in problems[:MOST_LINES]]
-    if len(problems) > len(shown):
-        shown.append(f"{where}: {len(problems) - len(shown):,} more mistakes like these")
-    return "\n".join(shown)
+def _shown(name: Any) -> str:
+    """A name in a place: as it is, or in quotes if it is not a plain word."""
+    is_plain = isinstance(name, str) and name.replace("_", "a").replace("-", "a").isalnum()
+    return name if is_plain and len(name) <= 60 else _cut(name)
 
 
-# ----------------------------------------------------------------------------------------------
-# Schemas as TOML, with comments on what the reader should look at.
+def _cut(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:50]}... ({len(text):,} characters)"
+
+
+def _kind(value: Any) -> str:
+    kinds = {dict: "a table", list: "a list", str: "a text", bool: "true or false"}
+    return kinds.get(type(value), "a number" if isinstance(value, int | float) else "no table")
+
+
+# --- Writing TOML -----------------------------------------------------------------------------
 
 # Where comments begin, if the line is not longer.
 BESIDE = 24
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f"}
 
-
-# What is said of a column, by key; the column "" is [table].
+# What is said of a column, by key.
 Comments: TypeAlias = Mapping[str, Mapping[str, str]]
 
 
@@ -555,12 +562,13 @@ def schema_toml(schema: Schema, head: str = "", comments: Comments | None = None
     notes, document = comments or {}, schema.as_dict()
     table = {"episode": schema.episode, "time": schema.time, **document.get("table", {})}
     lines = [f"# {_clean(line)}".rstrip() for line in head.split("\n")] if head else []
-    lines += ["[table]", *_entries(table, notes.get("", {}))]
+    lines += ["[table]", *_entries(table, {})]
     for column in schema.columns:
         said = notes.get(column.name, {})
         given = document["columns"][column.name]
         usual = {key: getattr(column, key) for key in said if key not in given}
-        lines += ["", f"[columns.{_key(column.name)}]", *_entries({**given, **usual}, said)]
+        name = column.name if BARE.fullmatch(column.name) else _text(column.name)
+        lines += ["", f"[columns.{name}]", *_entries({**given, **usual}, said)]
     return "\n".join(lines) + "\n"
 
 
@@ -574,10 +582,6 @@ def _entries(given: Mapping[str, Any], comments: Mapping[str, str]) -> Iterator[
 def _clean(line: str) -> str:
     # What is not printable may not stand in a comment.
     return "".join(letter if letter.isprintable() else " " for letter in line)
-
-
-def _key(name: str) -> str:
-    return name if BARE.fullmatch(name) else _text(name)
 
 
 def _value(value: Any) -> str:

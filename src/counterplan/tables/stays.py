@@ -4,35 +4,37 @@
     IcuLayout      four-hour steps as they were recorded, gaps and all (`domains.icu_episodes`)
 
 Actions of both are five levels each of vasopressors and fluids, numbered 5 * vasopressor + fluids;
-the reward is -SOFA. Tables of any other kind are laid out by a schema: `io.schema_layout`.
+the reward is -SOFA. A model learned from doses remembers where their levels begin, so that a level
+means the same dose in every table it is used on.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from counterplan.core.episode import Episode
-from counterplan.core.parquet import parquet_columns
-from counterplan.core.reward import LinearReward
-from counterplan.core.validation import FloatArray, whole_number
+from counterplan.core.table import table_columns
+from counterplan.core.validation import whole_number
 from counterplan.counterfactual.continuous.setting import SequenceExplanation
-from counterplan.domains import icu_episodes, sepsis
-from counterplan.domains.sepsis import DoseEdges
-from counterplan.domains.sepsis_table import BLOC, HOURS, LEVELS, STAY
+from counterplan.domains import icu_episodes, sepsis, sepsis_table
+from counterplan.domains.sepsis_table import BLOC, HOURS, LEVELS, STAY, DoseEdges
 from counterplan.errors import FileError, InputError
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.point import Scaling
 from counterplan.scm.support import collect_seen
 from counterplan.scm.training import MOST_UNITS, Training, constants
 from counterplan.scm.transitions import Transitions
+from counterplan.tables.layout import SchemaLayout
 from counterplan.tables.parts import Recorded
+from counterplan.tables.schema import Column, Grid, Schema
+
+DRUGS = ("vasopressor", "fluids")
 
 UNDERSTOOD = (
     "discrete episodes (episode_id, t, state, action, reward), a sepsis cohort (icustayid, bloc, "
@@ -70,54 +72,27 @@ class Stays:
         return [Recorded(episode, times, int(count), what) for episode, times, count, what in rows]
 
 
-class StayLayout(ABC):
-    """A kind of table, and the problem that its stays pose.
+def _levels(name: str) -> Column:
+    return Column(name, "action", levels=tuple(float(level) for level in range(LEVELS)))
 
-    features   names of the columns of states
-    actions    names of the components of action vectors
-    fixed      leading features that never change
-    has_doses  whether it holds doses, whose levels depend on edges
-    """
 
-    features: tuple[str, ...]
-    actions: tuple[str, ...]
-    fixed: int
-    has_doses: bool = False
+class CohortLayout(SchemaLayout):
+    """The sepsis cohort of the AI Clinician's pipeline: see `domains.sepsis_table`."""
 
-    @abstractmethod
+    def __init__(self) -> None:
+        columns = [Column(name, "fixed") for name in sepsis_table.FIXED]
+        columns += [Column(name, "state") for name in sepsis_table.MOVING[:-1]]
+        columns += [Column("SOFA", "state", better="lower"), *map(_levels, DRUGS)]
+        columns.append(Column("ventilation", "contextual", levels=(0.0, 1.0)))
+        super().__init__(Schema(tuple(columns), STAY, BLOC, HOURS, 1.0, "h"))
+
     def matches(self, columns: set[str]) -> bool:
         """Whether a table with these columns is meant to be of this kind."""
-
-    @abstractmethod
-    def read(self, path: str | Path, edges: DoseEdges | None) -> Stays:
-        """The stays of a table."""
-
-    @abstractmethod
-    def scaling(self, episodes: Sequence[Episode]) -> Scaling | None:
-        """Physical units, None for the range of each column."""
-
-    @abstractmethod
-    def action_set(self, episode: Episode) -> FloatArray:
-        """What could have been given."""
-
-    @abstractmethod
-    def reward(self) -> LinearReward:
-        """What a state is worth."""
-
-
-class CohortLayout(StayLayout):
-    """See `domains.sepsis`."""
-
-    features = sepsis.FEATURES
-    actions = sepsis.ACTIONS
-    fixed = len(sepsis.FIXED)
-    has_doses = True
-
-    def matches(self, columns: set[str]) -> bool:
         return bool(columns & {STAY, BLOC})
 
     def read(self, path: str | Path, edges: DoseEdges | None) -> Stays:
-        cohort = sepsis.read_cohort(path, edges)
+        """The stays of a table; the edges of doses are its own if not given."""
+        cohort = sepsis_table.read_cohort(path, edges)
         return Stays(
             cohort.episodes,
             cohort.hours,
@@ -128,79 +103,46 @@ class CohortLayout(StayLayout):
         )
 
     def scaling(self, episodes: Sequence[Episode]) -> Scaling | None:
+        """The paper's."""
         return sepsis.scaling_of(episodes)
 
-    def action_set(self, episode: Episode) -> FloatArray:
-        return sepsis.action_set(episode)
 
-    def reward(self) -> LinearReward:
-        return sepsis.reward()
+class IcuLayout(SchemaLayout):
+    """Four-hour steps as they were recorded, gaps and all: see `domains.icu_episodes`."""
 
-
-class IcuLayout(StayLayout):
-    """See `domains.icu_episodes`."""
-
-    features = icu_episodes.FEATURES
-    actions = icu_episodes.ACTIONS
-    fixed = len(icu_episodes.FIXED)
+    def __init__(self) -> None:
+        columns = [Column(name, "fixed") for name in icu_episodes.FIXED]
+        columns += [Column(name, "state") for name in icu_episodes.PLAUSIBLE]
+        columns.append(Column("sofa", "state", better="lower"))
+        columns += map(_levels, icu_episodes.ACTIONS)
+        super().__init__(Schema(tuple(columns), step=HOURS, unit="h"))
+        self.choices = Grid(tuple(map(_levels, DRUGS)))
 
     def matches(self, columns: set[str]) -> bool:
+        """Whether a table with these columns is meant to be of this kind."""
         return set(icu_episodes.ACTIONS) <= columns
 
     def read(self, path: str | Path, edges: DoseEdges | None) -> Stays:
+        """The stays of a table, which holds levels instead of doses."""
         found = icu_episodes.read_episodes_4h(path)
         hours = tuple(HOURS * np.arange(len(episode)) for episode in found.episodes)
         died, filled = found.died.tolist(), found.filled.tolist()
         return Stays(found.episodes, hours, found.summary(), died=died, filled=filled)
 
     def scaling(self, episodes: Sequence[Episode]) -> Scaling | None:
+        """The range of each column."""
         return None
 
-    def action_set(self, episode: Episode) -> FloatArray:
-        return icu_episodes.action_set()
 
-    def reward(self) -> LinearReward:
-        return icu_episodes.reward()
-
-
+StayLayout: TypeAlias = CohortLayout | IcuLayout
 LAYOUTS: tuple[StayLayout, ...] = (CohortLayout(), IcuLayout())
 
 
 def layout_of(path: str | Path) -> StayLayout | None:
     """The kind of a table by its columns, None if it is no table of stays."""
-    columns = set(columns_of(path))
+    columns = set(table_columns(path))
     return next((layout for layout in LAYOUTS if layout.matches(columns)), None)
 
-
-def columns_of(path: str | Path) -> list[str]:
-    """The columns of a .csv or .parquet file; none if it cannot be read, which is for whoever needs
-    its rows to say."""
-    suffix = Path(path).suffix.lower()
-    # Opening a pipe would wait for whoever writes into it.
-    if suffix not in (".csv", ".parquet") or not Path(path).is_file():
-        return []
-    if suffix == ".parquet":
-        return _parquet_columns(path)
-    try:
-        with Path(path).open("rb") as file:
-            header = file.readline(100_000).decode("utf-8-sig", errors="replace")
-    except (OSError, ValueError):
-        return []
-    return [name.strip().strip('"') for name in header.split(",")]
-
-
-def _parquet_columns(path: str | Path) -> list[str]:
-    try:
-        return parquet_columns(path)
-    except (OSError, FileError):
-        return []
-
-
-# ----------------------------------------------------------------------------------------------
-# Models learned from tables of ICU stays, and explanations of the stays in them.
-#
-# A model learned from doses remembers where their levels begin, so that a level means the same dose
-# in every table it is used on.
 
 EDGES = "dose_edges"
 # In the model's units, where what it has learned from lies between -0.5 and 0.5: beyond that by
@@ -254,11 +196,11 @@ def fit_cohort(path: str | Path, settings: CohortSettings) -> tuple[NeuralSCM, S
         raise FileError(f"{path}: {problem}") from None
     if stays.edges is None:
         return scm, stays
-    edges = {drug: list(getattr(stays.edges, drug)) for drug in ("vasopressor", "fluids")}
+    edges = {drug: list(getattr(stays.edges, drug)) for drug in DRUGS}
     return replace(scm, about={**scm.about, EDGES: edges}), stays
 
 
-def learn(episodes: Sequence[Episode], layout: StayLayout, settings: CohortSettings) -> NeuralSCM:
+def learn(episodes: Sequence[Episode], layout: SchemaLayout, settings: CohortSettings) -> NeuralSCM:
     """A model of the episodes of a table."""
     transitions = Transitions.collect(episodes, None, layout.features, layout.actions)
     scm = NeuralSCM.fit(
@@ -298,11 +240,11 @@ def stays_for(scm: NeuralSCM, model: str | Path, table: str | Path) -> tuple[Sta
         scm.check_schema(layout.features, layout.actions)
     except InputError as problem:
         raise FileError(f"{model}: does not fit {table}: {problem}; give another") from None
-    edges = _edges(scm, model) if layout.has_doses else None
+    edges = _edges(scm, model) if isinstance(layout, CohortLayout) else None
     return layout.read(table, edges), layout
 
 
-def outliers(scm: NeuralSCM, layout: StayLayout, episode: Episode) -> list[Outlier]:
+def outliers(scm: NeuralSCM, layout: SchemaLayout, episode: Episode) -> list[Outlier]:
     """For each column with states far outside what the model has learned from, the farthest."""
     if scm.scaling is None:
         return []
@@ -339,10 +281,7 @@ def _edges(scm: NeuralSCM, model: str | Path) -> DoseEdges:
         raise FileError(f"{model}: its dose levels are damaged: {problem}; fit it anew") from None
 
 
-# ----------------------------------------------------------------------------------------------
-# Which doses an explanation of a sepsis patient changes, and how that is said.
-
-DRUGS = ("vasopressor", "fluids")
+# --- Doses that change ------------------------------------------------------------------------
 
 
 class DoseChange(NamedTuple):

@@ -1,4 +1,4 @@
-"""Results made visible, on paper and on screens.
+"""Figures of all results, and reports of runs.
 
     figure = cp.viz.frontier_figure(cp.frontier(scm, episode, k_max=5))     # matplotlib
     cp.viz.save_figure(figure, "frontier.png")                              # or .svg

@@ -45,9 +45,9 @@ DARKER = {"lower": "worse", "higher": "better", None: "higher"}
 
 @dataclass(frozen=True, eq=False)
 class StateBand:
-    """One course of states, drawn as a row of cells.
+    """One trajectory of states, drawn as a row of cells.
 
-    label   what course it is
+    label   which one it is
     levels  (T,) how severe each state is; nan where severity means nothing
     texts   T words for the cells
     """
@@ -71,13 +71,13 @@ def change_strip_figure(
 
     found     an explanation, rows of a run's `trajectories` of one episode and k, or
               probabilities: (T,), or (T, A) as `PolicyExplanation.change_probabilities` gives them
-    bands     courses of states; with `labels` those observed, counterfactual and, where chance
+    bands     trajectories of states; with `labels` those observed, counterfactual and, where chance
               decides, on average
     labels    where names and units come from: a schema, a layout, a model, or `Labels`
     feature   what the bands show: a name or number
     severity  what the bands' levels measure
     scale     the levels drawn palest and darkest, by default those that occur
-    seed      of the courses that an average is taken over
+    seed      of the samples that an average is taken over
     """
     changed, trajectories, times = _read(found, seed)
     unit, step, darker = "", 1.0, "worse"
@@ -147,12 +147,12 @@ def _draw_changes(axes: Axes, changed: FloatArray, *, numbers: bool) -> None:
 def _draw_bands(
     axes: Axes, bands: Sequence[StateBand], scale: tuple[float, float], *, texts: bool
 ) -> None:
-    """Rows of cells, with their texts where these fit; how a course ends is always told."""
+    """Rows of cells, with their texts where these fit; how a trajectory ends is always written."""
     style.bare_axes(axes)
     colours, (low, high) = style.severity_colours(), scale
     for row, band in enumerate(bands):
         for t, (level, text) in enumerate(zip(band.levels, band.texts, strict=True)):
-            if not text and np.isnan(level):  # the course is over
+            if not text and np.isnan(level):  # it is over
                 continue
             shade = float(np.clip((level - low) / (high - low), 0.0, 1.0))
             colour = colours(shade) if np.isfinite(level) else "white"

@@ -1,4 +1,10 @@
-"""How figures call what an episode is made of: features, doses and times, from a schema."""
+"""What numbers are called and how they are written: outcomes, features, doses and their changes.
+
+Quantity   an outcome: its name, unit and way of writing values
+    Labels     features of states and doses of actions; `labels_of` a schema, a layout or a model
+Move       what an explanation changes about one dose
+as_rows    tables of a run, as frames or mappings, which figures take as well as results
+"""
 
 from __future__ import annotations
 
@@ -19,17 +25,13 @@ from counterplan.errors import InputError
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.tabular import TabularMDP
-from counterplan.tables.grid import Grid
 from counterplan.tables.layout import SchemaLayout, layout_of_model
-from counterplan.tables.schema import Column, Schema
-from counterplan.tables.stays import DRUGS, CohortLayout, IcuLayout, StayLayout
+from counterplan.tables.schema import Column, Grid, Schema
+from counterplan.tables.stays import DRUGS, CohortLayout, IcuLayout
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axis import Axis
-
-# ----------------------------------------------------------------------------------------------
-# How an outcome is called and written, the same in every figure, table and sentence.
 
 # From where to where numbers are written in full.
 LARGE, HUGE = 1e3, 1e15
@@ -97,9 +99,6 @@ def share(probability: float) -> str:
     if 0.99 < probability < 1.0:
         return "> 99 %"
     return f"{100 * probability:.0f} %"
-
-
-# ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,10 +227,11 @@ def step_title(unit: str) -> str:
     return f"time ({unit})" if unit else "step"
 
 
-# ----------------------------------------------------------------------------------------------
-# Labels of everything that knows names: schemas, layouts of tables, models.
+# --- Labels of everything that knows names ---
 
-Named: TypeAlias = Labels | Schema | StayLayout | TabularMDP | GumbelMaxSCM | NeuralSCM | IcuSepsis
+Named: TypeAlias = (
+    Labels | Schema | SchemaLayout | TabularMDP | GumbelMaxSCM | NeuralSCM | IcuSepsis
+)
 # Units of the built-in tables of intensive care, by column.
 UNITS = {
     "age": "days", "FiO2_1": "share", "paO2": "mmHg", "Platelets_count": "10⁹/L",
@@ -255,10 +255,10 @@ def labels_of(source: Named) -> Labels:
         return _of_model(source)
     if isinstance(source, Schema):
         source = SchemaLayout(source)
-    if isinstance(source, SchemaLayout):
-        return _of_schema(source)
     if isinstance(source, CohortLayout | IcuLayout):
         return _of_stays(source)
+    if isinstance(source, SchemaLayout):
+        return _of_schema(source)
     if isinstance(source, IcuSepsis):
         return _of_icu_sepsis(source)
     raise InputError(
@@ -333,8 +333,7 @@ def _numbered(count: int) -> FloatArray:
     return np.arange(count, dtype=np.float64)[:, np.newaxis]
 
 
-# ----------------------------------------------------------------------------------------------
-# What an explanation changes about doses: which, when, in what direction and by how much.
+# --- Changes of doses ---
 
 
 class Move(NamedTuple):
@@ -400,8 +399,7 @@ def move(t: int, dose: Column, before: float, after: float) -> Move:
     return Move(t, with_unit(dose), before, after, text)
 
 
-# ----------------------------------------------------------------------------------------------
-# Tables of a cohort run as rows: polars frames, lazy or not, or plain mappings.
+# --- Tables of a run as rows: polars frames, lazy or not, or mappings ---
 
 Rows: TypeAlias = "pl.DataFrame | pl.LazyFrame | Iterable[Mapping[str, Any]]"
 

@@ -70,16 +70,16 @@ class TrajectoryEnd(NamedTuple):
 class Trajectory:
     """What a trajectory figure shows.
 
-    observed        (T,) values of the feature; nan from where the course is over
-    counterfactual  (T,) the same with the changes made; the likeliest course where chance decides
+    observed        (T,) values of the feature; nan from where it is over
+    counterfactual  (T,) the same with the changes made; the likeliest one where chance decides
     moves           those changes, one for each dose
     feature         what the values are, with their unit
     step            length of a step
     unit            in which that length is given
     begin           when the first step begins
-    low, high       (T,) between which 8 in 10 counterfactual courses lie, where chance decides
+    low, high       (T,) between which 8 in 10 counterfactual ones lie, where chance decides
     ticks           numbers of the feature that have names
-    ends            how courses end that are over before the last step
+    ends            how those end that are over before the last step
     starts          (T,) when each step begins, where not all are of the same length
     """
 
@@ -192,7 +192,7 @@ def trajectory_figure(
     labels   where names and units come from: a schema, a layout, a model, or `Labels`
     feature  its name or number; if not given the first that says what is better
     begin    when the first step begins
-    seed     of the courses that show how far chance may lead a policy
+    seed     of the samples that show how far chance may lead a policy
     """
     if not isinstance(found, Trajectory):
         found = trajectory_of(found, labels, feature=feature, begin=begin, seed=seed)

@@ -89,7 +89,7 @@ def test_a_table_in_any_order_with_other_columns(tmp_path: Path) -> None:
         (["2024-01-01,1", "2024-01-02,"], "row 3, column 'Price': is missing"),
         (["2024-01-01,1", "2024-01-02,-37.63"], "row 3, column 'Price': '-37.63' is not positive"),
         (["2024-01-01,1", "2024-01-01,2"], "row 3, column 'Date': '2024-01-01' occurs twice"),
-        (["2024-01-01,0", "x,2", "y,"], r"row 2, column 'Price'.*and 3 more mistakes"),
+        (["2024-01-01,0", "x,2", "y,"], r"(?s)row 2, column 'Price'.*row 3, column 'Date'"),
         (["2024-01-01,1"], "has one row; add more: a return needs two prices"),
         ([], "has a header but no rows"),
     ],
@@ -101,11 +101,10 @@ def test_mistakes_name_file_row_column_and_value(
     with pytest.raises(FileError, match=words) as caught:
         read_prices(path)
     assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_missing_columns_and_files(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="no column 'Price'; expected a table with the columns"):
+    with pytest.raises(FileError, match="no column 'Price'; name the columns Date, Price"):
         read_prices(write(tmp_path, ["2024-01-01,1"], "Date,USD"))
     with pytest.raises(FileError, match="no such file; check the path"):
         read_prices(tmp_path / "nowhere.csv")

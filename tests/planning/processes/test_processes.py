@@ -1,5 +1,4 @@
-"""What every process has in common: its draws, paths, means and successors are one law, and the
-compiled functions are the same one."""
+"""What every process has in common: its draws, paths, means and successors are one law."""
 
 from __future__ import annotations
 
@@ -13,7 +12,8 @@ from counterplan.planning.processes.base import (
     HasQuantiles,
     Process,
 )
-from counterplan.planning.processes.laws import process_draw, process_mean, process_successors
+from counterplan.planning.processes.laws import draw_rows
+from counterplan.planning.processes.prices import BootstrapPrices
 
 from .support import PROCESSES, Floats, assert_same_mean
 
@@ -28,12 +28,6 @@ QUANTILES = ["independent", "global", "bootstrap", "independent bootstrap"]
 def somewhere(process: Process, t: int = 3) -> Floats:
     """Some x_t."""
     return np.ascontiguousarray(process.sample_paths(1, t + 1, seed=11)[0, t])
-
-
-def parameters(name: str, quantiles: int = 0) -> Floats:
-    process = PROCESSES[name]
-    assert isinstance(process, CompiledProcess)
-    return process.kernel_parameters(STEPS, quantiles)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -111,49 +105,16 @@ def test_quantiles_are_the_means_of_equally_likely_parts(name: str) -> None:
     assert (np.abs(parts.mean(axis=1) - values[:, 0]) <= 5 * error).all()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_compiled_successors_and_means(name: str) -> None:
+@pytest.mark.parametrize("name", ["bootstrap", "independent bootstrap"])
+def test_the_search_draws_as_python_does(name: str) -> None:
+    """Bootstrapped prices are drawn in two places, since compiled code has no whole numbers."""
     process, x = PROCESSES[name], somewhere(PROCESSES[name])
-    assert isinstance(process, CompiledProcess)
-    quantiles = 6 if name in QUANTILES else 0
-    block = parameters(name, quantiles)
-    most = process.most_successors(quantiles)
-    states, chances = np.empty((most, len(x))), np.empty(most)
-    found = process_successors(block, 3, x, states, chances)
-    if quantiles:
-        assert isinstance(process, HasQuantiles)
-        expected = process.quantiles(3, x, quantiles)
-    elif isinstance(process, FiniteProcess):
-        expected = process.successors(3, x)
-    else:
-        assert found == most == 0
-        return
-    assert found == len(expected[1]) <= most
-    assert states[:found] == pytest.approx(expected[0], rel=1e-12)
-    assert chances[:found] == pytest.approx(expected[1], rel=1e-12)
-
-
-@pytest.mark.parametrize("name", WITH_MEAN)
-def test_compiled_means(name: str) -> None:
-    process, x = PROCESSES[name], somewhere(PROCESSES[name])
-    following = np.empty(len(x))
-    process_mean(parameters(name), 3, x, following)
-    assert following == pytest.approx(process.mean_path(2, 3, x)[1], rel=1e-12)
-
-
-@pytest.mark.parametrize("name", WITH_MEAN)
-def test_compiled_draws(name: str) -> None:
-    process, x = PROCESSES[name], somewhere(PROCESSES[name])
-    block, rng = parameters(name), np.random.default_rng(12)
-    drawn = np.empty((SAMPLES, len(x)))
-    for row in drawn:
-        process_draw(block, 3, x, rng, row)
+    assert isinstance(process, BootstrapPrices)
+    rng, drawn = np.random.default_rng(12), np.empty((SAMPLES, 1))
+    draw_rows(process.kernel_parameters(STEPS), 3, np.repeat(x[None], SAMPLES, axis=0), rng, drawn)
     assert_same_mean(drawn, process.mean_path(2, 3, x)[1])
-    same = process.draw(3, np.repeat(x[None], SAMPLES, axis=0), rng)
-    # Second moments agree as well, so volatilities and correlations do.
-    spread = np.cov(drawn.T), np.cov(same.T)
-    scale = np.sqrt(np.outer(np.diag(np.atleast_2d(spread[1])), np.diag(np.atleast_2d(spread[1]))))
-    assert (np.abs(np.subtract(*spread)) <= 0.1 * scale + 1e-12).all()
+    listed = x * process.factors(3) if name == "bootstrap" else 100.0 * process.factors(3)
+    assert np.isin(np.round(drawn, 9), np.round(listed, 9)).all()
 
 
 def test_the_mean_of_a_mode_number_is_refused() -> None:
@@ -163,5 +124,7 @@ def test_the_mean_of_a_mode_number_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["correlated", "gaussian"])
 def test_quantiles_that_are_not_defined_are_refused(name: str) -> None:
+    process = PROCESSES[name]
+    assert isinstance(process, CompiledProcess)
     with pytest.raises(NotApplicableError, match=r"quantiles of .* are not defined"):
-        parameters(name, 8)
+        process.kernel_parameters(STEPS, 8)

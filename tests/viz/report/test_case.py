@@ -11,7 +11,7 @@ import pytest
 import counterplan as cp
 from counterplan.core.result import Interval
 from counterplan.viz.labels import Quantity
-from counterplan.viz.report.case import Evidence, PolicyCase
+from counterplan.viz.report.case import PolicyCase
 from counterplan.viz.report.page import environment
 
 from ..results import CHANCE, discrete
@@ -39,8 +39,8 @@ def said(macro: str, *given: Any) -> str:
 def test_likely_changes_are_all_of_them_the_likeliest_first(case: PolicyCase) -> None:
     probabilities = case.explanation.change_probabilities()
     assert len(case.likely) == (probabilities > 0).sum()
-    assert case.likely[0].probability == probabilities.max()
-    found = [one.probability for one in case.likely]
+    assert case.likely[0][1] == probabilities.max()
+    found = [probability for _, probability in case.likely]
     assert found == sorted(found, reverse=True)
     for (t, observed, alternative), probability in case.likely:
         assert observed == case.explanation.episode.actions[t]
@@ -75,21 +75,21 @@ def test_certificate_names_value_bound_gap_and_status(row: dict[str, Any], words
 @pytest.mark.parametrize(
     ("interval", "guaranteed", "evidence", "words"),
     [
-        (Interval(0.75, 0.9), 0.75, Evidence.NARROW, "Even the worst case improves"),
-        (Interval(0.2, 1.0), 0.3, Evidence.EVERY_MODEL, "worth 20.0 to 100.0 %"),
-        (Interval(0.0, 1.0), 0.3, Evidence.OTHER_POLICY, "reaches at least 30.0 % in every"),
-        (Interval(0.0, 1.0), 0.0, Evidence.ASSUMPTION, "No plan with at most 2 changes improves"),
+        (Interval(0.75, 0.9), 0.75, "narrow", "Even the worst case improves"),
+        (Interval(0.2, 1.0), 0.3, "every model", "worth 20.0 to 100.0 %"),
+        (Interval(0.0, 1.0), 0.3, "other policy", "reaches at least 30.0 % in every"),
+        (Interval(0.0, 1.0), 0.0, "assumption", "No plan with at most 2 changes improves"),
     ],
 )
 def test_robustness_is_said_in_words(
-    case: PolicyCase, interval: Interval, guaranteed: float, evidence: Evidence, words: str
+    case: PolicyCase, interval: Interval, guaranteed: float, evidence: str, words: str
 ) -> None:
     """As if the explanation were worth 0.8 instead of 0, with this range."""
     assert case.robust is not None
     worth = replace(case.explanation, value=0.8, bound=0.8, factual_value=0.0)
     robust = replace(case.robust, value=guaranteed, bound=guaranteed, factual_value=0.0)
     changed = replace(case, explanation=worth, interval=interval, robust=robust)
-    assert changed.evidence is evidence
+    assert changed.evidence == evidence
     assert words in said("robustness", changed, CHANCE)
 
 
@@ -101,6 +101,6 @@ def test_nothing_to_improve_is_said(case: PolicyCase) -> None:
         interval=cp.value_interval(mdp, frontier[0].episode, frontier[0]),
         robust=cp.robust_explain(mdp, frontier[0].episode, 0),
     )
-    assert unchanged.evidence is Evidence.NONE
-    assert unchanged.likely == ()
+    assert unchanged.evidence == "no improvement"
+    assert unchanged.likely == []
     assert "No admissible change improves" in said("robustness", unchanged, Quantity())

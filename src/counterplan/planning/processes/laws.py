@@ -26,12 +26,13 @@ from counterplan.planning.processes.base import draw_paths, given_start
 
 GBM_CODE, LATTICE_CODE, MODES_CODE, BOOTSTRAP_CODE, HIDDEN_CODE, GAUSSIAN_CODE = range(1, 7)
 
-# initial, drift, volatility (X,); mixing (X, X) lower triangular; strata (R, Q)
+# The increments are lower @ upper @ independent normals, both triangular.
 GBM_NUMBERS = Layout(
     "code independent dt",
     "X R Q",
     **dict.fromkeys(("initial", "drift", "volatility"), "X"),
-    mixing="X X",
+    lower="X X",
+    upper="X X",
     strata="R Q",
 )
 LATTICE_NUMBERS = Layout("code up down probability")
@@ -177,18 +178,23 @@ def _multiply(row, matrix, out):  # type: ignore[no-untyped-def]
 
 @inlined
 def _gbm_draw(block, t, x, generator, out):  # type: ignore[no-untyped-def]
-    """The mixing is triangular: from the last price on, each can replace its own normal, which
-    those before it do not need."""
+    """Normals are mixed in place: from the first on, each row of an upper triangle needs none of
+    those replaced before, and from the last on, each row of a lower one."""
     p = gbm(block)
     if p.X == 1:
         out[0] = _moved(p, t, 0, x[0], generator.standard_normal())
         return
     for i in range(p.X):
         out[i] = generator.standard_normal()
+    for i in range(p.X):
+        normal = 0.0
+        for j in range(i, p.X):
+            normal += p.upper[i, j] * out[j]
+        out[i] = normal
     for i in range(p.X - 1, -1, -1):
         normal = 0.0
         for j in range(i + 1):
-            normal += p.mixing[i, j] * out[j]
+            normal += p.lower[i, j] * out[j]
         out[i] = _moved(p, t, i, x[i], normal)
 
 

@@ -38,7 +38,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counterplan.core.number_table import read_number_table
+from counterplan.core.table import open_table_file
 from counterplan.core.validation import FloatArray, IntArray, index_vector, whole_number
 from counterplan.errors import FileError, InputError, NotApplicableError
 from counterplan.planning.processes.base import number, stochastic_matrix
@@ -327,12 +327,12 @@ def _read_cycle(path: str | Path, columns: Sequence[str]) -> tuple[FloatArray, F
     if len(columns) != 2:
         raise InputError(f"columns must name a time and a speed column, got {tuple(columns)!r}")
     time, speed = columns
-    table = read_number_table(path, [time, speed])
-    times, speeds = table.numbers(time), table.numbers(speed)
+    table = open_table_file(path, "a drive cycle", formats=()).read([time, speed])
+    times, speeds = (table.numbers(name, may_miss=False) for name in (time, speed))
     late = np.concatenate([[True], np.diff(times) > 0]) | ~np.isfinite(times)
     table.report(~late, time, "is not later than the row before; sort the rows by time")
     table.report(speeds < 0, speed, "is negative; give the speed in m/s")
-    table.refuse_mistakes()
+    table.mistakes.refuse()
     return times, speeds
 
 

@@ -35,7 +35,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counterplan.core.number_table import read_number_table
+from counterplan.core.table import open_table_file
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import FileError, InputError, NotApplicableError
 from counterplan.planning.processes.base import given_start, number, vector
@@ -94,7 +94,7 @@ class GBM(Shipped):
 
     @cached_property
     def mixing(self) -> FloatArray:
-        """(X, X) lower triangular B with B B' = correlation: B @ normals are the increments."""
+        """(X, X) B with B B' = correlation: B @ independent normals are the increments."""
         X = np.size(self.initial)
         given = np.asarray(self.correlation, dtype=np.float64)
         matrix = np.where(np.eye(X) > 0, 1.0, given) if given.ndim == 0 else given
@@ -109,9 +109,7 @@ class GBM(Shipped):
                 f"correlated like that; a common correlation of {X} prices is at least "
                 f"{-1 / max(X - 1, 1):.3g}"
             )
-        root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-        triangle = np.asarray(np.linalg.qr(root.T, mode="r")).T
-        return np.asarray(triangle * np.where(np.diag(triangle) < 0.0, -1.0, 1.0))
+        return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
     def sample_paths(
         self, n: int, steps: int, seed: Seed = 0, t: int = 0, start: FloatArray | None = None
@@ -139,6 +137,15 @@ class GBM(Shipped):
             )
         times = self.dt * np.arange(1, rows + 1)
         strata = [self._strata(h, quantiles) for h in times] if quantiles else np.empty((rows, 0))
+        # The mixing is symmetric: B = C C', from a root of B that exists where B is singular, too.
+        values, vectors = np.linalg.eigh(self.mixing)
+        root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+        upper = np.asarray(np.linalg.qr(root, mode="r"))
+        return self.numbers(upper.T, upper, np.asarray(strata))
+
+    def numbers(self, lower: FloatArray, upper: FloatArray, strata: FloatArray) -> FloatArray:
+        """For compiled functions, which mix normals in place: lower @ (upper @ normals), both
+        triangular, are the increments."""
         return GBM_NUMBERS.pack(
             code=GBM_CODE,
             independent=self.kind == "independent",
@@ -146,7 +153,8 @@ class GBM(Shipped):
             initial=self.start,
             drift=self.drift,
             volatility=self.volatility,
-            mixing=self.mixing,
+            lower=lower,
+            upper=upper,
             strata=strata,
         )
 
@@ -338,14 +346,14 @@ def read_prices(path: str | Path, columns: Sequence[str] = ("Date", "Price")) ->
     if len(columns) != 2:
         raise InputError(f"columns must name a date and a price column, got {tuple(columns)!r}")
     date, price = columns
-    table = read_number_table(path, [date, price])
+    table = open_table_file(path, "a table of prices", formats=()).read([date, price])
     days = table.texts[date].str.to_date("%Y-%m-%d", strict=False)
     table.report(days.is_null().to_numpy(), date, "is not a date; write it as 2024-12-31")
     first_of_day = days.is_first_distinct() | days.is_null()
     table.report(~first_of_day.to_numpy(), date, "occurs twice; keep one row for each date")
-    prices = table.numbers(price)
+    prices = table.numbers(price, may_miss=False)
     table.report(prices <= 0, price, "is not positive; correct it: log returns need prices above 0")
-    table.refuse_mistakes()
+    table.mistakes.refuse()
     if len(prices) < 2:
         raise FileError(f"{path}: has one row; add more: a return needs two prices")
     return np.asarray(prices[days.cast(pl.Int32).arg_sort().to_numpy()], dtype=np.float64)

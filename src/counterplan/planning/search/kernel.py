@@ -12,6 +12,16 @@ that counts costs negates them). `parameters` is the model's own flat array of n
     policy(parameters, t, x, d, generator, actions, m) -> i  which of the m actions a rollout takes
     bounds(parameters, tables, t, x, d, generator, out)      out = (lower, upper) of the value from
                                                              (t, x, d) on; +-inf where unknown
+
+So are the three parts of a search:
+
+    select(settings, spread, node, edges, generator) -> i    which edge a simulation follows
+    backup(settings, node, edges)                            sets the node's VALUE (and ENTROPY)
+    leaf(model, settings, t, x, d, generator) -> value       of a state seen for the first time
+
+`node` is one row of the tree's nodes and `edges` the rows of its m actions; their columns are named
+in `tree`. `spread` is the range of the returns simulated so far from this time on. `settings` holds
+the numbers of all parts, in the places named here; those of a user's own part follow from OWN on.
 """
 
 from __future__ import annotations
@@ -35,6 +45,14 @@ ACTIONS = types.int64(VECTOR, types.int64, VECTOR, VECTOR, MATRIX)
 STEP = types.float64(VECTOR, types.int64, VECTOR, VECTOR, VECTOR, VECTOR)
 POLICY = types.int64(VECTOR, types.int64, VECTOR, VECTOR, GENERATOR, MATRIX, types.int64)
 BOUNDS = types.void(VECTOR, VECTOR, types.int64, VECTOR, VECTOR, GENERATOR, VECTOR)
+SIGNATURES = {
+    "draw": DRAW,
+    "successors": SUCCESSORS,
+    "actions": ACTIONS,
+    "step": STEP,
+    "policy": POLICY,
+    "bounds": BOUNDS,
+}
 
 
 @nb.njit(SUCCESSORS, cache=True)
@@ -106,21 +124,7 @@ def successors(parameters, t, x, states, probabilities):  # type: ignore[no-unty
     return process_successors(parameters[int(parameters[0]) :], t, x, states, probabilities)
 
 
-# ----------------------------------------------------------------------------------------------
-# What the compiled search is given: a model and three parts, as function values.
-#
-# A model's functions (see `kernel`) and the parts of a search are compiled apart from the loop that
-# calls them, each with the signature below, so the loop is compiled once, cached on disk, and takes
-# anyone's functions.
-#
-#     select(settings, spread, node, edges, generator) -> i     which edge a simulation follows
-#     backup(settings, node, edges)                             sets the node's VALUE (and ENTROPY)
-#     leaf(model, settings, t, x, d, generator) -> value        of a state seen for the first time
-#
-# `node` is one row of the tree's nodes and `edges` the rows of its m actions; their columns are
-# named in `tree`. `spread` is the range of the returns simulated so far from this time on.
-# `settings` holds the numbers of all parts, in the places named here; those of a user's own part
-# follow from OWN on. All values are to be maximised.
+# --- What the compiled search is given --------------------------------------------------------
 
 # Places in `settings`.
 EXPLORATION = 0  # of UCB, in units of the spread
@@ -171,7 +175,7 @@ class PartSet(NamedTuple):
     settings: FloatArray
 
 
-_FUNCTIONS = [types.FunctionType(one) for one in (DRAW, SUCCESSORS, ACTIONS, STEP, POLICY, BOUNDS)]
+_FUNCTIONS = [types.FunctionType(one) for one in SIGNATURES.values()]
 _NUMBERS = [types.int64, types.boolean, *[VECTOR] * 3, *[MATRIX] * 3]
 MODEL = types.NamedTuple([*_FUNCTIONS, *_NUMBERS], Model)  # type: ignore[no-untyped-call]
 
@@ -208,31 +212,28 @@ class Engine(NamedTuple):
 
 new: Any = structref.new
 
-_SIZES = types.Tuple([types.int64, types.boolean])  # type: ignore[no-untyped-call]
-_VECTORS = types.UniTuple(VECTOR, 3)  # type: ignore[no-untyped-call]
-_MATRICES = types.UniTuple(MATRIX, 3)  # type: ignore[no-untyped-call]
-_ROOM = types.Tuple([_SIZES, _VECTORS, _MATRICES])  # type: ignore[no-untyped-call]
 
-
-@njit(MODEL_HANDLE(*_FUNCTIONS, _ROOM), cache=True)
-def _model(draw, successors, actions, step, policy, bounds, room):  # type: ignore[no-untyped-def]
-    (horizon, finite), vectors, matrices = room
+@njit(MODEL_HANDLE(*_FUNCTIONS, types.Tuple(_NUMBERS)), cache=True)  # type: ignore[no-untyped-call]
+def _model(draw, successors, actions, step, policy, bounds, numbers):  # type: ignore[no-untyped-def]
+    horizon, finite, parameters, tables, limits, offered, exogenous, resource = numbers
     handle = new(MODEL_HANDLE)
-    handle.value = Model(
-        draw,
-        successors,
-        actions,
-        step,
-        policy,
-        bounds,
-        horizon,
-        finite,
-        borrowed(vectors[0]),
-        borrowed(vectors[1]),
-        borrowed(vectors[2]),
-        borrowed(matrices[0]),
-        borrowed(matrices[1]),
-        borrowed(matrices[2]),
+    handle.value = borrowed(
+        Model(
+            draw,
+            successors,
+            actions,
+            step,
+            policy,
+            bounds,
+            horizon,
+            finite,
+            parameters,
+            tables,
+            limits,
+            offered,
+            exogenous,
+            resource,
+        )
     )
     return handle
 
@@ -246,14 +247,15 @@ def _parts(select, backup, leaf, settings):  # type: ignore[no-untyped-def]
 
 def engine(kernel: Kernel, select: Any, backup: Any, leaf: Any, settings: FloatArray) -> Engine:
     """A kernel and three parts in the form that the search takes."""
-    vectors = (kernel.parameters, kernel.tables, np.empty(2))
-    matrices = (
+    arrays = (
+        kernel.parameters,
+        kernel.tables,
+        np.empty(2),
         np.empty((kernel.most_actions, kernel.action_size)),
         np.empty((2, kernel.exogenous.size)),
         np.empty((2, kernel.resource.size)),
     )
-    room = ((kernel.horizon, kernel.most_successors > 0), vectors, matrices)
-    functions = (kernel.draw, kernel.successors, kernel.actions, kernel.step)
-    model = _model(*functions, kernel.policy, kernel.bounds, room)
-    parts = _parts(select, backup, leaf, settings)
-    return Engine(model, parts, (*vectors, *matrices, settings))
+    numbers = (kernel.horizon, kernel.most_successors > 0, *arrays)
+    functions = [getattr(kernel, name) for name in SIGNATURES]
+    model = _model(*functions, numbers)  # type: ignore[call-arg]
+    return Engine(model, _parts(select, backup, leaf, settings), (*arrays, settings))

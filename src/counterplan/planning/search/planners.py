@@ -11,6 +11,9 @@ MENTS maximises reward plus entropy, so its values converge to the soft optimum,
 DENTS (Painter et al. 2024) explore in the same way and converge to V*. UCT's mean counts every
 exploration further down, which it forgets only slowly (Coquelin & Munos 2007): without a good
 rollout or bounds, BTS needs far fewer simulations.
+
+`plan` asks a planner for one decision. A planner begins a `Session` with a problem: its compiled
+model, its bounds where wanted, the parts and a tree, prepared once and then asked at every state.
 """
 
 from __future__ import annotations
@@ -41,28 +44,18 @@ from counterplan.planning.model import (
     is_number,
 )
 from counterplan.planning.search import kernel as compiled
-from counterplan.planning.search import kernel as contract
-from counterplan.planning.search import parts as leaf
+from counterplan.planning.search import parts as part
 from counterplan.planning.search import tree
-from counterplan.planning.search import tree as storage
 from counterplan.planning.search.interpreted import interpret
-from counterplan.planning.search.kernel import Kernel, no_bounds, uniform_policy
+from counterplan.planning.search.kernel import SIGNATURES, Kernel, no_bounds, uniform_policy
 from counterplan.planning.search.loop import follow, search
 
-# ----------------------------------------------------------------------------------------------
-# From a problem to what the search runs on: its compiled model, and its bounds where wanted.
+# --- From a problem to what the search runs on --------------------------------------------------
 
 # Futures that a model's bounds are prepared from.
 BOUND_SAMPLES = 4000
-
-_SIGNATURES = {
-    "draw": contract.DRAW,
-    "successors": contract.SUCCESSORS,
-    "actions": contract.ACTIONS,
-    "step": contract.STEP,
-    "policy": contract.POLICY,
-    "bounds": contract.BOUNDS,
-}
+# A kernel's arrays.
+ARRAYS = ("parameters", "exogenous", "resource", "tables")
 
 
 def kernel_of(problem: ExogenousModel, quantiles: int) -> Kernel:
@@ -79,7 +72,7 @@ def kernel_of(problem: ExogenousModel, quantiles: int) -> Kernel:
 
 def checked(kernel: Kernel) -> Kernel:
     """A kernel whose functions can be called and whose numbers are where the search finds them."""
-    for name, signature in _SIGNATURES.items():
+    for name, signature in SIGNATURES.items():
         function: Any = getattr(kernel, name)
         try:
             function.get_compile_result(signature)
@@ -88,19 +81,14 @@ def checked(kernel: Kernel) -> Kernel:
                 f"the kernel's {name} is not a function compiled with the search's signature: "
                 f"decorate it with @numba.njit(counterplan.planning.search.kernel.{name.upper()})"
             ) from None
-    for name in ("parameters", "exogenous", "resource", "tables"):
+    for name in ARRAYS:
         numbers = getattr(kernel, name)
         if not isinstance(numbers, np.ndarray) or numbers.ndim != 1 or numbers.dtype != np.float64:
             raise InputError(f"the kernel's {name} must be a one-dimensional array of float64")
     if kernel.horizon < 1 or kernel.most_actions < 1 or kernel.action_size < 1:
         raise InputError("the kernel's horizon, most_actions and action_size must be at least 1")
-    return replace(
-        kernel,
-        parameters=np.ascontiguousarray(kernel.parameters),
-        exogenous=np.ascontiguousarray(kernel.exogenous),
-        resource=np.ascontiguousarray(kernel.resource),
-        tables=np.ascontiguousarray(kernel.tables),
-    )
+    arrays: Any = {name: np.ascontiguousarray(getattr(kernel, name)) for name in ARRAYS}
+    return replace(kernel, **arrays)
 
 
 def kernel_with_bounds(
@@ -130,8 +118,7 @@ def kernel_with_bounds(
     return kernel, wanted
 
 
-# ----------------------------------------------------------------------------------------------
-# What a planner decides: the action, what it is worth, and how sure that is.
+# --- What a planner decides -------------------------------------------------------------------
 
 
 class PlanStatus(StrEnum):
@@ -187,8 +174,7 @@ class Plan:
     planner: str
 
 
-# ----------------------------------------------------------------------------------------------
-# A tree planner at work on one problem: prepared once, then asked at every state.
+# --- A planner at work on one problem ---------------------------------------------------------
 
 # The weight of a rollout against the lower bound, by random actions or by the model's own. More
 # would make waits for chance look too good where the lower bound is the value (options D and F).
@@ -215,15 +201,15 @@ class Session:
             kernel = replace(kernel, policy=uniform_policy)
         self._kernel = kernel
         self._settings = settings_of(planner, self._parts, clipped)
-        value = leaf.named(planner.leaf, clipped > 0.0)
+        value = part.named(planner.leaf, clipped > 0.0)
         parts = (self._parts.select, self._parts.backup, value)
         self._engine = compiled.engine(kernel, *parts, self._settings)
-        self._tree = storage.allocate(kernel, self._needs(), planner.simulations)
+        self._tree = tree.allocate(kernel, self._needs(), planner.simulations)
 
     def _needs(self) -> IntArray:
         factor, power = self._planner.widening
         most_children = ceil(factor * self._planner.simulations**power)
-        return storage.most_per_simulation(self._kernel, most_children, self._planner.bellman)
+        return tree.most_per_simulation(self._kernel, most_children, self._planner.bellman)
 
     def __call__(self, state: State) -> Plan:
         """The decision at a state."""
@@ -231,9 +217,9 @@ class Session:
             return self._nothing_left()
         began = time.perf_counter()
         self._set_units(state)
-        storage.plant(self._tree, state)
+        tree.plant(self._tree, state)
         while self._search(state.t) < self._planner.simulations:
-            self._tree = storage.grown(self._tree)
+            self._tree = tree.grown(self._tree)
         return self._plan(state, time.perf_counter() - began)
 
     def _search(self, t: int) -> int:
@@ -247,7 +233,7 @@ class Session:
             return
         unit = self._planner.scale
         if unit is None:
-            unit = leaf.pilot(self._engine.model, *state, PILOT_PLAYS, self._generator) or 1.0
+            unit = part.pilot(self._engine.model, *state, PILOT_PLAYS, self._generator) or 1.0
         for place in self._parts.in_units:
             self._settings[place] = unit * self._parts.settings[place]
 
@@ -354,7 +340,7 @@ def standard_errors(returns: FloatArray, last: bool) -> FloatArray:
         return np.where(n > 1, np.sqrt(returns[:, 2] / (n * (n - 1))), np.inf)
 
 
-# ----------------------------------------------------------------------------------------------
+# --- The planners -----------------------------------------------------------------------------
 
 # More would not fit in memory: each may add a node to the tree.
 MOST_SIMULATIONS = 10**8
@@ -385,7 +371,7 @@ class Planner(Protocol):
 
 
 class Parts(NamedTuple):
-    """The compiled parts of a search (signatures: `planning.compiled`) and their numbers.
+    """The compiled parts of a search (signatures: `kernel`) and their numbers.
 
     settings     place in the settings -> number
     in_units     which of them are counted in units of the scale of returns
@@ -440,7 +426,7 @@ class TreePlanner(ABC):
                 f"widening must be two numbers (k > 0, 0 <= alpha <= 1), got {self.widening!r}"
             )
         if self.scale is not None:
-            positive(self.scale, "scale")
+            require_number(self.scale, "scale", above=True)
 
     @property
     def name(self) -> str:
@@ -451,23 +437,17 @@ class TreePlanner(ABC):
         """The composition; `leaf` is put in by the search where a name stands for it."""
 
     def begin(self, problem: ExogenousModel, clip: Clip = None, seed: Seed = 0) -> Decide:
-
         return Session(self, problem, clip, seed)
 
 
 LEAVES = ("rollout", "uniform", "bounds", "clipped")
 
 
-def positive(value: float, name: str) -> None:
-    """Refuse anything but a positive, finite number."""
-    if not (is_number(value) and 0.0 < value < math.inf):
-        raise InputError(f"{name} must be a positive number, got {value!r}")
-
-
-def not_negative(value: float, name: str) -> None:
-    """Refuse anything but a finite number from 0 up."""
-    if not (is_number(value) and 0.0 <= value < math.inf):
-        raise InputError(f"{name} must be a number from 0 up, got {value!r}")
+def require_number(value: float, name: str, above: bool = False) -> None:
+    """Refuse anything but a finite number from 0 up; above: but not 0 itself."""
+    if not (is_number(value) and 0.0 <= value < math.inf and (value > 0.0 or not above)):
+        wanted = "a positive number" if above else "a number from 0 up"
+        raise InputError(f"{name} must be {wanted}, got {value!r}")
 
 
 @dataclass(frozen=True)
@@ -481,15 +461,11 @@ class UCT(TreePlanner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        not_negative(self.exploration, "exploration")
+        require_number(self.exploration, "exploration")
 
     def parts(self) -> Parts:
-        from counterplan.planning.search import kernel as compiled
-        from counterplan.planning.search import parts as backup
-        from counterplan.planning.search import parts as selection
-
         settings = {compiled.EXPLORATION: self.exploration, compiled.SCALE: self.scale or 0.0}
-        return Parts(selection.ucb, backup.mean, self.leaf, settings)
+        return Parts(part.ucb, part.mean, self.leaf, settings)
 
 
 @dataclass(frozen=True)
@@ -505,21 +481,18 @@ class Boltzmann(TreePlanner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive(self.temperature, "temperature")
-        not_negative(self.epsilon, "epsilon")
+        require_number(self.temperature, "temperature", above=True)
+        require_number(self.epsilon, "epsilon")
 
     def compose(self, backup: Any, entropy: float = 0.0, soft: bool = False) -> Parts:
         """The parts with this backup."""
-        from counterplan.planning.search import kernel as compiled
-        from counterplan.planning.search import parts as selection
-
         settings = {
             compiled.TEMPERATURE: self.temperature,
             compiled.EPSILON: self.epsilon,
             compiled.ENTROPY_WEIGHT: entropy,
         }
         units = (compiled.TEMPERATURE, compiled.ENTROPY_WEIGHT)
-        return Parts(selection.boltzmann, backup, self.leaf, settings, units, soft)
+        return Parts(part.boltzmann, backup, self.leaf, settings, units, soft)
 
 
 @dataclass(frozen=True)
@@ -530,9 +503,7 @@ class MENTS(Boltzmann):
     epsilon: float = 0.1
 
     def parts(self) -> Parts:
-        from counterplan.planning.search import parts as backup
-
-        return self.compose(backup.soft, soft=True)
+        return self.compose(part.soft, soft=True)
 
 
 @dataclass(frozen=True)
@@ -540,9 +511,7 @@ class BTS(Boltzmann):
     """Boltzmann tree search: explores like MENTS, values like dynamic programming."""
 
     def parts(self) -> Parts:
-        from counterplan.planning.search import parts as backup
-
-        return self.compose(backup.highest)
+        return self.compose(part.highest)
 
 
 @dataclass(frozen=True)
@@ -557,12 +526,10 @@ class DENTS(Boltzmann):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        not_negative(self.entropy, "entropy")
+        require_number(self.entropy, "entropy")
 
     def parts(self) -> Parts:
-        from counterplan.planning.search import parts as backup
-
-        return self.compose(backup.entropy, entropy=self.entropy)
+        return self.compose(part.entropy, entropy=self.entropy)
 
 
 # By the names that a command line or a file has for them.
@@ -572,17 +539,6 @@ PLANNERS: Mapping[str, type[TreePlanner]] = {
     "bts": BTS,
     "dents": DENTS,
 }
-
-
-# ----------------------------------------------------------------------------------------------
-# Ask a planner for one decision: what to do now.
-
-
-@runtime_checkable
-class Follows(Protocol):
-    """What a tree search can do besides: value its decision by following its choices."""
-
-    def followed(self, decision: Plan, state: State) -> Plan: ...
 
 
 def plan(
@@ -605,12 +561,12 @@ def plan(
             "a policy is played by evaluate"
         )
     place = checked_state(checked_problem(problem), state)
-    decide: object = chosen.begin(problem, clip, seed)
-    assert callable(decide)
+    decide = chosen.begin(problem, clip, seed)
     decision = decide(place)
     if not isinstance(decision, Plan):
         raise InputError(
             f"{chosen.name} returns {type(decision).__name__}, not a Plan: ask it directly, "
             "planner.begin(problem)(state), or play it with evaluate"
         )
-    return decide.followed(decision, place) if isinstance(decide, Follows) else decision
+    # A tree search values its decision by following its choices.
+    return decide.followed(decision, place) if isinstance(decide, Session) else decision

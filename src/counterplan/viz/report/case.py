@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,13 +35,12 @@ from counterplan.viz import (
 from counterplan.viz.changes import StateBand, draw_change_strip
 from counterplan.viz.intervals import IntervalRow
 from counterplan.viz.labels import Labels, Quantity, share, step_title, with_unit
-from counterplan.viz.report.page import Panel, Pseudonyms, arrow
+from counterplan.viz.report.page import Item, Panel, Pseudonyms, Row, arrow
 from counterplan.viz.trajectory import trajectory_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Row = Mapping[str, Any]
 Rows = Sequence[Row]
 OTHER = "counterfactual_"
 # Differences below this are rounding.
@@ -90,23 +88,6 @@ class ExplainedRun:
 # --- Policies solved again ---
 
 
-class LikelyChange(NamedTuple):
-    """A change and the probability that the policy makes it."""
-
-    change: Change
-    probability: float
-
-
-class Evidence(Enum):
-    """What an improvement rests on, from firm to weak."""
-
-    NONE = "no change helps"
-    NARROW = "firm"
-    EVERY_MODEL = "holds in every model"
-    OTHER_POLICY = "partly firm"
-    ASSUMPTION = "rests on the assumption"
-
-
 @dataclass(frozen=True, eq=False)
 class PolicyCase:
     """The policy that explains a discrete case, with what is worth knowing about it.
@@ -127,15 +108,15 @@ class PolicyCase:
     robust: PolicyExplanation | None = None
 
     @cached_property
-    def likely(self) -> tuple[LikelyChange, ...]:
-        """All changes that the policy may make, most probable first."""
+    def likely(self) -> list[tuple[Change, float]]:
+        """All changes that the policy may make with their probabilities, most probable first."""
         probabilities = self.explanation.change_probabilities()
         observed = self.explanation.episode.actions
         found = [
-            LikelyChange(Change(int(t), int(observed[t]), int(a)), float(probabilities[t, a]))
+            (Change(int(t), int(observed[t]), int(a)), float(probabilities[t, a]))
             for t, a in zip(*np.nonzero(probabilities), strict=True)
         ]
-        return tuple(sorted(found, key=lambda likely: -likely.probability))
+        return sorted(found, key=lambda one: -one[1])
 
     @property
     def mean_changes(self) -> float:
@@ -149,19 +130,18 @@ class PolicyCase:
         return variance**0.5 if math.isfinite(variance) else None
 
     @property
-    def evidence(self) -> Evidence:
-        """What the improvement rests on."""
+    def evidence(self) -> str:
+        """What the improvement rests on, from firm to weak: it is nearly the same in every causal
+        model ("narrow"); there is some in each ("every model"); an "other policy" has some in each;
+        or it rests on the "assumption" of this model. There may be "no improvement" at all."""
         assert self.interval is not None
         assert self.robust is not None
         gain = self.explanation.improvement
         if gain <= ROUNDING:
-            return Evidence.NONE
+            return "no improvement"
         if self.interval.low - self.explanation.factual_value > ROUNDING:
-            is_narrow = self.interval.width <= NARROW * gain
-            return Evidence.NARROW if is_narrow else Evidence.EVERY_MODEL
-        if self.robust.improvement > ROUNDING:
-            return Evidence.OTHER_POLICY
-        return Evidence.ASSUMPTION
+            return "narrow" if self.interval.width <= NARROW * gain else "every model"
+        return "other policy" if self.robust.improvement > ROUNDING else "assumption"
 
 
 def policy_case(source: ExplainedRun, recorded: Recorded, value: float) -> PolicyCase | None:
@@ -211,12 +191,9 @@ class ChangeLine(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class Case(Item):
     """A case with all that is shown of it.
 
-    row          its result for the budget that is reported on
-    name         how it is called
-    rank         its place in the ranking, 0 if it has none
     outcomes     what the table says of it besides
     reason       why it failed
     changes      what would have been done differently
@@ -224,9 +201,6 @@ class Case:
     steps_table  headings, and for each step whether it is changed and its cells
     """
 
-    row: Row
-    name: str
-    rank: int
     outcomes: str
     reason: str = ""
     policy: PolicyCase | None = None
@@ -234,22 +208,6 @@ class Case:
     nearest: int | None = None
     panels: Sequence[Panel] = ()
     steps_table: tuple[list[str], list[tuple[bool, list[str]]]] = ([], [])
-
-    @property
-    def anchor(self) -> str:
-        """Where its section begins."""
-        return f"case-{self.rank}" if self.rank else "case"
-
-    @property
-    def title(self) -> str:
-        """Above its section."""
-        return f"{self.rank}. {self.name}" if self.rank else self.name
-
-    @property
-    def relative(self) -> float | None:
-        """The improvement as a share of the observed outcome, None where that means nothing."""
-        share = self.row["relative_improvement"]
-        return share if share is not None and math.isfinite(share) else None
 
 
 def make_case(
@@ -299,11 +257,10 @@ def _changes(
         found.append(ChangeLine(when, text, change["probability"], change["taken"]))
     if policy is None:
         return found
-    likely = [one for one in policy.likely if one.probability >= LEAST_LISTED][:LISTED]
+    likely = [one for one in policy.likely if one[1] >= LEAST_LISTED][:LISTED]
     found = []
-    for (t, observed, alternative), probability in sorted(
-        likely, key=lambda one: (one.change.t, -one.probability)
-    ):
+    for change, probability in sorted(likely, key=lambda one: (one[0].t, -one[1])):
+        t, observed, alternative = change
         text = arrow(explainer.change_text(observed, alternative))
         when = explainer.time_text(steps[t]["time"])
         found.append(ChangeLine(when, text, probability, known.get((t, alternative))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,14 +24,14 @@ from counterplan.viz.labels import Labels, Quantity, labels_of
 from counterplan.viz.report.case import Case, ExplainedRun, cohort_panels, make_case
 from counterplan.viz.report.page import (
     MOST_ROWS,
-    Heading,
     Panel,
     Pseudonyms,
-    Ranking,
+    RankingColumn,
     Report,
     ReportOptions,
     arrow,
     number_cell,
+    ranking_table,
     render,
 )
 
@@ -72,8 +73,9 @@ def explain_report(run: Run, options: ReportOptions) -> Report:
     panels = cohort_panels(source, totals, ranked)
     chosen = ranked[: options.cases]
     cases = _cases(source, chosen, range(1, len(chosen) + 1))
-    ranking = _ranking(source, ranked, cases, totals["cases"] - totals["statuses"]["failed"])
-    return _page(source, cases, panels, single=False, totals=totals, ranking=ranking)
+    total = totals["cases"] - totals["statuses"]["failed"]
+    ranking = _ranking(source, ranked, cases)
+    return _page(source, cases, panels, single=False, totals=totals, ranking=ranking, total=total)
 
 
 def _page(
@@ -276,44 +278,48 @@ def _recurring(source: ExplainedRun, results: pl.LazyFrame) -> list[dict[str, An
     return ranked.collect().to_dicts()
 
 
-def _ranking(
-    source: ExplainedRun, ranked: Sequence[Row], cases: Sequence[Case], total: int
-) -> Ranking:
+def _ranking(source: ExplainedRun, ranked: Sequence[Row], cases: Sequence[Case]) -> dict[str, Any]:
     quantity, run = source.quantity, source.run
-    has_range = any(row["interval_low"] is not None for row in ranked)
-    has_data = any(row["supported"] is not None for row in ranked)
-    has_status = len({row["status"] for row in ranked}) > 1
-    headings = [
-        Heading(run.terms.noun.capitalize(), "name"),
-        *(Heading(name, choose=True) for name in run.outcomes),
-        Heading("Steps", "number"),
-        Heading("Observed", "number"),
-        Heading(f"With at most {counted(source.k, 'change')}", "number"),
-        Heading(f"Improvement{', points' if quantity.percent else ''}", "number"),
-        *([Heading("Range over causal models", "number")] if has_range else []),
-        *([Heading("Status", choose=True)] if has_status else []),
-        *([Heading("Data", choose=True)] if has_data else []),
-        Heading("Changes", "changes"),
-    ]
-    anchors = {case.row["episode_id"]: case.anchor for case in cases}
-    rows = []
-    for row in ranked:
-        gain = quantity.write_gain(row["improvement"]).removesuffix(" points")
+
+    def number(row: Row, name: str) -> Any:
+        return number_cell(row[name], quantity.write(row[name]))
+
+    def gain(row: Row) -> Any:
+        text = quantity.write_gain(row["improvement"])
+        return number_cell(row["improvement"], text.removesuffix(" points"))
+
+    def extent(row: Row) -> Any:
         low, high = row["interval_low"], row["interval_high"]
-        extent = "" if low is None else quantity.write_range(low, high)
-        cells: list[Any] = [
-            source.pseudonyms.shown(row["episode_id"]),
-            *(row[f"outcome:{name}"] or "" for name in run.outcomes),
-            number_cell(row["steps"], f"{row['steps']:,}"),
-            *(number_cell(row[name], quantity.write(row[name])) for name in ("factual", "value")),
-            number_cell(row["improvement"], gain),
-            *([number_cell(low, extent)] if has_range else []),
-            *([STATUS_WORDS[row["status"]][0]] if has_status else []),
-            *([support_in_words(row)] if has_data else []),
-            [arrow(change["text"]) for change in row["changes"]],
-        ]
-        rows.append((anchors.get(row["episode_id"], ""), cells))
-    return Ranking(headings, rows, total, run.terms.noun)
+        return number_cell(low, "" if low is None else quantity.write_range(low, high))
+
+    def shown(row: Row) -> str:
+        return source.pseudonyms.shown(row["episode_id"])
+
+    def outcome(row: Row, name: str) -> str:
+        return row[f"outcome:{name}"] or ""
+
+    def changes(row: Row) -> list[str]:
+        return [arrow(change["text"]) for change in row["changes"]]
+
+    allowed, points = counted(source.k, "change"), ", points" if quantity.percent else ""
+    columns = [
+        RankingColumn(run.terms.noun.capitalize(), shown, "name"),
+        *(RankingColumn(name, partial(outcome, name=name), choose=True) for name in run.outcomes),
+        RankingColumn("Steps", lambda row: [row["steps"], f"{row['steps']:,}"], "number"),
+        RankingColumn("Observed", partial(number, name="factual"), "number"),
+        RankingColumn(f"With at most {allowed}", partial(number, name="value"), "number"),
+        RankingColumn(f"Improvement{points}", gain, "number"),
+    ]
+    if any(row["interval_low"] is not None for row in ranked):
+        columns.append(RankingColumn("Range over causal models", extent, "number"))
+    if len({row["status"] for row in ranked}) > 1:
+        status = RankingColumn("Status", lambda row: STATUS_WORDS[row["status"]][0], choose=True)
+        columns.append(status)
+    if any(row["supported"] is not None for row in ranked):
+        columns.append(RankingColumn("Data", support_in_words, choose=True))
+    columns.append(RankingColumn("Changes", changes, "changes"))
+    anchors = {case.row["episode_id"]: case.anchor for case in cases}
+    return ranking_table(columns, ranked, anchors, "episode_id")
 
 
 # --- The model ---

@@ -16,12 +16,12 @@ import json
 import math
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from markupsafe import Markup, escape
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from matplotlib.figure import Figure
 
+Row = Mapping[str, Any]
 # Cases in the table of a report; `counterplan cases` lists all of any run.
 MOST_ROWS = 20_000
 CASES = 10
@@ -156,49 +157,62 @@ class Report:
     panels: tuple[Panel, ...]
 
 
-@dataclass(frozen=True)
-class Heading:
-    """A column of a ranking.
+@dataclass(frozen=True, eq=False)
+class Item:
+    """A case or scenario that has a section of its own.
 
-    kind    of its cells: "text"; "number", a pair (to sort by, text); "name", a link to the case's
-            section; or "changes", a list of texts
+    row   its result
+    name  how it is called
+    rank  its place in the ranking, 0 if it has none
+    """
+
+    row: Row
+    name: str
+    rank: int
+
+    @property
+    def anchor(self) -> str:
+        """Where its section begins."""
+        return f"case-{self.rank}" if self.rank else "case"
+
+    @property
+    def title(self) -> str:
+        """Above its section."""
+        return f"{self.rank}. {self.name}" if self.rank else self.name
+
+
+class RankingColumn(NamedTuple):
+    """A column of the table of all cases.
+
+    cell    what stands in a row of results
+    kind    "text"; "number", a pair (to sort by, text); "name", a link to the case's section; or
+            "changes", a list of texts
     choose  whether one of its texts can be chosen in a list above the table
     """
 
     title: str
+    cell: Callable[[Row], Any]
     kind: str = "text"
     choose: bool = False
 
 
-@dataclass(frozen=True)
-class Ranking:
-    """The table of all cases, which a script in the page (`ranking.js`) searches, sorts and turns
-    over. The first rows are also written out, for browsers that run no scripts.
+def ranking_table(
+    columns: Sequence[RankingColumn], rows: Iterable[Row], anchors: Mapping[str, str], name: str
+) -> dict[str, Any]:
+    """What `ranking.js` searches, sorts and turns over; the first rows are also written out, for
+    browsers that run no scripts.
 
-    rows   (anchor of the case's section or nothing, cells)
-    total  how many there are; the rows may be the first of them only
-    noun   what a case is called
+    anchors  of the sections of cases, by id
+    name     the column of ids
     """
-
-    headings: Sequence[Heading]
-    rows: Sequence[tuple[str, Sequence[Any]]]
-    total: int
-    noun: str
-
-    @property
-    def written(self) -> Sequence[tuple[str, Sequence[Any]]]:
-        """The rows that are in the page without a script."""
-        return self.rows[:WRITTEN]
-
-    @property
-    def data(self) -> dict[str, Any]:
-        """What the script reads."""
-        return {
-            "headings": [[one.title, one.kind, one.choose] for one in self.headings],
-            "rows": [[place, *cells] for place, cells in self.rows],
-            "page": PAGE,
-            "short": SHORT_TEXT,
-        }
+    return {
+        "headings": [[column.title, column.kind, column.choose] for column in columns],
+        "rows": [
+            [anchors.get(row[name], ""), *(column.cell(row) for column in columns)] for row in rows
+        ],
+        "page": PAGE,
+        "short": SHORT_TEXT,
+    }
 
 
 def number_cell(value: float | None, text: str) -> list[Any]:
@@ -245,13 +259,14 @@ def environment() -> Environment:
     }  # fmt: skip
     found.filters |= {"counted": counted, "share": share, "advice": _advice, "arrow": arrow}
     found.filters["thousands"] = "{:,}".format
+    found.tests["finite"] = lambda value: value is not None and math.isfinite(value)
     folder = files(__package__).joinpath("templates")
     css, script = (
         folder.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "ranking.js")
     )
     checksum = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     found.globals |= {"css": Markup(css), "script": Markup(script), "script_hash": checksum}
-    found.globals |= {"version": __version__, "short_text": SHORT_TEXT}
+    found.globals |= {"version": __version__, "rows_written": WRITTEN}
     found.globals["options_text"] = options_text
     return found
 

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from counterplan.core.validation import FloatArray, counted
 from counterplan.errors import InputError
+from counterplan.planning.description import about, action_in_words, axes_of, state_in_words
 from counterplan.planning.model import State
 from counterplan.runs.answer import changes_in_words
 from counterplan.runs.regret import TOTALS, lost
 from counterplan.runs.run import DECISIONS, Run
-from counterplan.tables.plan_question import action_in_words, state_in_words
 from counterplan.viz import path_figure, style
 from counterplan.viz.labels import Quantity
-from counterplan.viz.path import path_names
 from counterplan.viz.report.page import (
     MOST_ROWS,
-    Heading,
+    Item,
     Panel,
     Pseudonyms,
-    Ranking,
+    RankingColumn,
     Report,
     ReportOptions,
+    Row,
     number_cell,
+    ranking_table,
     render,
 )
 from counterplan.viz.style import FULL, PALE
@@ -35,7 +37,6 @@ from counterplan.viz.style import FULL, PALE
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Row = Mapping[str, Any]
 BINS = 20
 # Losses below these shares of the largest are none, or are not worth a line.
 ROUNDING, LEAST_LOSS = 1e-9, 1e-6
@@ -74,6 +75,11 @@ class JudgedRun:
     pseudonyms: Pseudonyms
     rows: list[dict[str, Any]]
     failures: list[tuple[str, str]]
+
+    @property
+    def about(self) -> str:
+        """What is decided."""
+        return about(self.run.problem)
 
     @property
     def is_cost(self) -> bool:
@@ -119,7 +125,8 @@ def regret_report(run: Run, options: ReportOptions) -> Report:
     chosen = rows[: options.cases]
     scenarios = _scenarios(judged, chosen, range(1, len(chosen) + 1))
     ranking = _ranking(judged, scenarios)
-    return _page(judged, scenarios, _panels(judged), single=False, ranking=ranking)
+    total = len(rows)
+    return _page(judged, scenarios, _panels(judged), single=False, ranking=ranking, total=total)
 
 
 def _page(
@@ -151,28 +158,24 @@ def _result(judged: JudgedRun, name: str) -> Row:
     raise InputError(f"{judged.run.folder}: has no scenario {name!r}; check it")
 
 
-def _ranking(judged: JudgedRun, scenarios: Sequence[Scenario]) -> Ranking:
-    shown, write = judged.rows[:MOST_ROWS], judged.quantity.write
-    known = [name for name in TITLES if any(row[name] is not None for row in shown)]
-    several = len({row["status"] for row in shown}) > 1
-    headings = [
-        Heading("Scenario", "name"),
-        *(Heading(TITLES[name], "number") for name in known),
-        *([Heading("Policy is", choose=True)] if several else []),
-        Heading("Costliest decision"),
-    ]
+def _ranking(judged: JudgedRun, scenarios: Sequence[Scenario]) -> dict[str, Any]:
+    rows, write = judged.rows[:MOST_ROWS], judged.quantity.write
+
+    def number(row: Row, name: str) -> Any:
+        return number_cell(row[name], "" if row[name] is None else write(row[name]))
+
+    def shown(row: Row) -> str:
+        return judged.pseudonyms.shown(row["scenario_id"])
+
+    columns = [RankingColumn("Scenario", shown, "name")]
+    for name, title in TITLES.items():
+        if any(row[name] is not None for row in rows):
+            columns.append(RankingColumn(title, partial(number, name=name), "number"))
+    if len({row["status"] for row in rows}) > 1:
+        columns.append(RankingColumn("Policy is", itemgetter("status"), choose=True))
+    columns.append(RankingColumn("Costliest decision", lambda row: row["costliest"] or ""))
     anchors = {one.row["scenario_id"]: one.anchor for one in scenarios}
-    rows = []
-    for row in shown:
-        numbers = [(row[name], "" if row[name] is None else write(row[name])) for name in known]
-        cells: list[Any] = [
-            judged.pseudonyms.shown(row["scenario_id"]),
-            *(number_cell(value, text) for value, text in numbers),
-            *([row["status"]] if several else []),
-            row["costliest"] or "",
-        ]
-        rows.append((anchors.get(row["scenario_id"], ""), cells))
-    return Ranking(headings, rows, len(judged.rows), "scenario")
+    return ranking_table(columns, rows, anchors, "scenario_id")
 
 
 def _panels(judged: JudgedRun) -> list[Panel]:
@@ -234,32 +237,18 @@ class Loss(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Scenario:
+class Scenario(Item):
     """A scenario with all that is shown of it.
 
-    rank         its place in the ranking, 0 if it has none
     losses       the decisions that lost, the costliest first; None where that is not known
     changes      the few decisions that should have been others, knowing the path, in words
     steps_table  headings, and for each step whether it is marked and its cells
     """
 
-    row: Row
-    name: str
-    rank: int
     losses: Sequence[Loss] | None = None
     changes: Sequence[str] = ()
     panels: Sequence[Panel] = ()
     steps_table: tuple[list[str], list[tuple[bool, list[str]]]] = ([], [])
-
-    @property
-    def anchor(self) -> str:
-        """Where its section begins."""
-        return f"case-{self.rank}" if self.rank else "case"
-
-    @property
-    def title(self) -> str:
-        """Above its section."""
-        return f"{self.rank}. {self.name}" if self.rank else self.name
 
 
 def _scenarios(judged: JudgedRun, chosen: Sequence[Row], ranks: Sequence[int]) -> list[Scenario]:
@@ -294,36 +283,24 @@ def _losses(run: Run, steps: Sequence[Row]) -> list[Loss] | None:
         return None
     least = LEAST_LOSS * max(1e-12, *losses)
     costly = sorted((s for s, loss in enumerate(losses) if loss > least), key=lambda s: -losses[s])
-    problem, parts = run.problem, run.form.parts
-    found = []
-    for s, state in _states(run, steps, costly):
-        done, better = (_numbers(steps[s], name, parts) for name in ("executed", "advised"))
+    problem, columns, axes = run.problem, run.columns, axes_of(run.problem)
+    path, found = columns.path(columns.from_rows(steps)), []
+    for s in costly:
+        level = _numbers(steps[s], "executed_level", axes.level_keys)
+        state = State(problem.start.t + s, path[s], level)
+        done, better = (
+            _numbers(steps[s], name, axes.action_keys) for name in ("executed", "advised")
+        )
         found.append(
             Loss(
                 # Ports and dates are counted from 1, steps in the figure from 0: say both.
                 f"t={state.t}: {state_in_words(problem, state)}",
-                action_in_words(problem, state, done),
-                action_in_words(problem, state, better),
+                action_in_words(problem, done),
+                action_in_words(problem, better),
                 losses[s],
             )
         )
     return found
-
-
-def _states(run: Run, steps: Sequence[Row], chosen: Sequence[int]) -> list[tuple[int, State]]:
-    """Where some of the decisions were made."""
-    form = run.form
-    seen = np.array(
-        [
-            [entry.names.index(step[entry.column]) if entry.names else step[entry.column]
-             for entry in form.seen]
-            for step in steps
-        ],
-        dtype=np.float64,
-    )  # fmt: skip
-    path, first = form.path(seen), run.problem.start.t
-    levels = {s: _numbers(steps[s], "executed_level", form.tanks) for s in chosen}
-    return [(s, State(first + s, path[s], levels[s])) for s in chosen]
 
 
 def _numbers(step: Row, name: str, endings: Sequence[str]) -> FloatArray:
@@ -332,17 +309,17 @@ def _numbers(step: Row, name: str, endings: Sequence[str]) -> FloatArray:
 
 def _steps_table(run: Run, steps: Sequence[Row]) -> tuple[list[str], list[tuple[bool, list[str]]]]:
     """All numbers of the scenario."""
-    form, names = run.form, path_names(run.problem)
-    columns = [(entry.column, entry.column) for entry in form.seen]
+    axes = axes_of(run.problem)
+    columns = [(column.name, column.name) for column in run.columns.observed]
     for player in ("executed", "advised", "policy", "planned", "hindsight"):
-        for ending, title in zip(form.parts, names.actions, strict=True):
+        for ending, title in zip(axes.action_keys, axes.actions, strict=True):
             columns.append((f"{player}{ending}", f"{title}, {player}"))
-    for ending, title in zip(form.tanks, names.levels, strict=True):
+    for ending, title in zip(axes.level_keys, axes.levels, strict=True):
         columns.append((f"executed_level{ending}", f"{title}, executed"))
     columns.append(("expected_loss", "expected loss"))
     known = [one for one in columns if any(step.get(one[0]) is not None for step in steps)]
     rows = [(False, [str(step["t"]), *(_cell(step[name]) for name, _ in known)]) for step in steps]
-    return [names.step, *(title for _, title in known)], rows
+    return [axes.step, *(title for _, title in known)], rows
 
 
 def _cell(value: Any) -> str:

@@ -22,7 +22,7 @@ class Told:
             notes = Path(question["notes"])
             for nodes in range(10_000):
                 beside = notes.with_suffix(".new")
-                beside.write_text(json.dumps([nodes, 1.0, 2.0]))
+                beside.write_text(json.dumps({"nodes": nodes, "value": 1.0, "bound": 2.0}))
                 beside.replace(notes)
                 if notes.with_suffix(".stop").exists():
                     raise InputError("cancelled")
