@@ -134,13 +134,13 @@ class Service:
             self.cases.check(asked)
             limit = min(limit, asked.seconds or limit)
             rules = {name: sorted({*getattr(asked, name)}) for name in ("forbidden", "fixed")}
-            asked = asked.model_copy(update=rules)
+            asked = asked.model_copy(update={**rules, "seconds": limit})
         else:
             self.scenarios.check(asked)
         # The same question has the same answer, whatever its limit of time.
         key = asked.model_dump_json(exclude={"seconds"})
-        if key in self._answers:
-            return self.jobs.answered(client, self._answers[key])
+        if (known := self._answers.get(key)) is not None:
+            return self.jobs.answered(client, known)
 
         def keep(result: dict[str, Any]) -> None:
             # What was stopped early may be better next time.

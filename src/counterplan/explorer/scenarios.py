@@ -6,7 +6,6 @@ Everyone's decisions are replayed along the path that was: d_{t+1} = step_t(x_t,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,15 +15,19 @@ from counterplan.core.validation import FloatArray
 from counterplan.errors import CounterplanError, InputError
 from counterplan.explorer import models
 from counterplan.explorer.lists import ItemList, conditions_of, item_rows, overview_of
+from counterplan.planning.bounds import value_bounds
+from counterplan.planning.description import action_in_words, axes_of, plan_record, state_in_words
+from counterplan.planning.evaluate import Journey, played
 from counterplan.planning.model import State
 from counterplan.planning.search.planners import PLANNERS, plan
 from counterplan.runs.run import DECISIONS, RESULTS, Run
-from counterplan.tables.plan_question import action_in_words, bounds_at, plan_record, state_in_words
 from counterplan.tables.scenarios import ID, Scenario
 
 if TYPE_CHECKING:
     import polars as pl
 
+# Futures that bounds on the optimum are means over.
+BOUND_SAMPLES = 10_000
 EXECUTED, ADVISED = "executed", "advised"
 # Players, how the page calls them, and the column of the results with what they come to.
 PLAYERS = {
@@ -34,26 +37,8 @@ PLAYERS = {
     "planned": ("Planner", "planned"),
     "hindsight": ("Hindsight", "hindsight"),
 }
-# What the scenarios of a problem are called.
-NOUNS = {"bunkering": "voyage", "hybrid": "drive", "options": "option path", "basket": "basket"}
 
 Steps = Sequence[Mapping[str, Any]]
-
-
-@dataclass(frozen=True, eq=False)
-class Journey:
-    """What a player did along a path, and where it led.
-
-    actions  (T, A)
-    states   (T) those in which they were taken
-    rewards  (T,) what each brought
-    levels   (T + 1, D) the resource before each, and at the end
-    """
-
-    actions: FloatArray
-    states: Sequence[State]
-    rewards: FloatArray
-    levels: FloatArray
 
 
 class Scenarios:
@@ -62,7 +47,8 @@ class Scenarios:
     def __init__(self, run: Run) -> None:
         self.run = run
         self._list = ItemList(run, {"id": ID}, self._conditions)
-        self._problem, self._form = run.problem, run.form
+        self._problem, self._columns = run.problem, run.columns
+        self._axes = axes_of(run.problem)
 
     def warm(self) -> None:
         """Nothing has to be compiled before the first question."""
@@ -71,11 +57,10 @@ class Scenarios:
 
     def about(self) -> dict[str, Any]:
         """What the run is about, see `models.RunAbout`."""
-        sense = self._problem.sense
-        description = self.run.manifest.task["description"]
+        sense, description = self._problem.sense, self.run.manifest.task["description"]
         return {
             "kind": self.run.kind,
-            "noun": NOUNS[description["problem"]["domain"]],
+            "noun": self._axes.scenario,
             "quantity": "cost" if sense == "min" else "reward",
             "solver": "exact",
             "sense": sense,
@@ -110,33 +95,30 @@ class Scenarios:
         done = self._journeys(scenario, steps)
         main = done.get(EXECUTED) or done.get("policy")
         losses = [step["expected_loss"] for step in steps]
-        advised = _actions(self._form.parts, steps, ADVISED) if EXECUTED in done else None
-        return models.Scenario.model_validate(
-            {
-                "id": name,
-                "sense": self._problem.sense,
-                "horizon": self._problem.horizon,
-                "line": row,
-                "policy": row["policy"],
-                "planner": row["planner"],
-                "seen": [
-                    {
-                        "name": one.column.replace("_", " "),
-                        "values": values,
-                        "labels": one.names or None,
-                    }
-                    for one, values in zip(self._form.seen, scenario.seen.T, strict=True)
-                ],
-                "tanks": [tank.removeprefix("_") for tank in self._form.tanks],
-                "parts": [part.removeprefix("_") for part in self._form.parts],
-                "tracks": [self._track(player, one, row) for player, one in done.items()],
-                "states": [
-                    state_in_words(self._problem, state) for state in (main.states if main else ())
-                ],
-                "advised": None if advised is None else self._words(done[EXECUTED], advised),
-                "expected_losses": None if None in losses else losses,
-            }
-        )
+        advised = _actions(self._axes.action_keys, steps, ADVISED) if EXECUTED in done else None
+        found: Any = {
+            "id": name,
+            "sense": self._problem.sense,
+            "horizon": self._problem.horizon,
+            "line": row,
+            "policy": row["policy"],
+            "planner": row["planner"],
+            "seen": [
+                {"name": one.title, "values": values, "labels": one.names or None}
+                for one, values in zip(self._columns.observed, scenario.observed.T, strict=True)
+            ],
+            "step": self._axes.step.removesuffix(" t"),
+            "tanks": self._axes.levels,
+            "parts": self._axes.actions,
+            "choices": self._axes.choices,
+            "tracks": [self._track(player, one, row) for player, one in done.items()],
+            "states": [
+                state_in_words(self._problem, state) for state in (main.states if main else ())
+            ],
+            "advised": None if advised is None else self._words(advised),
+            "expected_losses": None if None in losses else losses,
+        }
+        return models.Scenario(**found)
 
     def check(self, question: models.AdviseQuestion) -> None:
         """Raise if a question is about no decision of its scenario."""
@@ -144,13 +126,11 @@ class Scenarios:
 
     def answer(self, asked: Mapping[str, Any], progress: ProgressCallback) -> models.Advice:
         """The answer to a `models.AdviseQuestion`, which is the same every time."""
-        question = models.AdviseQuestion.model_validate(
-            {name: value for name, value in asked.items() if name != "seconds"}
-        )
+        question = models.AdviseQuestion.model_validate(asked)
         problem, seed, state = self._problem, self.run.manifest.seed, self._state(question)
         planner = PLANNERS[question.planner](question.simulations)
         found = plan(problem, state, planner, seed=seed)
-        bounds = bounds_at(problem, state, seed)
+        bounds = value_bounds(problem, BOUND_SAMPLES, seed, state=state)
         record = plan_record(problem, state, found, bounds)
         return models.Advice.model_validate(
             {
@@ -167,10 +147,10 @@ class Scenarios:
         """Where a player made the decision that a question is about."""
         name, t, player = question.id, question.t, question.player
         scenario = self.run.scenario(name)
-        last = len(scenario.seen) - 1
+        last = len(scenario.observed) - 1
         if not 0 <= t <= last:
             raise InputError(f"scenario {name!r} has decisions 0..{last}, not {t}")
-        actions = _actions(self._form.parts, item_rows(self.run, DECISIONS, name), player)
+        actions = _actions(self._axes.action_keys, item_rows(self.run, DECISIONS, name), player)
         if actions is None:
             raise InputError(f"scenario {name!r} has no decisions of {player!r}")
         return self._replayed(scenario, actions).states[t]
@@ -179,7 +159,7 @@ class Scenarios:
 
     def _journeys(self, scenario: Scenario, steps: Steps) -> dict[str, Journey]:
         """Those of all players that have one; none where the scenario itself is impossible."""
-        keys = self._form.parts
+        keys = self._axes.action_keys
         given = {player: _actions(keys, steps, player) for player in PLAYERS}
         try:
             return {
@@ -191,18 +171,9 @@ class Scenarios:
             return {}
 
     def _replayed(self, scenario: Scenario, actions: FloatArray) -> Journey:
-        path = self._form.path(scenario.seen)
-        start = self._form.state(path, scenario.start)
-        level = np.array(start.resource, dtype=np.float64)[np.newaxis]
-        states, rewards, levels = [], [], [level[0]]
-        for s, action in enumerate(actions):
-            states.append(State(start.t + s, path[s], level[0]))
-            reward, level = self._problem.step(
-                start.t + s, path[s : s + 1], level, action[np.newaxis]
-            )
-            rewards.append(float(reward[0]))
-            levels.append(level[0])
-        return Journey(actions, states, np.array(rewards), np.array(levels))
+        path = self._columns.path(scenario.observed)
+        start = self._columns.state(path, scenario.start)
+        return played(self._problem, lambda t, x, d: actions[[t - start.t]], path, start)
 
     def _track(self, player: str, done: Journey, row: Mapping[str, Any]) -> dict[str, Any]:
         title, column = PLAYERS[player]
@@ -211,15 +182,14 @@ class Scenarios:
             "title": title,
             "value": row[column],
             "actions": done.actions,
-            "words": self._words(done, done.actions),
+            "words": self._words(done.actions),
             "rewards": done.rewards,
             "levels": done.levels,
         }
 
-    def _words(self, done: Journey, actions: FloatArray) -> list[str]:
-        """Actions in words, where a player had come to."""
-        both = zip(done.states, actions, strict=True)
-        return [action_in_words(self._problem, state, action) for state, action in both]
+    def _words(self, actions: FloatArray) -> list[str]:
+        """Actions in words."""
+        return [action_in_words(self._problem, action) for action in actions]
 
 
 def _actions(keys: Sequence[str], steps: Steps, player: str) -> FloatArray | None:
