@@ -13,7 +13,7 @@ import numpy as np
 from counterplan.core.validation import counted
 from counterplan.errors import FileError, InputError
 from counterplan.runs.answer import support_in_words
-from counterplan.runs.question import TOLERATED, DiscreteExplainer
+from counterplan.runs.question import TOLERATED, ContinuousExplainer, DiscreteExplainer
 from counterplan.runs.run import RESULTS, STATUSES, TRAJECTORIES, CaseQuery, Run
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.tabular import TabularMDP
@@ -136,8 +136,9 @@ def explained_run(run: Run, pseudonyms: Pseudonyms, k: int | None = None) -> Exp
 
 def _labels(run: Run) -> Labels:
     explainer = run.explainer
-    if not isinstance(explainer, DiscreteExplainer):
-        return labels_of(explainer.layout)  # type: ignore[attr-defined]
+    if isinstance(explainer, ContinuousExplainer):
+        return labels_of(explainer.layout)
+    assert isinstance(explainer, DiscreteExplainer)
     mdp = explainer.mdp
     labels = labels_of(mdp if explainer.layout is None else explainer.layout)
     given = mdp.about.get(SEVERITY)
@@ -281,6 +282,9 @@ def _recurring(source: ExplainedRun, results: pl.LazyFrame) -> list[dict[str, An
 def _ranking(source: ExplainedRun, ranked: Sequence[Row], cases: Sequence[Case]) -> dict[str, Any]:
     quantity, run = source.quantity, source.run
 
+    def steps(row: Row) -> Any:
+        return number_cell(row["steps"], f"{row['steps']:,}")
+
     def number(row: Row, name: str) -> Any:
         return number_cell(row[name], quantity.write(row[name]))
 
@@ -305,7 +309,7 @@ def _ranking(source: ExplainedRun, ranked: Sequence[Row], cases: Sequence[Case])
     columns = [
         RankingColumn(run.terms.noun.capitalize(), shown, "name"),
         *(RankingColumn(name, partial(outcome, name=name), choose=True) for name in run.outcomes),
-        RankingColumn("Steps", lambda row: [row["steps"], f"{row['steps']:,}"], "number"),
+        RankingColumn("Steps", steps, "number"),
         RankingColumn("Observed", partial(number, name="factual"), "number"),
         RankingColumn(f"With at most {allowed}", partial(number, name="value"), "number"),
         RankingColumn(f"Improvement{points}", gain, "number"),
