@@ -30,7 +30,6 @@ from counterplan.errors import InputError
 if TYPE_CHECKING:
     from counterplan.runs.cohort import RunSummary
     from counterplan.runs.explain import Cohort
-    from counterplan.runs.inputs import Input
     from counterplan.runs.question import Question
     from counterplan.tables.stays import Outlier
 
@@ -153,12 +152,11 @@ def inputs_of(options: ExplainOptions) -> tuple[Path | None, ...]:
     return options.episodes, options.model, options.schema
 
 
-def cohort_of(options: ExplainOptions, *, is_run: bool = False) -> Cohort:
+def cohort_of(options: ExplainOptions) -> Cohort:
     """The episodes and the model."""
     from counterplan.runs.explain import open_cohort
 
-    chosen = options.episode or ()
-    return open_cohort(options.episodes, options.model, options.schema, chosen, is_run=is_run)
+    return open_cohort(options.episodes, options.model, options.schema, options.episode or ())
 
 
 def question_of(options: ExplainOptions, cohort: Cohort) -> Question:
@@ -300,16 +298,16 @@ def run_into_folder(options: ExplainOptions) -> None:
     assert options.output is not None
     check_where(options.workers, options.cluster)
     keep_inputs(options.output, inputs_of(options))
-    cohort = cohort_of(options, is_run=True)
+    cohort = cohort_of(options)
     question = question_of(options, cohort)
     arguments = question.arguments(cohort.chosen, options.all_k)
     settings = RunSettings(arguments, workers=options.workers, cluster=options.cluster)
     with run_display() as progress:
         summary = cohort.run(options.output, question, settings, progress)
-    _tell(options, cohort.given, question, summary)
+    _tell(options, cohort, question, summary)
 
 
-def _tell(options: ExplainOptions, given: Input, question: Question, summary: RunSummary) -> None:
+def _tell(options: ExplainOptions, cohort: Cohort, question: Question, summary: RunSummary) -> None:
     """The most improvable cases, what became of all, and where they are."""
     from counterplan.runs.answer import records
     from counterplan.runs.run import CaseQuery, open_run
@@ -321,17 +319,17 @@ def _tell(options: ExplainOptions, given: Input, question: Question, summary: Ru
         counts = {"parts": summary.parts, "resumed": summary.resumed, **totals}
         print_json({"out": str(summary.out), **counts, "top": top})
         return
-    many = counted(totals["episodes"], given.noun)
-    heading = f"The most improvable of {many}, {detail(given.noun, question, top)}"
-    print_explanations(top, heading, given.noun)
-    for line in given.notes:
+    many = counted(totals["episodes"], cohort.noun)
+    heading = f"The most improvable of {many}, {detail(cohort.noun, question, top)}"
+    print_explanations(top, heading, cohort.noun)
+    for line in cohort.notes:
         note(line)
     words = [f"{totals[name]:,} {text}" for name, text in STATUSES.items() if totals[name]]
     note(f"{many}: {', '.join(words)}.")
     if far := run.count_far():
         note(
-            f"warning: {counted(far, given.noun)} far outside what the model has learned from (see "
-            "far_outside_training): what it says there means nothing"
+            f"warning: {counted(far, cohort.noun)} far outside what the model has learned from "
+            "(see far_outside_training): what it says there means nothing"
         )
     if not question.is_repeatable:
         note("Limited in seconds: another run of the same question may give other answers.")
@@ -360,7 +358,7 @@ def _explain_here(options: ExplainOptions) -> None:
         check_explanations_target(options.output)
         keep_inputs(options.output, inputs_of(options))
     cohort = cohort_of(options)
-    question, noun = question_of(options, cohort), cohort.given.noun
+    question, noun = question_of(options, cohort), cohort.noun
     with episode_bar() as progress:
         answers = cohort.answers(question, progress)
     largest = question.budgets[-1]
@@ -377,7 +375,7 @@ def _explain_here(options: ExplainOptions) -> None:
     print_explanations(found, f"{many}, {detail(noun, question, found)}", noun)
     if options.output is not None:
         note(f"Wrote {options.output}.")
-    for line in () if options.episode else cohort.given.notes:
+    for line in () if options.episode else cohort.notes:
         note(line)
 
 
