@@ -16,7 +16,6 @@ from counterplan.planning.exact_value import exact_value
 from counterplan.planning.model import State
 from counterplan.planning.processes.prices import BootstrapPrices
 from counterplan.planning.search.planners import MENTS, UCT, plan
-from counterplan.tables.plan_question import mode_names
 
 from .conftest import Run
 
@@ -151,8 +150,8 @@ def test_recorded_prices_and_speeds(run: Run) -> None:
 
 
 def test_names_of_modes() -> None:
-    assert mode_names(3) == ["gas", "electric", "braking"]
-    assert mode_names(7)[1:5] == ["gas2", "gas3", "electric1", "electric2"]
+    assert HybridVehicle("A").mode_names == ("gas", "electric", "braking")
+    assert HybridVehicle("A", 7).mode_names[1:5] == ("gas2", "gas3", "electric1", "electric2")
 
 
 MISTAKES = {
@@ -179,12 +178,16 @@ MISTAKES = {
     ("hybrid", "--step", "3"): "--step 3 needs --mode",
     ("bunkering", "--price", "10,20"): "--price: 2 numbers given; expected one number",
     ("bunkering", "--price", "ten"): "'ten' is not a number",
-    ("bunkering", "--price", "-5"): "--price -5: prices must be positive",
-    ("options", "--price", "1e300"): "--price 1e+300: prices must be positive and at most 1e+12",
-    ("bunkering", "--level", "60"): "--level: must lie between 0 and the capacity 50",
-    ("hybrid", "--level", "1.5,2"): "--level: fuel comes in whole units",
+    ("bunkering", "--price", "-5"): "--price -5 is not a price; give one above 0 and at most 1e+12",
+    ("options", "--price", "1e300"): "--price 1e+300 is not a price",
+    ("bunkering", "--level", "60"): "--level 60 does not fit; give what is in the tank, 0 to 50",
+    (
+        "hybrid",
+        "--level",
+        "1.5,2",
+    ): "--level 1.5 does not fit; give what is left, 0 to 10",
     ("basket", "--level", "1,1"): "expected 3 numbers with commas between",
-    ("basket", "--level", "1,1,2"): "give 1 for each option still held and 0 for the others",
+    ("basket", "--level", "1,1,2"): "--level 2 is neither 0 nor 1; 1 if the option is held",
     ("basket", "--correlation", "x"): "'x' is not a number",
     ("basket", "--correlation", "2"): "correlation must have ones on its diagonal",
     ("hybrid", "--mode", "flying"): "--mode 'flying' is not one of gas, electric, braking",

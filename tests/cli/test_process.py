@@ -156,7 +156,7 @@ def stop(*_: object, **__: object) -> None:
             "m.safetensors was written before",
         ),
         ("runs.run.open_run", "report out", NOTHING),
-        ("tables.plan_question.problem_of", "plan bunkering", NOTHING),
+        ("domains.problems.ProblemChoice.make", "plan bunkering", NOTHING),
         ("tables.models.model_bytes", "explain ward.csv -m model.json -o new", NOTHING),
         ("tables.models.model_bytes", "explain ward.csv -m model.json -o old", CONTINUES),
     ],

@@ -358,7 +358,11 @@ TABLES: dict[str, tuple[str, Callable[[], object], str]] = {
     "price not finite": ("bunkering", changed(3, 2, "inf"), "'inf' is not a finite number"),
     "price absurd": ("bunkering", changed(3, 2, "1e13"), "above 0 and at most 1e+12"),
     "price of the basket": ("basket", basket(-4), "row 6, column 'price_1': '-4' is not a price"),
-    "bought less than nothing": ("bunkering", changed(3, 3, "-1"), "'-1' is not an amount bought"),
+    "bought less than nothing": (
+        "bunkering",
+        changed(3, 3, "-1"),
+        "'-1' is below 0; give",
+    ),
     "bought a word": ("bunkering", changed(3, 3, "all"), "'all' is not a finite number"),
     "bought left out once": (
         "bunkering",
@@ -372,7 +376,7 @@ TABLES: dict[str, tuple[str, Callable[[], object], str]] = {
         lambda: write(
             *(f"j,{t},-3,0" for t in range(10)), header="scenario_id,t,speed,acceleration"
         ),
-        "'-3' is not a speed",
+        "'-3' is below 0; give the mean speed",
     ),
     "half a unit": ("hybrid", journeys("j,0,gas,1.5"), "'1.5' is not a whole number of units"),
     "exercised twice as much": ("options", options("o,0,40,2"), "'2' is neither 0 nor 1"),

@@ -9,10 +9,10 @@ import pytest
 
 import counterplan as cp
 from counterplan.explorer.scenarios import Scenarios
+from counterplan.planning.bounds import value_bounds
 from counterplan.planning.model import State
 from counterplan.planning.regret import regret
 from counterplan.runs.run import open_run
-from counterplan.tables.plan_question import bounds_at
 
 from ..viz.report.runs import ODD, regret_run
 from .serving import Explorer
@@ -43,8 +43,8 @@ def test_a_scenario_is_what_regret_says(voyages: Explorer) -> None:
     run = voyages.service.run
     for name in (*ODD, "plain"):
         scenario, found = run.scenario(name), voyages.get("scenario", id=name)
-        assert scenario.decided is not None
-        told = regret(run.problem, scenario.seen, scenario.decided)
+        assert scenario.decisions is not None
+        told = regret(run.problem, scenario.observed, scenario.decisions)
         tracks = {track["player"]: track for track in found["tracks"]}
         assert set(tracks) == {"executed", "policy", "open_loop", "planned", "hindsight"}
         assert tracks["executed"]["value"] == told.executed
@@ -53,7 +53,7 @@ def test_a_scenario_is_what_regret_says(voyages: Explorer) -> None:
         assert tracks["hindsight"]["actions"] == told.hindsight_actions.tolist()
         assert told.expected_losses is not None
         assert found["expected_losses"] == told.expected_losses.tolist()
-        assert found["seen"][0]["values"] == scenario.seen[:, 0].tolist()
+        assert found["seen"][0]["values"] == scenario.observed[:, 0].tolist()
         for track in tracks.values():
             assert np.isclose(sum(track["rewards"]), track["value"], rtol=1e-12)
             assert len(track["levels"]) == found["horizon"] + 1
@@ -72,10 +72,10 @@ def test_advice_is_what_plan_says(voyages: Explorer, t: int) -> None:
     scenario = run.scenario("plain")
     job = voyages.finished(advise(id="plain", t=t, planner="bts", simulations=50))
     found = job["advice"]
-    told = regret(run.problem, scenario.seen, scenario.decided)  # type: ignore[arg-type]
-    state = State(t, scenario.seen[t], told.levels[t])
+    told = regret(run.problem, scenario.observed, scenario.decisions)  # type: ignore[arg-type]
+    state = State(t, scenario.observed[t], told.levels[t])
     plan = cp.plan(run.problem, state, cp.BTS(50), seed=0)
-    bounds = bounds_at(run.problem, state, 0)
+    bounds = value_bounds(run.problem, 10_000, 0, state=state)
     assert (found["action"], found["value"]) == (plan.action.tolist(), plan.value)
     assert (found["lower"], found["upper"]) == (bounds.lower, bounds.upper)
     assert found["exact"] == pytest.approx(cp.exact_value(run.problem, state), rel=1e-12)

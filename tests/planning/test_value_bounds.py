@@ -81,11 +81,11 @@ def test_same_seed_same_bounds() -> None:
 
 
 def test_interval_widens_with_confidence() -> None:
-    bounds = ValueBounds(1.0, 2.0, 0.1, 0.2, "a", "b", 10)
+    bounds = ValueBounds(1.0, 0.1, "a", 2.0, 0.2, "b", 10)
     low, high = bounds.interval(0.95)
     assert (low, high) == pytest.approx((1 - 0.196, 2 + 0.392), abs=1e-4)
     assert bounds.interval(0.99)[0] < low < high < bounds.interval(0.99)[1]
-    flat = ValueBounds(4.0, 4.0, 0.0, 0.0, "a", "b", 10).interval()
+    flat = ValueBounds(4.0, 0.0, "a", 4.0, 0.0, "b", 10).interval()
     assert flat[0] < 4.0 < flat[1]  # by the rounding of a mean
     assert flat == pytest.approx((4.0, 4.0), abs=1e-11)
     for wrong in (0.0, 1.0, 95):

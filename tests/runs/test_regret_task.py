@@ -11,6 +11,8 @@ import polars as pl
 import pytest
 
 from counterplan.domains.bunkering import Bunkering
+from counterplan.domains.problems import ProblemChoice
+from counterplan.planning.description import axes_of
 from counterplan.planning.evaluate import evaluate
 from counterplan.planning.policies import Resolve, futures
 from counterplan.planning.processes.prices import BootstrapPrices
@@ -20,18 +22,17 @@ from counterplan.runs import regret as regret_task
 from counterplan.runs.regret import RegretTask, Summary, open_task, regret_spec, scenario_seed
 from counterplan.runs.task import PartResult
 from counterplan.runs.task import open_task as open_any
-from counterplan.tables.plan_question import PlanQuestion
 from counterplan.tables.scenarios import Scenario, scenarios_to_bytes
 
 BOUGHT = np.array([[50.0], [12], [25], [30], [16], [0], [0]])
 
 
 def task_of(domain: str, planner: str | None = None, seed: int = 0, **asked: Any) -> RegretTask:
-    return open_task(regret_spec(PlanQuestion(domain=domain, **asked), planner, 60, True, seed))
+    return open_task(regret_spec(ProblemChoice(domain, asked), planner, 60, True, seed))
 
 
 def solved(task: RegretTask, scenarios: list[Scenario]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    found = task.solve(scenarios_to_bytes(scenarios, task.form))
+    found = task.solve(scenarios_to_bytes(scenarios, task.columns))
     return frames(found)
 
 
@@ -51,7 +52,7 @@ def test_it_says_what_the_library_says() -> None:
     ship, scenarios = Bunkering("A"), voyages(3)
     results, decisions = solved(task_of("bunkering"), scenarios)
     for scenario, row in zip(scenarios, results.iter_rows(named=True), strict=True):
-        found = regret(ship, scenario.seen, BOUGHT)
+        found = regret(ship, scenario.observed, BOUGHT)
         assert row["scenario_id"] == scenario.id
         assert (row["steps"], row["sense"], row["policy"]) == (7, "min", "optimal")
         assert row["executed"] == found.executed
@@ -64,7 +65,7 @@ def test_it_says_what_the_library_says() -> None:
         assert (row["status"], row["reason"], row["planned"]) == ("optimal", None, None)
         steps = decisions.filter(pl.col("scenario_id") == scenario.id)
         assert steps["t"].to_list() == list(range(7))
-        assert steps["price"].to_list() == scenario.seen.ravel().tolist()
+        assert steps["price"].to_list() == scenario.observed.ravel().tolist()
         assert steps["executed"].to_list() == BOUGHT.ravel().tolist()
         assert steps["executed_level"].to_list() == found.levels[:-1, 0].tolist()
         assert steps["hindsight"].to_list() == found.hindsight_actions.ravel().tolist()
@@ -96,8 +97,8 @@ def test_every_domain(domain: str, asked: dict[str, Any], status: str) -> None:
     problem: Any = task.problem
     path = problem.sample_path(1)
     known = problem.allocate(path[None]).actions[0]
-    written = task.form.written(path, known)
-    seen, decided = np.split(written, [len(task.form.seen)], axis=1)
+    written = task.columns.written(path, known)
+    seen, decided = np.split(written, [len(task.columns.observed)], axis=1)
     results, decisions = solved(task, [Scenario("one", seen, decided), Scenario("two", seen)])
     row, other = results.iter_rows(named=True)
     assert row["regret_hindsight"] == pytest.approx(0.0, abs=1e-9)
@@ -106,12 +107,12 @@ def test_every_domain(domain: str, asked: dict[str, Any], status: str) -> None:
     assert other["reason"] == "no decisions are given"
     assert other["executed"] is other["regret_policy"] is other["expected_regret"] is None
     assert other["hindsight"] == row["hindsight"]
-    for ending in task.form.parts:
+    for ending in axes_of(task.problem).action_keys:
         for name in ("executed", "hindsight", "policy", "open_loop", "advised"):
             assert decisions[f"{name}{ending}"][0] is not None
             assert decisions[f"planned{ending}"][0] is None
-    for entry in task.form.seen:
-        assert decisions[entry.column].dtype == (pl.String if entry.names else pl.Float64)
+    for entry in task.columns.observed:
+        assert decisions[entry.name].dtype == (pl.String if entry.names else pl.Float64)
 
 
 def test_hidden_modes() -> None:
@@ -130,10 +131,10 @@ def test_hidden_modes() -> None:
 def test_failures_are_recorded_with_step_and_reason() -> None:
     """And do not touch the others; what does not depend on the decisions is still there."""
     good, bad, empty = voyages(3)
-    bad = Scenario("bad", bad.seen, BOUGHT + np.eye(7)[:, 2:3])
-    empty = Scenario("empty", empty.seen, np.zeros((7, 1)), np.array([11.0]))
+    bad = Scenario("bad", bad.observed, BOUGHT + np.eye(7)[:, 2:3])
+    empty = Scenario("empty", empty.observed, np.zeros((7, 1)), np.array([11.0]))
     task = task_of("bunkering")
-    found = task.solve(scenarios_to_bytes([good, bad, empty], task.form))
+    found = task.solve(scenarios_to_bytes([good, bad, empty], task.columns))
     results, decisions = frames(found)
     alone, _ = solved(task, [good])
     assert results[0].equals(alone[0])
@@ -153,7 +154,7 @@ def test_a_fault_of_the_program_costs_one_scenario(monkeypatch: pytest.MonkeyPat
     found = regret_task.proved_hindsight
 
     def failing(problem: Any, path: Any, state: Any) -> Any:
-        if np.array_equal(path, bad.seen):
+        if np.array_equal(path, bad.observed):
             raise np.linalg.LinAlgError("did not converge")
         return found(problem, path, state)
 
@@ -176,7 +177,7 @@ def test_a_path_that_cannot_be() -> None:
 def test_a_part_that_could_not_be_judged() -> None:
     """Its scenarios are there, with the reason; the tables have the same columns."""
     task, scenarios = task_of("bunkering"), voyages(2)
-    part = scenarios_to_bytes(scenarios, task.form)
+    part = scenarios_to_bytes(scenarios, task.columns)
     lost, usual = frames(task.failed(part, "its process was killed")), frames(task.solve(part))
     assert lost[0]["reason"].to_list() == ["its process was killed"] * 2
     assert [one.schema for one in lost] == [one.schema for one in usual]
@@ -185,10 +186,10 @@ def test_a_part_that_could_not_be_judged() -> None:
 def test_start_levels() -> None:
     """A full tank at the start saves what it holds."""
     (scenario,) = voyages(1)
-    full = Scenario("full", scenario.seen, np.r_[[[0.0]], BOUGHT[1:]], np.array([50.0]))
+    full = Scenario("full", scenario.observed, np.r_[[[0.0]], BOUGHT[1:]], np.array([50.0]))
     results, decisions = solved(task_of("bunkering"), [scenario, full])
     first, second = results.iter_rows(named=True)
-    saved = 50.0 * scenario.seen[0, 0]
+    saved = 50.0 * scenario.observed[0, 0]
     assert first["executed"] - second["executed"] == pytest.approx(saved)
     assert first["hindsight"] - second["hindsight"] == pytest.approx(saved)
     assert decisions["policy_level"][7] == 50.0
@@ -200,13 +201,13 @@ class TestPlanners:
     def test_no_player_sees_the_future(self) -> None:
         """Other prices from a step on change nothing before it, for anyone who decides."""
         (scenario,) = voyages(1, seed=4)
-        other = voyages(2, seed=9)[1].seen
+        other = voyages(2, seed=9)[1].observed
         task = self.task
         whole = solved(task, [scenario])[1]
         players = ["policy", "open_loop", "planned"]
         differs = set()
         for step in range(1, 7):
-            seen = np.r_[scenario.seen[:step], other[step:]]
+            seen = np.r_[scenario.observed[:step], other[step:]]
             changed = solved(task, [Scenario(scenario.id, seen, BOUGHT)])[1]
             for name in players:
                 assert changed[name][:step].equals(whole[name][:step])
@@ -252,14 +253,14 @@ def test_recorded_prices_go_along(tmp_path: Path) -> None:
     pl.DataFrame({"Date": [str(day) for day in days], "Price": prices}).write_parquet(table)
     found = []
     for place in (path, table):
-        asked = PlanQuestion(domain="bunkering", prices_csv=place)
+        asked = ProblemChoice("bunkering", {"prices_csv": place})
         spec = regret_spec(asked, None, 60, True, 0)
         place.unlink()
         task: Any = open_any(spec)
         found.append(solved(task, voyages(2))[0])
     assert found[0].equals(found[1])
     ship = Bunkering(prices=BootstrapPrices(prices, kind="independent"))
-    expected = regret(ship, voyages(1)[0].seen, BOUGHT)
+    expected = regret(ship, voyages(1)[0].observed, BOUGHT)
     assert found[0]["expected_regret"][0] == pytest.approx(expected.expected_regret)
 
 

@@ -17,18 +17,15 @@ from counterplan.core import table as csv_blocks
 from counterplan.core.validation import FloatArray
 from counterplan.domains.basket import OptionBasket
 from counterplan.domains.bunkering import Bunkering
-from counterplan.domains.hybrid import HybridVehicle
+from counterplan.domains.hybrid import BRAKES, FAST, HybridVehicle
 from counterplan.domains.options import AmericanOption
-from counterplan.errors import CounterplanError, InfeasibleError, InputError, MistakesError
+from counterplan.errors import CounterplanError, InfeasibleError, MistakesError
+from counterplan.planning.description import columns_of
 from counterplan.planning.evaluate import carried_out
 from counterplan.planning.processes.modes import drive_cycle_modes
 from counterplan.tables.scenarios import (
-    BRAKES,
-    FAST,
     SCENARIOS,
-    HybridForm,
     Scenario,
-    form_of,
     open_scenarios,
     scenario_parts,
     scenarios_from_bytes,
@@ -49,7 +46,7 @@ PROBLEMS: dict[str, Any] = {
 
 
 def read(path: Path, problem: Any) -> list[Scenario]:
-    return list(open_scenarios(path, form_of(problem)).scenarios())
+    return list(open_scenarios(path, columns_of(problem)).scenarios())
 
 
 def same(one: FloatArray | None, other: FloatArray | None) -> bool:
@@ -61,7 +58,7 @@ def same(one: FloatArray | None, other: FloatArray | None) -> bool:
 def assert_same(some: list[Scenario], others: list[Scenario]) -> None:
     assert [one.id for one in some] == [one.id for one in others]
     for one, other in zip(some, others, strict=True):
-        for name in ("seen", "decided", "start"):
+        for name in ("observed", "decisions", "start"):
             assert same(getattr(one, name), getattr(other, name)), (one.id, name)
 
 
@@ -69,34 +66,34 @@ def assert_same(some: list[Scenario], others: list[Scenario]) -> None:
 def test_a_template_is_a_table(name: str, tmp_path: Path) -> None:
     """It is read back, its paths are possible, and so are its decisions; Parquet says the same."""
     problem = PROBLEMS[name]()
-    form = form_of(problem)
+    columns = columns_of(problem)
     path = tmp_path / "scenarios.csv"
-    write_template(path, form, seed=3)
+    write_template(path, columns, seed=3)
     found = read(path, problem)
     assert len(found) == SCENARIOS
     sampled = problem.sample_paths(SCENARIOS, 3)
     for scenario, future in zip(found, sampled, strict=True):
-        exogenous = form.path(scenario.seen)
+        exogenous = columns.path(scenario.observed)
         assert exogenous == pytest.approx(future, rel=1e-9, abs=1e-12)
-        state = form.state(exogenous, scenario.start)
+        state = columns.state(exogenous, scenario.start)
         assert np.array_equal(state.resource, problem.start.resource)
-        assert scenario.decided is not None
-        actions = form.actions(exogenous, state, scenario.decided)
+        assert scenario.decisions is not None
+        actions = columns.actions(exogenous, state, scenario.decisions)
         carried_out(problem, exogenous, actions, state)
     table = tmp_path / "scenarios.parquet"
     pl.read_csv(path).write_parquet(table)
     assert_same(read(table, problem), found)
-    parts = list(scenario_parts(iter(found), form, 4))
-    assert [len(scenarios_from_bytes(part, form)) for part in parts] == [4, 4, 2]
-    assert_same([one for part in parts for one in scenarios_from_bytes(part, form)], found)
+    parts = list(scenario_parts(iter(found), columns, 4))
+    assert [len(scenarios_from_bytes(part, columns)) for part in parts] == [4, 4, 2]
+    assert_same([one for part in parts for one in scenarios_from_bytes(part, columns)], found)
 
 
 @settings(max_examples=40)
 @given(st.data())
 def test_parts_keep_everything(data: st.DataObject) -> None:
     problem = PROBLEMS[data.draw(st.sampled_from(["bunkering", "hybrid", "basket"]))]()
-    form = form_of(problem)
-    T, D = problem.horizon, len(form.start)
+    columns = columns_of(problem)
+    T, D = problem.horizon, len(columns.start)
     names = data.draw(
         st.lists(st.text(min_size=1, max_size=9), min_size=1, max_size=4, unique=True)
     )
@@ -104,15 +101,15 @@ def test_parts_keep_everything(data: st.DataObject) -> None:
     scenarios = [
         Scenario(
             name,
-            rng.integers(0, 3, (T, len(form.seen))).astype(float),
-            rng.random((T, len(form.decided))) if rng.random() < 0.5 else None,
+            rng.integers(0, 3, (T, len(columns.observed))).astype(float),
+            rng.random((T, len(columns.decisions))) if rng.random() < 0.5 else None,
             rng.random(D) if D and rng.random() < 0.5 else None,
         )
         for name in names
     ]
-    content = scenarios_to_bytes(scenarios, form)
-    assert content == scenarios_to_bytes(scenarios, form)
-    assert_same(scenarios_from_bytes(content, form), scenarios)
+    content = scenarios_to_bytes(scenarios, columns)
+    assert content == scenarios_to_bytes(scenarios, columns)
+    assert_same(scenarios_from_bytes(content, columns), scenarios)
 
 
 def bunkering_csv(*rows: str, header: str = "scenario_id,t,price,action") -> str:
@@ -129,11 +126,11 @@ class TestReading:
         path = tmp_path / "voyages.csv"
         rows = [f"x,{price},{t},{who}" for who in ("b", "a") for t, price in enumerate(range(1, 8))]
         path.write_text("port,price,t,voyage_id\n" + "\n".join(rows))
-        table = open_scenarios(path, form_of(Bunkering("A")))
+        table = open_scenarios(path, columns_of(Bunkering("A")))
         found = list(table.scenarios())
         assert [one.id for one in found] == ["b", "a"]
-        assert found[0].seen.ravel().tolist() == [1, 2, 3, 4, 5, 6, 7]
-        assert found[0].decided is None
+        assert found[0].observed.ravel().tolist() == [1, 2, 3, 4, 5, 6, 7]
+        assert found[0].decisions is None
         assert table.unused == ("port",)
 
     def test_starts(self, tmp_path: Path) -> None:
@@ -146,14 +143,14 @@ class TestReading:
         assert first.start is not None
         assert first.start.tolist() == [3.0, 5.0]
         assert second.start is None
-        assert form_of(problem).state(np.zeros((10, 3)), first.start).resource.tolist() == [3, 5]
+        assert columns_of(problem).state(np.zeros((10, 3)), first.start).resource.tolist() == [3, 5]
 
     def test_some_scenarios_may_have_no_decisions(self, tmp_path: Path) -> None:
         path = tmp_path / "v.csv"
         path.write_text(bunkering_csv(*voyage("a"), *voyage("b", actions=[""] * 7)))
         first, second = read(path, Bunkering("A"))
-        assert first.decided is not None
-        assert second.decided is None
+        assert first.decisions is not None
+        assert second.decisions is None
 
     def test_blocks_do_not_matter(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Scenarios that are cut by the end of a block are whole."""
@@ -171,7 +168,7 @@ class TestReading:
         rows = [f"j,{t},{v},{a}" for t, (v, a) in enumerate(zip(speeds, rates, strict=True))]
         path.write_text("\n".join(["scenario_id,t,speed,acceleration", *rows]))
         (found,) = read(path, HybridVehicle("A"))
-        assert found.seen.ravel().tolist() == [0, 1, 0, 2, 1, 2, 0, 1, 2, 1]
+        assert found.observed.ravel().tolist() == [0, 1, 0, 2, 1, 2, 0, 1, 2, 1]
 
     def test_thresholds_are_those_of_drive_cycles(self) -> None:
         usual = inspect.signature(drive_cycle_modes).parameters
@@ -179,13 +176,13 @@ class TestReading:
 
 
 class TestHiddenModes:
-    form = HybridForm(HybridVehicle("A", hidden=True))
+    columns = HybridVehicle("A", hidden=True).columns()
 
     def test_beliefs_follow_bayes(self) -> None:
         """By hand: gas at first, then something that looks electric."""
-        law: Any = self.form.problem.law
+        law: Any = self.columns.problem.law
         seen = np.array([[0.0], [1.0], *[[2.0]] * 8])
-        path = self.form.path(seen)
+        path = self.columns.path(seen)
         predicted = law.transitions[0]
         likely = predicted * law.probabilities[:, 1]
         assert path[1, 2:] == pytest.approx(likely / likely.sum())
@@ -193,15 +190,23 @@ class TestHiddenModes:
 
     def test_what_cannot_be(self) -> None:
         """Of seven modes braking never follows braking."""
-        form = HybridForm(HybridVehicle("A", 7, hidden=True))
+        columns = HybridVehicle("A", 7, hidden=True).columns()
         seen = np.array([[6.0], [6.0], *[[0.0]] * 8])
         with pytest.raises(InfeasibleError, match="'braking' at t=1 cannot follow"):
-            form.path(seen)
+            columns.path(seen)
 
 
-def test_other_problems_have_no_tables() -> None:
-    with pytest.raises(InputError, match="no tables of scenarios for Selling"):
-        form_of(random_selling(0))
+def test_any_problem_has_tables(tmp_path: Path) -> None:
+    """One that says nothing about itself has numbered columns."""
+    problem = random_selling(0)
+    columns = columns_of(problem)
+    names = [column.name for column in (*columns.observed, *columns.decisions, *columns.start)]
+    assert names == ["x", "action", "level"]
+    path = tmp_path / "s.csv"
+    rows = [f"s,{t},1.5,0" for t in range(problem.horizon)]
+    path.write_text("\n".join(["scenario_id,t,x,action", *rows]))
+    (found,) = read(path, problem)
+    assert found.observed.ravel().tolist() == [1.5] * problem.horizon
 
 
 def test_all_mistakes_at_once(tmp_path: Path) -> None:
@@ -257,4 +262,4 @@ def test_broken_tables_are_read_or_refused(tmp_path_factory: Any, data: st.DataO
     except CounterplanError as problem:
         lines = str(problem).splitlines()
     assert all(str(path) in line for line in lines)
-    assert all(np.isfinite(one.seen).all() and one.seen.shape == (7, 1) for one in found)
+    assert all(np.isfinite(one.observed).all() and one.observed.shape == (7, 1) for one in found)

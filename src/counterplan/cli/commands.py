@@ -14,6 +14,7 @@ from counterplan.cli.cases import cases
 from counterplan.cli.explain import explain
 from counterplan.cli.fit import fit
 from counterplan.cli.options import DemoOptions, PlanOptions
+from counterplan.cli.plan import PlanCommand
 from counterplan.cli.report import ReportCommandOptions, write_report
 from counterplan.cli.schema import schema
 from counterplan.cli.serve import ServeOptions, serve_run
@@ -125,16 +126,16 @@ def report(options: ReportCommandOptions) -> None:
     write_report(options)
 
 
-@app.command(cls=PlainHelp)
+@app.command(cls=PlanCommand)
 @command
 def plan(options: PlanOptions) -> None:
     """Say what to do next, or what executed plans lost.
 
-    The problems are those of the 2025 paper: fuel for a ship (bunkering), gas or electricity for a
-    hybrid vehicle, when to exercise an option, or a basket of them. A tree search simulates futures
-    from the state asked about (the start, unless --step, --price, --mode or --level say otherwise);
-    next to its estimates stand bounds on the optimum, from hindsight and from a plan executed
-    blindly, and the optimum itself where it can be computed.
+    The problems that come with the package are those of the 2025 paper; one of your own is a Python
+    file. A tree search simulates futures from the state asked about (the start, unless --step and
+    what is seen and held by then say otherwise); next to its estimates stand bounds on the optimum,
+    from hindsight and from a plan executed blindly, and the optimum itself where it can be
+    computed.
 
     With --scenarios a table of what happened and what was done is judged instead: what each plan
     lost against hindsight, against the best policy without foresight, and in expectation. A planner

@@ -26,8 +26,10 @@ from counterplan.core.files import atomic_file, check_target
 from counterplan.core.validation import counted, whole_number
 from counterplan.domains import icu_sepsis
 from counterplan.domains.icu_sepsis import DEATH, LEVELS, IcuSepsis
+from counterplan.domains.problems import ProblemChoice
 from counterplan.domains.sepsis import write_cohort
 from counterplan.errors import FileError
+from counterplan.planning.description import columns_of
 from counterplan.runs.cohort import PART_SIZE, RunSettings, run_cohort
 from counterplan.runs.explain import explain_table
 from counterplan.runs.regret import regret_spec
@@ -35,8 +37,7 @@ from counterplan.runs.run import RESULTS, CaseQuery, open_run
 from counterplan.runs.store import sha256
 from counterplan.tables.layout import MEANS, SCHEMA
 from counterplan.tables.models import save_model
-from counterplan.tables.plan_question import PlanQuestion, problem_of
-from counterplan.tables.scenarios import form_of, open_scenarios, scenario_parts, write_template
+from counterplan.tables.scenarios import open_scenarios, scenario_parts, write_template
 from counterplan.tables.schema import Column, Schema
 from counterplan.tables.stays import CohortSettings, fit_cohort
 from counterplan.viz.report import report
@@ -57,12 +58,12 @@ PLANNER, SIMULATIONS = "uct", 1_000
 
 def run_voyages(folder: Path, out: Path, seed: int) -> dict[str, Any]:
     """Sample voyages, and judge the decisions of the plan for expected prices into `out`."""
-    question = PlanQuestion(domain="bunkering")
-    form = form_of(problem_of(question))
+    question = ProblemChoice("bunkering")
+    columns = columns_of(question.make())
     path = folder / VOYAGES_TABLE
     path.unlink(missing_ok=True)  # of an earlier demo
-    write_template(path, form, seed)
-    table = open_scenarios(path, form)
+    write_template(path, columns, seed)
+    table = open_scenarios(path, columns)
     spec = regret_spec(question, PLANNER, SIMULATIONS, True, seed)
     searched = {name: spec.description.get(name) for name in ("planner", "simulations", "clip")}
     settings = RunSettings(
@@ -70,7 +71,7 @@ def run_voyages(folder: Path, out: Path, seed: int) -> dict[str, Any]:
         hashes={"input": sha256(path.read_bytes())},
         seed=seed,
     )
-    parts = scenario_parts(table.scenarios(), table.form, PART_SIZE)
+    parts = scenario_parts(table.scenarios(), table.columns, PART_SIZE)
     with run_display() as progress:
         run_cohort(spec, parts, out, settings, progress)
     results = open_run(out).scan("results").collect()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from counterplan.domains.problems import SHIPPED, load_problem
 
 # More than any array can hold; larger numbers are slips of the keyboard.
 LARGEST = 2**31 - 1
@@ -26,16 +29,21 @@ def whole_number_option(name: str, help: str, minimum: int = 0, maximum: int = L
     """An option that takes a whole number; a bad one is an error that shows it."""
 
     def parse(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            number = -1
-        if not minimum <= number <= maximum:
-            wanted = f"a whole number from {minimum} to {maximum}"
-            raise typer.BadParameter(f"{text!r} is not {wanted}", param_hint=name)
-        return number
+        return parse_whole_number(text, name, minimum, maximum)
 
     return typer.Option(name, help=help, parser=parse, metavar="N")
+
+
+def parse_whole_number(text: str, name: str, minimum: int = 0, maximum: int = LARGEST) -> int:
+    """A whole number within bounds."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
+    if not minimum <= number <= maximum:
+        wanted = f"a whole number from {minimum} to {maximum}"
+        raise typer.BadParameter(f"{text!r} is not {wanted}", param_hint=name)
+    return number
 
 
 def number_from_zero(name: str) -> Callable[[str], float]:
@@ -54,20 +62,18 @@ def number_from_zero(name: str) -> Callable[[str], float]:
     return parse
 
 
-def _parse_number(text: str) -> float:
+def parse_number(text: str, name: str | None = None) -> float:
+    """A finite number, of an option where that is named."""
     try:
         number = float(text)
     except ValueError:
         number = math.nan
+    hint: Any = {} if name is None else {"param_hint": f"'{name}'"}
     if math.isinf(number):
-        raise typer.BadParameter(f"{text!r} is not a finite number; give a smaller one")
+        raise typer.BadParameter(f"{text!r} is not a finite number; give a smaller one", **hint)
     if math.isnan(number):
-        raise typer.BadParameter(f"{text!r} is not a number")
+        raise typer.BadParameter(f"{text!r} is not a number", **hint)
     return number
-
-
-def _parse_numbers(text: str) -> tuple[float, ...]:
-    return tuple(_parse_number(part) for part in text.split(","))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +88,21 @@ class SharedOptions:
     ] = 0
 
 
+def _trust(name: str | None) -> str | None:
+    if name is not None:
+        load_problem(name)
+    return name
+
+
+TrustedProblem = Annotated[
+    str | None,
+    typer.Option(
+        "--problem",
+        callback=_trust,
+        metavar="DOMAIN",
+        help="For runs of `plan` with a problem.py or module:Class: that you trust this code.",
+    ),
+]
 RunFolder = Annotated[
     Path, typer.Argument(help="Folder of a run of `explain` or `plan`.", metavar="OUT")
 ]
@@ -139,12 +160,15 @@ class PlanOptions(SharedOptions):
     """Options of `counterplan plan`."""
 
     domain: Annotated[
-        str, typer.Argument(help="bunkering, hybrid, options or basket.", metavar="DOMAIN")
+        str,
+        typer.Argument(
+            help=f"{', '.join(SHIPPED)}, the name of an installed one, a problem.py, or "
+            "module:Class. `counterplan plan DOMAIN --help` lists its options.",
+            metavar="DOMAIN",
+        ),
     ]
-    config: Annotated[
-        str | None,
-        typer.Option(help="Row of the paper's table: A (default) to F.", metavar="LETTER"),
-    ] = None
+    # Filled in by the command itself from what it does not know and the problem may.
+    problem_options: Annotated[Any, typer.Option(parser=json.loads, hidden=True)] = "{}"
     planner: Annotated[
         PlannerName | None, typer.Option(help="Which tree search decides (uct if not given).")
     ] = None
@@ -158,78 +182,12 @@ class PlanOptions(SharedOptions):
         ),
     ] = None
     clip: Annotated[
-        bool, typer.Option(help="Keep simulated values within bounds on the optimum.")
+        bool,
+        typer.Option(help="Keep simulated values within bounds on the optimum, if there are any."),
     ] = True
-    prices: Annotated[
-        str | None,
-        typer.Option(
-            help="Bunkering: independent ports (default) or one global price; options: gbm "
-            "(default) or binomial.",
-            metavar="KIND",
-        ),
-    ] = None
-    prices_csv: Annotated[
-        Path | None,
-        typer.Option(
-            help="Bunkering: recorded prices (.csv with Date and Price) instead of a "
-            "configuration's; between two ports they move as between two rows.",
-            metavar="PATH",
-        ),
-    ] = None
-    drive_cycle: Annotated[
-        Path | None,
-        typer.Option(
-            help="Hybrid: recorded speeds (.csv with cycSecs and cycMps) to take modes from.",
-            metavar="PATH",
-        ),
-    ] = None
-    modes: Annotated[
-        int | None, whole_number_option("--modes", "Hybrid: 3 (default) or 7 modes.")
-    ] = None
-    capacity: Annotated[
-        str | None,
-        typer.Option(
-            help="Hybrid: tight (default), half, or a number of units; bunkering: a number.",
-            metavar="SIZE",
-        ),
-    ] = None
-    hidden: Annotated[bool, typer.Option("--hidden", help="Hybrid: driving modes are hidden.")] = (
-        False
-    )
-    correlation: Annotated[
-        float | None,
-        typer.Option(
-            parser=_parse_number, help="Basket: of every two prices (0).", metavar="NUMBER"
-        ),
-    ] = None
     step: Annotated[
         int, whole_number_option("--step", "How many decisions have been made before.")
     ] = 0
-    price: Annotated[
-        Any,
-        typer.Option(
-            parser=_parse_numbers,
-            help="The price now; basket: one for each option, with commas between.",
-            metavar="NUMBERS",
-        ),
-    ] = None
-    mode: Annotated[
-        str | None,
-        typer.Option(
-            help="Hybrid: the mode now: gas, electric or braking; of seven, gas1 to gas3, "
-            "electric1 to electric3 or braking.",
-            metavar="NAME",
-        ),
-    ] = None
-    level: Annotated[
-        Any,
-        typer.Option(
-            parser=_parse_numbers,
-            help="What is left: units in the tank; hybrid: gas,electric; basket: 1 for each option "
-            "still held, 0 for the others.",
-            metavar="NUMBERS",
-        ),
-    ] = None
     k: Annotated[
         int | None,
         whole_number_option(
@@ -240,7 +198,7 @@ class PlanOptions(SharedOptions):
         Path | None,
         typer.Option(
             help="Judge executed plans instead: a table (.csv or .parquet) with a row for each "
-            "decision: scenario_id, t, price (hybrid: mode), and action, what was done.",
+            "decision: scenario_id, t, what was seen, and what was done.",
             metavar="PATH",
         ),
     ] = None

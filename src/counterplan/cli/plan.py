@@ -1,30 +1,247 @@
-"""`plan`: one decision of a planning problem, with what its value lies between.
-
-With a table of scenarios (`plan_scenarios`): what executed plans lost.
-"""
+"""`plan`: one decision of a planning problem, or with a table of scenarios what plans lost."""
 
 from __future__ import annotations
 
 import hashlib
 import io
+import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from counterplan.cli.options import SIMULATIONS, PlannerName, PlanOptions
-from counterplan.cli.support import check_where, note, print_json, print_table, refuse, tracked
-from counterplan.core.validation import counted
-from counterplan.errors import InputError
+from counterplan.cli.options import (
+    SIMULATIONS,
+    PlannerName,
+    PlanOptions,
+    parse_number,
+    parse_whole_number,
+)
+from counterplan.cli.support import (
+    PlainHelp,
+    check_where,
+    note,
+    print_json,
+    print_table,
+    refuse,
+    tracked,
+)
+from counterplan.core.validation import FloatArray, counted
+from counterplan.domains.problems import (
+    ProblemChoice,
+    ProblemOption,
+    is_problem,
+    load_problem,
+    options_of,
+    problem_names,
+)
+from counterplan.errors import CounterplanError, InputError
 
 if TYPE_CHECKING:
+    from counterplan.planning.description import Column, Columns
+    from counterplan.planning.model import State
     from counterplan.planning.search.planners import Planner
     from counterplan.runs.regret import Summary
     from counterplan.runs.task import TaskSpec
-    from counterplan.tables.plan_question import PlanQuestion
-    from counterplan.tables.scenarios import ScenarioFile, ScenarioForm
+    from counterplan.tables.scenarios import ScenarioFile
+
+# --- The options of a problem: its own, and what the columns of its tables are called ----------
+
+
+class PlanCommand(PlainHelp):
+    """`plan` with the options of the problem that is named, which are kept as texts."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        takes = {
+            flag: not getattr(one, "is_flag", False)
+            for one in self.get_params(ctx)
+            for flag in (*one.opts, *one.secondary_opts)
+            if flag.startswith("-")
+        }
+        name = _first_problem(args, takes)
+        ctx.meta[DOMAIN] = name
+        flags = {} if name is None else _flags(options_of(load_problem(name)))
+        own, given = _split(args, takes, flags)
+        return super().parse_args(ctx, [*own, "--problem-options", json.dumps(given)])
+
+    def get_help(self, ctx: Any) -> str:
+        """Also the options of the problem that is named."""
+        text, name = super().get_help(ctx), ctx.meta.get(DOMAIN)
+        if name is None:
+            return text
+        formatter = ctx.make_formatter()
+        with formatter.section(f"Options of {name}"):
+            formatter.write_dl(_helped(load_problem(name)))
+        return f"{text}\n\n{formatter.getvalue().rstrip()}"
+
+
+DOMAIN = "counterplan.domain"
+
+
+def _first_problem(args: Sequence[str], takes: Mapping[str, bool]) -> str | None:
+    """The first argument that names a problem and is not an option's value."""
+    is_value = False
+    for text in args:
+        if not is_value and not text.startswith("-") and is_problem(text):
+            return text
+        is_value = takes.get(text, False)
+    return None
+
+
+def _split(
+    args: Sequence[str], takes: Mapping[str, bool], flags: Mapping[str, ProblemOption]
+) -> tuple[list[str], dict[str, str | bool]]:
+    """What the command itself takes, and what the problem does, by flag."""
+    own: list[str] = []
+    given: dict[str, str | bool] = {}
+    rest = list(args)
+    while rest:
+        text = rest.pop(0)
+        flag, has_value, value = text.partition("=")
+        if not text.startswith("--") or text == "--" or flag in takes:
+            own.append(text)
+            if takes.get(text) and rest:
+                own.append(rest.pop(0))
+        elif flag in flags and flags[flag].kind is bool:
+            given[flag] = True
+        elif has_value or rest:
+            given[flag] = value if has_value else rest.pop(0)
+        else:
+            raise InputError(f"{flag} needs a value (see counterplan plan --help)")
+    return own, given
+
+
+def _flags(options: Mapping[str, ProblemOption]) -> dict[str, ProblemOption]:
+    return {option.flag: option for option in options.values()}
+
+
+def _helped(problem: type) -> list[tuple[str, str]]:
+    """What the help says of each option."""
+    rows = [
+        (f"{one.flag} {one.metavar}".rstrip(), _sentence(one.help))
+        for one in options_of(problem).values()
+    ]
+    for flag, columns in _state_flags(_usual(problem)).items():
+        several = ", with commas between" if len(columns) > 1 else ""
+        which = ", ".join(columns[0].names) or columns[0].meaning
+        rows.append((f"{flag} VALUE", f"Now: {which}{several}."))
+    return rows
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def _usual(problem: type) -> Columns | None:
+    """The columns of a problem's usual configuration, if it has one."""
+    from counterplan.domains.problems import maker_of
+    from counterplan.planning.description import columns_of
+
+    try:
+        return columns_of(maker_of(problem)())
+    except (CounterplanError, TypeError):
+        return None
+
+
+def _state_flags(columns: Columns | None) -> dict[str, tuple[Column, ...]]:
+    """What is seen and held at a step, by the flag that says it: one for several that begin alike,
+    such as --price for price_1 and price_2."""
+    found: dict[str, tuple[Column, ...]] = {}
+    for some in () if columns is None else (columns.observed, columns.start):
+        words = {column.name.rpartition("_")[0] or column.name for column in some}
+        if len(words) == 1:
+            found[f"--{words.pop()}"] = some
+        else:
+            found |= {f"--{column.name.replace('_', '-')}": (column,) for column in some}
+    return found
+
+
+def _problem(options: PlanOptions) -> ProblemChoice:
+    """The problem with its own options; those of no problem, or of another, are refused."""
+    flags = _flags(options_of(load_problem(options.domain)))
+    typed = {
+        flags[flag].name: _typed(flags[flag], text)
+        for flag, text in options.problem_options.items()
+        if flag in flags
+    }
+    for flag in options.problem_options:
+        if flag not in flags and flag not in _state_flags(_usual(load_problem(options.domain))):
+            _refuse_flag(flag, options.domain)
+    return ProblemChoice(options.domain, typed)
+
+
+def _typed(option: ProblemOption, text: str | bool) -> Any:
+    if isinstance(text, bool):
+        return text
+    if option.kind is int:
+        return parse_whole_number(text, option.flag)
+    if option.kind is float:
+        return parse_number(text, option.flag)
+    return Path(text) if option.kind is Path else text
+
+
+def _refuse_flag(flag: str, domain: str) -> None:
+    owners = []
+    for name in problem_names():
+        problem = load_problem(name)
+        if flag in {**_flags(options_of(problem)), **_state_flags(_usual(problem))}:
+            owners.append(name)
+    if owners:
+        raise InputError(f"{flag} is for {' and '.join(owners)}, not for {domain}: leave it out")
+    raise InputError(f"no such option: {flag} (see counterplan plan {domain} --help)")
+
+
+def _state(options: PlanOptions, columns: Columns) -> State:
+    """The state asked about: the problem's start, with what was said put in its place."""
+    from counterplan.planning.model import State
+
+    start, horizon = columns.problem.start, columns.problem.horizon
+    if not 0 <= options.step < horizon:
+        raise InputError(
+            f"--step {options.step}: decisions are made at steps 0 to {horizon - 1}; "
+            "choose one of these"
+        )
+    observed = _said(options, columns, columns.observed)
+    if options.step > 0 and observed is None:
+        needed = next(iter(_state_flags(columns)))
+        raise InputError(f"--step {options.step} needs {needed}: give what is seen by then")
+    exogenous = start.exogenous if observed is None else columns.exogenous(observed)
+    level = _said(options, columns, columns.start)
+    return State(options.step, exogenous, start.resource if level is None else level)
+
+
+def _said(options: PlanOptions, columns: Columns, some: Sequence[Column]) -> FloatArray | None:
+    """(n,) the numbers of some columns as options give them, None if none is given."""
+    import numpy as np
+
+    numbers: list[float] = []
+    groups = {flag: own for flag, own in _state_flags(columns).items() if own[0] in some}
+    given = {flag: str(options.problem_options.get(flag, "")) for flag in groups}
+    if not any(given.values()):
+        return None
+    for flag, own in groups.items():
+        texts = given[flag].split(",")
+        if len(texts) != len(own):
+            wanted = "one number" if len(own) == 1 else f"{len(own)} numbers with commas between"
+            raise InputError(f"{flag}: {len(texts)} numbers given; expected {wanted}")
+        numbers += [_entry(flag, text, column) for text, column in zip(texts, own, strict=True)]
+    return np.array(numbers) + 0.0  # no minus in front of a zero
+
+
+def _entry(flag: str, text: str, column: Column) -> float:
+    import numpy as np
+
+    if column.names:
+        if text not in column.names:
+            raise InputError(f"{flag} {text!r} {column.problem}")
+        return float(column.names.index(text))
+    number = parse_number(text, flag)
+    if not column.accepts(np.array([number]))[0]:
+        raise InputError(f"{flag} {number:g} {column.problem}")
+    return number
+
 
 # ----------------------------------------------------------------------------------------------
 # Numbers as `plan` prints them.
@@ -52,26 +269,26 @@ SHOWN = 20
 FILES = (".csv", ".json", ".parquet")
 
 
-def judge(options: PlanOptions, question: PlanQuestion) -> None:
+def judge(options: PlanOptions, problem: ProblemChoice) -> None:
     """Judge every scenario of a table, and print those that lost most."""
+    from counterplan.planning.description import columns_of
     from counterplan.runs.regret import Summary
-    from counterplan.tables.plan_question import problem_of
-    from counterplan.tables.scenarios import form_of, open_scenarios
+    from counterplan.tables.scenarios import open_scenarios
 
-    _refuse_states(options)
-    form = form_of(problem_of(question))
+    columns = columns_of(problem.make())
+    _refuse_states(options, columns)
     if options.scenarios_template is not None:
-        _write_template(options, form)
+        _write_template(options, columns)
         return
     assert options.scenarios is not None
-    table = open_scenarios(options.scenarios, form)
-    if options.k is not None and not table.decided:
-        column = form.decided[0].column
+    table = open_scenarios(options.scenarios, columns)
+    if options.k is not None and not table.has_decisions:
+        column = columns.decisions[0].name
         raise InputError(
             f"--k is about decisions that were made, but {options.scenarios} has no column "
             f"{column!r}: add it, or leave --k out"
         )
-    spec = _spec(options, question)
+    spec = _spec(options, problem)
     # A program can read them all; people want those that matter.
     summary = Summary(math.inf if options.as_json and options.output is None else SHOWN)
     for row in _rows(options, table, spec):
@@ -84,13 +301,9 @@ def judge(options: PlanOptions, question: PlanQuestion) -> None:
         _print_scenarios(summary, options)
 
 
-def _refuse_states(options: PlanOptions) -> None:
-    given = {
-        "--step": bool(options.step),
-        "--price": options.price is not None,
-        "--mode": options.mode is not None,
-        "--level": options.level is not None,
-    }
+def _refuse_states(options: PlanOptions, columns: Columns) -> None:
+    given = {flag: flag in options.problem_options for flag in _state_flags(columns)}
+    given = {"--step": bool(options.step), **given}
     refuse(given, "is for a single decision: leave it out with a table")
     in_folder = options.output is not None or options.scenarios_template is not None
     why = None if in_folder else "is for runs in a folder: give -o, or leave it out"
@@ -99,26 +312,26 @@ def _refuse_states(options: PlanOptions) -> None:
         raise InputError(f"-o {options.output}: names a file; give the folder of a run")
 
 
-def _write_template(options: PlanOptions, form: ScenarioForm) -> None:
+def _write_template(options: PlanOptions, columns: Columns) -> None:
     from counterplan.tables.scenarios import SCENARIOS, write_template
 
     assert options.scenarios_template is not None
     given = {"--scenarios": options.scenarios is not None, "-o": options.output is not None}
     refuse(given, "does not go with --scenarios-template: leave one out")
-    write_template(options.scenarios_template, form, options.seed)
+    write_template(options.scenarios_template, columns, options.seed)
     if options.as_json:
         print_json({"template": str(options.scenarios_template), "scenarios": SCENARIOS})
     else:
         typer.echo(f"{options.scenarios_template}: {SCENARIOS} sampled scenarios to replace")
 
 
-def _spec(options: PlanOptions, question: PlanQuestion) -> TaskSpec:
+def _spec(options: PlanOptions, problem: ProblemChoice) -> TaskSpec:
     from counterplan.runs.regret import regret_spec
 
     is_planned = options.planner is not None or options.simulations is not None
     planner = (options.planner or PlannerName.UCT).value if is_planned else None
     simulations = options.simulations or SIMULATIONS
-    return regret_spec(question, planner, simulations, options.clip, options.seed, options.k)
+    return regret_spec(problem, planner, simulations, options.clip, options.seed, options.k)
 
 
 def _rows(options: PlanOptions, table: ScenarioFile, spec: TaskSpec) -> Iterator[dict[str, Any]]:
@@ -164,7 +377,7 @@ def _judged_in_folder(
         workers=options.workers,
         cluster=options.cluster,
     )
-    parts = scenario_parts(table.scenarios(), table.form, PART_SIZE)
+    parts = scenario_parts(table.scenarios(), table.columns, PART_SIZE)
     with run_display() as progress:
         summary = run_cohort(spec, parts, options.output, settings, progress)
     run = open_run(summary.out)
@@ -258,54 +471,41 @@ def _shown(row: dict[str, Any], name: str) -> str:
 
 def answer(options: PlanOptions) -> None:
     """Plan in the state asked about, and print what was found."""
-    if options.scenarios is not None or options.scenarios_template is not None:
-        judge(options, question_of(options))
-        return
+    from counterplan.planning.bounds import value_bounds
+    from counterplan.planning.description import columns_of, label, plan_record
     from counterplan.planning.search.planners import plan
-    from counterplan.tables.plan_question import bounds_at, plan_record, problem_of, state_of
 
+    if options.scenarios is not None or options.scenarios_template is not None:
+        judge(options, _problem(options))
+        return
     given = {"-o": options.output is not None, "--k": options.k is not None}
     why = "is for runs over a table: give --scenarios, or leave it out"
     refuse(given, why)
     check_where(options.workers, options.cluster, why)
-    question = question_of(options)
-    problem = problem_of(question)
-    state = state_of(question, problem)
-    found = plan(problem, state, _planner(options), options.clip, options.seed)
-    bounds = bounds_at(problem, state, options.seed)
+    choice = _problem(options)
+    problem = choice.make()
+    state = _state(options, columns_of(problem))
+    clip = None if options.clip else False  # None: where the problem has bounds
+    found = plan(problem, state, _planner(options), clip, options.seed)
+    bounds = value_bounds(problem, SAMPLES, options.seed, state=state)
     asked = {
         "domain": options.domain,
-        "config": None if options.prices_csv else options.config or "A",
+        "config": label(problem),
         "planner": found.planner,
-        "clip": options.clip,
+        "clip": bool(found.stats["clip"]),
         "seed": options.seed,
     }
     record = {**asked, **plan_record(problem, state, found, bounds)}
     if options.as_json:
         print_json(record)
     else:
-        _print(record)
+        files = [name for name, value in choice.options.items() if isinstance(value, Path)]
+        recorded = [f"with recorded {name.partition('_')[0]}" for name in files]
+        _print(record, " ".join([options.domain, label(problem) or " ".join(recorded)]).strip())
 
 
-def question_of(options: PlanOptions) -> PlanQuestion:
-    """The problem and the state asked about."""
-    from counterplan.tables.plan_question import PlanQuestion as Question
-
-    return Question(
-        domain=options.domain,
-        config=options.config,
-        prices=options.prices,
-        prices_csv=options.prices_csv,
-        drive_cycle=options.drive_cycle,
-        modes=options.modes,
-        capacity=options.capacity,
-        hidden=options.hidden,
-        correlation=options.correlation,
-        step=options.step,
-        price=options.price,
-        mode=options.mode,
-        level=options.level,
-    )
+# Futures that bounds on the optimum are means over.
+SAMPLES = 10_000
 
 
 def _planner(options: PlanOptions) -> Planner:
@@ -315,9 +515,8 @@ def _planner(options: PlanOptions) -> Planner:
     return chosen(simulations=options.simulations or SIMULATIONS)
 
 
-def _print(record: dict[str, Any]) -> None:
+def _print(record: dict[str, Any], name: str) -> None:
     bounds, stats = record["bounds"], record["stats"]
-    name = f"{record['domain']} {record['config'] or 'with recorded prices'}"
     typer.echo(f"{name}: {record['state']['words']}")
     typer.echo(f"-> {record['words']}")
     columns = {"action": "left", "value": "right", "se": "right", "simulations": "right"}

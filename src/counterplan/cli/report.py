@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from counterplan.cli.options import RunFolder, SharedOptions, WhichBudget, whole_number_option
+from counterplan.cli.options import (
+    RunFolder,
+    SharedOptions,
+    TrustedProblem,
+    WhichBudget,
+    whole_number_option,
+)
 from counterplan.cli.support import note, print_json
 from counterplan.errors import InputError
 
@@ -28,6 +34,7 @@ class ReportCommandOptions(SharedOptions):
     """Options of `counterplan report`."""
 
     run: RunFolder
+    problem: TrustedProblem = None
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="PATH", help="File for the page: .html.")
     ] = Path("report.html")

@@ -15,6 +15,7 @@ from counterplan.cli.options import (
     MOST_WORKERS,
     RunFolder,
     SharedOptions,
+    TrustedProblem,
     number_from_zero,
     whole_number_option,
 )
@@ -34,6 +35,7 @@ class ServeOptions(SharedOptions):
     """Options of `counterplan serve`."""
 
     run: RunFolder
+    problem: TrustedProblem = None
     host: Annotated[
         str,
         typer.Option(

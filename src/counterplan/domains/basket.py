@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numba import njit
@@ -46,8 +46,10 @@ from counterplan.domains.option_contract import (
     european_with_slope,
 )
 from counterplan.domains.options import AmericanOption
+from counterplan.domains.problems import check_config
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning.compiled import Layout, inlined, jit
+from counterplan.planning.description import Axes, Column, Columns
 from counterplan.planning.model import (
     Allocation,
     HasFutures,
@@ -140,10 +142,6 @@ class OptionBasket(HasFutures):
         """How many may be exercised on one date."""
         assert self.cap is not None
         return self.cap
-
-    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
-        """The next prices: (n, B) -> (n, B)."""
-        return self.process.draw(t, exogenous, generator)
 
     def actions(self, state: State) -> FloatArray:
         """(m, B) the sets on offer, none first."""
@@ -384,6 +382,58 @@ class OptionBasket(HasFutures):
             later = fixed[:, s, :, :1] > best[:, s - 1, :, :1]
             best[:, s] = np.where(later, fixed[:, s], best[:, s - 1])
         return BOUND_TABLES.pack(fixed=fixed.swapaxes(1, 2), best=best)
+
+    # --- In words -----------------------------------------------------------------------------
+
+    about: ClassVar[str] = "a basket of options: which to exercise now and which to hold"
+
+    @classmethod
+    def configured(
+        cls, config: str | None = None, correlation: float | None = None
+    ) -> OptionBasket:
+        """The basket that options of the command line ask for.
+
+        config       row of the paper's table: A (default) to F
+        correlation  of every two prices (0)
+        """
+        check_config(config)
+        try:
+            return cls(config or "A", correlation or 0.0)
+        except InputError as problem:
+            given = f"--correlation {correlation or 0.0:g}"
+            raise InputError(f"{given}: {problem}; give another") from None
+
+    def columns(self) -> Columns:
+        """Tables with a price, an action and a level for each option."""
+        numbers = range(1, len(self.options) + 1)
+        held, exercised = "1 if the option is held, 0 if not", "1 exercises this option, 0 holds it"
+        return Columns(
+            self,
+            tuple(Column(f"price_{b}", "the price", "price") for b in numbers),
+            tuple(Column(f"action_{b}", exercised, "flag") for b in numbers),
+            tuple(Column(f"level_{b}", held, "flag") for b in numbers),
+        )
+
+    def axes(self) -> Axes:
+        """Prices, and which options are exercised and held, by date."""
+        numbers = range(1, len(self.options) + 1)
+        prices, options, held = (
+            tuple(text.format(b) for b in numbers)
+            for text in ("price {}", "option {}", "option {} held")
+        )
+        return Axes(prices, options, held, (), "date t", "basket", ("hold", "exercise"))
+
+    def describe(self, action: FloatArray) -> str:
+        """Which options are exercised."""
+        chosen = [f"option {b + 1}" for b in np.flatnonzero(action > 0)]
+        return f"exercise {' and '.join(chosen)}" if chosen else "hold all"
+
+    def describe_state(self, state: State) -> str:
+        """The date, the prices and which options are held."""
+        prices = ", ".join(f"{price:g}" for price in state.exogenous)
+        held = ", ".join(str(b + 1) for b in np.flatnonzero(state.resource > 0))
+        date = f"date {state.t + 1} of {self.horizon}"
+        return f"{date}, prices {prices}, options held: {held or 'none'}"
 
 
 def assign(weights: FloatArray, held: FloatArray, cap: int) -> tuple[FloatArray, FloatArray]:

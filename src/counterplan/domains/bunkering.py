@@ -33,7 +33,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numba import njit
@@ -50,8 +51,10 @@ from counterplan.domains.bunkering_exact import (
     price_law,
     quantile_prices,
 )
-from counterplan.errors import InfeasibleError, InputError, NotApplicableError
+from counterplan.domains.problems import check_config, positive_number
+from counterplan.errors import FileError, InfeasibleError, InputError, NotApplicableError
 from counterplan.planning.compiled import Layout, jit
+from counterplan.planning.description import Axes, Column, Columns
 from counterplan.planning.model import (
     Allocation,
     HasFutures,
@@ -62,7 +65,7 @@ from counterplan.planning.model import (
 )
 from counterplan.planning.nested import allocate_tank
 from counterplan.planning.processes.base import CompiledProcess, Process, number, vector
-from counterplan.planning.processes.prices import GBM
+from counterplan.planning.processes.prices import GBM, BootstrapPrices
 from counterplan.planning.resource import Resource
 
 if TYPE_CHECKING:
@@ -173,10 +176,6 @@ class Bunkering(HasFutures):
     def levels(self) -> Levels:
         """What may be bought, and the arrivals that follow."""
         return self._levels_from(0, 0.0)
-
-    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
-        """The next port's prices, (n, 1) -> (n, 1)."""
-        return self.process.draw(t, exogenous, generator)
 
     def actions(self, state: State) -> FloatArray:
         """(m, 1) the amounts on offer: nothing first, then ascending."""
@@ -377,6 +376,79 @@ class Bunkering(HasFutures):
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         prices = quantile_prices(self.process, quantiles)
         return DiscreteBunkering(**{**given, "prices": prices})
+
+    # --- In words -----------------------------------------------------------------------------
+
+    about: ClassVar[str] = (
+        "fuel for a ship: how much to buy at each port, prices being known on arrival"
+    )
+
+    @property
+    def label(self) -> str | None:
+        """The configuration that prices are from, None where they are another process."""
+        return self.config if isinstance(self.prices, str) else None
+
+    @classmethod
+    def configured(
+        cls,
+        config: str | None = None,
+        prices: str | None = None,
+        prices_csv: Path | None = None,
+        capacity: str | None = None,
+    ) -> Bunkering:
+        """The voyage that options of the command line ask for.
+
+        config      row of the paper's table: A (default) to F
+        prices      independent ports (default) or one global price
+        prices_csv  recorded prices (.csv with Date and Price) instead of a configuration's; between
+                    two ports they move as between two rows
+        capacity    of the tank
+        """
+        kind: Any = prices or "independent"
+        if kind not in ("independent", "global"):
+            raise InputError(
+                f"--prices {kind!r}: bunkering's are 'independent' or 'global'; choose one"
+            )
+        check_config(config)
+        size = cls.capacity if capacity is None else positive_number(capacity, "a number")
+        if prices_csv is None:
+            return cls(config or "A", kind, capacity=size)
+        if config is not None:
+            raise InputError("--config names prices, and --prices-csv brings its own: give one")
+        record = BootstrapPrices.from_csv(prices_csv, kind=kind)
+        problem = cls(prices=record, capacity=size)
+        try:
+            for t in range(problem.horizon):
+                record.factors(t)
+        except InputError:
+            raise FileError(
+                f"{prices_csv}: has {len(record.log_prices)} prices, but {problem.horizon} ports "
+                f"need {problem.horizon + 1} at least; add rows"
+            ) from None
+        return problem
+
+    def columns(self) -> Columns:
+        """Tables of voyages: price, action and level."""
+        return Columns(
+            self,
+            (Column("price", "the price", "price"),),
+            (Column("action", "the units bought, 0 for none", "amount"),),
+            (Column("level", "what is in the tank", "amount", most=self.capacity),),
+        )
+
+    def axes(self) -> Axes:
+        """Prices, units bought and units in the tank, by port."""
+        titles = (("price",), ("units bought",), ("units in the tank",))
+        return Axes(*titles, step="port t", scenario="voyage")
+
+    def describe(self, action: FloatArray) -> str:
+        """What is bought."""
+        return f"buy {action[0]:g} units" if action[0] > 0 else "buy nothing"
+
+    def describe_state(self, state: State) -> str:
+        """The port, its price and the tank."""
+        t, (price,), (level,) = state
+        return f"port {t + 1} of {self.horizon + 1}, price {price:g}, {level:g} units in the tank"
 
 
 class DiscreteBunkering(Bunkering):

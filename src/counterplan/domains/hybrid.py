@@ -29,7 +29,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -47,12 +48,22 @@ from counterplan.domains.hybrid_exact import (
     rule_values,
     sum_regrets,
 )
+from counterplan.domains.problems import check_config, positive_number
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning.compiled import Layout, inlined, jit
+from counterplan.planning.description import Axes, Column, Columns
 from counterplan.planning.exact_value import Solution, solve
 from counterplan.planning.model import Allocation, HasFutures, Sense, State, require_levels
 from counterplan.planning.processes.base import number
-from counterplan.planning.processes.modes import HiddenModes, MarkovModes, ResampledTraces
+from counterplan.planning.processes.modes import (
+    BRAKING,
+    ELECTRIC_EFFICIENT,
+    GAS_EFFICIENT,
+    HiddenModes,
+    MarkovModes,
+    ResampledTraces,
+    drive_cycle_modes,
+)
 
 if TYPE_CHECKING:
     from counterplan.planning.policies import Policy
@@ -65,6 +76,10 @@ EXECUTED = ("open-loop", "greedy")
 MARGIN = 3.0
 # What whole units and probabilities may miss by rounding.
 WHOLE = 1e-6
+FUELS = ("gas", "electric")
+# As `drive_cycle_modes` has them: from which speed (m/s) gas is efficient, and which mean
+# acceleration (m/s^2) is braking.
+FAST, BRAKES = 13.4, -0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,10 +217,6 @@ class HybridVehicle(HasFutures):
     def start(self) -> State:
         """Both tanks full."""
         return State(0, self.law.start, np.full(2, float(self.road.capacity)))
-
-    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
-        """The next modes, or what is known of them, (n, X) -> (n, X)."""
-        return self.law.draw(t, exogenous, generator)
 
     def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What may be seen next, and its probabilities."""
@@ -417,6 +428,150 @@ class HybridVehicle(HasFutures):
             return [self.rule_values("greedy")[:T]]
         orders = [self.rule_values("gas-first")[:T], self.rule_values("electric-first")[:T]]
         return orders if self.hidden else [np.maximum(*orders)]
+
+    # --- In words -----------------------------------------------------------------------------
+
+    about: ClassVar[str] = (
+        "a hybrid vehicle: gas or electricity at each step, the road being seen step by step"
+    )
+
+    @classmethod
+    def configured(
+        cls,
+        config: str | None = None,
+        modes: int | None = None,
+        capacity: str | None = None,
+        hidden: bool = False,
+        drive_cycle: Path | None = None,
+    ) -> HybridVehicle:
+        """The vehicle that options of the command line ask for.
+
+        config       row of the paper's table: A (default) to F
+        modes        3 (default) or 7 modes
+        capacity     of either tank: tight (default), half, or a number of units
+        hidden       driving modes are hidden
+        drive_cycle  recorded speeds (.csv with cycSecs and cycMps) to take modes from
+        """
+        check_config(config)
+        count = 3 if modes is None else modes
+        if count not in (3, 7):
+            raise InputError(f"--modes {count}: there are configurations with 3 and with 7")
+        process = None
+        if drive_cycle is not None:
+            if count != 3:
+                raise InputError(f"--drive-cycle shows 3 modes, not {count}: leave --modes out")
+            process = ResampledTraces.from_modes([drive_cycle_modes(drive_cycle)], modes=3)
+        size: Any = capacity or "tight"
+        if size not in ("tight", "half"):
+            size = positive_number(size, "tight, half or a number")
+            if size != int(size):
+                raise InputError(f"--capacity {capacity!r}: fuel comes in whole units")
+            size = int(size)
+        return cls(config or "A", count, size, hidden, process)
+
+    @property
+    def mode_names(self) -> tuple[str, ...]:
+        """What its modes are called, in their order."""
+        each = (self.numbers.modes - 1) // 2
+        numbers = [""] if each == 1 else [str(i + 1) for i in range(each)]
+        return (*(f"{fuel}{number}" for fuel in FUELS for number in numbers), "braking")
+
+    def columns(self) -> Columns:
+        """Tables of drives: mode (or speed and acceleration), action and levels."""
+        most = float(self.road.capacity)
+        speeds = (
+            Column("speed", "the mean speed of this step in m/s", "amount"),
+            Column("acceleration", "the mean acceleration of this step in m/s^2"),
+        )
+        return HybridColumns(
+            self,
+            (Column("mode", "the mode of this step", "name", names=self.mode_names),),
+            (Column("action", "the electricity used, the rest being gas", "whole"),),
+            tuple(Column(f"level_{fuel}", "what is left", "whole", most=most) for fuel in FUELS),
+            speeds if self.numbers.modes == 3 else (),
+        )
+
+    def axes(self) -> Axes:
+        """Modes, what is used of either fuel, and what is left."""
+        keys = tuple(f"_{fuel}" for fuel in FUELS)
+        used, left = ("gas used", "electricity used"), ("gas left", "electricity left")
+        return Axes(("mode",), used, left, self.mode_names, "step t", "drive", (), keys, keys)
+
+    def describe(self, action: FloatArray) -> str:
+        """How much of either fuel."""
+        if action.sum() == 0:
+            return "use nothing"
+        return f"{action[0]:g} gas, {action[1]:g} electric"
+
+    def describe_state(self, state: State) -> str:
+        """The mode, or the likeliest one, and the tanks."""
+        mode = self.mode_names[int(np.argmax(self.beliefs(state.exogenous)))]
+        gas, electric = state.resource
+        step = f"step {state.t + 1} of {self.horizon}"
+        return f"{step}, {mode} mode, {gas:g} gas, {electric:g} electric"
+
+
+class HybridColumns(Columns):
+    """Modes by name, electricity alone: gas is the rest of the quota.
+
+    Hidden modes: `mode` is what the mode looked like; the first row's is the one the drive began
+    in, which is known. The belief about the mode follows from what was seen (Eq. F.4).
+    """
+
+    problem: HybridVehicle
+
+    def derive(self, values: FloatArray) -> FloatArray:
+        """Modes from mean speed and acceleration, as drive cycles have them."""
+        speed, acceleration = values.T
+        driving = np.where(speed >= FAST, GAS_EFFICIENT, ELECTRIC_EFFICIENT)
+        modes = np.where(acceleration < BRAKES, BRAKING, driving)
+        return np.asarray(modes[:, np.newaxis], dtype=np.float64)
+
+    def path(self, observed: FloatArray) -> FloatArray:
+        """Indicators of the modes, or what was seen and the belief that follows from it."""
+        modes = observed[:, 0].astype(np.int64)
+        law = self.problem.law
+        if not isinstance(law, HiddenModes):
+            return np.asarray(np.eye(len(self.problem.road.brakes))[modes])
+        looks = np.asarray(law.probabilities)
+        belief: FloatArray = np.eye(len(looks))[modes[0]]
+        rows = [np.concatenate([law.mode_means[modes[0]], belief])]
+        for t, mode in enumerate(modes[1:], start=1):
+            weights = (belief @ law.transitions) * looks[:, mode]
+            if not weights.sum() > 0:
+                name = self.problem.mode_names[mode]
+                raise InfeasibleError(
+                    f"{name!r} at t={t} cannot follow what was seen before it, says the model"
+                )
+            belief = weights / weights.sum()
+            rows.append(np.concatenate([np.asarray(law.values)[mode], belief]))
+        return np.array(rows)
+
+    def exogenous(self, observed: FloatArray) -> FloatArray:
+        """The mode alone; what is believed of a hidden one depends on all that was seen."""
+        if self.problem.hidden:
+            raise InputError("--hidden: only the start can be asked, where the mode is known")
+        return super().exogenous(observed)
+
+    def actions(self, path: FloatArray, state: State, decisions: FloatArray) -> FloatArray:
+        """Electricity as given, gas the rest of the quota; impossible ones stay impossible."""
+        chosen, resource = [], state.resource[np.newaxis]
+        for s, units in enumerate(decisions[:, 0]):
+            now = path[s : s + 1]
+            quota = float(self.problem.actions(State(state.t + s, now[0], resource[0]))[0].sum())
+            action = np.array([[quota - units, units]])
+            _, resource = self.problem.step(state.t + s, now, resource, action)
+            chosen.append(action[0])
+        return np.array(chosen)
+
+    def written(self, path: FloatArray, actions: FloatArray) -> FloatArray:
+        """The modes, or what they looked like, and the electricity used."""
+        law, modes = self.problem.law, np.argmax(self.problem.beliefs(path), axis=1)
+        if isinstance(law, HiddenModes):
+            values = np.asarray(law.values)
+            apart = np.abs(path[1:, np.newaxis, : values.shape[1]] - values).sum(axis=2)
+            modes[1:] = apart.argmin(axis=1)
+        return np.column_stack([modes, actions[:, 1]])
 
 
 # --- Compiled: x = (what is seen (O,), belief about the mode (S,)), d = (gas, battery), ----------

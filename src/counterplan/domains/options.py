@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numba import njit
@@ -38,8 +38,10 @@ from counterplan.domains.option_contract import (
     lattice_values,
     option_contract,
 )
+from counterplan.domains.problems import check_config
 from counterplan.errors import InputError
 from counterplan.planning.compiled import Layout, inlined, jit
+from counterplan.planning.description import Axes, Column, Columns
 from counterplan.planning.model import (
     Allocation,
     HasFutures,
@@ -111,10 +113,6 @@ class AmericanOption(HasFutures):
     def start(self) -> State:
         """Held, at today's price."""
         return State(0, self.process.start, np.ones(1))
-
-    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
-        """The next prices: (n, 1) -> (n, 1)."""
-        return self.process.draw(t, exogenous, generator)
 
     def actions(self, state: State) -> FloatArray:
         """Hold, and exercise while held: (m, 1)."""
@@ -279,6 +277,41 @@ class AmericanOption(HasFutures):
             else:
                 edges[t] = prices[worth].max(initial=0.0)
         return edges
+
+    # --- In words -----------------------------------------------------------------------------
+
+    about: ClassVar[str] = "an option: whether to exercise it now or to hold it"
+
+    @classmethod
+    def configured(cls, config: str | None = None, prices: str | None = None) -> AmericanOption:
+        """The option that options of the command line ask for.
+
+        config  row of the paper's table: A (default) to F
+        prices  gbm (default) or binomial
+        """
+        check_config(config)
+        kind: Any = prices or "gbm"
+        if kind not in PRICES:
+            raise InputError(f"--prices {kind!r}: an option's are 'gbm' or 'binomial'; choose one")
+        return cls(config or "A", kind)
+
+    def columns(self) -> Columns:
+        """Tables of what happened to an option: price and action."""
+        exercised = Column("action", "1 exercises the option, 0 holds it", "flag")
+        return Columns(self, (Column("price", "the price", "price"),), (exercised,))
+
+    def axes(self) -> Axes:
+        """Prices, and whether the option is exercised, by date."""
+        titles = (("price",), ("exercise",), ("held",))
+        return Axes(*titles, step="date t", scenario="option path", choices=("hold", "exercise"))
+
+    def describe(self, action: FloatArray) -> str:
+        """Exercise or hold."""
+        return "exercise" if action[0] > 0 else "hold"
+
+    def describe_state(self, state: State) -> str:
+        """The date and the price."""
+        return f"date {state.t + 1} of {self.horizon}, price {state.exogenous[0]:g}"
 
 
 class LatticeOption(AmericanOption):

@@ -139,8 +139,8 @@ class Service:
             self.scenarios.check(asked)
         # The same question has the same answer, whatever its limit of time.
         key = asked.model_dump_json(exclude={"seconds"})
-        if key in self._answers:
-            return self.jobs.answered(client, self._answers[key])
+        if (known := self._answers.get(key)) is not None:
+            return self.jobs.answered(client, known)
 
         def keep(result: dict[str, Any]) -> None:
             # What was stopped early may be better next time.

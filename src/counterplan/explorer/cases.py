@@ -22,16 +22,7 @@ from counterplan.core.result import Explanation, Status
 from counterplan.counterfactual.explain import explain
 from counterplan.counterfactual.replay import RowCache, replay
 from counterplan.errors import CounterplanError, InputError
-from counterplan.explorer import models
-from counterplan.explorer.lists import (
-    ItemList,
-    collect,
-    conditions_of,
-    contains,
-    item_rows,
-    overview_of,
-    results,
-)
+from counterplan.explorer import lists, models
 from counterplan.runs.answer import (
     ACTION,
     FAILED,
@@ -43,7 +34,6 @@ from counterplan.runs.answer import (
 )
 from counterplan.runs.question import ContinuousExplainer, DiscreteExplainer
 from counterplan.runs.run import OUTCOME, RESULTS, TRAJECTORIES, Run
-from counterplan.scm.point import action_indices, action_vectors
 from counterplan.tables.parts import ID, Recorded, episodes_from_bytes
 from counterplan.viz.labels import labels_of, with_unit
 
@@ -65,7 +55,7 @@ class Cases:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self._list = ItemList(run, SORTS, self._conditions)
+        self._list = lists.ItemList(run, SORTS, self._conditions)
         self._explainer, self._rows = run.explainer, RowCache()
         layout = getattr(run.explainer, "layout", None)
         self._labels = labels_of(run.model if layout is None else layout)
@@ -78,8 +68,8 @@ class Cases:
     def warm(self) -> None:
         """Load and compile what the first question would otherwise wait for."""
         try:
-            first = str(collect(results(self.run).select(ID).head(1))[0].item())
-            taken = self._observed_actions(self.recorded(first))[0]
+            first = str(lists.collect(lists.results(self.run).select(ID).head(1))[0].item())
+            taken = self._explainer.actions_taken(self.recorded(first).episode)[0]
             for edits in ({}, {0: 1 if taken == 0 else 0}):
                 self.what_if(first, edits)
         except CounterplanError:
@@ -111,7 +101,7 @@ class Cases:
 
     def overview(self, k: int | None) -> models.Overview:
         """All cases together, for one budget."""
-        return overview_of(self.run, "improvement", self.run.outcomes, self._budget(k))
+        return lists.overview_of(self.run, "improvement", self.run.outcomes, self._budget(k))
 
     def page(self, query: models.CaseQuery) -> models.CasePage:
         """A page of the list."""
@@ -134,7 +124,7 @@ class Cases:
     def _conditions(self, query: models.CaseQuery) -> list[pl.Expr]:
         import polars as pl
 
-        found = [pl.col("k") == self._budget(query.k), *conditions_of(query, ID)]
+        found = [pl.col("k") == self._budget(query.k), *lists.conditions_of(query, ID)]
         if query.min_improvement is not None:
             found.append(pl.col("improvement") >= query.min_improvement)
         if query.max_changes is not None:
@@ -148,7 +138,7 @@ class Cases:
                 raise InputError(f"outcome {text!r}: write NAME=VALUE; names here: {known}")
             found.append(pl.col(OUTCOME + name) == value)
         if query.changed:
-            texts = contains(pl.element().struct.field("text"), query.changed)
+            texts = lists.contains(pl.element().struct.field("text"), query.changed)
             found.append(pl.col("changes").list.eval(texts).list.any().fill_null(False))
         return found
 
@@ -159,16 +149,20 @@ class Cases:
 
     def case(self, name: str, k: int | None) -> models.Case:
         """An episode with what the run has about it; no answer for a k that was not asked about."""
-        recorded, rows = self.recorded(name), item_rows(self.run, RESULTS, name)
+        recorded, rows = self.recorded(name), lists.item_rows(self.run, RESULTS, name)
         wanted = rows[-1]["k"] if k is None else k
         row = next((one for one in rows if one["k"] == wanted), None)
         answer = course = None
         if row is not None:
-            (steps,) = collect(self.run.item(TRAJECTORIES, name))
+            (steps,) = lists.collect(self.run.item(TRAJECTORIES, name))
             steps = steps.filter(steps["k"] == wanted).sort("t")
-            course = self._course(recorded, row["changes"], steps.to_dict()) if len(steps) else None
+            course = (
+                self._course(recorded.episode, row["changes"], steps.to_dict())
+                if len(steps)
+                else None
+            )
             answer = _answer(row, course)
-        observed = self._observed(recorded)
+        observed = self._observed(recorded.episode)
         case: Any = {
             "id": name,
             "steps": len(recorded.episode),
@@ -263,7 +257,7 @@ class Cases:
         """An explanation that was just found, see `models.Solved`."""
         answer = answer_of(self._explainer, recorded, found, is_robust)
         row = answer.row()
-        course = self._course(recorded, row["changes"], trajectory(self._explainer, answer))
+        course = self._course(recorded.episode, row["changes"], trajectory(self._explainer, answer))
         answered = {**_answer(row, course), "notes": self._notes(found, row["changes"])}
         return {"answer": answered, **self._legend(course)}
 
@@ -280,31 +274,14 @@ class Cases:
             if not admissible[states[change["t"]], change["alternative"]]
         ]
 
-    def _observed_actions(self, recorded: Recorded) -> list[int | None]:
-        """The number of each action, None where nothing was decided."""
-        episode, explainer = recorded.episode, self._explainer
-        if isinstance(explainer, DiscreteExplainer):
-            return [None if a == explainer.no_action else int(a) for a in episode.actions]
-        vectors = action_vectors(explainer.problem(episode)["actions"], len(episode) - 1)
-        return [*map(int, action_indices(episode, vectors)), None]
-
-    def _observed(self, recorded: Recorded) -> dict[str, Any]:
+    def _observed(self, episode: Episode) -> dict[str, Any]:
         """What happened, see `models.Course`; nothing where the model knows nothing of the
         episode's states or actions: it has failed."""
-        episode, explainer = recorded.episode, self._explainer
         try:
-            if isinstance(explainer, DiscreteExplainer):
-                T, taken = len(episode), zip(episode.states, episode.actions, strict=True)
-                rewards: Any = [
-                    explainer.mdp.rewards_at(t, T)[pair] for t, pair in enumerate(taken)
-                ]
-            else:
-                assert isinstance(explainer, ContinuousExplainer)
-                rewards = explainer.reward(episode.states)
             return {
                 "states": self._features(episode.states),
-                "actions": self._observed_actions(recorded),
-                "rewards": rewards,
+                "actions": self._explainer.actions_taken(episode),
+                "rewards": self._explainer.rewards(episode.states, episode.actions),
                 "changed": [0.0] * len(episode),
             }
         except (CounterplanError, IndexError):
@@ -312,10 +289,10 @@ class Cases:
             return {"states": nothing, "actions": [], "rewards": [], "changed": []}
 
     def _course(
-        self, recorded: Recorded, changes: Iterable[Mapping[str, Any]], steps: Mapping[str, Any]
+        self, episode: Episode, changes: Iterable[Mapping[str, Any]], steps: Mapping[str, Any]
     ) -> dict[str, Any]:
         """What would have happened, see `models.Course`, by the columns of a trajectory."""
-        actions = self._observed_actions(recorded)
+        actions = self._explainer.actions_taken(episode)
         if f"{OTHER}{STATE}" in steps:
             features = self._features(steps[f"{OTHER}{STATE}"])
             # The number that stands for no action is none to choose.

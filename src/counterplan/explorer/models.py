@@ -413,6 +413,9 @@ class Series(Shape):
 class Scenario(Shape):
     """A realised path with what everyone did along it.
 
+    step             what a step is called
+    tanks, parts     what the numbers of the resource and of an action are called
+    choices          what 0 and 1 of an action mean, where each is done or not
     states           where the executed decisions (or the policy's) were made, in words
     advised          what the policy would have done there
     expected_losses  what each executed decision lost in expectation
@@ -425,8 +428,10 @@ class Scenario(Shape):
     policy: str | None
     planner: str | None
     seen: list[Series]
+    step: str
     tanks: list[str]
     parts: list[str]
+    choices: list[str]
     tracks: list[Track]
     states: list[str]
     advised: list[str] | None

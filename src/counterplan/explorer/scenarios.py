@@ -16,15 +16,23 @@ from counterplan.core.validation import FloatArray
 from counterplan.errors import CounterplanError, InputError
 from counterplan.explorer import models
 from counterplan.explorer.lists import ItemList, conditions_of, item_rows, overview_of
+from counterplan.planning.bounds import value_bounds
+from counterplan.planning.description import (
+    action_in_words,
+    axes_of,
+    plan_record,
+    state_in_words,
+)
 from counterplan.planning.model import State
 from counterplan.planning.search.planners import PLANNERS, plan
 from counterplan.runs.run import DECISIONS, RESULTS, Run
-from counterplan.tables.plan_question import action_in_words, bounds_at, plan_record, state_in_words
 from counterplan.tables.scenarios import ID, Scenario
 
 if TYPE_CHECKING:
     import polars as pl
 
+# Futures that bounds on the optimum are means over.
+BOUND_SAMPLES = 10_000
 EXECUTED, ADVISED = "executed", "advised"
 # Players, how the page calls them, and the column of the results with what they come to.
 PLAYERS = {
@@ -34,8 +42,6 @@ PLAYERS = {
     "planned": ("Planner", "planned"),
     "hindsight": ("Hindsight", "hindsight"),
 }
-# What the scenarios of a problem are called.
-NOUNS = {"bunkering": "voyage", "hybrid": "drive", "options": "option path", "basket": "basket"}
 
 Steps = Sequence[Mapping[str, Any]]
 
@@ -62,7 +68,8 @@ class Scenarios:
     def __init__(self, run: Run) -> None:
         self.run = run
         self._list = ItemList(run, {"id": ID}, self._conditions)
-        self._problem, self._form = run.problem, run.form
+        self._problem, self._columns = run.problem, run.columns
+        self._axes = axes_of(run.problem)
 
     def warm(self) -> None:
         """Nothing has to be compiled before the first question."""
@@ -75,7 +82,7 @@ class Scenarios:
         description = self.run.manifest.task["description"]
         return {
             "kind": self.run.kind,
-            "noun": NOUNS[description["problem"]["domain"]],
+            "noun": self._axes.scenario,
             "quantity": "cost" if sense == "min" else "reward",
             "solver": "exact",
             "sense": sense,
@@ -110,7 +117,7 @@ class Scenarios:
         done = self._journeys(scenario, steps)
         main = done.get(EXECUTED) or done.get("policy")
         losses = [step["expected_loss"] for step in steps]
-        advised = _actions(self._form.parts, steps, ADVISED) if EXECUTED in done else None
+        advised = _actions(self._axes.action_keys, steps, ADVISED) if EXECUTED in done else None
         return models.Scenario.model_validate(
             {
                 "id": name,
@@ -121,19 +128,21 @@ class Scenarios:
                 "planner": row["planner"],
                 "seen": [
                     {
-                        "name": one.column.replace("_", " "),
+                        "name": one.title,
                         "values": values,
                         "labels": one.names or None,
                     }
-                    for one, values in zip(self._form.seen, scenario.seen.T, strict=True)
+                    for one, values in zip(self._columns.observed, scenario.observed.T, strict=True)
                 ],
-                "tanks": [tank.removeprefix("_") for tank in self._form.tanks],
-                "parts": [part.removeprefix("_") for part in self._form.parts],
+                "step": self._axes.step.removesuffix(" t"),
+                "tanks": self._axes.levels,
+                "parts": self._axes.actions,
+                "choices": self._axes.choices,
                 "tracks": [self._track(player, one, row) for player, one in done.items()],
                 "states": [
                     state_in_words(self._problem, state) for state in (main.states if main else ())
                 ],
-                "advised": None if advised is None else self._words(done[EXECUTED], advised),
+                "advised": None if advised is None else self._words(advised),
                 "expected_losses": None if None in losses else losses,
             }
         )
@@ -150,7 +159,7 @@ class Scenarios:
         problem, seed, state = self._problem, self.run.manifest.seed, self._state(question)
         planner = PLANNERS[question.planner](question.simulations)
         found = plan(problem, state, planner, seed=seed)
-        bounds = bounds_at(problem, state, seed)
+        bounds = value_bounds(problem, BOUND_SAMPLES, seed, state=state)
         record = plan_record(problem, state, found, bounds)
         return models.Advice.model_validate(
             {
@@ -167,10 +176,10 @@ class Scenarios:
         """Where a player made the decision that a question is about."""
         name, t, player = question.id, question.t, question.player
         scenario = self.run.scenario(name)
-        last = len(scenario.seen) - 1
+        last = len(scenario.observed) - 1
         if not 0 <= t <= last:
             raise InputError(f"scenario {name!r} has decisions 0..{last}, not {t}")
-        actions = _actions(self._form.parts, item_rows(self.run, DECISIONS, name), player)
+        actions = _actions(self._axes.action_keys, item_rows(self.run, DECISIONS, name), player)
         if actions is None:
             raise InputError(f"scenario {name!r} has no decisions of {player!r}")
         return self._replayed(scenario, actions).states[t]
@@ -179,7 +188,7 @@ class Scenarios:
 
     def _journeys(self, scenario: Scenario, steps: Steps) -> dict[str, Journey]:
         """Those of all players that have one; none where the scenario itself is impossible."""
-        keys = self._form.parts
+        keys = self._axes.action_keys
         given = {player: _actions(keys, steps, player) for player in PLAYERS}
         try:
             return {
@@ -191,8 +200,8 @@ class Scenarios:
             return {}
 
     def _replayed(self, scenario: Scenario, actions: FloatArray) -> Journey:
-        path = self._form.path(scenario.seen)
-        start = self._form.state(path, scenario.start)
+        path = self._columns.path(scenario.observed)
+        start = self._columns.state(path, scenario.start)
         level = np.array(start.resource, dtype=np.float64)[np.newaxis]
         states, rewards, levels = [], [], [level[0]]
         for s, action in enumerate(actions):
@@ -211,15 +220,14 @@ class Scenarios:
             "title": title,
             "value": row[column],
             "actions": done.actions,
-            "words": self._words(done, done.actions),
+            "words": self._words(done.actions),
             "rewards": done.rewards,
             "levels": done.levels,
         }
 
-    def _words(self, done: Journey, actions: FloatArray) -> list[str]:
-        """Actions in words, where a player had come to."""
-        both = zip(done.states, actions, strict=True)
-        return [action_in_words(self._problem, state, action) for state, action in both]
+    def _words(self, actions: FloatArray) -> list[str]:
+        """Actions in words."""
+        return [action_in_words(self._problem, action) for action in actions]
 
 
 def _actions(keys: Sequence[str], steps: Steps, player: str) -> FloatArray | None:

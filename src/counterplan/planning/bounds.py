@@ -21,9 +21,10 @@ import numpy as np
 
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import InputError, NotApplicableError
+from counterplan.planning.hindsight import allocate
 from counterplan.planning.least_squares import LeastSquares, Regression, called, distinct_states
-from counterplan.planning.model import Compiled, ExogenousModel, estimate
-from counterplan.planning.policies import futures
+from counterplan.planning.model import Compiled, ExogenousModel, State, estimate
+from counterplan.planning.policies import OpenLoop, follow, futures
 
 # ----------------------------------------------------------------------------------------------
 # Bounds on V* from both sides by information relaxation (Brown, Smith and Sun 2010).
@@ -179,10 +180,10 @@ class ValueBounds:
     """
 
     lower: float
-    upper: float
     lower_se: float
-    upper_se: float
     lower_method: str
+    upper: float
+    upper_se: float
     upper_method: str
     samples: int
 
@@ -202,37 +203,36 @@ class ValueBounds:
 
 
 def value_bounds(
-    problem: ExogenousModel, samples: int = 2000, seed: Seed = 0, method: Method = "plain"
+    problem: ExogenousModel,
+    samples: int = 2000,
+    seed: Seed = 0,
+    method: Method = "plain",
+    state: State | None = None,
 ) -> ValueBounds:
-    """Bounds on the optimal value at the start, each with its standard error."""
+    """Bounds on the optimal value in a state (default: the start), each with its standard error;
+    'tight' ones at the start only."""
     if method not in METHODS:
         raise InputError(f"method {method!r} is unknown: choose 'plain' or 'tight'")
     samples = whole_number(samples, "samples")
     if samples < 2:
         raise InputError(f"samples must be at least 2 to have a standard error, got {samples}")
-    find = _plain if method == "plain" else _tight
-    executed, hindsight, policy, foresight = find(problem, samples, seed)
+    if method == "plain":
+        executed, hindsight, policy, foresight = _plain(problem, samples, seed, state)
+    elif state is None:
+        executed, hindsight, policy, foresight = penalised(problem, samples, seed)
+    else:
+        raise NotApplicableError("tight bounds are for the start: use method='plain'")
     below, above = estimate(executed), estimate(hindsight)
     if problem.sense == "min":
         below, above, policy, foresight = above, below, foresight, policy
-    return ValueBounds(below.mean, above.mean, below.se, above.se, policy, foresight, samples)
+    return ValueBounds(*below, policy, *above, foresight, samples)
 
 
 def _plain(
-    problem: ExogenousModel, samples: int, seed: Seed
+    problem: ExogenousModel, samples: int, seed: Seed, state: State | None
 ) -> tuple[FloatArray, FloatArray, str, str]:
-    from counterplan.planning.hindsight import allocate
-    from counterplan.planning.policies import OpenLoop, follow, futures
-
-    rule = OpenLoop().prepare(problem)
-    paths = futures(problem, samples, generator(seed))
-    known = allocate(problem, paths)
-    executed = follow(problem, rule, paths)
+    rule = OpenLoop().prepare(problem, state=state)
+    paths = futures(problem, samples, generator(seed), state)
+    known = allocate(problem, paths, state=state)
+    executed = follow(problem, rule, paths, state)
     return executed, known.values, "executed open loop", f"hindsight ({known.method})"
-
-
-def _tight(
-    problem: ExogenousModel, samples: int, seed: Seed
-) -> tuple[FloatArray, FloatArray, str, str]:
-
-    return penalised(problem, samples, seed)

@@ -316,12 +316,11 @@ def trajectory(explainer: Explainer, answer: Answer) -> dict[str, Any]:
 
 
 def _policy_columns(explainer: DiscreteExplainer, found: PolicyExplanation) -> dict[str, Any]:
-    mdp, episode, path, T = explainer.mdp, found.episode, found.most_likely, len(found.episode)
-    steps = range(T)
+    episode, path = found.episode, found.most_likely
     return {
         "change_probability": found.change_probabilities().sum(axis=1),
-        "reward": [mdp.rewards_at(t, T)[episode.states[t], episode.actions[t]] for t in steps],
-        f"{OTHER}reward": [mdp.rewards_at(t, T)[path.states[t], path.actions[t]] for t in steps],
+        "reward": explainer.rewards(episode.states, episode.actions),
+        f"{OTHER}reward": explainer.rewards(path.states, path.actions),
         STATE: episode.states,
         ACTION: episode.actions,
         f"{OTHER}{STATE}": path.states,

@@ -40,6 +40,7 @@ from counterplan.counterfactual.discrete.distributions import LOST
 from counterplan.errors import InputError
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.neural import NeuralSCM
+from counterplan.scm.point import action_indices, action_vectors
 from counterplan.scm.tabular import TabularMDP
 from counterplan.tables.models import model_from_bytes
 
@@ -252,6 +253,14 @@ class Explainer(ABC):
         return [replace(found[min(k, longest)], k=k) for k in question.budgets]
 
     @abstractmethod
+    def rewards(self, states: Any, actions: Any) -> FloatArray:
+        """(T,) what each step of a course is worth."""
+
+    @abstractmethod
+    def actions_taken(self, episode: Episode) -> list[int | None]:
+        """The number of each action of an episode, None where nothing was decided."""
+
+    @abstractmethod
     def support(self, explanation: Explanation) -> Support:
         """How far an explanation leaves the data that the model was learned from."""
 
@@ -308,6 +317,13 @@ class DiscreteExplainer(Explainer):
         """The number that stands for no action in a last row, None where there is none."""
         return None if self.layout is None else self.layout.no_action
 
+    def rewards(self, states: Any, actions: Any) -> FloatArray:
+        T, steps = len(states), enumerate(zip(states, actions, strict=True))
+        return np.array([self.mdp.rewards_at(t, T)[pair] for t, pair in steps])
+
+    def actions_taken(self, episode: Episode) -> list[int | None]:
+        return [None if a == self.no_action else int(a) for a in episode.actions]
+
     def support(self, explanation: Explanation) -> Support:
         assert isinstance(explanation, PolicyExplanation)
         changes, path, visits = explanation.changes, explanation.most_likely, self.mdp.visits
@@ -347,6 +363,14 @@ class ContinuousExplainer(Explainer):
     def problem(self, episode: Episode) -> Mapping[str, Any]:
         actions = self.layout.action_set(episode)
         return {"scm": self.scm, "actions": actions, "reward": self.reward}
+
+    def rewards(self, states: Any, actions: Any) -> FloatArray:
+        return np.asarray(self.reward(states))
+
+    def actions_taken(self, episode: Episode) -> list[int | None]:
+        # Nothing is decided in the last state.
+        vectors = action_vectors(self.layout.action_set(episode), len(episode) - 1)
+        return [*map(int, action_indices(episode, vectors)), None]
 
     @cached_property
     def _tree(self) -> KDTree:

@@ -18,7 +18,7 @@ import heapq
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ import numpy as np
 from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.explain import explain
+from counterplan.domains.problems import ProblemChoice, options_of, problem_class
+from counterplan.planning.description import Columns, action_in_words, axes_of, columns_of
 from counterplan.planning.evaluate import Journey, carried_out, checked_path, played
 from counterplan.planning.model import ExogenousModel, State
 from counterplan.planning.policies import OpenLoop, Rule
@@ -43,12 +45,10 @@ from counterplan.planning.search.planners import PLANNERS
 from counterplan.runs.answer import BESIDE, FAILED, column_types, parquet_bytes, row_of
 from counterplan.runs.run import DECISIONS, RESULTS
 from counterplan.runs.task import REGRET, PartResult, TaskSpec, reason_of
-from counterplan.tables.plan_question import PlanQuestion, action_in_words, problem_of
-from counterplan.tables.scenarios import Scenario, ScenarioForm, form_of, scenarios_from_bytes
+from counterplan.tables.scenarios import Scenario, scenarios_from_bytes
 
 OPTIMAL, HEURISTIC = "optimal", "heuristic"
-# What a problem may be read from: CSV, or Parquet if the name says so.
-FILES = ("prices_csv", "drive_cycle")
+# Files that a problem is made from keep their kind: CSV, or Parquet if the name says so.
 PARQUET = ".parquet"
 # Starts whose optimum is kept: most scenarios begin alike.
 STARTS = 32
@@ -118,21 +118,21 @@ class _Steps:
     actions: dict[str, FloatArray] = field(default_factory=dict)
     losses: FloatArray | None = None
 
-    def rows(self, form: ScenarioForm, scenario: Scenario) -> list[dict[str, Any]]:
+    def rows(self, columns: Columns, scenario: Scenario) -> list[dict[str, Any]]:
         """One row for each step of a scenario."""
-        rows = []
-        for s, seen in enumerate(scenario.seen):
+        rows, axes = [], axes_of(columns.problem)
+        for s, observed in enumerate(scenario.observed):
             row: dict[str, Any] = {"scenario_id": scenario.id, "t": s}
-            for entry, value in zip(form.seen, seen, strict=True):
-                row[entry.column] = entry.names[int(value)] if entry.names else float(value)
+            for column, value in zip(columns.observed, observed, strict=True):
+                row[column.name] = column.names[int(value)] if column.names else float(value)
             for name in ("executed", "policy", "open_loop", "planned"):
                 one = self.players.get(name)
                 levels = None if one is None else one.levels[s]
-                row |= _named(f"{name}_level", form.tanks, levels)
-                row |= _named(name, form.parts, None if one is None else one.actions[s])
+                row |= _named(f"{name}_level", axes.level_keys, levels)
+                row |= _named(name, axes.action_keys, None if one is None else one.actions[s])
             for name in ("hindsight", "advised"):
                 actions = self.actions.get(name)
-                row |= _named(name, form.parts, None if actions is None else actions[s])
+                row |= _named(name, axes.action_keys, None if actions is None else actions[s])
             row["expected_loss"] = None if self.losses is None else float(self.losses[s])
             rows.append(row)
         return rows
@@ -146,7 +146,7 @@ def _named(name: str, endings: Sequence[str], values: FloatArray | None) -> dict
 
 
 def regret_spec(
-    question: PlanQuestion,
+    problem: ProblemChoice,
     planner: str | None,
     simulations: int,
     clip: bool,
@@ -157,14 +157,14 @@ def regret_spec(
     changed decisions would have brought is told, too."""
     if planner:
         PLANNERS[planner](simulations)  # a bad number is told of before anything is written
-    said = {name: value for name, value in asdict(question).items() if value}
-    asked = {name: value for name, value in said.items() if name not in FILES}
+    asked: dict[str, Any] = {"domain": problem.domain}
     files = {}
-    for name in FILES:
-        path = getattr(question, name)
-        if path is not None:
-            ending = PARQUET if path.suffix.lower() == PARQUET else ""
-            files[name + ending] = path.read_bytes()
+    for name, value in problem.options.items():
+        if isinstance(value, Path):
+            ending = PARQUET if value.suffix.lower() == PARQUET else ""
+            files[name + ending] = value.read_bytes()
+        elif value:
+            asked[name] = value
     searched = {"planner": planner, "simulations": simulations, "clip": clip} if planner else {}
     changed = {} if k is None else {"k": k}
     return TaskSpec(REGRET, {"problem": asked, "seed": seed, **searched, **changed}, files)
@@ -172,24 +172,33 @@ def regret_spec(
 
 def open_task(spec: TaskSpec) -> RegretTask:
     """The task, its problem made ready."""
+    options = dict(spec.description["problem"])
+    domain = options.pop("domain")
     with tempfile.TemporaryDirectory() as folder:
-        paths: dict[str, Any] = {}
-        for name in FILES:
+        for name, option in options_of(problem_class(domain)).items():
             for ending in ("", PARQUET):
-                if (content := spec.files.get(name + ending)) is not None:
-                    paths[name] = Path(folder) / (name + ending)
-                    paths[name].write_bytes(content)
-        problem = problem_of(PlanQuestion(**spec.description["problem"], **paths))
+                content = spec.files.get(name + ending)
+                if option.kind is Path and content is not None:
+                    options[name] = Path(folder) / (name + ending)
+                    options[name].write_bytes(content)
+        problem = ProblemChoice(domain, options).make()
     return RegretTask(problem, spec.description)
+
+
+def _rest(old: str, new: str) -> str:
+    """An action without the verb that it shares with the one before it."""
+    verb, _, rest = old.partition(" ")
+    return rest if rest and verb.isalpha() and new.startswith(f"{verb} ") else old
 
 
 class RegretTask:
     """Judges the scenarios of a part."""
 
     def __init__(self, problem: ExogenousModel, description: Mapping[str, Any]) -> None:
-        self.problem, self.form = problem, form_of(problem)
+        self.problem, self.columns = problem, columns_of(problem)
         self._seed = int(description["seed"])
-        self._clip = bool(description.get("clip"))
+        # Where it is asked for and the problem has bounds.
+        self._clip = None if description.get("clip") else False
         self._k: int | None = description.get("k")
         name = description.get("planner")
         self._planner = PLANNERS[name](int(description["simulations"])) if name else None
@@ -197,11 +206,11 @@ class RegretTask:
 
     def solve(self, part: bytes) -> PartResult:
         """Results and decisions of a part."""
-        return self._result([self.judge(one) for one in scenarios_from_bytes(part, self.form)])
+        return self._result([self.judge(one) for one in scenarios_from_bytes(part, self.columns)])
 
     def failed(self, part: bytes, reason: str) -> PartResult:
         """A part that could not be judged, every scenario with the reason."""
-        scenarios = scenarios_from_bytes(part, self.form)
+        scenarios = scenarios_from_bytes(part, self.columns)
         failed = {"status": FAILED, "reason": reason}
         return self._result([self._answer(scenario, _Steps(), **failed) for scenario in scenarios])
 
@@ -209,8 +218,8 @@ class RegretTask:
         """What a scenario lost; whatever is wrong with it is its reason."""
         steps = _Steps()
         try:
-            path, state = checked_path(self.problem, self.form.path(scenario.seen))
-            state = self.form.state(path, scenario.start)
+            path, state = checked_path(self.problem, self.columns.path(scenario.observed))
+            state = self.columns.state(path, scenario.start)
             against = self._benchmark(state.t, state.exogenous.tobytes(), state.resource.tobytes())
             players = self._play(scenario.id, path, state, against)
             known = proved_hindsight(self.problem, path, state)
@@ -227,10 +236,10 @@ class RegretTask:
             "planned": players["planned"].value if self._planner else None,
             "status": OPTIMAL if against.exact else HEURISTIC,
         }
-        if scenario.decided is None:
+        if scenario.decisions is None:
             return self._answer(scenario, steps, **found, reason="no decisions are given")
         try:
-            actions = self.form.actions(path, state, scenario.decided)
+            actions = self.columns.actions(path, state, scenario.decisions)
             done = carried_out(self.problem, path, actions, state)
             check_regret(self.problem, done.value, known.value)
             losses = expected_losses(path, done, against, state)
@@ -242,7 +251,7 @@ class RegretTask:
         steps.players["executed"], steps.actions["advised"] = done, advised
         steps.losses = losses
         found |= explained | self._regrets(found, done, losses)
-        found["costliest"] = self._costliest(path, state, steps)
+        found["costliest"] = self._costliest(state, steps)
         return self._answer(scenario, steps, **found)
 
     def _answer(self, scenario: Scenario, steps: _Steps, **found: Any) -> ScenarioAnswer:
@@ -251,7 +260,7 @@ class RegretTask:
             steps=self.problem.horizon,
             sense=self.problem.sense,
             k=self._k,
-            decisions=steps.rows(self.form, scenario),
+            decisions=steps.rows(self.columns, scenario),
             **found,
         )
 
@@ -277,26 +286,24 @@ class RegretTask:
         found = explain(self.problem, Episode(states, done.actions), self._k)
         changes = []
         for t, observed, alternative in found.changes:
-            at = State(state.t + t, path[t], found.levels[t])
             new, old = (
-                action_in_words(self.problem, at, np.array(amounts))
+                action_in_words(self.problem, np.array(amounts))
                 for amounts in (alternative, observed)
             )
-            text = f"t={at.t}: {new} instead of {old.removeprefix('buy ')}"
+            text = f"t={state.t + t}: {new} instead of {_rest(old, new)}"
             changes.append(DecisionChange(t, tuple(observed), tuple(alternative), text))
         return {"value": found.value, "improvement": found.improvement, "changes": tuple(changes)}
 
-    def _costliest(self, path: FloatArray, state: State, steps: _Steps) -> str | None:
+    def _costliest(self, state: State, steps: _Steps) -> str | None:
         """The decision that lost most in expectation, in words; None if none lost anything."""
         if steps.losses is None or not steps.losses.any():
             return None
         s, done = int(steps.losses.argmax()), steps.players["executed"]
-        at = State(state.t + s, path[s], done.levels[s])
         did, better = (
-            action_in_words(self.problem, at, actions[s])
+            action_in_words(self.problem, actions[s])
             for actions in (done.actions, steps.actions["advised"])
         )
-        return f"t={at.t}: {did}; better {better}"
+        return f"t={state.t + s}: {did}; better {better}"
 
     def _play(
         self, name: str, path: FloatArray, state: State, against: Benchmark
@@ -325,7 +332,7 @@ class RegretTask:
         rows = [one.row() for one in found]
         types = column_types(ScenarioAnswer)
         steps = [step for one in found for step in one.decisions]
-        named = {one.column: pl.String for one in self.form.seen if one.names}
+        named = {one.name: pl.String for one in self.columns.observed if one.names}
         kinds = {"scenario_id": pl.String, "t": pl.Int64, **named}
         tables = {
             RESULTS: pl.DataFrame(rows, schema={name: types[name] for name in rows[0]}),

@@ -6,7 +6,7 @@
     run.rows_of("trajectories", ["p17"])     all rows of some items in a table, by item
     run.episode("p17")                       an episode as it was read
     run.question, run.budgets, run.explainer, run.model        of a run of `explain`
-    run.problem, run.form, run.scenario("v3")                  of a run of `plan`
+    run.problem, run.columns, run.scenario("v3")                  of a run of `plan`
 
 Everything is read when it is asked for, and of the tables only what is needed: filters and order
 are applied file by file, and the rows of one item are read from the file of its part alone. A run
@@ -47,13 +47,14 @@ from counterplan.runs.task import EXPLAIN, REGRET, TaskSpec, open_task
 if TYPE_CHECKING:
     import polars as pl
 
+    from counterplan.planning.description import Columns
     from counterplan.planning.model import ExogenousModel
     from counterplan.runs.question import Explainer, Question
     from counterplan.runs.regret import RegretTask
     from counterplan.scm.neural import NeuralSCM
     from counterplan.scm.tabular import TabularMDP
     from counterplan.tables.parts import Recorded
-    from counterplan.tables.scenarios import Scenario, ScenarioForm
+    from counterplan.tables.scenarios import Scenario
 
 RESULTS, TRAJECTORIES, DECISIONS = "results", "trajectories", "decisions"
 # The column of `Run.scan(..., parts=True)` that says which part a row is of.
@@ -425,15 +426,15 @@ class Run:
         return self.task.problem
 
     @property
-    def form(self) -> ScenarioForm:
+    def columns(self) -> Columns:
         """How its scenarios are written down."""
-        return self.task.form
+        return self.task.columns
 
     def scenario(self, name: str) -> Scenario:
         """A scenario as it was read."""
         from counterplan.tables.scenarios import scenarios_from_bytes
 
-        (found,) = scenarios_from_bytes(self.input_of(name), self.form)
+        (found,) = scenarios_from_bytes(self.input_of(name), self.columns)
         return found
 
     def _damaged(self, problem: Exception) -> FileError:

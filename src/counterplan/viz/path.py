@@ -11,16 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from counterplan.core.validation import FloatArray
-from counterplan.domains.basket import OptionBasket
-from counterplan.domains.bunkering import Bunkering
-from counterplan.domains.hybrid import HybridVehicle
-from counterplan.domains.options import AmericanOption
 from counterplan.errors import InputError
+from counterplan.planning import description
+from counterplan.planning.description import axes_of, columns_of
 from counterplan.planning.evaluate import checked_path
 from counterplan.planning.model import ExogenousModel, State
 from counterplan.planning.regret import Regret
-from counterplan.tables.plan_question import mode_names
-from counterplan.tables.scenarios import ScenarioForm, form_of
 from counterplan.viz import style
 from counterplan.viz.labels import Quantity, Rows, as_rows, is_table
 from counterplan.viz.style import (
@@ -36,6 +32,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+# What the numbers of a problem are called, for problems that do not say so themselves.
+PathNames = description.Axes
+
 # Who decides: the name in tables, the one in figures, and what they look like.
 PLAYERS = {
     "executed": ("executed", OBSERVED_MARK),
@@ -48,59 +47,6 @@ PANEL, BESIDES = 1.15, 1.0
 MOST_NUMBERS = 20
 # Width and marker size of lines that lie upon each other, the lowest first.
 LINES = ((2.0, 5.5), (1.6, 4.6), (1.2, 3.0))
-
-
-@dataclass(frozen=True)
-class PathNames:
-    """Titles for the numbers of a path.
-
-    seen     of each number that is revealed
-    actions  of each number of an action
-    levels   of each resource
-    modes    names of 0, 1, ..., where what is seen is one of several modes
-    step     what a step is
-    """
-
-    seen: tuple[str, ...]
-    actions: tuple[str, ...]
-    levels: tuple[str, ...]
-    modes: tuple[str, ...] = ()
-    step: str = "step t"
-
-
-def path_names(problem: ExogenousModel) -> PathNames:
-    """The titles of a shipped problem; numbers for any other."""
-    if isinstance(problem, Bunkering):
-        return PathNames(("price",), ("units bought",), ("units in the tank",), step="port t")
-    if isinstance(problem, HybridVehicle):
-        modes = tuple(mode_names(problem.numbers.modes))
-        used, left = ("gas used", "electricity used"), ("gas left", "electricity left")
-        return PathNames(("mode",), used, left, modes)
-    if isinstance(problem, AmericanOption):
-        return PathNames(("price",), ("exercise",), ("held",), step="date t")
-    start = problem.start
-    if isinstance(problem, OptionBasket):
-        options = [f"option {b + 1}" for b in range(len(problem.options))]
-        prices = tuple(f"price {b + 1}" for b in range(len(options)))
-        held = tuple(f"{name} held" for name in options)
-        return PathNames(prices, tuple(options), held, step="date t")
-    return PathNames(
-        _numbered("x", len(start.exogenous)),
-        _numbered("action", problem.actions(start).shape[1]),
-        _numbered("resource", len(start.resource)),
-    )
-
-
-def seen_numbers(problem: ExogenousModel, path: FloatArray) -> FloatArray:
-    """(T, n) what is drawn of a path (T, X): modes as numbers, everything else as it is."""
-    if isinstance(problem, HybridVehicle):
-        likeliest = np.argmax(problem.beliefs(path), axis=1)
-        return np.asarray(likeliest[:, np.newaxis], dtype=np.float64)
-    return path
-
-
-def _numbered(name: str, count: int) -> tuple[str, ...]:
-    return (name,) if count == 1 else tuple(f"{name} {place + 1}" for place in range(count))
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,8 +114,8 @@ def path_figure(
     names    titles of the numbers, for problems of one's own
     """
     if problem is None:
-        raise InputError("path_figure: say which problem: problem=, such as domains.Bunkering()")
-    titles = names or path_names(problem)
+        raise InputError("path_figure: say which problem: problem=")
+    titles = names or axes_of(problem)
     if isinstance(found, Regret):
         if path is None:
             raise InputError("path_figure: a regret does not keep its path: pass it, path=")
@@ -202,7 +148,8 @@ def _of_regret(
     heading = f"lost {written.write(found.regret_hindsight)} against hindsight"
     if found.expected_regret is not None:
         heading += f", {written.write(found.expected_regret)} in expectation"
-    seen = seen_numbers(problem, exogenous)
+    columns = columns_of(problem)
+    seen = columns.written(exogenous, found.actions)[:, : len(columns.observed)]
     return RealisedPath(seen, players, found.expected_losses, names, heading)
 
 
@@ -224,15 +171,15 @@ def _of_rows(
     if len({row["scenario_id"] for row in rows}) > 1:
         raise InputError("path_figure: the table holds several scenarios; choose one")
     steps = sorted(rows, key=lambda row: int(row["t"]))
-    form = form_of(problem)
-    seen = seen_in_rows(form, steps)
-    decides = "policy" if _known(steps, "planned", form.parts) is None else "planned"
-    path, players = form.path(seen), []
+    columns, axes = columns_of(problem), axes_of(problem)
+    seen = columns.from_rows(steps)
+    decides = "policy" if _known(steps, "planned", axes.action_keys) is None else "planned"
+    path, players = columns.path(seen), []
     for key in ("executed", decides, "hindsight"):
-        actions = _known(steps, key, form.parts)
+        actions = _known(steps, key, axes.action_keys)
         if actions is not None:
             name, mark = PLAYERS[key]
-            start = form.state(path, _first_level(steps, decides, form.tanks))
+            start = columns.state(path, _first_level(steps, decides, axes.level_keys))
             players.append(Player(name, mark, actions, _levels(problem, path, actions, start)))
     if not players:
         raise InputError("path_figure: this scenario failed: nobody's decisions are known")
@@ -242,20 +189,11 @@ def _of_rows(
     return RealisedPath(seen, tuple(players), lost, names, heading)
 
 
-def seen_in_rows(form: ScenarioForm, steps: Sequence[Mapping[str, Any]]) -> FloatArray:
-    """(T, n) what was revealed, from rows of a run's `decisions`; modes as numbers."""
-    rows = [
-        [one.names.index(row[one.column]) if one.names else row[one.column] for one in form.seen]
-        for row in steps
-    ]
-    return np.array(rows, dtype=np.float64)
-
-
 def _first_level(
-    steps: Sequence[Mapping[str, Any]], player: str, tanks: Sequence[str]
+    steps: Sequence[Mapping[str, Any]], player: str, keys: Sequence[str]
 ) -> FloatArray | None:
     """The resource that everyone began with, None for the problem's own."""
-    known = _known(steps[:1], f"{player}_level", tanks)
+    known = _known(steps[:1], f"{player}_level", keys)
     return None if known is None else known[0]
 
 
@@ -296,7 +234,7 @@ def _draw_path(path: RealisedPath) -> Figure:
 def _panels(path: RealisedPath) -> list[tuple[str, Callable[[Axes, RealisedPath], None]]]:
     """Titles, and what draws each."""
     names = path.names
-    seen = names.seen[0].rsplit(" ", 1)[0] if len(names.seen) > 1 else names.seen[0]
+    seen = names.observed[0].rsplit(" ", 1)[0] if len(names.observed) > 1 else names.observed[0]
     first = _draw_modes if names.modes else _draw_seen
     panels: list[tuple[str, Callable[[Axes, RealisedPath], None]]] = [(seen, first)]
     if path.is_yes_or_no:
@@ -314,8 +252,8 @@ def _draw_seen(axes: Axes, path: RealisedPath) -> None:
     for values, mark in zip(path.seen.T, SERIES * len(path.seen.T), strict=False):
         axes.plot(path.steps, values, color=style.INK, linewidth=1.2, linestyle=mark.line,
                   marker=".", markersize=5)  # fmt: skip
-    if len(path.names.seen) > 1:
-        for title, value in zip(path.names.seen, path.seen[-1], strict=True):
+    if len(path.names.observed) > 1:
+        for title, value in zip(path.names.observed, path.seen[-1], strict=True):
             axes.annotate(
                 literal(title.split()[-1]), (float(path.steps[-1]), float(value)), xytext=(4, 0),
                 textcoords="offset points", va="center", size=style.SMALL_SIZE, color=style.INK,

@@ -11,6 +11,7 @@ import numpy as np
 
 import counterplan as cp
 from counterplan.core.episode import Episode
+from counterplan.domains.problems import ProblemChoice
 from counterplan.runs.explain import explain_spec
 from counterplan.runs.question import Question
 from counterplan.runs.regret import regret_spec
@@ -19,7 +20,6 @@ from counterplan.runs.store import Manifest, open_store, task_record
 from counterplan.runs.task import TaskSpec, open_task
 from counterplan.tables.models import save_model
 from counterplan.tables.parts import Recorded
-from counterplan.tables.plan_question import PlanQuestion
 from counterplan.tables.scenarios import Scenario, scenarios_to_bytes
 
 from ...runs.subjects import (
@@ -100,23 +100,25 @@ def regret_run(
     folder: Path, domain: str = "bunkering", planner: str | None = "uct", k: int | None = None
 ) -> Run:
     """Executed plans of a problem; one of them was not possible."""
-    spec = regret_spec(PlanQuestion(domain=domain), planner, 30, True, 0, k)
-    form = open_task(spec).form  # type: ignore[attr-defined]
-    return solved(spec, [scenarios_to_bytes(scenarios(form), form)], folder / "out")
+    spec = regret_spec(ProblemChoice(domain), planner, 30, True, 0, k)
+    columns = open_task(spec).columns  # type: ignore[attr-defined]
+    return solved(spec, [scenarios_to_bytes(scenarios(columns), columns)], folder / "out")
 
 
-def scenarios(form: Any) -> list[Scenario]:
+def scenarios(columns: Any) -> list[Scenario]:
     """What the plan for expected values does on sampled paths, and something impossible."""
     from counterplan.planning.evaluate import checked_path, played
     from counterplan.planning.policies import OpenLoop, futures
 
-    rule = OpenLoop().prepare(form.problem)
+    rule = OpenLoop().prepare(columns.problem)
     found = []
-    for name, sampled in zip((*ODD, "plain"), futures(form.problem, len(ODD) + 1, 0), strict=True):
-        path, state = checked_path(form.problem, sampled)
-        done = played(form.problem, rule, path, state)
-        table = form.written(path, done.actions)
-        seen, decided = table[:, : len(form.seen)], table[:, len(form.seen) :]
+    for name, sampled in zip(
+        (*ODD, "plain"), futures(columns.problem, len(ODD) + 1, 0), strict=True
+    ):
+        path, state = checked_path(columns.problem, sampled)
+        done = played(columns.problem, rule, path, state)
+        table = columns.written(path, done.actions)
+        seen, decided = table[:, : len(columns.observed)], table[:, len(columns.observed) :]
         found.append(Scenario(name, seen, decided))
-    wrong = np.full_like(found[0].decided, 1e6)
-    return [*found, Scenario("too-much", found[0].seen, wrong)]
+    wrong = np.full_like(found[0].decisions, 1e6)
+    return [*found, Scenario("too-much", found[0].observed, wrong)]

@@ -42,6 +42,10 @@ from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.tabular import TabularMDP
 
+# As explanations name it.
+METHOD = "dynamic programming"
+# Entries of a policy's table, (T, S, C): 2 GB.
+LARGEST_POLICY = 500_000_000
 # Outcomes off any lattice are bracketed on a grid: as fine as about this many numbers and
 # operations allow.
 ENTRIES = 10_000_000
@@ -241,12 +245,6 @@ def _rounded(direction: np.ufunc, gain: FloatArray, step: float) -> NDArray[np.i
     result = np.full(gain.shape, LOST, dtype=np.int64)
     result[finite] = direction(gain[finite] / step).astype(np.int64)
     return result
-
-
-# As explanations name it.
-METHOD = "dynamic programming"
-# Entries of a policy's table, (T, S, C): 2 GB.
-LARGEST_POLICY = 500_000_000
 
 
 @dataclass(frozen=True)

@@ -167,24 +167,26 @@ function moveStepper(view) {
 // --- What is drawn ------------------------------------------------------------------------------
 
 function pictures(view, place, act) {
-  const { one, run } = view;
+  const { one } = view;
   const box = h("div");
   const legend = h("p.legend.toggles", {}, one.tracks.map((track) => h("button.toggle", { type: "button", id: `show-${track.player}`, "aria-pressed": String(!view.hidden.has(track.player)), onclick: () => act.toggle(track.player) }, sample(KINDS[track.player]), `${track.title} ${show(track.value)}`)));
   fill(place, h("div.panel", {}, legend, box));
-  return watchWidth(box, (width) => fill(box, draw(view, width, run, act)));
+  return watchWidth(box, (width) => fill(box, draw(view, width, act)));
 }
 
-function draw(view, width, run, act) {
+function draw(view, width, act) {
   const { one, t } = view;
+  const isChoice = one.choices.length > 0;
+  const choices = isChoice ? one.choices.map((label, i) => [i, label]) : null;
   const times = Array.from({ length: one.horizon }, (_, i) => i + 1);
   const until = view.later ? Infinity : t;
   const tracks = one.tracks.filter((track) => !view.hidden.has(track.player));
   const cut = (values) => (view.later ? values : values.map((value, i) => (i <= t ? value : null)));
   const after = [...times, one.horizon + 1];
-  const domain = [1, isOption(run) ? one.horizon : one.horizon + 1];
-  const left = leftOf(width, [...one.seen.map((series) => series.labels?.map((label) => [0, label])), isOption(run) ? CHOICES : null]);
+  const domain = [1, isChoice ? one.horizon : one.horizon + 1];
+  const left = leftOf(width, [...one.seen.map((series) => series.labels?.map((label) => [0, label])), choices]);
   const picture = (title, options) => {
-    const drawn = chart(width, { label: title, times, timeLabel: "", pick: (step) => act.go(step), left, domain, pad: isOption(run) ? 8 : 26, ...options });
+    const drawn = chart(width, { label: title, times, timeLabel: "", pick: (step) => act.go(step), left, domain, pad: isChoice ? 8 : 26, ...options });
     drawn.point(t);
     return [h("h3", {}, title), drawn.svg];
   };
@@ -194,39 +196,25 @@ function draw(view, width, run, act) {
   }));
   const apart = Math.min(9, (width / one.horizon) * 0.16);
   const actions = one.parts.map((part, place) => {
-    const isLast = isOption(run) && place === one.parts.length - 1;
-    return picture(actionTitle(run, part), {
-      lanes: isOption(run) ? CHOICES : null,
+    const isLast = isChoice && place === one.parts.length - 1;
+    return picture(capital(part), {
+      lanes: choices,
       series: tracks.map((track, i) => ({
         kind: KINDS[track.player], values: cut(track.actions.map((action) => action[place])),
-        stem: isOption(run) ? null : (i - (tracks.length - 1) / 2) * apart, stair: true,
+        stem: isChoice ? null : (i - (tracks.length - 1) / 2) * apart, stair: true,
       })),
-      height: (isOption(run) ? 64 : 130) + (isLast ? 34 : 0), until, timeLabel: isLast ? "date" : "",
+      height: (isChoice ? 64 : 130) + (isLast ? 34 : 0), until, timeLabel: isLast ? one.step : "",
     });
   });
   const levels = one.tanks.map((tank, place) => {
     const isLast = place === one.tanks.length - 1;
     const known = (level, i) => (view.later || i <= t + 1 ? level[place] : null);
-    return picture(levelTitle(run, tank), {
+    return picture(capital(tank), {
       times: after, timeLabel: isLast ? "decision" : "", height: 130 + (isLast ? 34 : 0), until,
       series: tracks.map((track) => ({ kind: KINDS[track.player], values: track.levels.map(known) })),
     });
   });
-  return [seen, actions, isOption(run) ? null : levels];
-}
-
-const isOption = (run) => run.noun === "option path" || run.noun === "basket";
-
-const CHOICES = [[0, "hold"], [1, "exercise"]];
-
-function actionTitle(run, part) {
-  if (run.noun === "voyage") return "Units bought";
-  if (isOption(run)) return part ? `Option ${part}` : "The option";
-  return `${capital(part)} used`;
-}
-
-function levelTitle(run, tank) {
-  return run.noun === "voyage" ? "Units in the tank" : `${capital(tank)} left`;
+  return [seen, actions, isChoice ? null : levels];
 }
 
 // --- The decision at hand ------------------------------------------------------------------------
@@ -243,7 +231,7 @@ function now(view) {
       h("caption.unseen", {}, "What everyone did"),
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Who"), h("th", { scope: "col" }, "did"), h("th.number", { scope: "col" }, one.sense === "min" ? "paid so far" : "earned so far"))),
       h("tbody", {}, one.tracks.map((track) => h("tr", {}, h("th", { scope: "row" }, sample(KINDS[track.player]), track.title), h("td", {}, track.words[t]), h("td.number", {}, show(soFar(track))))))),
-    isOption(view.run) ? null : h("p.hint", {}, "Each on its own way: what is left differs."));
+    one.choices.length ? null : h("p.hint", {}, "Each on its own way: what is left differs."));
 }
 
 function advice(view, act) {

@@ -1,4 +1,4 @@
-// The list of scenarios: voyages, drives, options, and what their decisions lost.
+// The list of scenarios, and what their decisions lost.
 
 import { get } from "./api.js";
 import { calmly, fill, h, say } from "./dom.js";

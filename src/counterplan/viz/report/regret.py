@@ -12,14 +12,13 @@ import numpy as np
 
 from counterplan.core.validation import FloatArray, counted
 from counterplan.errors import InputError
+from counterplan.planning.description import about, action_in_words, axes_of, state_in_words
 from counterplan.planning.model import State
 from counterplan.runs.answer import changes_in_words
 from counterplan.runs.regret import TOTALS, lost
 from counterplan.runs.run import DECISIONS, Run
-from counterplan.tables.plan_question import action_in_words, state_in_words
 from counterplan.viz import path_figure, style
 from counterplan.viz.labels import Quantity
-from counterplan.viz.path import path_names, seen_in_rows
 from counterplan.viz.report.page import (
     MOST_ROWS,
     Item,
@@ -76,6 +75,11 @@ class JudgedRun:
     pseudonyms: Pseudonyms
     rows: list[dict[str, Any]]
     failures: list[tuple[str, str]]
+
+    @property
+    def about(self) -> str:
+        """What is decided."""
+        return about(self.run.problem)
 
     @property
     def is_cost(self) -> bool:
@@ -279,18 +283,20 @@ def _losses(run: Run, steps: Sequence[Row]) -> list[Loss] | None:
         return None
     least = LEAST_LOSS * max(1e-12, *losses)
     costly = sorted((s for s, loss in enumerate(losses) if loss > least), key=lambda s: -losses[s])
-    problem, form = run.problem, run.form
-    path, found = form.path(seen_in_rows(form, steps)), []
+    problem, columns, axes = run.problem, run.columns, axes_of(run.problem)
+    path, found = columns.path(columns.from_rows(steps)), []
     for s in costly:
-        level = _numbers(steps[s], "executed_level", form.tanks)
+        level = _numbers(steps[s], "executed_level", axes.level_keys)
         state = State(problem.start.t + s, path[s], level)
-        done, better = (_numbers(steps[s], name, form.parts) for name in ("executed", "advised"))
+        done, better = (
+            _numbers(steps[s], name, axes.action_keys) for name in ("executed", "advised")
+        )
         found.append(
             Loss(
                 # Ports and dates are counted from 1, steps in the figure from 0: say both.
                 f"t={state.t}: {state_in_words(problem, state)}",
-                action_in_words(problem, state, done),
-                action_in_words(problem, state, better),
+                action_in_words(problem, done),
+                action_in_words(problem, better),
                 losses[s],
             )
         )
@@ -303,17 +309,17 @@ def _numbers(step: Row, name: str, endings: Sequence[str]) -> FloatArray:
 
 def _steps_table(run: Run, steps: Sequence[Row]) -> tuple[list[str], list[tuple[bool, list[str]]]]:
     """All numbers of the scenario."""
-    form, names = run.form, path_names(run.problem)
-    columns = [(entry.column, entry.column) for entry in form.seen]
+    axes = axes_of(run.problem)
+    columns = [(column.name, column.name) for column in run.columns.observed]
     for player in ("executed", "advised", "policy", "planned", "hindsight"):
-        for ending, title in zip(form.parts, names.actions, strict=True):
+        for ending, title in zip(axes.action_keys, axes.actions, strict=True):
             columns.append((f"{player}{ending}", f"{title}, {player}"))
-    for ending, title in zip(form.tanks, names.levels, strict=True):
+    for ending, title in zip(axes.level_keys, axes.levels, strict=True):
         columns.append((f"executed_level{ending}", f"{title}, executed"))
     columns.append(("expected_loss", "expected loss"))
     known = [one for one in columns if any(step.get(one[0]) is not None for step in steps)]
     rows = [(False, [str(step["t"]), *(_cell(step[name]) for name, _ in known)]) for step in steps]
-    return [names.step, *(title for _, title in known)], rows
+    return [axes.step, *(title for _, title in known)], rows
 
 
 def _cell(value: Any) -> str:
