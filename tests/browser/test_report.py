@@ -190,6 +190,7 @@ def test_other_kinds_of_runs(kind: str, watched: Watched, tmp_path: Path) -> Non
     assert page.locator("#case-1").is_visible()
 
 
+@pytest.mark.slow
 def test_short_texts_stay_on_one_line(watched: Watched, tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text(
         report(continuous_run(tmp_path, 8), ReportOptions(cases=0)).html, encoding="utf-8"

@@ -15,6 +15,8 @@ from counterplan.domains.infection import DOSES, Infection
 from counterplan.scm.point import LocationScaleSCM
 from experiments.ground_truth import Case, Learned, Measured, infection, learn, measure
 
+pytestmark = pytest.mark.slow  # models are learned from thousands of patients
+
 
 @cache
 def measured(process: str, patients: int, fresh: int = 20) -> Measured:

@@ -20,6 +20,8 @@ from counterplan.runs.cohort import RunSettings
 
 from .conftest import Program, children, contents, environment, run_parts, wait_until
 
+pytestmark = pytest.mark.slow  # schedulers and workers are started and killed
+
 pytest.importorskip("distributed", reason="a cluster takes the extra `cluster`")
 
 PARTS, SECONDS = 40, 0.05
