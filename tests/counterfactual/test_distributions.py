@@ -1,4 +1,4 @@
-"""What a policy leads to, without sampling: against a list of every counterfactual path."""
+"""What policies lead to: distributions against every path listed, samples, lattices."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 
 import counterplan as cp
 from counterplan.counterfactual import BudgetDP, PolicyExplanation
+from counterplan.counterfactual.discrete.distributions import Lattice, draw_states, find_lattice
 from counterplan.errors import InfeasibleError
 
 from .support import Instance, Walk, close, random_instance, walks
+
+# --- What a policy leads to, without sampling: against a list of every counterfactual path ---
 
 SEEDS = st.integers(0, 2**32 - 1)
 EXACT = 1e-12
@@ -201,3 +204,143 @@ def test_long_episodes_keep_their_precision() -> None:
     assert plain.outcome_variance > 0.01
     assert shifted.outcome_variance == pytest.approx(plain.outcome_variance, rel=1e-6)
     assert plain.outcome_mean == pytest.approx(plain.value, abs=1e-9)
+
+
+# --- Realizations (Algorithm 1) follow the exact distributions ---
+
+N = 20_000
+
+
+def model(seed: int) -> tuple[cp.TabularMDP, cp.Episode]:
+    rng = np.random.default_rng(seed)
+    transitions = rng.dirichlet(np.full(4, 0.5), size=(4, 3))
+    mdp = cp.TabularMDP(transitions, rng.integers(0, 4, size=(4, 3)) * 1.0)
+    states, actions = [0], rng.integers(3, size=6)
+    for action in actions[:-1]:
+        states.append(int(rng.choice(4, p=transitions[states[-1], action])))
+    return mdp, cp.Episode(states, actions)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("solver", [None, cp.baselines.Random(), cp.baselines.NoisyGreedy()])
+def test_samples_agree_with_the_exact_numbers(seed: int, solver: Any) -> None:
+    mdp, episode = model(seed)
+    found = cp.explain(mdp, episode, 2, solver=solver)
+    drawn = found.sample(N, seed=seed)
+    # Five standard errors everywhere: passed once in 3.5 million comparisons.
+    spread = np.sqrt(found.outcome_variance / N)
+    assert abs(drawn.outcomes.mean() - found.outcome_mean) <= 5.0 * spread + 1e-12
+    for exact, seen in (
+        (found.changes_distribution(), np.bincount(drawn.changes, minlength=7) / N),
+        (found.probability_better().value, (drawn.outcomes > found.factual_value).mean()),
+        (found.most_likely.probability, share_of(found, drawn)),
+    ):
+        error = np.sqrt(np.asarray(exact) * (1.0 - np.asarray(exact)) / N)
+        assert (np.abs(seen - np.asarray(exact)) <= 5.0 * error + 1.0 / N).all()
+    changed = found.change_probabilities()
+    for t in range(6):
+        for a in range(3):
+            if a != episode.actions[t]:
+                seen = (drawn.actions[:, t] == a).mean()
+                error = np.sqrt(changed[t, a] * (1.0 - changed[t, a]) / N)
+                assert abs(seen - changed[t, a]) <= 5.0 * error + 1.0 / N
+
+
+def share_of(found: PolicyExplanation, drawn: Any) -> float:
+    path = found.most_likely
+    same = (drawn.states == path.states).all(axis=1) & (drawn.actions == path.actions).all(axis=1)
+    return float(same.mean())
+
+
+def test_realizations_are_consistent() -> None:
+    mdp, episode = model(1)
+    constraints = cp.Constraints(change_costs={0: 2}, fixed_steps=[2])
+    found = cp.explain(mdp, episode, 3, constraints=constraints)
+    drawn = found.sample(500, seed=1)
+    assert drawn.states.shape == drawn.actions.shape == (500, 6)
+    changed = drawn.actions != episode.actions
+    assert np.array_equal(drawn.changes, changed.sum(axis=1))
+    assert drawn.outcomes == pytest.approx(mdp.rewards[drawn.states, drawn.actions].sum(axis=1))
+    assert (drawn.states[:, 0] == episode.states[0]).all()
+    assert not changed[:, 2].any()
+    costs = np.where(drawn.actions == 0, 2, 1) * changed
+    assert (costs.sum(axis=1) <= 3).all()
+    used = np.concatenate([np.zeros((500, 1), dtype=int), np.cumsum(costs, axis=1)], axis=1)
+    for n in range(20):
+        for t in range(6):
+            state, spent = int(drawn.states[n, t]), int(used[n, t])
+            assert found.policy(t, state, spent) == drawn.actions[n, t]
+
+
+def test_nothing_changes_before_the_first_change() -> None:
+    # As long as the observed actions are kept, the observed states follow for certain.
+    mdp, episode = model(2)
+    found = cp.explain(mdp, episode, 2, constraints=cp.Constraints(fixed_steps=[0, 1, 2]))
+    drawn = found.sample(200, seed=0)
+    assert (drawn.states[:, :4] == episode.states[:4]).all()
+
+
+def test_entries_of_probability_zero_are_never_drawn() -> None:
+    # Ten times 0.1 sum to a little less than 1, so the largest uniform number falls behind them.
+    shares = np.array([0.1] * 10 + [0.0])
+    row_of, position = np.zeros((1, 1), dtype=np.int32), np.zeros(1, dtype=np.int64)
+    law = (row_of, position, np.array([0, 11]), np.arange(11, dtype=np.int32), shares)
+    place = np.zeros(3, dtype=np.int64)
+    drawn = draw_states(place, place, law, np.array([0.0, 0.55, 1.0 - 2.0**-53]))
+    assert drawn.tolist() == [0, 5, 9]
+
+
+def test_reproducible_by_seed_or_generator() -> None:
+    mdp, episode = model(0)
+    found = cp.explain(mdp, episode, 2)
+    one, same = found.sample(100, seed=7), found.sample(100, seed=np.random.default_rng(7))
+    assert all(np.array_equal(a, b) for a, b in zip(one, same, strict=True))
+    assert not np.array_equal(one.states, found.sample(100, seed=8).states)
+    rng = np.random.default_rng(7)
+    first, second = found.sample(100, seed=rng), found.sample(100, seed=rng)
+    assert np.array_equal(first.states, one.states)
+    assert not np.array_equal(first.states, second.states)
+
+
+# --- Whether numbers are whole multiples of a common step ---
+
+
+@given(
+    st.floats(-100, 100),
+    st.floats(0.001, 100.0),
+    st.lists(st.integers(0, 200), min_size=1, max_size=8),
+)
+def test_finds_the_lattice_that_numbers_were_made_from(
+    base: float, step: float, positions: list[int]
+) -> None:
+    values = base + step * np.array(positions)
+    found = find_lattice(values)
+    assert found is not None
+    rebuilt = found.base + found.step * found.index(values)
+    # Differences of numbers near 100 carry a rounding error of 1e-14.
+    assert rebuilt == pytest.approx(values, abs=1e-10)
+    divisor = int(np.gcd.reduce(np.array(positions) - min(positions)))
+    if divisor:
+        assert found.step == pytest.approx(step * divisor, rel=1e-6)
+
+
+def test_decimal_fractions_lie_on_a_lattice_despite_rounding() -> None:
+    found = find_lattice([0.1, 0.2, 0.3, 0.1 + 0.2, 0.7])
+    assert found is not None
+    assert found.index(np.array([0.1, 0.2, 0.3, 0.7])).tolist() == [0, 1, 2, 6]
+
+
+def test_minus_infinity_is_no_position() -> None:
+    found = find_lattice([0.0, -np.inf, 2.0])
+    assert found == Lattice(0.0, 2.0)
+    assert found.index(np.array([2.0, -np.inf])).tolist() == [1, -1]
+
+
+@pytest.mark.parametrize("values", [[1.0, np.pi, np.e], [0.0, 1.0, 1e-7]])
+def test_no_small_lattice(values: list[float]) -> None:
+    assert find_lattice(values) is None
+
+
+def test_one_number_or_none_lies_on_any() -> None:
+    assert find_lattice([5.0, 5.0]) == Lattice(5.0, 1.0)
+    assert find_lattice([-np.inf]) == Lattice(0.0, 1.0)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from counterplan.cli.options import LARGEST, Cluster, SharedOptions, Workers
 from counterplan.cli.support import (
@@ -28,15 +28,21 @@ from counterplan.core.validation import counted
 from counterplan.errors import InputError
 
 if TYPE_CHECKING:
-    from counterplan.runs.cohort import RunSummary
     from counterplan.runs.explain import Cohort
-    from counterplan.runs.inputs import Input
     from counterplan.runs.question import Question
     from counterplan.tables.stays import Outlier
 
-# ----------------------------------------------------------------------------------------------
-# What `explain` takes.
-
+FILES = (".json", ".csv")
+# Names that end so are meant to be files, not folders.
+OTHER_FILES = (".xlsx", ".xls", ".parquet", ".tsv", ".txt", ".html", ".pdf", ".toml", ".md")
+# Cases of a run that are shown at the end, and what became of all.
+TOP = 10
+STATUSES = {
+    "optimal": "proved optimal",
+    "limit": "stopped at a limit",
+    "heuristic": "without proof",
+    "failed": "failed",
+}
 # As in `runs.explain`, which takes too long to load for a help text.
 COHORT_SECONDS, COHORT_NODES = 60.0, 20_000
 
@@ -136,56 +142,35 @@ def explain(options: ExplainOptions) -> None:
     With a folder for the results (-o OUT) all cores work at once, everything is kept as Parquet
     with the trajectories, and the same command continues a run that was stopped.
     """
-    if options.output is not None and not is_file(options.output):
-        run_into_folder(options)
-        return
-    why = "is for runs into a folder: give one with -o OUT"
-    check_where(options.workers, options.cluster, why)
-    _explain_here(options)
-
-
-# ----------------------------------------------------------------------------------------------
-# What a call of `explain` asks: its files, its schema, the model made ready, the question.
-
-
-def inputs_of(options: ExplainOptions) -> tuple[Path | None, ...]:
-    """The files that are read."""
-    return options.episodes, options.model, options.schema
-
-
-def cohort_of(options: ExplainOptions, *, is_run: bool = False) -> Cohort:
-    """The episodes and the model."""
     from counterplan.runs.explain import open_cohort
+    from counterplan.tables.episodes import check_explanations_target
 
-    chosen = options.episode or ()
-    return open_cohort(options.episodes, options.model, options.schema, chosen, is_run=is_run)
+    is_run = options.output is not None and not is_file(options.output)
+    why = None if is_run else "is for runs into a folder: give one with -o OUT"
+    check_where(options.workers, options.cluster, why)
+    if options.output is not None:
+        if not is_run:
+            check_explanations_target(options.output)
+        keep_inputs(options.output, (options.episodes, options.model, options.schema))
+    files = (options.episodes, options.model, options.schema)
+    cohort = open_cohort(*files, options.episode or (), is_run=is_run)
+    question = _question(options, cohort.explainer.is_discrete)
+    if is_run:
+        _into_folder(options, cohort, question)
+    else:
+        _at_once(options, cohort, question)
 
 
-def question_of(options: ExplainOptions, cohort: Cohort) -> Question:
-    """What is asked."""
+def is_file(output: Path) -> bool:
+    """Whether results go into a single file."""
+    suffix = output.suffix.lower()
+    return suffix in FILES or (suffix in OTHER_FILES and not output.is_dir())
+
+
+def _question(options: ExplainOptions, is_discrete: bool) -> Question:
+    """What is asked; options that do not go together or with the model are refused."""
     from counterplan.runs.question import MOST_BUDGETS, Question
 
-    _refuse_options(options, cohort.explainer.is_discrete)
-    budgets = options.k
-    if options.all_k:
-        if len(budgets) > 1:
-            raise InputError("--all-k goes up to one number: give a single --k with it")
-        if budgets[0] > MOST_BUDGETS:
-            raise InputError(f"--all-k goes up to --k {MOST_BUDGETS:,} at most, got {budgets[0]}")
-        budgets = tuple(range(budgets[0] + 1))
-    return Question(
-        budgets=budgets,
-        solver=options.solver.value,
-        nodes=options.nodes,
-        seconds=options.seconds,
-        gap=options.gap,
-        max_move=options.max_move,
-        robust=options.robust,
-        seed=options.seed,
-    )
-
-
-def _refuse_options(options: ExplainOptions, is_discrete: bool) -> None:
     if is_discrete and options.max_move is not None:
         raise InputError("--max-move is about doses: discrete actions have none; leave it out")
     if is_discrete and options.solver is SolverName.TOP_K:
@@ -205,29 +190,118 @@ def _refuse_options(options: ExplainOptions, is_discrete: bool) -> None:
         raise InputError(
             "--robust is for discrete models: a neural model has one counterfactual, no range"
         )
+    budgets = options.k
+    if options.all_k:
+        if len(budgets) > 1:
+            raise InputError("--all-k goes up to one number: give a single --k with it")
+        if budgets[0] > MOST_BUDGETS:
+            raise InputError(f"--all-k goes up to --k {MOST_BUDGETS:,} at most, got {budgets[0]}")
+        budgets = tuple(range(budgets[0] + 1))
+    same = ("nodes", "seconds", "gap", "max_move", "robust", "seed")
+    asked = {name: getattr(options, name) for name in same}
+    return Question(budgets=budgets, solver=options.solver.value, **asked)
 
 
-# ----------------------------------------------------------------------------------------------
-# Explanations as a table in the terminal, and what its title says.
+# --- To the terminal, or into one file ---------------------------------------------------------
 
 
-class Column(NamedTuple):
-    """A further column of the printed table: its alignment, and what it says of a record."""
+def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> None:
+    from counterplan.cli.run_progress import episode_bar
+    from counterplan.runs.answer import records
+    from counterplan.tables.episodes import write_explanations
 
-    alignment: str
-    text: Callable[[Mapping[str, Any]], str]
+    noun = cohort.given.noun
+    with episode_bar() as progress:
+        answers = cohort.answers(question, progress)
+    largest = question.budgets[-1]
+    _warn_of_outliers([far for one in answers if one.k == largest for far in one.outliers], noun)
+    ranked = sorted((answer.row() for answer in answers), key=lambda row: -row["improvement"])
+    found = records(ranked, cohort.explainer.unit)
+    budgets, methods = question.budgets, _methods(found)
+    document = {
+        "k": budgets[0] if len(budgets) == 1 else list(budgets),
+        "solver": question.solver,
+        **({"method": methods} if methods else {}),
+        "explanations": found,
+    }
+    if options.output is not None:
+        write_explanations(options.output, document)
+    if options.as_json:
+        print_json(document)
+        return
+    many = counted(len({record["episode_id"] for record in found}), noun)
+    print_explanations(found, f"{many}, {_detail(noun, question, found)}", noun)
+    if options.output is not None:
+        note(f"Wrote {options.output}.")
+    for line in () if options.episode else cohort.given.notes:
+        note(line)
 
 
-def methods_of(found: Sequence[Mapping[str, Any]]) -> str:
+def _warn_of_outliers(found: Sequence[Outlier], noun: str) -> None:
+    if not found:
+        return
+    stay, column, value, low, high = found[0]
+    others = len(found) - 1
+    more = f" (and {others} more like it, see far_outside_training in --json)" if others else ""
+    note(
+        f"warning: {noun} {stay!r}, column {column!r}: {value:g} is far outside what the model has "
+        f"learned from, {low:g} to {high:g}; what it says about this {noun} means nothing{more}"
+    )
+
+
+# --- Into the folder of a run: all cores, stopped and resumed at will ---------------------------
+
+
+def _into_folder(options: ExplainOptions, cohort: Cohort, question: Question) -> None:
+    """Keeps everything; prints the most improvable cases, and what became of all."""
+    from counterplan.cli.run_progress import run_display
+    from counterplan.runs.answer import records
+    from counterplan.runs.cohort import RunSettings
+    from counterplan.runs.run import CaseQuery, open_run
+
+    assert options.output is not None
+    given, noun = cohort.given, cohort.given.noun
+    arguments = question.arguments(cohort.chosen, options.all_k)
+    settings = RunSettings(arguments, workers=options.workers, cluster=options.cluster)
+    with run_display() as progress:
+        summary = cohort.run(options.output, question, settings, progress)
+    run = open_run(summary.out)
+    top = records(run.cases(CaseQuery(limit=TOP)).to_dicts(), run.terms.unit)
+    totals = {name: int(summary.totals.get(name, 0)) for name in ("episodes", *STATUSES)}
+    if options.as_json:
+        counts = {"parts": summary.parts, "resumed": summary.resumed, **totals}
+        print_json({"out": str(summary.out), **counts, "top": top})
+        return
+    many = counted(totals["episodes"], noun)
+    heading = f"The most improvable of {many}, {_detail(noun, question, top)}"
+    print_explanations(top, heading, noun)
+    for line in given.notes:
+        note(line)
+    words = [f"{totals[name]:,} {text}" for name, text in STATUSES.items() if totals[name]]
+    note(f"{many}: {', '.join(words)}.")
+    if far := run.count_far():
+        note(
+            f"warning: {counted(far, noun)} far outside what the model has learned from (see "
+            "far_outside_training): what it says there means nothing"
+        )
+    if not question.is_repeatable:
+        note("Limited in seconds: another run of the same question may give other answers.")
+    note(f"Wrote {summary.out}. Next: counterplan cases {summary.out}")
+
+
+# --- Explanations as a table in the terminal, and what its title says ---------------------------
+
+
+def _methods(found: Sequence[Mapping[str, Any]]) -> str:
     """How the answers were found."""
     return ", ".join(sorted({record["method"] for record in found if record.get("method")}))
 
 
-def detail(noun: str, question: Question, found: Sequence[Mapping[str, Any]]) -> str:
+def _detail(noun: str, question: Question, found: Sequence[Mapping[str, Any]]) -> str:
     """What the title of a table says of its records."""
     budgets = ", ".join(str(k) for k in sorted({record["k"] for record in found}))
     text = f"k = {budgets or question.budgets[-1]}, {question.solver}"
-    if methods := methods_of(found):
+    if methods := _methods(found):
         text += f" ({methods if question.solver == SolverName.EXACT else 'no bound'})"
     if noun == "stay":
         text += ", outcome: summed -SOFA"
@@ -238,23 +312,24 @@ def print_explanations(found: Sequence[Mapping[str, Any]], heading: str, noun: s
     """A table with one row for each record."""
     from counterplan.runs.answer import changes_in_words, support_in_words
 
-    extra: dict[str, Column] = {}
-    if any("interval_low" in record for record in found):
-        extra["over causal models"] = Column("right", _interval)
-    extra["proof"] = Column("left", _proof)
-    if any("supported" in record for record in found):
-        extra["data"] = Column("left", support_in_words)
     several = len({record["k"] for record in found}) > 1
     columns = {noun: "left"} | ({"k": "right"} if several else {})
     columns |= dict.fromkeys(("observed", "value", "improvement"), "right")
-    columns |= {name: column.alignment for name, column in extra.items()}
+    extra: list[Callable[[Mapping[str, Any]], str]] = [_proof]
+    if any("interval_low" in record for record in found):
+        columns["over causal models"] = "right"
+        extra.insert(0, _interval)
+    columns["proof"] = "left"
+    if any("supported" in record for record in found):
+        columns["data"] = "left"
+        extra.append(support_in_words)
     columns["changes"] = "left"
     rows = [
         [
             str(record["episode_id"]),
             *([str(record["k"])] if several else []),
             *(_number(record.get(name)) for name in ("factual", "value", "improvement")),
-            *(column.text(record) for column in extra.values()),
+            *(text(record) for text in extra),
             record.get("reason") or "\n".join(changes_in_words(record)) or "none",
         ]
         for record in found
@@ -277,126 +352,3 @@ def _proof(record: Mapping[str, Any]) -> str:
     """What is known of the optimum."""
     status = str(record["status"])
     return f"limit, gap {_number(record['gap'])}" if status == "limit" else status
-
-
-# ----------------------------------------------------------------------------------------------
-# `explain` into the folder of a run: all episodes, all cores, stopped and resumed at will.
-
-# Cases that are shown at the end.
-TOP = 10
-STATUSES = {
-    "optimal": "proved optimal",
-    "limit": "stopped at a limit",
-    "heuristic": "without proof",
-    "failed": "failed",
-}
-
-
-def run_into_folder(options: ExplainOptions) -> None:
-    """Explain all episodes and keep everything."""
-    from counterplan.cli.run_progress import run_display
-    from counterplan.runs.cohort import RunSettings
-
-    assert options.output is not None
-    check_where(options.workers, options.cluster)
-    keep_inputs(options.output, inputs_of(options))
-    cohort = cohort_of(options, is_run=True)
-    question = question_of(options, cohort)
-    arguments = question.arguments(cohort.chosen, options.all_k)
-    settings = RunSettings(arguments, workers=options.workers, cluster=options.cluster)
-    with run_display() as progress:
-        summary = cohort.run(options.output, question, settings, progress)
-    _tell(options, cohort.given, question, summary)
-
-
-def _tell(options: ExplainOptions, given: Input, question: Question, summary: RunSummary) -> None:
-    """The most improvable cases, what became of all, and where they are."""
-    from counterplan.runs.answer import records
-    from counterplan.runs.run import CaseQuery, open_run
-
-    run = open_run(summary.out)
-    top = records(run.cases(CaseQuery(limit=TOP)).to_dicts(), run.terms.unit)
-    totals = {name: int(summary.totals.get(name, 0)) for name in ("episodes", *STATUSES)}
-    if options.as_json:
-        counts = {"parts": summary.parts, "resumed": summary.resumed, **totals}
-        print_json({"out": str(summary.out), **counts, "top": top})
-        return
-    many = counted(totals["episodes"], given.noun)
-    heading = f"The most improvable of {many}, {detail(given.noun, question, top)}"
-    print_explanations(top, heading, given.noun)
-    for line in given.notes:
-        note(line)
-    words = [f"{totals[name]:,} {text}" for name, text in STATUSES.items() if totals[name]]
-    note(f"{many}: {', '.join(words)}.")
-    if far := run.count_far():
-        note(
-            f"warning: {counted(far, given.noun)} far outside what the model has learned from (see "
-            "far_outside_training): what it says there means nothing"
-        )
-    if not question.is_repeatable:
-        note("Limited in seconds: another run of the same question may give other answers.")
-    note(f"Wrote {summary.out}. Next: counterplan cases {summary.out}")
-
-
-# ----------------------------------------------------------------------------------------------
-
-FILES = (".json", ".csv")
-# Names that end so are meant to be files, not folders.
-OTHER_FILES = (".xlsx", ".xls", ".parquet", ".tsv", ".txt", ".html", ".pdf", ".toml", ".md")
-
-
-def is_file(output: Path) -> bool:
-    """Whether results go into a single file."""
-    suffix = output.suffix.lower()
-    return suffix in FILES or (suffix in OTHER_FILES and not output.is_dir())
-
-
-def _explain_here(options: ExplainOptions) -> None:
-    from counterplan.cli.run_progress import episode_bar
-    from counterplan.runs.answer import records
-    from counterplan.tables.episodes import check_explanations_target, write_explanations
-
-    if options.output is not None:
-        check_explanations_target(options.output)
-        keep_inputs(options.output, inputs_of(options))
-    cohort = cohort_of(options)
-    question, noun = question_of(options, cohort), cohort.given.noun
-    with episode_bar() as progress:
-        answers = cohort.answers(question, progress)
-    largest = question.budgets[-1]
-    _warn_of_outliers([far for one in answers if one.k == largest for far in one.outliers], noun)
-    ranked = sorted((answer.row() for answer in answers), key=lambda row: -row["improvement"])
-    found = records(ranked, cohort.explainer.unit)
-    document = _document(question, found)
-    if options.output is not None:
-        write_explanations(options.output, document)
-    if options.as_json:
-        print_json(document)
-        return
-    many = counted(len({record["episode_id"] for record in found}), noun)
-    print_explanations(found, f"{many}, {detail(noun, question, found)}", noun)
-    if options.output is not None:
-        note(f"Wrote {options.output}.")
-    for line in () if options.episode else cohort.given.notes:
-        note(line)
-
-
-def _warn_of_outliers(found: Sequence[Outlier], noun: str) -> None:
-    if not found:
-        return
-    stay, column, value, low, high = found[0]
-    others = len(found) - 1
-    more = f" (and {others} more like it, see far_outside_training in --json)" if others else ""
-    note(
-        f"warning: {noun} {stay!r}, column {column!r}: {value:g} is far outside what the model has "
-        f"learned from, {low:g} to {high:g}; what it says about this {noun} means nothing{more}"
-    )
-
-
-def _document(question: Question, found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    budgets = question.budgets
-    document: dict[str, Any] = {"k": budgets[0] if len(budgets) == 1 else list(budgets)}
-    document["solver"] = question.solver
-    if methods := methods_of(found):
-        document["method"] = methods
-    return {**document, "explanations": list(found)}

@@ -72,9 +72,8 @@ class Episode:
             ("state", self.states, n_states),
             ("action", self.actions, n_actions),
         ):
-            unknown = np.flatnonzero(values >= count)
-            if unknown.size:
-                t = int(unknown[0])
+            if values.max() >= count:
+                t = int(np.argmax(values >= count))
                 raise InputError(
                     f"{self.name}: unknown {what} {values[t]} at t={t}: the model has "
                     f"{what}s 0..{count - 1}"

@@ -72,19 +72,15 @@ ProgressCallback: TypeAlias = Callable[[Progress], bool | None]
 
 
 class Watch:
-    """Whether a computation must stop: at its limits, or because its callback says so."""
+    """Whether a computation that begins now must stop: at its limits, or because its callback says
+    so."""
 
     def __init__(
-        self,
-        what: str,
-        limits: Limits | None = None,
-        progress: ProgressCallback | None = None,
-        started: float | None = None,
+        self, what: str, limits: Limits | None = None, progress: ProgressCallback | None = None
     ) -> None:
-        """`started`: what seconds count from, by `time.perf_counter`; None for now."""
         self._what, self._progress = what, progress
         self._limits = Limits() if limits is None else limits
-        self._started = time.perf_counter() if started is None else started
+        self._started = time.perf_counter()
 
     @property
     def gap(self) -> float:
@@ -106,7 +102,7 @@ class Watch:
         """Whether values and bounds on the way matter to anyone."""
         return self._progress is not None or self._limits.gap > 0.0
 
-    def room(self, wanted: int, done: int) -> int:
+    def remaining(self, wanted: int, done: int) -> int:
         """How many of the next `wanted` nodes there may be."""
         return wanted if self._limits.nodes is None else min(wanted, self._limits.nodes - done)
 
@@ -119,7 +115,7 @@ class Watch:
     ) -> bool:
         """Tell how far the computation is, and whether it must stop here."""
         seconds = self.seconds
-        if self.room(1, done) < 1 or seconds > self._limits.seconds:
+        if self.remaining(1, done) < 1 or seconds > self._limits.seconds:
             return True
         if self._progress is None:
             return False

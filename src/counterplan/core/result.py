@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, overload
 
 from counterplan.core.episode import Episode
+from counterplan.errors import InputError
 
 # Whether more is better (rewards) or less (costs).
 Sense: TypeAlias = Literal["max", "min"]
@@ -123,3 +124,50 @@ class Explanation(ABC):
         if one == other:
             return 0.0
         return one - other if self.sense == "max" else other - one
+
+
+Found = TypeVar("Found", bound=Explanation, covariant=True)
+
+
+class Frontier(Sequence[Found], Generic[Found]):
+    """Explanations for every budget k = 0, 1, ..., each made when it is first asked for;
+    `frontier[k]` is the one for k."""
+
+    def __init__(self, make: Callable[[int], Found], count: int) -> None:
+        self._make, self._count = make, count
+        self._made: dict[int, Found] = {}
+
+    @overload
+    def __getitem__(self, k: int) -> Found: ...
+    @overload
+    def __getitem__(self, k: slice) -> Sequence[Found]: ...
+    def __getitem__(self, k: int | slice) -> Found | Sequence[Found]:
+        if isinstance(k, slice):
+            return [self[i] for i in range(*k.indices(len(self)))]
+        k = range(len(self))[k]
+        if k not in self._made:
+            self._made[k] = self._make(k)
+        return self._made[k]
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The value for each k; of an exact solver none is worse than the one before."""
+        return tuple(explanation.value for explanation in self)
+
+    def smallest_k(self, outcome: float) -> int | None:
+        """The smallest budget whose value reaches `outcome` (but for rounding), None if none here
+        does."""
+        try:
+            known = not math.isnan(outcome)
+        except TypeError:
+            known = False
+        if not known:
+            raise InputError(f"smallest_k: the wanted outcome must be a number, got {outcome!r}")
+        for k, found in enumerate(self):
+            reached = found.value >= outcome if found.sense == "max" else found.value <= outcome
+            if reached or math.isclose(found.value, outcome, rel_tol=1e-12, abs_tol=1e-12):
+                return k
+        return None

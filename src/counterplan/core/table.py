@@ -237,18 +237,20 @@ class Block:
     ) -> FloatArray:
         """(n,) what the entries of a column stand for, by their texts or as numbers; nan where
         nothing is given, BAD where it is neither."""
-        distinct, codes = _distinct(self.texts[name])
+        distinct, codes = distinct_texts(self.texts[name])
         found = np.array([_choice(text, texts, numbers) for text in distinct])[codes]
         self.report(np.isinf(found) if may_miss else ~np.isfinite(found), name, problem)
         return found
 
 
-def _distinct(texts: pl.Series) -> tuple[list[str], IntArray]:
-    """The different texts, and which of them each row has."""
-    distinct = texts.unique(maintain_order=True)
-    places = {text: place for place, text in enumerate(distinct)}
-    codes = texts.replace_strict(places) if len(places) > 1 else texts.str.len_bytes() * 0
-    return distinct.to_list(), codes.to_numpy().astype(np.int64)
+def distinct_texts(texts: pl.Series) -> tuple[list[str], IntArray]:
+    """The different texts in the order in which they appear, and which of them each row has."""
+    import polars as pl
+
+    distinct = texts.unique(maintain_order=True).rename("text")
+    codes = pl.DataFrame({"text": distinct}).with_row_index("code")
+    found = pl.DataFrame({"text": texts}).join(codes, on="text", maintain_order="left")
+    return distinct.to_list(), found["code"].to_numpy().astype(np.int64)
 
 
 def _choice(text: str, texts: Mapping[str, float], numbers: Collection[float]) -> float:

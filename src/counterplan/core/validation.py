@@ -37,12 +37,14 @@ def index_vector(values: object, name: str) -> IntArray:
         raise InputError(f"{name} is not a plain list of numbers: {problem}") from None
     if array.ndim != 1:
         raise InputError(f"{name} must have one dimension (steps), got shape {array.shape}")
-    if not np.issubdtype(array.dtype, np.integer) and not np.issubdtype(array.dtype, np.floating):
+    if array.dtype.kind not in "iuf":
         raise InputError(f"{name} must hold whole numbers, got values of type {array.dtype}")
     # Compared the other way round, nan would pass; 2^53 is where floats stop to be whole numbers.
-    bad = np.flatnonzero(~((array >= 0) & (array <= 2**53) & (array == np.floor(array))))
-    if bad.size:
-        t = int(bad[0])
+    right = (array >= 0) & (array <= 2**53)
+    if array.dtype.kind == "f":
+        right &= array == np.floor(array)
+    if not right.all():
+        t = int(np.argmin(right))
         raise InputError(f"{name} at t={t} is {array[t]}: expected a whole number from 0 up")
     return array.astype(np.int64)
 

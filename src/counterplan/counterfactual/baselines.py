@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from counterplan.core.problem import Problem
-from counterplan.core.result import Explanation, Status
+from counterplan.core.result import Explanation, Frontier, Status
 from counterplan.core.validation import FloatArray, IntArray, whole_number
 from counterplan.counterfactual.continuous.setting import (
     SequenceExplanation,
@@ -37,7 +37,8 @@ from counterplan.counterfactual.continuous.setting import (
     prepare_sequence,
 )
 from counterplan.counterfactual.discrete.budget_dp import (
-    PolicyExplanations,
+    PolicyExplanation,
+    policy_frontier,
     prepare,
     refuse_unless_discrete,
 )
@@ -105,7 +106,7 @@ def uniform_table(setting: Setting, law: CounterfactualLaw) -> PolicyTable:
 
 def evaluated(
     problem: Problem, make_table: Callable[[Setting, CounterfactualLaw], PolicyTable], method: str
-) -> PolicyExplanations:
+) -> Frontier[PolicyExplanation]:
     """The exact value of a policy for every budget; no proof of optimality, so no bound."""
     started = time.perf_counter()
     setting, law = prepare(problem)
@@ -114,7 +115,7 @@ def evaluated(
     stats = {"seconds": time.perf_counter() - started}
     bounds = np.full(len(values), math.inf)
     process = PolicyProcess(setting, law, table)
-    return PolicyExplanations(process, values, bounds, Status.HEURISTIC, stats, problem.k, method)
+    return policy_frontier(process, values, bounds, Status.HEURISTIC, stats, problem.k, method)
 
 
 def top_k_sequence(setting: SequenceSetting) -> IntArray:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Any, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack, cast, overload
 
 from numpy.typing import ArrayLike
 
@@ -12,6 +10,7 @@ from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.problem import Limits, Problem, ProgressCallback, Solver
 from counterplan.core.result import Explanation as Explanation
+from counterplan.core.result import Frontier as Frontier
 from counterplan.core.result import Status as Status
 from counterplan.core.reward import LipschitzReward as LipschitzReward
 from counterplan.core.reward import Reward
@@ -25,7 +24,6 @@ from counterplan.scm.point import PointSCM
 from counterplan.scm.tabular import TabularMDP
 
 Kind: TypeAlias = Literal["discrete", "continuous", "planning"]
-Found = TypeVar("Found", bound=Explanation, covariant=True)
 
 
 class Options(TypedDict, total=False):
@@ -50,49 +48,6 @@ class Options(TypedDict, total=False):
     progress: ProgressCallback | None
 
 
-class Frontier(Sequence[Found], Generic[Found]):
-    """Explanations for every budget k = 0..k_max; `frontier[k]` is the one for k."""
-
-    def __init__(self, explanations: Sequence[Found]) -> None:
-        self._explanations = explanations
-        self._made: dict[int, Found] = {}
-
-    @overload
-    def __getitem__(self, k: int) -> Found: ...
-    @overload
-    def __getitem__(self, k: slice) -> Sequence[Found]: ...
-    def __getitem__(self, k: int | slice) -> Found | Sequence[Found]:
-        if isinstance(k, slice):
-            return [self[i] for i in range(*k.indices(len(self)))]
-        k = range(len(self))[k]
-        if k not in self._made:
-            self._made[k] = self._explanations[k]
-        return self._made[k]
-
-    def __len__(self) -> int:
-        return len(self._explanations)
-
-    @property
-    def values(self) -> tuple[float, ...]:
-        """The value for each k; of an exact solver none is worse than the one before."""
-        return tuple(explanation.value for explanation in self)
-
-    def smallest_k(self, outcome: float) -> int | None:
-        """The smallest budget whose value reaches `outcome` (but for rounding), None if none here
-        does."""
-        try:
-            known = not math.isnan(outcome)
-        except TypeError:
-            known = False
-        if not known:
-            raise InputError(f"smallest_k: the wanted outcome must be a number, got {outcome!r}")
-        for k, found in enumerate(self):
-            reached = found.value >= outcome if found.sense == "max" else found.value <= outcome
-            if reached or math.isclose(found.value, outcome, rel_tol=1e-12, abs_tol=1e-12):
-                return k
-        return None
-
-
 @overload
 def frontier(
     scm: PointSCM, episode: Episode, k_max: int | None = None, **options: Unpack[Options]
@@ -110,7 +65,8 @@ def frontier(
 ) -> Frontier[Any]:
     """Explanations for all budgets 0..k_max (default: the episode's length); see `Options`."""
     kind, problem = pose(scm, episode, k_max, options)
-    return Frontier(_solver_for(kind, problem, options.get("solver")).frontier(problem))
+    found = _solver_for(kind, problem, options.get("solver")).frontier(problem)
+    return found if isinstance(found, Frontier) else Frontier(found.__getitem__, len(found))
 
 
 @overload

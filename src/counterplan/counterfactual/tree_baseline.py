@@ -419,7 +419,7 @@ def planned_sequence(setting: SequenceSetting, planner: Planner, seed: int) -> I
 def planned_allocation(setting: AllocationSetting, planner: Planner, seed: int) -> FloatArray:
     """(T, A) the amounts that the planner decides on; the executed ones if these are worse, or
     break budget or constraints, as they may where an amount can no longer be kept."""
-    actions = setting.kept(np.array(_decided(AllocationWorld(setting), planner, seed)))
+    actions = setting.without_rounding(np.array(_decided(AllocationWorld(setting), planner, seed)))
     changed = (actions != setting.done.actions).any(axis=1)
     is_barred = any(setting.bars(s, action[None])[0] for s, action in enumerate(actions))
     gain = setting.sign * (setting.replayed(actions).value - setting.done.value)

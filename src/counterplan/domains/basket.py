@@ -143,10 +143,6 @@ class OptionBasket(HasFutures):
         assert self.cap is not None
         return self.cap
 
-    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
-        """The next prices: (n, B) -> (n, B)."""
-        return self.process.draw(t, exogenous, generator)
-
     def actions(self, state: State) -> FloatArray:
         """(m, B) the sets on offer, none first."""
         require_prices(state)

@@ -177,10 +177,6 @@ class Bunkering(HasFutures):
         """What may be bought, and the arrivals that follow."""
         return self._levels_from(0, 0.0)
 
-    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
-        """The next port's prices, (n, 1) -> (n, 1)."""
-        return self.process.draw(t, exogenous, generator)
-
     def actions(self, state: State) -> FloatArray:
         """(m, 1) the amounts on offer: nothing first, then ascending."""
         require_prices(state)

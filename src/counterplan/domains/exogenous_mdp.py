@@ -179,10 +179,6 @@ class ExogenousMDP(HasFutures):
         """The state before the first decision."""
         return State(0, self.process.start, self.program.start)
 
-    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
-        """x_{t+1} for each x_t: (n, X) -> (n, X)."""
-        return self.process.draw(t, exogenous, generator)
-
     def actions(self, state: State) -> FloatArray:
         """The actions to choose from, (m, A), the least first."""
         self._check_state(state)

@@ -218,10 +218,6 @@ class HybridVehicle(HasFutures):
         """Both tanks full."""
         return State(0, self.law.start, np.full(2, float(self.road.capacity)))
 
-    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
-        """The next modes, or what is known of them, (n, X) -> (n, X)."""
-        return self.law.draw(t, exogenous, generator)
-
     def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What may be seen next, and its probabilities."""
         return self.law.successors(t, exogenous)

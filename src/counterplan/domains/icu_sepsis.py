@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from counterplan.core.episode import Episode
 from counterplan.core.validation import BoolArray, FloatArray, Seed, generator, whole_number
-from counterplan.domains.sampling import TransitionSampler, draw_actions
+from counterplan.domains.synthetic import TransitionSampler, draw_actions
 from counterplan.scm.tabular import TabularMDP
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from counterplan.planning.model import Estimate, estimate
 if TYPE_CHECKING:
     from counterplan.domains.options import AmericanOption
 
-# ----------------------------------------------------------------------------------------------
-# Longstaff-Schwartz on one price, compiled: three sweeps over the paths per date.
+# --- Compiled: three sweeps over the paths per date -------------------------------------------
 
 # Fewer paths in the money give no regression: the option is held.
 LEAST_PATHS = 4
@@ -145,7 +144,7 @@ def forward(moneyness, coefficients, sign, discount):  # type: ignore[no-untyped
     return result
 
 
-# ----------------------------------------------------------------------------------------------
+# --- The rule ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -182,7 +181,6 @@ class LongstaffSchwartz:
 
     def out_of_sample(self, paths: int = 100_000, seed: Seed = 1) -> Estimate:
         """The rule's value on fresh paths: an honest lower bound of the option's."""
-
         contract = self.option.contract
         whole_number(paths, "paths", minimum=2)
         if self.exercises(0, np.array([contract.price]))[0]:
@@ -197,7 +195,6 @@ def longstaff_schwartz(
     option: AmericanOption, paths: int = 100_000, seed: Seed = 0
 ) -> LongstaffSchwartz:
     """The rule fitted on sampled paths."""
-
     contract = option.contract
     whole_number(paths, "paths", minimum=2)
     moneyness = _moneyness(option, paths, seed)

@@ -1,8 +1,25 @@
-"""One option: what it pays, when it may be exercised, and the configurations of Tables 11 and 13.
+"""One option: its contract, the configurations of Tables 11 and 13, and what it is worth.
 
     payoff(S) = (S - K)^+ for a call, (K - S)^+ for a put;  dates 0, dt, ..., maturity
 
-A payoff at date t counts e^{-r t dt} of itself, the value of money at date 0.
+A payoff at date t counts e^{-r t dt} of itself, the value of money at date 0. With a fixed date the
+value is Black and Scholes's. The choice among the dates t = 0 .. T-1 is valued by backward
+induction, at strike 1 and in y = log S:
+
+    C_t(y) = e^{-r dt} E[ V_{t+1}(y') | y ],  V_t = max(1 - e^y, C_t),  C_{T-1} = 0       (put)
+
+For r > 0 and q >= 0 exercising is optimal exactly below one price e^{b_t}; with b = b_{t+1}
+
+    C_t(y) = e^{-r dt} ( int_{-inf}^{b} (1 - e^z) n(z; y) dz + int_{b}^{inf} C_{t+1}(z) n(z; y) dz )
+
+the first integral in closed form, the second, over an analytic function, by composite
+Gauss-Legendre. The nodes are where C_{t+1} was computed, so nothing is interpolated. The range ends
+nine standard deviations of the whole term above the strike. The error is then that of
+floating-point sums: with three times the nodes and half as much range again, values stay the same
+to 1e-13 of the strike.
+
+Calls follow by symmetry: call(S, K; r, q) = put(K, S; q, r). With r = 0 (a put) or q = 0 (a call)
+waiting never costs anything, and the value is the European one.
 """
 
 from __future__ import annotations
@@ -227,8 +244,7 @@ def basket_contract(config: str | BasketContract) -> BasketContract:
     return BASKETS[config]
 
 
-# ----------------------------------------------------------------------------------------------
-# One step of the backward induction of `options_exact`, compiled.
+# --- One step of the backward induction, compiled ---------------------------------------------
 #
 # A put of strike 1 in log price y. `step` = (r dt, (r - q) dt, s): its discounting, the growth of
 # the price and the standard deviation of log S over one date. The date after is known by its edge,
@@ -242,7 +258,8 @@ PRECISION = 1e-14
 
 
 @njit(cache=True)
-def _normal(z):  # type: ignore[no-untyped-def]
+def normal_below(z):  # type: ignore[no-untyped-def]
+    """P(a standard normal <= z)."""
     return 0.5 * math.erfc(-z * 0.7071067811865476)
 
 
@@ -252,7 +269,7 @@ def _held(y, step, edge, nodes, weighted):  # type: ignore[no-untyped-def]
     discounting, growth, s = step
     mean = y + growth - 0.5 * s * s
     below = (edge - mean) / s
-    exercised = _normal(below) - math.exp(y + growth) * _normal(below - s)
+    exercised = normal_below(below) - math.exp(y + growth) * normal_below(below - s)
     kept = 0.0
     for i in range(np.searchsorted(nodes, mean - REACH * s), nodes.size):
         distance = (nodes[i] - mean) / s
@@ -289,26 +306,7 @@ def exercise_edge(step, edge, nodes, weighted):  # type: ignore[no-untyped-def]
     return low
 
 
-# ----------------------------------------------------------------------------------------------
-# What an option is worth: with a fixed date (Black-Scholes), and with dates to choose from.
-#
-# The choice among the dates t = 0 .. T-1 by backward induction, at strike 1 and in y = log S:
-#
-#     C_t(y) = e^{-r dt} E[ V_{t+1}(y') | y ],  V_t = max(1 - e^y, C_t),  C_{T-1} = 0       (put)
-#
-# For r > 0 and q >= 0 exercising is optimal exactly below one price e^{b_t}, so that
-#
-#     C_t(y) = e^{-r dt} ( int_{-inf}^{b} (1 - e^z) n(z; y) dz + int_{b}^{inf} C_{t+1}(z) n(z; y)
-#     dz )
-#
-# with b = b_{t+1}: the first integral in closed form, the second, over an analytic function, by
-# composite Gauss-Legendre. The nodes are where C_{t+1} was computed, so nothing is interpolated.
-# The range ends nine standard deviations of the whole term above the strike. The error is then that
-# of floating-point sums: with three times the nodes and half as much range again, values stay the
-# same to 1e-13 of the strike.
-#
-# Calls follow by symmetry: call(S, K; r, q) = put(K, S; q, r). With r = 0 (a put) or q = 0 (a call)
-# waiting never costs anything, and the value is the European one.
+# --- What an option is worth ------------------------------------------------------------------
 
 NODES_PER_PANEL = 12
 # Gauss-Legendre panels are this many one-step standard deviations wide ...
@@ -421,7 +419,7 @@ class _UnitPut:
 
     @property
     def numbers(self) -> tuple[float, float, float]:
-        """The step as `options_exact_kernel` takes it."""
+        """The step as compiled functions take it."""
         growth = (self.rate - self.dividend) * self.step
         return self.rate * self.step, growth, self.deviation
 
@@ -429,12 +427,10 @@ class _UnitPut:
         self, y: FloatArray, edge: float, nodes: FloatArray, weighted: FloatArray
     ) -> FloatArray:
         """C_t at (n,) log prices from the edge of date t+1 and its weighted values at the nodes."""
-
         return np.asarray(held_values(y, self.numbers, edge, nodes, weighted))
 
     def edge(self, edge: float, nodes: FloatArray, weighted: FloatArray) -> float:
         """b_t from the same."""
-
         return float(exercise_edge(self.numbers, edge, nodes, weighted))
 
     def quadrature(self, edge: float) -> tuple[FloatArray, FloatArray]:

@@ -29,22 +29,17 @@ from numba import njit
 
 from counterplan.core.validation import BoolArray, FloatArray, Seed, generator
 from counterplan.domains.longstaff_schwartz import longstaff_schwartz
+from counterplan.domains.option_contract import normal_below
 from counterplan.planning.bounds import Penalised
 from counterplan.planning.processes.prices import BinomialLattice
 
 if TYPE_CHECKING:
     from counterplan.domains.options import AmericanOption
 
-# ----------------------------------------------------------------------------------------------
-# Means of straight lines between nodes under a lognormal step, compiled.
+# --- Means of straight lines between nodes under a lognormal step, compiled --------------------
 
 # A normal beyond this many deviations is as good as certain: 1 - Phi(9) = 1e-19.
 CERTAIN = 9.0
-
-
-@njit(cache=True)
-def _normal(z):  # type: ignore[no-untyped-def]
-    return 0.5 * math.erfc(-z * 0.7071067811865476)
 
 
 @njit(cache=True)
@@ -79,7 +74,7 @@ def lognormal_mean(price, step, first, width, nodes, values):  # type: ignore[no
     for j in range(low + 1, high):
         after = (values[j + 1] - values[j]) / (nodes[j + 1] - nodes[j])
         d = (center - j) * width / s + 0.5 * s
-        total += (after - slope) * (forward * _normal(d) - nodes[j] * _normal(d - s))
+        total += (after - slope) * (forward * normal_below(d) - nodes[j] * normal_below(d - s))
         slope = after
     return total
 
@@ -102,7 +97,7 @@ def at_prices(prices, first, width, nodes, values):  # type: ignore[no-untyped-d
     return result
 
 
-# ----------------------------------------------------------------------------------------------
+# --- Martingales and the bounds they give -----------------------------------------------------
 
 # Nodes per standard deviation of one step, and how many deviations of the whole term they reach.
 DENSITY = 6
@@ -180,7 +175,6 @@ class OptionMartingale:
 
     def along(self, prices: FloatArray) -> FloatArray:
         """(n, T) the martingale along prices (n, T), in money of date 0."""
-
         result = np.zeros(prices.shape)
         grid = self.first, self.width, self.nodes
         for t in range(1, prices.shape[1]):
@@ -191,7 +185,6 @@ class OptionMartingale:
 
     def _mean(self, t: int, prices: FloatArray) -> FloatArray:
         """E[V_t(S_t) | S_{t-1}] for prices (n,) of date t - 1."""
-
         contract, process = self.rule.option.contract, self.rule.option.process
         grid = self.first, self.width, self.nodes
         if isinstance(process, BinomialLattice):

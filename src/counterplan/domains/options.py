@@ -114,10 +114,6 @@ class AmericanOption(HasFutures):
         """Held, at today's price."""
         return State(0, self.process.start, np.ones(1))
 
-    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
-        """The next prices: (n, 1) -> (n, 1)."""
-        return self.process.draw(t, exogenous, generator)
-
     def actions(self, state: State) -> FloatArray:
         """Hold, and exercise while held: (m, 1)."""
         require_prices(state)

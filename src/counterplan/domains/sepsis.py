@@ -10,7 +10,46 @@ replayed from the episode. The reward of a state is -SOFA.
     explain(scm, episode, k=3, actions=sepsis.action_set(episode), reward=sepsis.reward())
 
 MIMIC-III needs credentials, so `simulate_cohort` makes tables of the same form from an invented
-process, whose true counterfactuals are known (`SimulatedSepsis`).
+process, whose true counterfactuals are known (`SimulatedSepsis`). Nothing in it is estimated from
+patients: the numbers are chosen so that tables look like an ICU's and treatment matters in ways
+that a search has to think about. It guides no one's care.
+
+Each feature i has a link psi_i onto its physical range (exponential, logistic or softplus) and
+moves in the coordinate z_i = psi_i^{-1}(s_i):
+
+    s'_i = psi_i(h_i(s, a) + phi_i(s, a) * u_i),   u correlated, with heavier tails than normal
+
+so the process is element-wise bijective: the paper's identifiability result holds for it. What h
+does in four hours, with v, f in [0, 1] for vasopressor and fluid level / 4:
+
+    blood pressure   falls with severity (SOFA) and age; vasopressors raise it, and fully only in a
+                     filled circulation (v times a rising function of f); fluids raise a low one
+    urine            follows pressure and fluids; vasopressors without fluids cut it
+    creatinine       rises slowly while pressure or urine is low: harm that shows many steps later
+    paO2             follows FiO2; fluids in the lungs lower it, the more the higher the level
+    consciousness    falls with low pressure, severity and ventilation (sedation)
+    platelets        fall with severity, bilirubin rises with it, low pressure and vasopressors
+    SOFA             follows the change of a smooth score of the organs as h expects them and slowly
+                     makes up for its distance to it (like the real score, it looks back); treatment
+                     also acts at once, for good where pressure is lacking and for bad elsewhere
+
+so that treatment has effects that are delayed (through pressure, urine and creatinine), that
+interact (vasopressors and fluids) and that have a price (oxygenation, kidneys, liver). The score
+counts pressure for the circulation, not the vasopressor dose, which would make the treatment itself
+the illness.
+
+Simulated patients arrive more or less ill, are treated for up to 80 hours by clinicians who look at
+the current row and at what was given before, and move by the mechanism. Treatment follows illness
+(low pressure, little urine, high SOFA), and nothing else drives both: no confounder is hidden.
+Doses are continuous and often zero; the mechanism sees their levels under the fixed `EDGES`, which
+are close to the quartiles of any large simulated table (`read_cohort(path, edges=EDGES)` gives
+exactly the levels that acted). What is recorded is rounded and kept within what an ICU records, and
+the patient goes on from the recorded values. So every recorded row is
+
+    recorded(SimulatedSepsis.step(row before, levels, noise))
+
+and the noise that `SimulatedSepsis` infers from a table reproduces it exactly: rounding is part of
+it.
 """
 
 from __future__ import annotations
@@ -52,39 +91,23 @@ from counterplan.scm.point import ElementwiseSCM, Scaling
 if TYPE_CHECKING:
     import polars as pl
 
-# ----------------------------------------------------------------------------------------------
-# An invented process of sepsis in intensive care, whose counterfactuals are known.
-#
-# Nothing here is estimated from patients: the numbers are chosen so that tables look like an ICU's
-# and treatment matters in ways that a search has to think about. It guides no one's care.
-#
-# Each feature i has a link psi_i onto its physical range (exponential, logistic or softplus) and
-# moves in the coordinate z_i = psi_i^{-1}(s_i):
-#
-#     s'_i = psi_i(h_i(s, a) + phi_i(s, a) * u_i),        u correlated, with heavier tails than
-#     normal
-#
-# so the process is element-wise bijective: the paper's identifiability result holds for it. What h
-# does in four hours, with v, f in [0, 1] for vasopressor and fluid level / 4:
-#
-#     blood pressure   falls with severity (SOFA) and age; vasopressors raise it, and fully only in
-#     a
-#                      filled circulation (v times a rising function of f); fluids raise a low one
-#     urine            follows pressure and fluids; vasopressors without fluids cut it
-#     creatinine       rises slowly while pressure or urine is low: harm that shows many steps later
-#     paO2             follows FiO2; fluids in the lungs lower it, the more the higher the level
-#     consciousness    falls with low pressure, severity and ventilation (sedation)
-#     platelets        fall with severity, bilirubin rises with it, low pressure and vasopressors
-#     SOFA             follows the change of a smooth score of the organs as h expects them and
-#     slowly
-#                      makes up for its distance to it (like the real score, it looks back);
-#                      treatment
-#                      also acts at once, for good where pressure is lacking and for bad elsewhere
-#
-# so that treatment has effects that are delayed (through pressure, urine and creatinine), that
-# interact (vasopressors and fluids) and that have a price (oxygenation, kidneys, liver). The score
-# counts pressure for the circulation, not the vasopressor dose, which would make the treatment
-# itself the illness.
+__all__ = [
+    "ACTIONS",
+    "EDGES",
+    "FEATURES",
+    "FIXED",
+    "DoseEdges",
+    "SepsisCohort",
+    "SimulatedSepsis",
+    "action_set",
+    "read_cohort",
+    "reward",
+    "scaling",
+    "simulate_cohort",
+    "write_cohort",
+]
+
+# --- The mechanism ----------------------------------------------------------------------------
 
 DAYS = 365.25
 # Indices into MOVING.
@@ -248,23 +271,7 @@ def _inverse_softplus(values: FloatArray) -> FloatArray:
     return np.asarray(values + np.log(-np.expm1(-values)))
 
 
-# ----------------------------------------------------------------------------------------------
-# Simulated cohort tables of the form that `read_cohort` reads, since MIMIC-III needs credentials.
-#
-# This is an invention, not an estimate (see `sepsis_mechanism`). Patients arrive more or less ill,
-# are treated for up to 80 hours by clinicians who look at the current row and at what was given
-# before, and move by the mechanism. Treatment follows illness (low pressure, little urine, high
-# SOFA), and nothing else drives both: no confounder is hidden. Doses are continuous and often zero;
-# the mechanism sees their levels under the fixed `EDGES`, which are close to the quartiles of any
-# large simulated table (`read_cohort(path, edges=EDGES)` gives exactly the levels that acted).
-#
-# What is recorded is rounded and kept within what an ICU records, and the patient goes on from the
-# recorded values. So every recorded row is
-#
-#     recorded(SimulatedSepsis.step(row before, levels, noise))
-#
-# and the noise that `SimulatedSepsis` infers from a table reproduces it exactly: rounding is part
-# of it.
+# --- Simulated tables -------------------------------------------------------------------------
 
 EDGES = DoseEdges(vasopressor=(0.085, 0.153, 0.277), fluids=(55.0, 130.0, 307.0))
 FIRST_STAY = 200_001
@@ -415,23 +422,23 @@ def _treat(states: FloatArray, before: Treatment, t: int, rng: np.random.Generat
     """What clinicians give who look at the row and at what was given before."""
     n = len(states)
     fio2, pao2, _, _, gcs, pressure, _, urine, sofa = states[:, len(FIXED) :].T
-    low_pressure = _logistic((66.0 - pressure) / 5.0)
-    low_urine = _logistic((100.0 - urine) / 40.0)
-    sick = _logistic((sofa - 8.0) / 3.0)
+    low_pressure = _sigmoid((66.0 - pressure) / 5.0)
+    low_urine = _sigmoid((100.0 - urine) / 40.0)
+    sick = _sigmoid((sofa - 8.0) / 3.0)
     was_on = before.vasopressor > 0.0
-    starts = rng.random(n) < _logistic(-3.4 + 4.0 * low_pressure + 1.8 * sick + 2.6 * was_on)
+    starts = rng.random(n) < _sigmoid(-3.4 + 4.0 * low_pressure + 1.8 * sick + 2.6 * was_on)
     running = np.where(was_on, np.log(np.maximum(before.vasopressor, 0.01) / 0.15), 0.0)
     dose = 0.15 * np.exp(
         -0.35 + 0.6 * running + 0.7 * low_pressure + 0.3 * sick + 0.75 * rng.standard_normal(n)
     )
     vasopressor = np.where(starts, np.clip(np.round(dose, 3), 0.005, 5.0), 0.0)
-    flows = rng.random(n) < _logistic(1.0 + 1.2 * low_pressure + 0.8 * low_urine)
+    flows = rng.random(n) < _sigmoid(1.0 + 1.2 * low_pressure + 0.8 * low_urine)
     volume = 120.0 * np.exp(
         1.0 * low_pressure + 0.7 * low_urine - 0.05 * t + 1.2 * rng.standard_normal(n)
     )
     fluids = np.where(flows, np.clip(np.round(volume, 1), 1.0, 10_000.0), 0.0)
-    needed = 2.2 * _logistic((200.0 - pao2 / fio2) / 50.0) + 1.8 * _logistic((8.0 - gcs) / 1.5)
-    ventilated = rng.random(n) < _logistic(-3.7 + needed + 4.4 * before.ventilation)
+    needed = 2.2 * _sigmoid((200.0 - pao2 / fio2) / 50.0) + 1.8 * _sigmoid((8.0 - gcs) / 1.5)
+    ventilated = rng.random(n) < _sigmoid(-3.7 + needed + 4.4 * before.ventilation)
     return Treatment(vasopressor, fluids, ventilated.astype(np.float64))
 
 
@@ -449,32 +456,10 @@ def _deaths(states: FloatArray, lengths: IntArray, rng: np.random.Generator) -> 
     mean = (sofa * inside).sum(axis=1) / lengths
     rise = sofa[np.arange(len(sofa)), lengths - 1] - sofa[:, 0]
     years = states[:, 0, FEATURES.index("age")] / DAYS
-    return rng.random(len(sofa)) < _logistic(
-        -4.6 + 0.3 * mean + 0.15 * rise + (years - 65.0) / 40.0
-    )
+    return rng.random(len(sofa)) < _sigmoid(-4.6 + 0.3 * mean + 0.15 * rise + (years - 65.0) / 40.0)
 
 
-def _logistic(values: FloatArray) -> FloatArray:
-    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * values))
-
-
-# ----------------------------------------------------------------------------------------------
-
-__all__ = [
-    "ACTIONS",
-    "EDGES",
-    "FEATURES",
-    "FIXED",
-    "DoseEdges",
-    "SepsisCohort",
-    "SimulatedSepsis",
-    "action_set",
-    "read_cohort",
-    "reward",
-    "scaling",
-    "simulate_cohort",
-    "write_cohort",
-]
+# --- Questions about a cohort -----------------------------------------------------------------
 
 ACTIONS = ("vasopressor", "fluids", "ventilation")
 # Two values, 0 and 1: shifted, not stretched to the range seen.

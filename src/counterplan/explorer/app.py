@@ -134,7 +134,7 @@ class Service:
             self.cases.check(asked)
             limit = min(limit, asked.seconds or limit)
             rules = {name: sorted({*getattr(asked, name)}) for name in ("forbidden", "fixed")}
-            asked = asked.model_copy(update=rules)
+            asked = asked.model_copy(update={**rules, "seconds": limit})
         else:
             self.scenarios.check(asked)
         # The same question has the same answer, whatever its limit of time.

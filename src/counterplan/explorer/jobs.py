@@ -229,7 +229,7 @@ class Jobs:
             self._threads.submit(self._answer, job)
 
     def _answer(self, job: Job) -> None:
-        asked = {**job.question, "seconds": job.seconds, "notes": str(job.notes)}
+        asked = {**job.question, "notes": str(job.notes)}
         try:
             worker = self._workers.take()
         except (CounterplanError, OSError) as problem:

@@ -6,7 +6,6 @@ Everyone's decisions are replayed along the path that was: d_{t+1} = step_t(x_t,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,12 +16,8 @@ from counterplan.errors import CounterplanError, InputError
 from counterplan.explorer import models
 from counterplan.explorer.lists import ItemList, conditions_of, item_rows, overview_of
 from counterplan.planning.bounds import value_bounds
-from counterplan.planning.description import (
-    action_in_words,
-    axes_of,
-    plan_record,
-    state_in_words,
-)
+from counterplan.planning.description import action_in_words, axes_of, plan_record, state_in_words
+from counterplan.planning.evaluate import Journey, played
 from counterplan.planning.model import State
 from counterplan.planning.search.planners import PLANNERS, plan
 from counterplan.runs.run import DECISIONS, RESULTS, Run
@@ -46,22 +41,6 @@ PLAYERS = {
 Steps = Sequence[Mapping[str, Any]]
 
 
-@dataclass(frozen=True, eq=False)
-class Journey:
-    """What a player did along a path, and where it led.
-
-    actions  (T, A)
-    states   (T) those in which they were taken
-    rewards  (T,) what each brought
-    levels   (T + 1, D) the resource before each, and at the end
-    """
-
-    actions: FloatArray
-    states: Sequence[State]
-    rewards: FloatArray
-    levels: FloatArray
-
-
 class Scenarios:
     """A run of `plan`, opened for questions."""
 
@@ -78,8 +57,7 @@ class Scenarios:
 
     def about(self) -> dict[str, Any]:
         """What the run is about, see `models.RunAbout`."""
-        sense = self._problem.sense
-        description = self.run.manifest.task["description"]
+        sense, description = self._problem.sense, self.run.manifest.task["description"]
         return {
             "kind": self.run.kind,
             "noun": self._axes.scenario,
@@ -118,34 +96,29 @@ class Scenarios:
         main = done.get(EXECUTED) or done.get("policy")
         losses = [step["expected_loss"] for step in steps]
         advised = _actions(self._axes.action_keys, steps, ADVISED) if EXECUTED in done else None
-        return models.Scenario.model_validate(
-            {
-                "id": name,
-                "sense": self._problem.sense,
-                "horizon": self._problem.horizon,
-                "line": row,
-                "policy": row["policy"],
-                "planner": row["planner"],
-                "seen": [
-                    {
-                        "name": one.title,
-                        "values": values,
-                        "labels": one.names or None,
-                    }
-                    for one, values in zip(self._columns.observed, scenario.observed.T, strict=True)
-                ],
-                "step": self._axes.step.removesuffix(" t"),
-                "tanks": self._axes.levels,
-                "parts": self._axes.actions,
-                "choices": self._axes.choices,
-                "tracks": [self._track(player, one, row) for player, one in done.items()],
-                "states": [
-                    state_in_words(self._problem, state) for state in (main.states if main else ())
-                ],
-                "advised": None if advised is None else self._words(advised),
-                "expected_losses": None if None in losses else losses,
-            }
-        )
+        found: Any = {
+            "id": name,
+            "sense": self._problem.sense,
+            "horizon": self._problem.horizon,
+            "line": row,
+            "policy": row["policy"],
+            "planner": row["planner"],
+            "seen": [
+                {"name": one.title, "values": values, "labels": one.names or None}
+                for one, values in zip(self._columns.observed, scenario.observed.T, strict=True)
+            ],
+            "step": self._axes.step.removesuffix(" t"),
+            "tanks": self._axes.levels,
+            "parts": self._axes.actions,
+            "choices": self._axes.choices,
+            "tracks": [self._track(player, one, row) for player, one in done.items()],
+            "states": [
+                state_in_words(self._problem, state) for state in (main.states if main else ())
+            ],
+            "advised": None if advised is None else self._words(advised),
+            "expected_losses": None if None in losses else losses,
+        }
+        return models.Scenario(**found)
 
     def check(self, question: models.AdviseQuestion) -> None:
         """Raise if a question is about no decision of its scenario."""
@@ -153,9 +126,7 @@ class Scenarios:
 
     def answer(self, asked: Mapping[str, Any], progress: ProgressCallback) -> models.Advice:
         """The answer to a `models.AdviseQuestion`, which is the same every time."""
-        question = models.AdviseQuestion.model_validate(
-            {name: value for name, value in asked.items() if name != "seconds"}
-        )
+        question = models.AdviseQuestion.model_validate(asked)
         problem, seed, state = self._problem, self.run.manifest.seed, self._state(question)
         planner = PLANNERS[question.planner](question.simulations)
         found = plan(problem, state, planner, seed=seed)
@@ -202,16 +173,7 @@ class Scenarios:
     def _replayed(self, scenario: Scenario, actions: FloatArray) -> Journey:
         path = self._columns.path(scenario.observed)
         start = self._columns.state(path, scenario.start)
-        level = np.array(start.resource, dtype=np.float64)[np.newaxis]
-        states, rewards, levels = [], [], [level[0]]
-        for s, action in enumerate(actions):
-            states.append(State(start.t + s, path[s], level[0]))
-            reward, level = self._problem.step(
-                start.t + s, path[s : s + 1], level, action[np.newaxis]
-            )
-            rewards.append(float(reward[0]))
-            levels.append(level[0])
-        return Journey(actions, states, np.array(rewards), np.array(levels))
+        return played(self._problem, lambda t, x, d: actions[[t - start.t]], path, start)
 
     def _track(self, player: str, done: Journey, row: Mapping[str, Any]) -> dict[str, Any]:
         title, column = PLAYERS[player]

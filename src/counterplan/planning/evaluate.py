@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -254,11 +255,15 @@ class Journey:
     value    what they earned (or cost) in all
     actions  (steps, A)
     levels   (steps + 1, D) the resource before each of them, and at the end
+    rewards  (steps,) what each of them earned
+    states   (steps) where each of them was made
     """
 
     value: float
     actions: FloatArray
     levels: FloatArray
+    rewards: FloatArray
+    states: Sequence[State]
 
 
 def carried_out(
@@ -289,15 +294,17 @@ def carried_out(
 def played(problem: ExogenousModel, rule: Rule, path: FloatArray, state: State) -> Journey:
     """What a rule does along a path that begins in a state."""
     resource = np.array(state.resource, dtype=np.float64)[np.newaxis]
-    levels, actions, total = [resource[0]], [], 0.0
+    levels, actions, rewards, states, total = [resource[0]], [], [], [], 0.0
     for s in range(len(path)):
         now = path[s : s + 1]
         action = np.asarray(rule(state.t + s, now.copy(), resource.copy()), dtype=np.float64)
+        states.append(State(state.t + s, path[s], resource[0]))
         reward, resource = problem.step(state.t + s, now, resource, action)
-        total += float(reward[0])
+        rewards.append(float(reward[0]))
+        total += rewards[-1]
         actions.append(action[0])
         levels.append(resource[0])
-    return Journey(total, np.array(actions), np.array(levels))
+    return Journey(total, np.array(actions), np.array(levels), np.array(rewards), states)
 
 
 def refuse_action(problem: ExogenousModel, state: State, action: FloatArray) -> None:

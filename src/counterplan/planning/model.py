@@ -263,6 +263,10 @@ class HasFutures:
         found: Process = self.process
         return found
 
+    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
+        """x_{t+1} for each x_t: (n, X) -> (n, X)."""
+        return self.law.draw(t, exogenous, generator)
+
     def sample_paths(self, n: int, seed: Seed = 0, state: State | None = None) -> FloatArray:
         """(n, T - t, X): futures that begin with the state's x_t."""
         now = self.start if state is None else state

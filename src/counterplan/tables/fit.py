@@ -7,7 +7,7 @@ the mean of their state's other pairs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
@@ -79,7 +79,8 @@ def fit_model(path: str | Path, settings: FitSettings) -> tuple[TabularMDP, Tran
         every = list(table)
     S, A = _sizes(path, every, settings)
     rewards = RewardTable(table, S, A, settings.mean_rewards)
-    counts = count_transitions(_noted(every, rewards), S, A)
+    rewards.add(every)
+    counts = count_transitions((one.episode for one in every), S, A)
     prior = neighbour_prior(S) if settings.prior is None else settings.prior
     mdp = estimate_mdp(
         counts,
@@ -105,8 +106,10 @@ def check_kind(path: str | Path) -> None:
 
 def _sizes(path: str | Path, every: Sequence[Recorded], settings: FitSettings) -> tuple[int, int]:
     """Numbers of states and actions, refused where the dense counts would not fit in memory."""
-    S = len(settings.state_labels or ()) or 1 + max(int(e.episode.states.max()) for e in every)
-    A = len(settings.action_labels or ()) or 1 + max(int(e.episode.actions.max()) for e in every)
+    states = np.concatenate([one.episode.states for one in every])
+    actions = np.concatenate([one.episode.actions for one in every])
+    S = len(settings.state_labels or ()) or 1 + int(states.max())
+    A = len(settings.action_labels or ()) or 1 + int(actions.max())
     if S * A * S > LARGEST_TABLE:
         raise FileError(
             f"{path}: {S} states and {A} actions make a model too large for memory; number both "
@@ -173,11 +176,11 @@ def check_reward(layout: SchemaLayout) -> None:
         layout.reward()
 
 
-def _noted(table: Iterable[Recorded], rewards: RewardTable) -> Iterator[Episode]:
+def _noted(table: CheckedTable, rewards: RewardTable) -> Iterator[Episode]:
     """The episodes of a table, whose rewards are taken down on the way."""
-    for one in table:
-        rewards.add(one)
-        yield one.episode
+    for part in table.parts():
+        rewards.add(part)
+        yield from (one.episode for one in part)
 
 
 def _trimmed(counts: TransitionCounts) -> TransitionCounts:
@@ -247,26 +250,31 @@ class RewardTable:
     def _has_merit(self) -> bool:
         return self._layout is not None and self._layout.has_merit
 
-    def add(self, one: Recorded) -> None:
-        """Take down what the steps of an episode earned."""
-        if one.rewards is None or self._has_merit:
+    def add(self, part: Sequence[Recorded]) -> None:
+        """Take down what the steps of some episodes earned."""
+        if self._has_merit:
             return
-        assert one.rows is not None
-        pairs = one.episode.states, one.episode.actions
+        states, actions = (
+            np.concatenate([getattr(one.episode, name) for one in part])
+            for name in ("states", "actions")
+        )
+        given = np.concatenate([one.rewards for one in part if one.rewards is not None])
+        rows = np.concatenate([one.rows for one in part if one.rows is not None])
         # A row without an action earns nothing.
-        earned = np.where(np.isnan(one.rewards), 0.0, one.rewards)
-        np.add.at(self._sums, pairs, earned)
+        earned = np.where(np.isnan(given), 0.0, given)
+        pairs = states, actions
         if self._mean:
+            np.add.at(self._sums, pairs, earned)
             return
         # From back to front, so that the first of several stays.
         new = np.flatnonzero(np.isnan(self._first[pairs]))[::-1]
-        self._first[pairs[0][new], pairs[1][new]] = earned[new]
-        self._rows[pairs[0][new], pairs[1][new]] = one.rows[new]
+        self._first[states[new], actions[new]] = earned[new]
+        self._rows[states[new], actions[new]] = rows[new]
         differing = np.flatnonzero(self._first[pairs] != earned)
         if differing.size:
-            t = int(differing[0])
-            pair = int(pairs[0][t]), int(pairs[1][t])
-            self._refuse(pair, int(one.rows[t]), float(earned[t]))
+            place = int(differing[0])
+            pair = int(states[place]), int(actions[place])
+            self._refuse(pair, int(rows[place]), float(earned[place]))
 
     def _refuse(self, pair: tuple[int, int], row: int, earned: float) -> NoReturn:
         layout, place = self._layout, self._file.place

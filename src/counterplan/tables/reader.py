@@ -41,6 +41,7 @@ from counterplan.core.table import (
     Mistakes,
     TableFile,
     as_number,
+    distinct_texts,
     open_table_file,
 )
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
@@ -243,17 +244,19 @@ class _Reading:
         self.rows += len(block)
         return table[table[:, EPISODE] >= 0.0]
 
-    def _episodes(self, block: Block) -> list[int]:
+    def _episodes(self, block: Block) -> IntArray:
         """The numbers of the episodes of rows, -1 where the name cannot be one."""
         name = self._schema.episode
         texts = block.texts[name]
         block.report((texts == "").to_numpy(), name, "is empty; name the episode or remove the row")
         is_long = (texts.str.len_chars() > LONGEST_ID).to_numpy()
         block.report(is_long, name, f"is longer than {LONGEST_ID:,} characters; shorten it")
-        return [
-            self.numbers.setdefault(text, len(self.numbers)) if text and not long else -1
-            for text, long in zip(texts, is_long, strict=True)
+        distinct, codes = distinct_texts(texts)
+        known = [
+            self.numbers.setdefault(text, len(self.numbers)) if 0 < len(text) <= LONGEST_ID else -1
+            for text in distinct
         ]
+        return np.array(known)[codes]
 
     def _column(self, block: Block, column: Column) -> FloatArray:
         """(n,) the numbers of a column, by its levels, labels and bounds."""
@@ -531,21 +534,22 @@ class _Bucket:
             cells[self.has_action] = _cells(schema.of("action"), actions[self.has_action])
             actions = cells
         times = self.rows[:, TIME] * (schema.step / schema.increment)
-        earned = None if schema.reward is None else self.column(schema.reward)
+        places = self.rows[:, ROW].astype(np.int64)
+        earned = None if schema.reward is None else self.column(schema.reward).copy()
+        about = [
+            (column.name, self.column(column), texts)
+            for column, texts in zip(schema.of("outcome"), outcomes, strict=True)
+        ]
         for number, start, length in zip(self.numbers, self.starts, self.lengths, strict=True):
             rows = slice(int(start), int(start + length))
             decisions = slice(rows.start, rows.stop if schema.is_discrete else rows.stop - 1)
-            about = tuple(
-                (column.name, _outcome(self.column(column)[rows], texts))
-                for column, texts in zip(schema.of("outcome"), outcomes, strict=True)
-            )
             yield Recorded(
                 Episode(states[rows], actions[decisions], id=names[int(number)]),
-                times[rows].copy(),
+                times[rows],
                 int(self.filled[rows].sum()),
-                about,
-                None if earned is None else earned[rows].copy(),
-                self.rows[rows, ROW].astype(np.int64),
+                tuple((name, _outcome(codes[rows], texts)) for name, codes, texts in about),
+                None if earned is None else earned[rows],
+                places[rows],
             )
 
 

@@ -64,7 +64,7 @@ def test_mistakes(voyages: Run) -> None:
 
 def test_few_changes_are_shown_where_they_were_asked_for(voyages: Run, tmp_path: Path) -> None:
     assert "changed decisions" not in read(report(voyages, ReportOptions()).html).text
-    text = read(report(regret_run(tmp_path, k=2), ReportOptions()).html).text
+    text = read(report(regret_run(tmp_path, planner=None, k=2), ReportOptions()).html).text
     assert "In hindsight, with at most 2 changed decisions" in text
     assert "instead of" in text
 

@@ -45,14 +45,12 @@ from counterplan.core.validation import (
     whole_number,
 )
 from counterplan.counterfactual.continuous.astar import UpperBound
-from counterplan.counterfactual.continuous.setting import SequenceSetting
+from counterplan.counterfactual.continuous.setting import OUTWARD, SequenceSetting, rounded_up
 from counterplan.errors import InputError
 
 STRATEGIES = ("mc-lipschitz", "mc-uniform", "facility-location")
 # Rounds of sampling without any new state before a wanted number of anchors is given up.
 PATIENCE = 10
-# Every computed term is enlarged by more than its rounding.
-OUTWARD = 1e-12
 # Anchors whose next states are held in memory at a time.
 CHUNK = 2048
 # Anchors handled together: their coordinates stay in the fastest cache.
@@ -162,7 +160,7 @@ class AnchorBound:
         reached = self._lifted(t, after, level, level)[np.arange(len(level)), level]
         best = np.full(len(states), -math.inf)
         np.maximum.at(best, row, reached)
-        return _up(here + best)
+        return rounded_up(here + best)
 
     def _algorithm_1(self, anchors: FloatArray, deadline: float) -> None:
         setting = self._setting
@@ -174,7 +172,7 @@ class AnchorBound:
                 rows = slice(start, start + CHUNK)
                 in_time = time.perf_counter() < deadline
                 best = self._best_step(t, anchors[rows]) if in_time else math.inf
-                values[:, rows] = _up(here[rows] + best)
+                values[:, rows] = rounded_up(here[rows] + best)
             self._values[t] = _in_blocks(values)
 
     def _best_step(self, t: int, anchors: FloatArray) -> FloatArray:
@@ -206,10 +204,6 @@ def _in_blocks(table: FloatArray) -> FloatArray:
     """(blocks, m, BLOCK) a copy of (m, A)."""
     blocks = table.reshape(len(table), -1, BLOCK)
     return np.swapaxes(blocks, 0, 1).copy()
-
-
-def _up(values: FloatArray) -> FloatArray:
-    return np.asarray(values + OUTWARD * (1.0 + np.abs(values)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,6 @@ done.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -39,7 +38,7 @@ from counterplan.errors import InputError, NotApplicableError
 from counterplan.scm.point import PointSCM, Region
 
 # In place of an action that was not changed.
-KEPT = -1
+UNCHANGED = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +49,7 @@ class Nodes:
     used     (n,) budget spent
     earned   (n,) rewards of the states before
     promise  (n,) the most that any sequence through the node can earn
-    actions  (n, T-1) what was changed on the way, KEPT where nothing was; in few bytes
+    actions  (n, T-1) what was changed on the way, UNCHANGED where nothing was; in few bytes
     """
 
     states: FloatArray
@@ -67,7 +66,7 @@ class Nodes:
             np.zeros(1, dtype=np.int64),
             np.zeros(1),
             np.full(1, math.inf),
-            np.full((1, decisions), KEPT, dtype=np.min_scalar_type(-n_actions)),
+            np.full((1, decisions), UNCHANGED, dtype=np.min_scalar_type(-n_actions)),
         )
 
     def __len__(self) -> int:
@@ -90,14 +89,14 @@ class Nodes:
         spent = self.used[:, None] + setting.costs_at(t)[None, :]
         parent, action = np.nonzero(setting.allowed[t] & (spent <= setting.k))
         actions = self.actions[parent]
-        actions[:, t] = np.where(action == setting.observed[t], KEPT, action)
+        actions[:, t] = np.where(action == setting.observed[t], UNCHANGED, action)
         place = (parent, action)
         return Nodes(after[place], spent[place], earned[parent], self.promise[parent], actions)
 
     def sequence(self, row: int, observed: IntArray) -> IntArray:
         """The whole action sequence of a node that changes nothing any more."""
         changed = self.actions[row]
-        return np.where(changed == KEPT, observed, changed).astype(np.int64)
+        return np.where(changed == UNCHANGED, observed, changed).astype(np.int64)
 
 
 class Pool:
@@ -288,7 +287,7 @@ class Search:
                 return found
             if watch.must_stop(found.expanded, found.value, found.bound):
                 return found
-            count = watch.room(self._batch, found.expanded)
+            count = watch.remaining(self._batch, found.expanded)
             nodes, dropped = self._pools[t].pop(count, enough)
             self._dropped = max(self._dropped, dropped)
             found.expanded += len(nodes)
@@ -458,28 +457,22 @@ class AStar:
 
     def solve(self, problem: Problem) -> Explanation:
         """The explanation for the budget problem.k."""
-        started = time.perf_counter()
+        watch = Watch("search", problem.limits, problem.progress)
         setting = self._accepted(problem)
-        bound = self.heuristic.prepare(setting, started + problem.limits.seconds)
-        return self._explained(problem, setting, bound, setting.observed, started)
+        bound = self.heuristic.prepare(setting, watch.deadline)
+        return self._explained(problem.k, setting, bound, setting.observed, watch)
 
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
         """Every budget in turn, each starting from the best sequence of the one before. Limits
         hold for each of them, and for preparing the bound that they share."""
-        found: list[Explanation] = []
-        start: IntArray | None = None
+        found: list[SequenceExplanation] = []
         largest = self._accepted(problem)
-        bound = self.heuristic.prepare(largest, time.perf_counter() + problem.limits.seconds)
+        bound = self.heuristic.prepare(largest, Watch("bound", problem.limits).deadline)
         for k in range(problem.k + 1):
-            started = time.perf_counter()
-            smaller = replace(problem, k=k)
+            watch = Watch("search", problem.limits, problem.progress)
             setting = replace(largest, k=min(k, largest.k))
-            begin = setting.observed if start is None else start
-            explanation = self._explained(
-                smaller, setting, bound.restricted(setting), begin, started
-            )
-            start = explanation.actions
-            found.append(explanation)
+            start = found[-1].actions if found else setting.observed
+            found.append(self._explained(k, setting, bound.restricted(setting), start, watch))
         return found
 
     def _accepted(self, problem: Problem) -> SequenceSetting:
@@ -490,22 +483,20 @@ class AStar:
 
     def _explained(
         self,
-        problem: Problem,
+        k: int,
         setting: SequenceSetting,
         bound: UpperBound,
         start: IntArray,
-        started: float,
+        watch: Watch,
     ) -> SequenceExplanation:
-        prepared = time.perf_counter()
+        prepared = watch.seconds
         if self.incumbent:
             start = greedy_sequence(setting, start)
         search = Search(setting, bound, self.batch, self.memory, self.rollout)
-        watch = Watch("search", problem.limits, problem.progress, started)
         outcome = search.run(start, watch)
-        ended = time.perf_counter()
         stats = {
-            "seconds": ended - started,
-            "bound_seconds": prepared - started,
+            "seconds": watch.seconds,
+            "bound_seconds": prepared,
             "nodes_expanded": float(outcome.expanded),
             "nodes_added": float(outcome.added),
             "effective_branching_factor": branching_factor(outcome.added, setting.horizon),
@@ -514,7 +505,7 @@ class AStar:
         gap = outcome.bound - outcome.value
         proved = outcome.complete and gap <= setting.negligible(outcome.value)
         return setting.explanation(
-            problem.k,
+            k,
             setting.simplified(outcome.sequence),
             outcome.bound,
             Status.OPTIMAL if proved else Status.LIMIT,

@@ -8,9 +8,8 @@ changes are followed to the end together.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from counterplan.core.validation import FloatArray, IntArray, whole_number
 from counterplan.counterfactual.continuous.astar import Nodes
 from counterplan.counterfactual.continuous.setting import (
     SequenceExplanation,
-    SequenceSetting,
     prepare_sequence,
 )
 from counterplan.scm.point import PointSCM
@@ -44,41 +42,34 @@ class Exhaustive:
 
     def solve(self, problem: Problem) -> Explanation:
         """The explanation for the budget problem.k."""
-        started = time.perf_counter()
-        walk = _Walk(prepare_sequence(problem), self.batch)
-        complete = walk.run(problem, started)
-        return walk.explained(problem, complete, started)
+        return _Walk(problem, self.batch).explained(problem.k)
 
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
         """All budgets from one walk through the sequences of the largest."""
-        started = time.perf_counter()
-        walk = _Walk(prepare_sequence(problem), self.batch)
-        complete = walk.run(problem, started)
-        budgets = range(problem.k + 1)
-        return [walk.explained(replace(problem, k=k), complete, started) for k in budgets]
+        walk = _Walk(problem, self.batch)
+        return [walk.explained(k) for k in range(problem.k + 1)]
 
 
 class _Walk:
     """The tree of one problem, and the best sequence found for each amount spent."""
 
-    def __init__(self, setting: SequenceSetting, batch: int) -> None:
-        self._setting, self._batch = setting, batch
-        self._best: dict[int, tuple[float, IntArray]] = {}
-        self._transitions = 0
-        self._expanded = 0
+    def __init__(self, problem: Problem, batch: int) -> None:
+        self._watch = Watch("search", problem.limits, problem.progress)
+        self._setting, self._batch = prepare_sequence(problem), batch
+        factual = float(self._setting.reward(self._setting.states).sum())
+        self._best: dict[int, tuple[float, IntArray]] = {0: (factual, self._setting.observed)}
+        self._transitions = self._expanded = 0
+        self._complete = self._run()
 
-    def run(self, problem: Problem, started: float) -> bool:
+    def _run(self) -> bool:
         """Walk the whole tree; False if a limit stopped it."""
         setting = self._setting
-        watch = Watch("search", problem.limits, problem.progress, started)
-        factual = float(setting.reward(setting.states).sum())
-        self._best[0] = factual, setting.observed
         if setting.horizon == 1:
             return True
         waiting = [(0, Nodes.root(setting.states[0], setting.horizon - 1, setting.n_actions))]
         while waiting:
             best = max(value for value, _ in self._best.values())
-            if watch.must_stop(self._expanded, best):
+            if self._watch.must_stop(self._expanded, best):
                 return False
             t, nodes = waiting.pop()
             if len(nodes) > self._batch:
@@ -112,18 +103,18 @@ class _Walk:
                 sequence = nodes.sequence(row, self._setting.observed)
                 self._best[int(used)] = float(values[row]), sequence
 
-    def explained(self, problem: Problem, complete: bool, started: float) -> SequenceExplanation:
-        """The best sequence within the budget problem.k."""
+    def explained(self, k: int) -> SequenceExplanation:
+        """The best sequence within a budget."""
         setting = self._setting
         best, sequence = self._best[0]
         for used, (reached, found) in sorted(self._best.items()):
             # A tie keeps what costs less.
-            if used <= problem.k and reached > best + setting.negligible(best):
+            if used <= k and reached > best + setting.negligible(best):
                 best, sequence = reached, found
         stats = {
-            "seconds": time.perf_counter() - started,
+            "seconds": self._watch.seconds,
             "nodes_expanded": float(self._expanded),
             "transitions": float(self._transitions),
         }
-        status = Status.OPTIMAL if complete else Status.LIMIT
-        return setting.explanation(problem.k, sequence, math.inf, status, "exhaustive", stats)
+        status = Status.OPTIMAL if self._complete else Status.LIMIT
+        return setting.explanation(k, sequence, math.inf, status, "exhaustive", stats)

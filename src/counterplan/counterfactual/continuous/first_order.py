@@ -40,14 +40,12 @@ import numpy as np
 from numba import njit
 
 from counterplan.core.validation import FloatArray, IntArray
-from counterplan.counterfactual.continuous.setting import SequenceSetting
+from counterplan.counterfactual.continuous.setting import OUTWARD, SequenceSetting, rounded_up
 from counterplan.errors import NotApplicableError
 from counterplan.scm.point import Region, Slopes
 
 # Steps of the method that places a cone.
 STEPS = 60
-# Every computed term is enlarged by more than its rounding.
-OUTWARD = 1e-12
 
 
 @njit(cache=True, nogil=True)
@@ -208,7 +206,7 @@ class FirstOrder:
             heights = piece.constant + away[rows] @ piece.slope.T
             heights += distance[rows, None] * piece.steepness
             result[rows] = heights.max(axis=1)
-        return _up(result)
+        return rounded_up(result)
 
     def _counted(self, spent: IntArray) -> IntArray:
         """(n,) the least amounts of the levels."""
@@ -262,8 +260,8 @@ class FirstOrder:
     def _extend(self, t: int, spent: int, local: Local) -> None:
         """Enlarge the regions of the next step by what one step from here can reach."""
         region, levels = self._regions[t, spent], self._levels
-        radius = _up(np.linalg.norm(local.jumps, axis=1) + local.growth * region.radius)
-        box = _up(local.box_after(region))
+        radius = rounded_up(np.linalg.norm(local.jumps, axis=1) + local.growth * region.radius)
+        box = rounded_up(local.box_after(region))
         # Nothing changed so far: the observed state itself, and no rounding to allow for.
         certain = (region.radius == 0.0) & (np.abs(local.jumps).max(axis=1) == 0.0)
         radius, box = np.where(certain, 0.0, radius), np.where(certain[:, None], 0.0, box)
@@ -317,7 +315,7 @@ class FirstOrder:
         tilt = gradient + local.transposed(slope)
         steep = self._setting.reward.remainder + local.remainder(slope) + local.growth * steepness
         steep += OUTWARD * (np.linalg.norm(gradient) + local.growth * np.linalg.norm(slope, axis=1))
-        return Piece(constant + OUTWARD * (1.0 + size), tilt, _up(steep))
+        return Piece(constant + OUTWARD * (1.0 + size), tilt, rounded_up(steep))
 
 
 def _operator_norms(slopes: Slopes, fixed: int) -> FloatArray:
@@ -330,8 +328,4 @@ def _operator_norms(slopes: Slopes, fixed: int) -> FloatArray:
         power = power @ power
     norm = np.linalg.norm(power, axis=(1, 2)) ** (1 / 16)
     rows, columns = deviation.sum(axis=2).max(axis=1), deviation.sum(axis=1).max(axis=1)
-    return _up(norm + np.sqrt(rows * columns))
-
-
-def _up(values: FloatArray) -> FloatArray:
-    return np.asarray(values + OUTWARD * (1.0 + np.abs(values)))
+    return rounded_up(norm + np.sqrt(rows * columns))

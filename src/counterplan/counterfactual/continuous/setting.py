@@ -25,8 +25,15 @@ from counterplan.scm.point import PointSCM, Replay, Scaling, action_indices, act
 
 # What rounding can do to an outcome, as a share of the terms it is the sum of.
 ROUNDING = 1e-12
+# Terms of bounds are enlarged by more than their rounding.
+OUTWARD = 1e-12
 # So many amounts of the budget are told apart exactly; where more are possible, so many groups.
 EXACT_LEVELS, MERGED_LEVELS = 64, 32
+
+
+def rounded_up(values: FloatArray) -> FloatArray:
+    """The values, enlarged by more than the rounding of the few operations behind them."""
+    return np.asarray(values + OUTWARD * (1.0 + np.abs(values)))
 
 
 class Levels(NamedTuple):

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from counterplan.core.problem import Problem, Watch
-from counterplan.core.result import Certified, Change, Explanation, Interval, Status
+from counterplan.core.result import Certified, Change, Explanation, Frontier, Interval, Status
 from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
 from counterplan.counterfactual.discrete.distributions import (
     LOST,
@@ -42,6 +42,10 @@ from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.tabular import TabularMDP
 
+# As explanations name it.
+METHOD = "dynamic programming"
+# Entries of a policy's table, (T, S, C): 2 GB.
+LARGEST_POLICY = 500_000_000
 # Outcomes off any lattice are bracketed on a grid: as fine as about this many numbers and
 # operations allow.
 ENTRIES = 10_000_000
@@ -243,12 +247,6 @@ def _rounded(direction: np.ufunc, gain: FloatArray, step: float) -> NDArray[np.i
     return result
 
 
-# As explanations name it.
-METHOD = "dynamic programming"
-# Entries of a policy's table, (T, S, C): 2 GB.
-LARGEST_POLICY = 500_000_000
-
-
 @dataclass(frozen=True)
 class BudgetDP:
     """Exact dynamic programming over (step, state, budget left).
@@ -290,7 +288,7 @@ def optimal_policies(
     expectation: Expectation,
     law: CounterfactualLaw,
     method: str,
-) -> PolicyExplanations:
+) -> Frontier[PolicyExplanation]:
     """The best policies for the budgets 0..problem.k under an expectation; what they lead to is
     told under a law."""
     watch = Watch("backward pass", problem.limits, problem.progress)
@@ -300,7 +298,7 @@ def optimal_policies(
     status = Status.OPTIMAL if ended.start == 0 else Status.LIMIT
     stats = {"seconds": watch.seconds, "nodes_expanded": float(ended.rows)}
     process = PolicyProcess(setting, law, table)
-    return PolicyExplanations(process, values, bounds, status, stats, problem.k, method)
+    return policy_frontier(process, values, bounds, status, stats, problem.k, method)
 
 
 def refuse_unless_discrete(problem: Problem) -> str | None:
@@ -347,38 +345,31 @@ def check_feasible(setting: Setting, bounds: FloatArray) -> None:
     raise InfeasibleError(f"{episode.name}: no policy with k={setting.k} satisfies the constraints")
 
 
-@dataclass(frozen=True, eq=False)
-class PolicyExplanations(Sequence[PolicyExplanation]):
-    """Explanations for the budgets 0..largest_k from one pass, each made when asked for.
+def policy_frontier(
+    process: PolicyProcess,
+    values: FloatArray,
+    bounds: FloatArray,
+    status: Status,
+    stats: Mapping[str, float],
+    largest_k: int,
+    method: str,
+) -> Frontier[PolicyExplanation]:
+    """Explanations for the budgets 0..largest_k from one pass; values and bounds (C,) are those of
+    the budgets that an episode can spend, beyond which nothing changes."""
+    setting = process.setting
 
-    values, bounds  (C,) for the budgets that an episode can spend; larger ones change nothing
-    """
-
-    process: PolicyProcess
-    values: FloatArray
-    bounds: FloatArray
-    status: Status
-    stats: Mapping[str, float]
-    largest_k: int
-    method: str
-
-    def __len__(self) -> int:
-        return self.largest_k + 1
-
-    def __getitem__(self, k: Any) -> Any:
-        if isinstance(k, slice):
-            return [self[i] for i in range(*k.indices(len(self)))]
-        k = range(len(self))[k]
-        setting = self.process.setting
+    def make(k: int) -> PolicyExplanation:
         spendable = min(k, setting.k)
         return PolicyExplanation(
             episode=setting.episode,
             k=k,
-            value=float(self.values[spendable]),
+            value=float(values[spendable]),
             factual_value=setting.mdp.outcome(setting.episode),
-            bound=float(self.bounds[spendable]),
-            status=self.status,
-            stats=MappingProxyType(dict(self.stats)),
-            method=self.method,
-            process=replace(self.process, setting=replace(setting, k=spendable)),
+            bound=float(bounds[spendable]),
+            status=status,
+            stats=MappingProxyType(dict(stats)),
+            method=method,
+            process=replace(process, setting=replace(setting, k=spendable)),
         )
+
+    return Frontier(make, largest_k + 1)

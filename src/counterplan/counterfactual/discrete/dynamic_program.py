@@ -282,7 +282,7 @@ def outcome_bounds(setting: Setting, ended: BackwardPass) -> tuple[FloatArray, F
 
 
 def _must_stop(watch: Watch, setting: Setting, ended: BackwardPass, more_rows: int) -> bool:
-    if watch.room(more_rows, ended.rows) < more_rows:
+    if watch.remaining(more_rows, ended.rows) < more_rows:
         return True
     if not watch.wants_bounds:
         return watch.must_stop(ended.rows)

@@ -80,8 +80,7 @@ def robust_explain(
     problem = Problem(model, episode, budget, constraints or Constraints(), progress=progress)
     setting, law = prepare(problem)
     worst, method = ExtremeLaw(model, episode, stability), f"{METHOD} over every causal model"
-    explanation: PolicyExplanation = optimal_policies(problem, setting, worst, law, method)[-1]
-    return explanation
+    return optimal_policies(problem, setting, worst, law, method)[-1]
 
 
 def _tabular(mdp: TabularMDP | GumbelMaxSCM) -> TabularMDP:

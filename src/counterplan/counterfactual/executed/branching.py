@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import heapq
 import math
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -178,7 +177,7 @@ class StepProgram:
                     wanted = np.minimum(wanted, resource[0, : len(wanted)])
                 result[s] = wanted
             resource = program.levels_after(t, resource, result[s][None])
-        return setting.kept(result)
+        return setting.without_rounding(result)
 
 
 class _Branching:
@@ -269,17 +268,17 @@ class BudgetAllocation:
 
     def solve(self, problem: Problem) -> Explanation:
         """The explanation for the budget problem.k."""
-        started = time.perf_counter()
-        budgets = _Budgets(prepare_allocation(problem), problem)
-        return budgets.explanation(problem.k, started, None)
+        watch = Watch("search", problem.limits, problem.progress)
+        return _Budgets(prepare_allocation(problem)).explanation(problem.k, watch, None)
 
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
         """Every budget in turn, each starting from the one before; limits hold for each of them."""
-        budgets = _Budgets(prepare_allocation(problem), problem)
+        budgets = _Budgets(prepare_allocation(problem))
         found: list[AllocationExplanation] = []
         for k in range(problem.k + 1):
             last = found[-1].actions if found else None
-            found.append(budgets.explanation(k, time.perf_counter(), last))
+            watch = Watch("search", problem.limits, problem.progress)
+            found.append(budgets.explanation(k, watch, last))
         return found
 
 
@@ -296,27 +295,25 @@ def refuse_unless_executed(problem: Problem) -> str | None:
 class _Budgets:
     """Answers for the budgets of one setting."""
 
-    def __init__(self, setting: AllocationSetting, problem: Problem) -> None:
-        self._setting, self._problem = setting, problem
+    def __init__(self, setting: AllocationSetting) -> None:
+        self._setting = setting
         stated = _exactly_stated(setting.model)
         self._steps = None if stated is None else StepProgram(setting, stated)
         self._path: PathProgram | None = None
 
-    def explanation(self, k: int, started: float, last: FloatArray | None) -> AllocationExplanation:
+    def explanation(self, k: int, watch: Watch, last: FloatArray | None) -> AllocationExplanation:
         """The best decisions with at most k changes; those of `last` are possible."""
         setting = self._setting
-        found = self._answer(replace(setting, k=min(k, setting.k)), started, last)
+        found = self._answer(replace(setting, k=min(k, setting.k)), watch, last)
         led = setting.replayed(found.actions)
         gap = setting.sign * (found.bound - led.value)
         proved = found.complete and gap <= 2 * setting.negligible(led.value)
         status, bound = (Status.OPTIMAL, led.value) if proved else (Status.LIMIT, found.bound)
-        stats = {"seconds": time.perf_counter() - started, "nodes_expanded": float(found.expanded)}
+        stats = {"seconds": watch.seconds, "nodes_expanded": float(found.expanded)}
         return setting.explanation(k, led, bound, status, found.method, stats)
 
-    def _answer(
-        self, setting: AllocationSetting, started: float, last: FloatArray | None
-    ) -> Answer:
-        done, problem = setting.done, self._problem
+    def _answer(self, setting: AllocationSetting, watch: Watch, last: FloatArray | None) -> Answer:
+        done = setting.done
         if setting.k == 0:
             return Answer(done.actions, done.value, "nothing may change")
         known = self._hindsight
@@ -324,8 +321,8 @@ class _Budgets:
         if setting.is_free and known is not None:
             gain = setting.sign * (known.bound - setting.replayed(start).value)
             is_better = gain > setting.negligible(known.bound)
-            return Answer(setting.kept(known.actions) if is_better else start, *known[1:])
-        watch = Watch("search", problem.limits, problem.progress, started)
+            actions = setting.without_rounding(known.actions) if is_better else start
+            return known._replace(actions=actions)
         if self._steps is not None:
             return _Branching(self._steps, setting.k, start, watch).run()
         return self._along_path(setting, watch)
@@ -347,7 +344,7 @@ class _Budgets:
             except TimeoutError:
                 bound = setting.sign * math.inf if known is None else known.bound
                 return Answer(setting.done.actions, bound, ALONG_PATH, known is not None)
-        actions = setting.kept(self._path.actions(setting.k))
+        actions = setting.without_rounding(self._path.actions(setting.k))
         bound = setting.sign * float(self._path.values[setting.k])
         return Answer(actions, bound, ALONG_PATH, expanded=self._path.states)
 

@@ -104,7 +104,7 @@ class AllocationSetting:
 
         return played(self.model, rule, self.path, self.state)
 
-    def kept(self, actions: FloatArray) -> FloatArray:
+    def without_rounding(self, actions: FloatArray) -> FloatArray:
         """The decisions, those that equal the executed ones but for rounding put right."""
         executed = self.done.actions
         moved = np.abs(actions - executed) > ROUNDING * (1.0 + np.abs(executed))

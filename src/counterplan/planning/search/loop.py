@@ -14,6 +14,26 @@ their bounds:
 
 Means are kept within bounds, not each value by itself: a value is noisy, and cutting off one side
 of the noise again and again would make every wait for chance look better than it is.
+
+What follows an exogenous node: the n-th pass through an edge takes the successor at
+u_n = frac(u_0 + n / golden ratio) of the cumulative probabilities, where u_0 is random and belongs
+to the exogenous node. Each u_n is uniform, and the first n of them are spread evenly: an edge meets
+successors in proportion to their probabilities with an error of O(log n / n) instead of
+O(1 / sqrt n), and all actions at a node meet the same ones in the same order (common random
+numbers). Continuous support: a node that was passed N times has at most k N^alpha children, each an
+independent draw; they count equally.
+
+What a search's own choices are worth (`follow`): the values that a search decides by count every
+exploration and lean on bounds; they rank actions but are no estimates of V*, and the luckiest of
+them is no estimate either. So the policy that takes the best of the tried actions wherever the tree
+is well explored, and plays on by the model's rollouts elsewhere, is evaluated over all successors
+in the tree:
+
+    F(node) = F(best edge),    F(edge) = reward + sum_children p(child) F(child's node)
+
+A child whose node has not seen as many visits as it has successors is valued by rollouts, a share
+of them in proportion to its probability. The value of a policy is at most V*; it is exact, and the
+policy optimal, where the tree is complete.
 """
 
 from __future__ import annotations
@@ -68,24 +88,14 @@ from counterplan.planning.search.tree import (
     VALUE,
     VISITS,
     WEIGHT,
-    has_room,
+    has_memory,
     new_link,
     node_number,
     place,
     resource_number,
 )
 
-# ----------------------------------------------------------------------------------------------
-# What follows an exogenous node: finite support, or progressive widening.
-#
-# The n-th pass through an edge takes the successor at u_n = frac(u_0 + n / golden ratio) of the
-# cumulative probabilities, where u_0 is random and belongs to the exogenous node. Each u_n is
-# uniform, and the first n of them are spread evenly: an edge meets successors in proportion to
-# their probabilities with an error of O(log n / n) instead of O(1 / sqrt n), and all actions at a
-# node meet the same ones in the same order (common random numbers).
-#
-# Continuous support: a node that was passed N times has at most k N^alpha children, each an
-# independent draw; they count equally.
+# --- Chance -----------------------------------------------------------------------------------
 
 STRIDE = 0.6180339887498949
 
@@ -166,7 +176,7 @@ def successor(model, settings, tree, parent, t, visits, generator):  # type: ign
     return child
 
 
-# ----------------------------------------------------------------------------------------------
+# --- One simulation ---------------------------------------------------------------------------
 
 
 @inlined
@@ -348,7 +358,7 @@ def run(model, parts, tree, t, simulations, generator):  # type: ignore[no-untyp
     """`search` without handles."""
     if tree.nodes[0, VISITS] == 0.0:
         evaluate(model, parts, tree, 0, t, generator)
-    while tree.counts[DONE] < simulations and has_room(tree):
+    while tree.counts[DONE] < simulations and has_memory(tree):
         depth, value = descend(model, parts, tree, t, generator)
         back_up(parts, tree, t, depth, value)
         tree.counts[DONE] += 1
@@ -365,19 +375,7 @@ def search(model, parts, tree, t, simulations, generator):  # type: ignore[no-un
     return run(model.value, parts.value, borrowed(tree), t, simulations, borrowed(generator))
 
 
-# ----------------------------------------------------------------------------------------------
-# What a search's own choices are worth: the tree evaluated for them, with fresh rollouts.
-#
-# The values that a search decides by count every exploration and lean on bounds; they rank actions
-# but are no estimates of V*, and the luckiest of them is no estimate either. Here the policy that
-# takes the best of the tried actions wherever the tree is well explored, and plays on by the
-# model's rollouts elsewhere, is evaluated over all successors in the tree:
-#
-#     F(node) = F(best edge),    F(edge) = reward + sum_children p(child) F(child's node)
-#
-# A child whose node has not seen as many visits as it has successors is valued by rollouts, a share
-# of them in proportion to its probability. The value of a policy is at most V*; it is exact, and
-# the policy optimal, where the tree is complete.
+# --- The value of what was chosen -------------------------------------------------------------
 
 
 @inlined

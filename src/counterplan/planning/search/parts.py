@@ -1,11 +1,29 @@
-"""The value of a state seen for the first time (Algorithms 1 and 2, lines 6-20).
+"""The parts that a search is made of: selection, backup and leaf values.
 
-rollout  play on to the end by the model's policy, chance drawn afresh
-bounded  the middle of the model's bounds on V*, or the finite one of them
-clipped  with probability alpha_c a rollout moved into those bounds, v' = min(max(v, lower), upper),
-         and no more: the algorithms as they stand
-weighed  likewise lower + trust (v' - lower), since the lower bound has no noise; and the bounds
-         stay with the node (`search`)
+Selection: which action a simulation follows. UCB (Eq. 3.1), with c counted in units of the spread
+(highest minus lowest) of the returns met at this depth, so that it means the same in any currency;
+an untried action goes first. E2W (Eq. 3.6 with the exponential that the paper lost), at random:
+
+    ucb        argmax_a  Q(s, a) + c spread sqrt(log N(s) / N(s, a))
+    boltzmann  (1 - lambda) softmax(Q / alpha) + lambda / |A|,
+               lambda = min(1, epsilon |A| / log(N(s) + 1))
+
+Backup: the value of a decision node from those of its edges. `soft`, `highest` and `entropy` leave
+at the edges the weights that `boltzmann` draws by.
+
+    mean       V = (V_leaf + sum_a N(a) Q(a)) / N                 UCT: the mean return (Eq. 3.2)
+    soft       V = alpha log sum_a exp(Q(a) / alpha)              MENTS (Eq. 3.5)
+    highest    V = max_a Q(a)                                     BTS
+    entropy    as `highest`; H = sum_a pi(a) (H(a) - log pi(a))   DENTS
+
+Leaf: the value of a state seen for the first time (Algorithms 1 and 2, lines 6-20).
+
+    rollout    play on to the end by the model's policy, chance drawn afresh
+    bounded    the middle of the model's bounds on V*, or the finite one of them
+    clipped    with probability alpha_c a rollout moved into those bounds,
+               v' = min(max(v, lower), upper), and no more: the algorithms as they stand
+    weighed    likewise lower + trust (v' - lower), since the lower bound has no noise; and the
+               bounds stay with the node (`loop`)
 """
 
 from __future__ import annotations
@@ -31,6 +49,115 @@ from counterplan.planning.search.kernel import (
     uniform_policy,
 )
 from counterplan.planning.search.tree import ENTROPY, LEAF, VALUE, VISITS, WEIGHT
+
+# --- Selection --------------------------------------------------------------------------------
+
+
+@jit(SELECT)
+def ucb(settings, spread, node, edges, generator):  # type: ignore[no-untyped-def]
+    """The highest upper confidence bound."""
+    unit = settings[SCALE] if settings[SCALE] > 0.0 else spread
+    width = settings[EXPLORATION] * unit * np.sqrt(np.log(node[VISITS]))
+    best, highest = 0, -np.inf
+    for a in range(edges.shape[0]):
+        visits = edges[a, VISITS]
+        if visits == 0.0:
+            return a
+        bound = edges[a, VALUE] + width / np.sqrt(visits)
+        if bound > highest:
+            best, highest = a, bound
+    return best
+
+
+@jit(SELECT)
+def boltzmann(settings, spread, node, edges, generator):  # type: ignore[no-untyped-def]
+    """An action by the weights that the backup left at the edges, mixed with the uniform law."""
+    m = edges.shape[0]
+    mixed = settings[EPSILON] * m / np.log(node[VISITS] + 1.0)
+    u = generator.random()
+    if u < mixed or node[VISITS] <= 1.0:
+        return int(generator.random() * m)
+    total = 0.0
+    for a in range(m):
+        total += edges[a, WEIGHT]
+    u = (u - mixed) / (1.0 - mixed) * total
+    for a in range(m):
+        u -= edges[a, WEIGHT]
+        if u < 0.0:
+            return a
+    return m - 1
+
+
+# --- Backup -----------------------------------------------------------------------------------
+
+
+@jit(BACKUP)
+def mean(settings, node, edges):  # type: ignore[no-untyped-def]
+    """The mean of all returns, the leaf's first."""
+    total = node[LEAF]
+    for a in range(edges.shape[0]):
+        total += edges[a, VISITS] * edges[a, VALUE]
+    node[VALUE] = total / node[VISITS]
+
+
+@inlined
+def known(node, edges, a):  # type: ignore[no-untyped-def]
+    """The value of an action; of one not yet tried, the leaf's."""
+    return edges[a, VALUE] if edges[a, VISITS] > 0.0 else node[LEAF]
+
+
+@inlined
+def weigh(node, edges, temperature, entropy_weight):  # type: ignore[no-untyped-def]
+    """Set WEIGHT to exp((Q + entropy_weight H - highest) / temperature); highest and their sum."""
+    highest = -np.inf
+    for a in range(edges.shape[0]):
+        edges[a, WEIGHT] = known(node, edges, a) + entropy_weight * edges[a, ENTROPY]
+        highest = max(highest, edges[a, WEIGHT])
+    total = 0.0
+    for a in range(edges.shape[0]):
+        edges[a, WEIGHT] = np.exp((edges[a, WEIGHT] - highest) / temperature)
+        total += edges[a, WEIGHT]
+    return highest, total
+
+
+@inlined
+def best(node, edges):  # type: ignore[no-untyped-def]
+    """The highest value among the actions tried."""
+    highest = -np.inf
+    for a in range(edges.shape[0]):
+        if edges[a, VISITS] > 0.0:
+            highest = max(highest, edges[a, VALUE])
+    return highest
+
+
+@jit(BACKUP)
+def soft(settings, node, edges):  # type: ignore[no-untyped-def]
+    """The value with the entropy of the best Boltzmann policy."""
+    highest, total = weigh(node, edges, settings[TEMPERATURE], 0.0)
+    node[VALUE] = highest + settings[TEMPERATURE] * np.log(total)
+
+
+@jit(BACKUP)
+def highest(settings, node, edges):  # type: ignore[no-untyped-def]
+    """The value of the best action, explored by Boltzmann weights."""
+    weigh(node, edges, settings[TEMPERATURE], 0.0)
+    node[VALUE] = best(node, edges)
+
+
+@jit(BACKUP)
+def entropy(settings, node, edges):  # type: ignore[no-untyped-def]
+    """The value of the best action; entropy counts in the weights, less and less."""
+    decayed = settings[ENTROPY_WEIGHT] / np.log(np.e + node[VISITS])
+    _, total = weigh(node, edges, settings[TEMPERATURE], decayed)
+    node[VALUE] = best(node, edges)
+    node[ENTROPY] = 0.0
+    for a in range(edges.shape[0]):
+        share = edges[a, WEIGHT] / total
+        if share > 0.0:
+            node[ENTROPY] += share * (edges[a, ENTROPY] - np.log(share))
+
+
+# --- Leaf -------------------------------------------------------------------------------------
 
 
 @inlined
@@ -137,131 +264,3 @@ def named(leaf: Any, clip: bool) -> Any:
     if not clip:
         return rollout
     return clipped if leaf == "clipped" else weighed
-
-
-# ----------------------------------------------------------------------------------------------
-# Which action a simulation follows.
-#
-# UCB (Eq. 3.1), with c counted in units of the spread (highest minus lowest) of the returns met at
-# this depth, so that it means the same in any currency; an untried action goes first:
-#
-#     argmax_a  Q(s, a) + c spread sqrt(log N(s) / N(s, a))
-#
-# E2W (Eq. 3.6 with the exponential that the paper lost), an action at random:
-#
-#     (1 - lambda) softmax(Q / alpha) + lambda / |A|,    lambda = min(1, epsilon |A| / log(N(s) +
-#     1))
-
-
-@jit(SELECT)
-def ucb(settings, spread, node, edges, generator):  # type: ignore[no-untyped-def]
-    """The highest upper confidence bound."""
-    unit = settings[SCALE] if settings[SCALE] > 0.0 else spread
-    width = settings[EXPLORATION] * unit * np.sqrt(np.log(node[VISITS]))
-    best, highest = 0, -np.inf
-    for a in range(edges.shape[0]):
-        visits = edges[a, VISITS]
-        if visits == 0.0:
-            return a
-        bound = edges[a, VALUE] + width / np.sqrt(visits)
-        if bound > highest:
-            best, highest = a, bound
-    return best
-
-
-@jit(SELECT)
-def boltzmann(settings, spread, node, edges, generator):  # type: ignore[no-untyped-def]
-    """An action by the weights that the backup left at the edges, mixed with the uniform law."""
-    m = edges.shape[0]
-    mixed = settings[EPSILON] * m / np.log(node[VISITS] + 1.0)
-    u = generator.random()
-    if u < mixed or node[VISITS] <= 1.0:
-        return int(generator.random() * m)
-    total = 0.0
-    for a in range(m):
-        total += edges[a, WEIGHT]
-    u = (u - mixed) / (1.0 - mixed) * total
-    for a in range(m):
-        u -= edges[a, WEIGHT]
-        if u < 0.0:
-            return a
-    return m - 1
-
-
-# ----------------------------------------------------------------------------------------------
-# The value of a decision node from those of its edges.
-#
-#     mean     V = (V_leaf + sum_a N(a) Q(a)) / N                       UCT: the mean return (Eq.
-#     3.2)
-#     soft     V = alpha log sum_a exp(Q(a) / alpha)                    MENTS (Eq. 3.5)
-#     highest  V = max_a Q(a)                                           BTS
-#     entropy  as `highest`; H = sum_a pi(a) (H(a) - log pi(a))         DENTS
-#
-# `soft`, `highest` and `entropy` leave at the edges the weights that `selection.boltzmann` draws
-# by.
-
-
-@jit(BACKUP)
-def mean(settings, node, edges):  # type: ignore[no-untyped-def]
-    """The mean of all returns, the leaf's first."""
-    total = node[LEAF]
-    for a in range(edges.shape[0]):
-        total += edges[a, VISITS] * edges[a, VALUE]
-    node[VALUE] = total / node[VISITS]
-
-
-@inlined
-def known(node, edges, a):  # type: ignore[no-untyped-def]
-    """The value of an action; of one not yet tried, the leaf's."""
-    return edges[a, VALUE] if edges[a, VISITS] > 0.0 else node[LEAF]
-
-
-@inlined
-def weigh(node, edges, temperature, entropy_weight):  # type: ignore[no-untyped-def]
-    """Set WEIGHT to exp((Q + entropy_weight H - highest) / temperature); highest and their sum."""
-    highest = -np.inf
-    for a in range(edges.shape[0]):
-        edges[a, WEIGHT] = known(node, edges, a) + entropy_weight * edges[a, ENTROPY]
-        highest = max(highest, edges[a, WEIGHT])
-    total = 0.0
-    for a in range(edges.shape[0]):
-        edges[a, WEIGHT] = np.exp((edges[a, WEIGHT] - highest) / temperature)
-        total += edges[a, WEIGHT]
-    return highest, total
-
-
-@inlined
-def best(node, edges):  # type: ignore[no-untyped-def]
-    """The highest value among the actions tried."""
-    highest = -np.inf
-    for a in range(edges.shape[0]):
-        if edges[a, VISITS] > 0.0:
-            highest = max(highest, edges[a, VALUE])
-    return highest
-
-
-@jit(BACKUP)
-def soft(settings, node, edges):  # type: ignore[no-untyped-def]
-    """The value with the entropy of the best Boltzmann policy."""
-    highest, total = weigh(node, edges, settings[TEMPERATURE], 0.0)
-    node[VALUE] = highest + settings[TEMPERATURE] * np.log(total)
-
-
-@jit(BACKUP)
-def highest(settings, node, edges):  # type: ignore[no-untyped-def]
-    """The value of the best action, explored by Boltzmann weights."""
-    weigh(node, edges, settings[TEMPERATURE], 0.0)
-    node[VALUE] = best(node, edges)
-
-
-@jit(BACKUP)
-def entropy(settings, node, edges):  # type: ignore[no-untyped-def]
-    """The value of the best action; entropy counts in the weights, less and less."""
-    decayed = settings[ENTROPY_WEIGHT] / np.log(np.e + node[VISITS])
-    _, total = weigh(node, edges, settings[TEMPERATURE], decayed)
-    node[VALUE] = best(node, edges)
-    node[ENTROPY] = 0.0
-    for a in range(edges.shape[0]):
-        share = edges[a, WEIGHT] / total
-        if share > 0.0:
-            node[ENTROPY] += share * (edges[a, ENTROPY] - np.log(share))

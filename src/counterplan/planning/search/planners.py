@@ -11,6 +11,9 @@ MENTS maximises reward plus entropy, so its values converge to the soft optimum,
 DENTS (Painter et al. 2024) explore in the same way and converge to V*. UCT's mean counts every
 exploration further down, which it forgets only slowly (Coquelin & Munos 2007): without a good
 rollout or bounds, BTS needs far fewer simulations.
+
+`plan` asks a planner for one decision. A planner begins a `Session` with a problem: its compiled
+model, its bounds where wanted, the parts and a tree, prepared once and then asked at every state.
 """
 
 from __future__ import annotations
@@ -48,11 +51,12 @@ from counterplan.planning.search.interpreted import interpret
 from counterplan.planning.search.kernel import SIGNATURES, Kernel, no_bounds, uniform_policy
 from counterplan.planning.search.loop import follow, search
 
-# ----------------------------------------------------------------------------------------------
-# From a problem to what the search runs on: its compiled model, and its bounds where wanted.
+# --- From a problem to what the search runs on --------------------------------------------------
 
 # Futures that a model's bounds are prepared from.
 BOUND_SAMPLES = 4000
+# A kernel's arrays.
+ARRAYS = ("parameters", "exogenous", "resource", "tables")
 
 
 def kernel_of(problem: ExogenousModel, quantiles: int) -> Kernel:
@@ -78,19 +82,14 @@ def checked(kernel: Kernel) -> Kernel:
                 f"the kernel's {name} is not a function compiled with the search's signature: "
                 f"decorate it with @numba.njit(counterplan.planning.search.kernel.{name.upper()})"
             ) from None
-    for name in ("parameters", "exogenous", "resource", "tables"):
+    for name in ARRAYS:
         numbers = getattr(kernel, name)
         if not isinstance(numbers, np.ndarray) or numbers.ndim != 1 or numbers.dtype != np.float64:
             raise InputError(f"the kernel's {name} must be a one-dimensional array of float64")
     if kernel.horizon < 1 or kernel.most_actions < 1 or kernel.action_size < 1:
         raise InputError("the kernel's horizon, most_actions and action_size must be at least 1")
-    return replace(
-        kernel,
-        parameters=np.ascontiguousarray(kernel.parameters),
-        exogenous=np.ascontiguousarray(kernel.exogenous),
-        resource=np.ascontiguousarray(kernel.resource),
-        tables=np.ascontiguousarray(kernel.tables),
-    )
+    arrays: Any = {name: np.ascontiguousarray(getattr(kernel, name)) for name in ARRAYS}
+    return replace(kernel, **arrays)
 
 
 def kernel_with_bounds(
@@ -120,8 +119,7 @@ def kernel_with_bounds(
     return kernel, wanted
 
 
-# ----------------------------------------------------------------------------------------------
-# What a planner decides: the action, what it is worth, and how sure that is.
+# --- What a planner decides -------------------------------------------------------------------
 
 
 class PlanStatus(StrEnum):
@@ -180,8 +178,7 @@ class Plan:
     planner: str
 
 
-# ----------------------------------------------------------------------------------------------
-# A tree planner at work on one problem: prepared once, then asked at every state.
+# --- A planner at work on one problem ---------------------------------------------------------
 
 # The weight of a rollout against the lower bound, by random actions or by the model's own. More
 # would make waits for chance look too good where the lower bound is the value (options D and F).
@@ -356,7 +353,7 @@ def standard_errors(returns: FloatArray, last: bool) -> FloatArray:
         return np.where(n > 1, np.sqrt(returns[:, 2] / (n * (n - 1))), np.inf)
 
 
-# ----------------------------------------------------------------------------------------------
+# --- The planners -----------------------------------------------------------------------------
 
 # More would not fit in memory: each may add a node to the tree.
 MOST_SIMULATIONS = 10**8
@@ -387,7 +384,7 @@ class Planner(Protocol):
 
 
 class Parts(NamedTuple):
-    """The compiled parts of a search (signatures: `planning.compiled`) and their numbers.
+    """The compiled parts of a search (signatures: `kernel`) and their numbers.
 
     settings     place in the settings -> number
     in_units     which of them are counted in units of the scale of returns
@@ -442,7 +439,7 @@ class TreePlanner(ABC):
                 f"widening must be two numbers (k > 0, 0 <= alpha <= 1), got {self.widening!r}"
             )
         if self.scale is not None:
-            positive(self.scale, "scale")
+            require_number(self.scale, "scale", above=True)
 
     @property
     def name(self) -> str:
@@ -453,23 +450,17 @@ class TreePlanner(ABC):
         """The composition; `leaf` is put in by the search where a name stands for it."""
 
     def begin(self, problem: ExogenousModel, clip: Clip = None, seed: Seed = 0) -> Decide:
-
         return Session(self, problem, clip, seed)
 
 
 LEAVES = ("rollout", "uniform", "bounds", "clipped")
 
 
-def positive(value: float, name: str) -> None:
-    """Refuse anything but a positive, finite number."""
-    if not (is_number(value) and 0.0 < value < math.inf):
-        raise InputError(f"{name} must be a positive number, got {value!r}")
-
-
-def not_negative(value: float, name: str) -> None:
-    """Refuse anything but a finite number from 0 up."""
-    if not (is_number(value) and 0.0 <= value < math.inf):
-        raise InputError(f"{name} must be a number from 0 up, got {value!r}")
+def require_number(value: float, name: str, above: bool = False) -> None:
+    """Refuse anything but a finite number from 0 up; above: but not 0 itself."""
+    if not (is_number(value) and 0.0 <= value < math.inf and (value > 0.0 or not above)):
+        wanted = "a positive number" if above else "a number from 0 up"
+        raise InputError(f"{name} must be {wanted}, got {value!r}")
 
 
 @dataclass(frozen=True)
@@ -483,7 +474,7 @@ class UCT(TreePlanner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        not_negative(self.exploration, "exploration")
+        require_number(self.exploration, "exploration")
 
     def parts(self) -> Parts:
         settings = {compiled.EXPLORATION: self.exploration, compiled.SCALE: self.scale or 0.0}
@@ -503,8 +494,8 @@ class Boltzmann(TreePlanner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive(self.temperature, "temperature")
-        not_negative(self.epsilon, "epsilon")
+        require_number(self.temperature, "temperature", above=True)
+        require_number(self.epsilon, "epsilon")
 
     def compose(self, backup: Any, entropy: float = 0.0, soft: bool = False) -> Parts:
         """The parts with this backup."""
@@ -548,7 +539,7 @@ class DENTS(Boltzmann):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        not_negative(self.entropy, "entropy")
+        require_number(self.entropy, "entropy")
 
     def parts(self) -> Parts:
         return self.compose(part.entropy, entropy=self.entropy)
@@ -561,17 +552,6 @@ PLANNERS: Mapping[str, type[TreePlanner]] = {
     "bts": BTS,
     "dents": DENTS,
 }
-
-
-# ----------------------------------------------------------------------------------------------
-# Ask a planner for one decision: what to do now.
-
-
-@runtime_checkable
-class Follows(Protocol):
-    """What a tree search can do besides: value its decision by following its choices."""
-
-    def followed(self, decision: Plan, state: State) -> Plan: ...
 
 
 def plan(
@@ -597,12 +577,12 @@ def plan(
             "a policy is played by evaluate"
         )
     place = checked_state(checked_problem(problem), state)
-    decide: object = chosen.begin(problem, clip, seed)
-    assert callable(decide)
+    decide = chosen.begin(problem, clip, seed)
     decision = decide(place, progress) if isinstance(decide, Session) else decide(place)
     if not isinstance(decision, Plan):
         raise InputError(
             f"{chosen.name} returns {type(decision).__name__}, not a Plan: ask it directly, "
             "planner.begin(problem)(state), or play it with evaluate"
         )
-    return decide.followed(decision, place) if isinstance(decide, Follows) else decision
+    # A tree search values its decision by following its choices.
+    return decide.followed(decision, place) if isinstance(decide, Session) else decision

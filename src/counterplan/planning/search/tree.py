@@ -201,7 +201,7 @@ def new_link(tree, row, key, node):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def has_room(tree):  # type: ignore[no-untyped-def]
+def has_memory(tree):  # type: ignore[no-untyped-def]
     """Whether one more simulation surely fits."""
     counts, needs = tree.counts, tree.needs
     return (
@@ -214,24 +214,24 @@ def has_room(tree):  # type: ignore[no-untyped-def]
     )
 
 
-# ----------------------------------------------------------------------------------------------
-# Room for a tree: made once, used again for every decision, doubled where a search needs more.
+# --- Memory: made once, used again for every decision, doubled where a search needs more -------
 
-# Which count an array's rows are counted by, and which hash table finds them.
-_GROWING = {
-    "exogenous": IN_EXOGENOUS,
-    "exogenous_index": IN_EXOGENOUS,
-    "offset": IN_EXOGENOUS,
-    "children": IN_CHILDREN,
-    "probability": IN_CHILDREN,
-    "resources": IN_RESOURCES,
-    "nodes": IN_NODES,
-    "node_index": IN_NODES,
-    "edges": IN_EDGES,
-    "edge_next": IN_EDGES,
-    "actions": IN_EDGES,
-    "links": IN_LINKS,
-    "link_node": IN_LINKS,
+# Which count an array's rows are counted by, of what they are, and its columns (X, D, A: the
+# model's sizes; none: one number per row); and which hash tables find them.
+_GROWING: dict[str, tuple[int, type, Any]] = {
+    "exogenous": (IN_EXOGENOUS, np.float64, "X"),
+    "exogenous_index": (IN_EXOGENOUS, np.int64, 4),
+    "offset": (IN_EXOGENOUS, np.float64, None),
+    "children": (IN_CHILDREN, np.int64, None),
+    "probability": (IN_CHILDREN, np.float64, None),
+    "resources": (IN_RESOURCES, np.float64, "D"),
+    "nodes": (IN_NODES, np.float64, NODE_COLUMNS),
+    "node_index": (IN_NODES, np.int64, 4),
+    "edges": (IN_EDGES, np.float64, EDGE_COLUMNS),
+    "edge_next": (IN_EDGES, np.int64, None),
+    "actions": (IN_EDGES, np.float64, "A"),
+    "links": (IN_LINKS, np.float64, LINK_COLUMNS),
+    "link_node": (IN_LINKS, np.int64, None),
 }
 _TABLES = {"resource_table": IN_RESOURCES, "node_table": IN_NODES, "link_table": IN_LINKS}
 
@@ -256,30 +256,23 @@ def allocate(kernel: Kernel, needs: IntArray, simulations: int) -> Tree:
     # A simulation adds one node, and few edges and links; of resources there are never many.
     rows = needs + simulations + simulations // 4
     rows[IN_RESOURCES] = needs[IN_RESOURCES] + 64
-    X, D, T = kernel.exogenous.size, kernel.resource.size, kernel.horizon
+    X, D, A = kernel.exogenous.size, kernel.resource.size, kernel.action_size
+    columns: dict[Any, tuple[int, ...]] = {None: (), "X": (X,), "D": (D,), "A": (A,)}
+    growing = {
+        name: _memory(kind, rows[count], *columns.get(width, (width,)))
+        for name, (count, kind, width) in _GROWING.items()
+    }
     tables = {
-        name: _room(np.int64, _power_of_two(int(1.5 * rows[count])), 2)
+        name: _memory(np.int64, 1 << (int(1.5 * rows[count]) - 1).bit_length(), 2)
         for name, count in _TABLES.items()
     }
     return Tree(
-        counts=_room(np.int64, COUNTS),
+        counts=_memory(np.int64, COUNTS),
         needs=needs,
-        exogenous=_room(np.float64, rows[IN_EXOGENOUS], X),
-        exogenous_index=_room(np.int64, rows[IN_EXOGENOUS], 4),
-        offset=_room(np.float64, rows[IN_EXOGENOUS]),
-        children=_room(np.int64, rows[IN_CHILDREN]),
-        probability=_room(np.float64, rows[IN_CHILDREN]),
-        resources=_room(np.float64, rows[IN_RESOURCES], D),
-        nodes=_room(np.float64, rows[IN_NODES], NODE_COLUMNS),
-        node_index=_room(np.int64, rows[IN_NODES], 4),
-        edges=_room(np.float64, rows[IN_EDGES], EDGE_COLUMNS),
-        edge_next=_room(np.int64, rows[IN_EDGES]),
-        actions=_room(np.float64, rows[IN_EDGES], kernel.action_size),
-        links=_room(np.float64, rows[IN_LINKS], LINK_COLUMNS),
-        link_node=_room(np.int64, rows[IN_LINKS]),
-        path=_room(np.int64, T, 3),
-        returns=_room(np.float64, T, 2),
-        root=_room(np.float64, kernel.most_actions, 3),
+        path=_memory(np.int64, kernel.horizon, 3),
+        returns=_memory(np.float64, kernel.horizon, 2),
+        root=_memory(np.float64, kernel.most_actions, 3),
+        **growing,
         **tables,
     )
 
@@ -288,11 +281,11 @@ def grown(tree: Tree) -> Tree:
     """The same tree with twice the room wherever one more simulation might not fit."""
     full = {
         count
-        for name, count in _GROWING.items()
+        for name, (count, *_) in _GROWING.items()
         if tree.counts[count] + tree.needs[count] > len(getattr(tree, name))
     }
     larger = {}
-    for name, count in _GROWING.items():
+    for name, (count, *_) in _GROWING.items():
         if count in full:
             old = getattr(tree, name)
             used = int(tree.counts[count])
@@ -321,13 +314,9 @@ def plant(tree: Tree, state: State) -> None:
     tree.counts[[IN_EXOGENOUS, IN_RESOURCES, IN_NODES]] = 1
 
 
-def _room(dtype: Any, *shape: int) -> Any:
+def _memory(dtype: Any, *shape: int) -> Any:
     """An array whose memory is there already: the search does not stop to get it page by page."""
     return np.full(shape, 0, dtype=dtype)
-
-
-def _power_of_two(least: int) -> int:
-    return 1 << (least - 1).bit_length()
 
 
 @njit(cache=True)

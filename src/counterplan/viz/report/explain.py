@@ -13,7 +13,7 @@ import numpy as np
 from counterplan.core.validation import counted
 from counterplan.errors import FileError, InputError
 from counterplan.runs.answer import support_in_words
-from counterplan.runs.question import TOLERATED, DiscreteExplainer
+from counterplan.runs.question import TOLERATED, ContinuousExplainer, DiscreteExplainer
 from counterplan.runs.run import RESULTS, STATUSES, TRAJECTORIES, CaseQuery, Run
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.tabular import TabularMDP
@@ -136,8 +136,9 @@ def explained_run(run: Run, pseudonyms: Pseudonyms, k: int | None = None) -> Exp
 
 def _labels(run: Run) -> Labels:
     explainer = run.explainer
-    if not isinstance(explainer, DiscreteExplainer):
-        return labels_of(explainer.layout)  # type: ignore[attr-defined]
+    if isinstance(explainer, ContinuousExplainer):
+        return labels_of(explainer.layout)
+    assert isinstance(explainer, DiscreteExplainer)
     mdp = explainer.mdp
     labels = labels_of(mdp if explainer.layout is None else explainer.layout)
     given = mdp.about.get(SEVERITY)

@@ -1,4 +1,4 @@
-"""The closed form's properties, on random rows with zeros, ties and extreme sizes."""
+"""The Gumbel-Max model: the closed form against integration, sampling and a reference."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from counterplan import GumbelMaxSCM, TabularMDP
 from counterplan.errors import InputError
 from counterplan.scm.gumbel import SHORT
 
-from .support import fractions_of, kernel, model_of, questions
+from .support import exact_kernel, fractions_of, kernel, model_of, quadrature, questions
+
+# --- The closed form's properties, on random rows with zeros, ties and extreme sizes ---
 
 EXACT = 1e-12
 
@@ -180,3 +182,108 @@ def test_questions_without_an_answer(arguments: tuple[int, ...], message: str) -
 def test_needs_a_tabular_model() -> None:
     with pytest.raises(InputError, match="GumbelMaxSCM needs a TabularMDP, got ndarray"):
         GumbelMaxSCM(np.zeros((2, 2, 2)))  # type: ignore[arg-type]
+
+
+# --- The closed form against rational arithmetic and numerical integration ---
+
+
+@given(questions())
+def test_agrees_with_rational_arithmetic(question: tuple[np.ndarray, int, np.ndarray]) -> None:
+    p, o, q = question
+    mdp = model_of(p, q).mdp
+    exact = exact_kernel(fractions_of(mdp.row(0, 0)), o, fractions_of(mdp.row(0, 1)))
+    assert sum(exact) == 1
+    assert kernel(p, o, q) == pytest.approx([float(x) for x in exact], abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_agrees_with_rational_arithmetic_on_long_rows(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    p, q = rng.dirichlet(np.ones(50), size=2)
+    p[rng.random(50) < 0.2] = 0.0
+    q[rng.random(50) < 0.2] = 0.0
+    o = int(np.argmax(p))
+    mdp = model_of(p / p.sum(), q / q.sum()).mdp
+    exact = exact_kernel(fractions_of(mdp.row(0, 0)), o, fractions_of(mdp.row(0, 1)))
+    row = kernel(mdp.row(0, 0), o, mdp.row(0, 1))
+    assert row == pytest.approx([float(x) for x in exact], abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("p", "o", "q"),
+    [
+        ([0.5, 0.3, 0.2], 0, [0.2, 0.5, 0.3]),
+        ([0.1, 0.9], 0, [0.05, 0.95]),
+        ([0.6, 0.4, 0.0], 1, [0.3, 0.0, 0.7]),  # q_o = 0 and a state that p never reached
+        ([0.3, 0.3, 0.4], 2, [0.4, 0.4, 0.2]),  # tied starts
+        ([0.25, 0.25, 0.25, 0.25], 3, [0.4, 0.3, 0.2, 0.1]),
+    ],
+)
+def test_agrees_with_numerical_integration_of_the_race(
+    p: list[float], o: int, q: list[float]
+) -> None:
+    row = kernel(np.array(p), o, np.array(q))
+    for i in range(len(p)):
+        if i != o and q[i] > 0.0:
+            # The integrator stops at 1e-8 and its integrand has kinks.
+            assert row[i] == pytest.approx(quadrature(np.array(p), o, np.array(q), i), abs=1e-6)
+
+
+# --- The paper's sampler (Eq. 5): its limit is the closed form, its noise fits what was seen ---
+
+SAMPLES = 40_000
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_converges_to_the_closed_form(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    p, q = rng.dirichlet(np.full(6, 0.7), size=2)
+    p[rng.random(6) < 0.3] = 0.0
+    p[0] += 0.2
+    q[5] = 0.0
+    scm = model_of(p / p.sum(), q / q.sum())
+    for o in np.flatnonzero(p):
+        exact = scm.counterfactual_row(0, 0, int(o), 0, 1)
+        shares = scm.sampled_row(0, 0, int(o), 0, 1, samples=SAMPLES, seed=seed)
+        # Each share is a binomial mean. Five standard errors are passed once in 3.5 million times;
+        # entries so rare that the normal law fails are compared with one sample.
+        error = np.sqrt(exact * (1.0 - exact) / SAMPLES)
+        assert (np.abs(shares - exact) <= 5.0 * error + 1.0 / SAMPLES).all()
+        assert not shares[exact == 0.0].any()
+
+
+def test_the_observed_pair_always_repeats_itself() -> None:
+    scm = model_of(np.array([0.7, 0.2, 0.1]), np.array([0.1, 0.2, 0.7]))
+    for o in range(3):
+        shares = scm.sampled_row(0, 0, o, 0, 0, samples=5_000, seed=o)
+        assert shares.tolist() == np.eye(3)[o].tolist()
+
+
+def test_noise_of_impossible_states_keeps_its_prior() -> None:
+    scm = model_of(np.array([0.5, 0.5, 0.0]), np.array([0.2, 0.3, 0.5]))
+    noise = scm.sample_noise(0, 0, 1, SAMPLES, 0)
+    # A Gumbel(0, 1) has mean 0.5772 and variance pi^2 / 6.
+    error = np.pi / np.sqrt(6.0 * SAMPLES)
+    assert abs(noise[:, 2].mean() - 0.5772156649) <= 5.0 * error
+
+
+def test_draws_are_reproducible_and_take_a_generator() -> None:
+    scm = model_of(np.array([0.5, 0.5]), np.array([0.2, 0.8]))
+    one = scm.sampled_row(0, 0, 0, 0, 1, samples=100, seed=4)
+    assert np.array_equal(one, scm.sampled_row(0, 0, 0, 0, 1, samples=100, seed=4))
+    rng = np.random.default_rng(4)
+    assert np.array_equal(one, scm.sampled_row(0, 0, 0, 0, 1, samples=100, seed=rng))
+    assert not np.array_equal(one, scm.sampled_row(0, 0, 0, 0, 1, samples=100, seed=rng))
+
+
+def test_tiny_probabilities_do_not_overflow() -> None:
+    scm = model_of(np.array([5e-324, 1.0]), np.array([0.5, 0.5]))
+    shares = scm.sampled_row(0, 0, 1, 0, 1, samples=1_000, seed=0)
+    # State 0 was all but impossible, so its noise is free: it wins with probability 1/2.
+    assert abs(shares[0] - 0.5) <= 5.0 * np.sqrt(0.25 / 1_000)
+
+
+def test_needs_at_least_one_sample() -> None:
+    scm = model_of(np.array([1.0]), np.array([1.0]))
+    with pytest.raises(InputError, match="samples must be at least 1, got 0"):
+        scm.sampled_row(0, 0, 0, 0, 1, samples=0)

@@ -19,7 +19,7 @@ from counterplan.scm import support as module
 from counterplan.scm.neural import NEURAL
 from counterplan.scm.support import Seen, collect_seen
 
-from .test_neural_file import model
+from .test_neural import model
 
 
 def transitions(rng: np.random.Generator, episodes: int, length: int, D: int = 3) -> cp.Transitions:

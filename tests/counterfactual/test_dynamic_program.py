@@ -1,0 +1,597 @@
+"""The budgeted dynamic program: exact against brute force, ties, constraints, limits, bars."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
+
+import counterplan as cp
+from counterplan.counterfactual import Frontier, oracle
+from counterplan.errors import InfeasibleError, InputError, NotApplicableError
+from counterplan.testing import random_transitions
+
+from .support import close, finite_horizon_value, random_instance
+
+# --- The exact solver against brute force, and what must hold for every optimum ---
+
+SEEDS = st.integers(0, 2**32 - 1)
+EXACT = 1e-9
+
+
+@settings(max_examples=400)
+@given(SEEDS)
+def test_equals_brute_force(seed: int) -> None:
+    problem = random_instance(seed)
+    ask = (problem.mdp, problem.episode, problem.k)
+    best = oracle.brute_force(*ask, problem.constraints)
+    if best == -math.inf:
+        with pytest.raises(InfeasibleError):
+            cp.explain(*ask, constraints=problem.constraints)
+        return
+    found = cp.explain(*ask, constraints=problem.constraints)
+    assert found.value == pytest.approx(best, abs=EXACT)
+    assert found.bound == found.value
+    assert found.status == "optimal"
+    assert found.gap == 0.0
+    # Following the policy through every history gives back its value.
+    replayed = oracle.policy_value(problem.mdp, found)
+    assert replayed == pytest.approx(found.value, abs=EXACT)
+
+
+@given(SEEDS)
+def test_equals_the_best_of_all_policies(seed: int) -> None:
+    problem = random_instance(seed, barred=False)
+    ask = (problem.mdp, problem.episode, min(problem.k, 2))
+    with mock.patch.object(oracle, "LARGEST_ENUMERATION", 2_000):
+        try:
+            best = oracle.best_policy_value(*ask, problem.constraints)
+        except NotApplicableError:
+            reject()
+    found = cp.explain(*ask, constraints=problem.constraints)
+    assert found.value == pytest.approx(best, abs=EXACT)
+
+
+@given(SEEDS)
+def test_one_pass_answers_every_budget(seed: int) -> None:
+    problem = random_instance(seed)
+    try:
+        front = cp.frontier(problem.mdp, problem.episode, 4, constraints=problem.constraints)
+    except InfeasibleError:
+        return
+    for k in range(5):
+        best = oracle.brute_force(problem.mdp, problem.episode, k, problem.constraints)
+        assert front[k].k == k
+        assert close(front[k].value, best, EXACT)
+        replayed = oracle.policy_value(problem.mdp, front[k])
+        assert close(replayed, best, EXACT)
+        assert k == 0 or front[k].value >= front[k - 1].value - 1e-12
+
+
+@given(SEEDS)
+def test_no_budget_gives_exactly_what_was_observed(seed: int) -> None:
+    problem = random_instance(seed, barred=False)
+    found = cp.explain(problem.mdp, problem.episode, 0, constraints=problem.constraints)
+    assert found.value == found.factual_value == problem.mdp.outcome(problem.episode)
+    assert found.improvement == found.relative_improvement == 0.0
+    assert found.changes == ()
+    assert found.most_likely.probability == pytest.approx(1.0, abs=1e-12)
+    assert found.most_likely.states.tolist() == problem.episode.states.tolist()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_without_information_it_is_plain_dynamic_programming(seed: int) -> None:
+    # The observed action leads from each state to the next for certain, so what was observed says
+    # nothing about the noise: every counterfactual row is the model's own.
+    rng = np.random.default_rng(seed)
+    S, A, T = 4, 3, 5
+    transitions = random_transitions(rng, S, A)
+    transitions[:, 0] = np.roll(np.eye(S), 1, axis=1)
+    mdp = cp.TabularMDP(transitions, rng.normal(size=(S, A)), final_rewards=rng.normal(size=S))
+    episode = cp.Episode(np.arange(T) % S, np.zeros(T, dtype=int))
+    value = cp.explain(mdp, episode, T).value
+    assert value == pytest.approx(finite_horizon_value(mdp, 0, T), abs=EXACT)
+    assert cp.explain(mdp, episode, 10 * T).value == value
+
+
+def test_what_was_observed_changes_the_answer() -> None:
+    # Walking succeeds half the time and did, so staying (state 0) had poor noise: jumping, which
+    # would also fail half the time, fails in one case of three. By hand: w_0 = 1, w_2 = 0,
+    # D(1) = 3/2, P(0) = 1/2 * 1 / (1 * 3/2) = 1/3.
+    transitions = np.zeros((3, 2, 3))
+    transitions[0, :] = [[0.5, 0.5, 0.0], [0.5, 0.0, 0.5]]
+    transitions[1:, :] = np.eye(3)[1:, None, :]
+    mdp = cp.TabularMDP(transitions, [[0.0, 0.0], [1.0, 1.0], [6.0, 6.0]])
+    found = cp.explain(mdp, cp.Episode([0, 1], [0, 0]), 1)
+    assert found.value == pytest.approx(4.0, abs=1e-12)
+    assert found.changes == ((0, 0, 1),)
+    assert found.improvement == pytest.approx(3.0, abs=1e-12)
+
+
+def test_length_one_episodes_choose_the_best_reward() -> None:
+    mdp = cp.TabularMDP(np.ones((1, 3, 1)), [[1.0, 4.0, 2.0]], final_rewards=[10.0])
+    found = cp.explain(mdp, cp.Episode([0], [0]), 1)
+    assert (found.value, found.factual_value) == (14.0, 11.0)
+    assert found.changes == ((0, 0, 1),)
+    assert found.outcome_variance == 0.0
+    assert found.changes_distribution().tolist() == [0.0, 1.0]
+    assert found.outcome_distribution().values.tolist() == [14.0]
+
+
+@pytest.mark.parametrize("k", [4, 7, 10**9, np.int64(5)])
+def test_budgets_beyond_the_episode_cost_nothing(k: int) -> None:
+    problem = random_instance(12, barred=False)
+    T = len(problem.episode)
+    assert T <= 4
+    most = cp.explain(problem.mdp, problem.episode, 4)
+    found = cp.explain(problem.mdp, problem.episode, k)
+    assert found.k == k
+    assert found.value == most.value
+    assert found.process.setting.k <= T
+    assert found.policy(0, int(problem.episode.states[0]), 0) == most.policy(
+        0, int(problem.episode.states[0]), 0
+    )
+    # With all but nothing used, no more than the rest can be spent.
+    assert found.policy(0, 0, int(k)) == problem.episode.actions[0]
+
+
+def test_stats_count_the_rows_evaluated() -> None:
+    mdp = cp.TabularMDP(np.full((2, 2, 2), 0.5), np.zeros((2, 2)))
+    found = cp.explain(mdp, cp.Episode([0, 1, 0, 1], [0, 0, 1, 1]), 1)
+    # One distinct row, three transitions.
+    assert found.stats["nodes_expanded"] == 3
+    assert found.stats["seconds"] >= 0.0
+    assert found.method == "dynamic programming"
+
+
+# --- All budgets at once ---
+
+# Every change gains 1, to action 2 it gains 1.5 for two units.
+MDP = cp.TabularMDP(np.ones((1, 3, 1)), [[0.0, 1.0, 1.5]])
+EPISODE = cp.Episode([0, 0, 0], [0, 0, 0])
+
+
+def front(k_max: int | None = None, **given: object) -> Frontier:
+    return cp.frontier(MDP, EPISODE, k_max, constraints=cp.Constraints(**given))  # type: ignore[arg-type]
+
+
+def test_reaches_to_the_length_of_the_episode_by_default() -> None:
+    assert front().values == (0.0, 1.5, 3.0, 4.5)
+    assert len(front()) == 4
+
+
+def test_is_a_sequence_of_explanations() -> None:
+    found = front(2)
+    assert [explanation.k for explanation in found] == [0, 1, 2]
+    assert found[-1] is found[2]
+    assert [explanation.k for explanation in found[1:]] == [1, 2]
+    with pytest.raises(IndexError):
+        found[3]
+
+
+def test_equals_single_explanations() -> None:
+    found = front(5, change_costs={2: 2})
+    for k in range(6):
+        alone = cp.explain(MDP, EPISODE, k, constraints=cp.Constraints(change_costs={2: 2}))
+        assert found[k].value == alone.value
+        assert found[k].changes_distribution() == pytest.approx(alone.changes_distribution())
+        assert [found[k].policy(t, 0, u) for t in range(3) for u in range(k + 1)] == [
+            alone.policy(t, 0, u) for t in range(3) for u in range(k + 1)
+        ]
+
+
+def test_costs_above_one_need_more_than_the_episode_is_long() -> None:
+    assert front(7, change_costs={2: 2}).values == (0.0, 1.0, 2.0, 3.0, 3.5, 4.0, 4.5, 4.5)
+
+
+def test_smallest_budget_for_an_outcome() -> None:
+    found = front()
+    assert found.smallest_k(-5.0) == 0
+    assert found.smallest_k(-math.inf) == 0
+    assert found.smallest_k(1.0) == 1
+    assert found.smallest_k(1.5) == 1
+    assert found.smallest_k(1.6) == 2
+    assert found.smallest_k(4.5) == 3
+    assert found.smallest_k(4.6) is None
+    assert found.smallest_k(math.inf) is None
+    with pytest.raises(InputError, match="must be a number, got nan"):
+        found.smallest_k(math.nan)
+
+
+def test_an_outcome_missed_by_rounding_is_reached() -> None:
+    mdp = cp.TabularMDP(np.ones((1, 2, 1)), [[0.0, 0.1]])
+    found = cp.frontier(mdp, cp.Episode([0] * 10, [0] * 10))
+    assert found[8].value != 0.8
+    assert found.smallest_k(0.8) == 8
+    assert found.smallest_k(0.8 + 1e-9) == 9
+
+
+# --- Ties keep the observed action; among alternatives the lowest wins ---
+
+
+def alike(rewards: list[float]) -> cp.TabularMDP:
+    """Two states; actions differ in nothing but their reward."""
+    return cp.TabularMDP(np.full((2, len(rewards), 2), 0.5), [rewards, rewards])
+
+
+@pytest.mark.parametrize("observed", [0, 1, 2])
+def test_equal_actions_are_never_exchanged(observed: int) -> None:
+    episode = cp.Episode([0, 1, 1, 0], [observed] * 4)
+    found = cp.explain(alike([2.0, 2.0, 2.0]), episode, 3)
+    assert found.changes == ()
+    assert found.value == found.factual_value == 8.0
+    assert {found.policy(t, s, u) for t in range(4) for s in range(2) for u in range(4)} == {
+        observed
+    }
+    assert not found.change_probabilities().any()
+
+
+def test_the_lowest_of_equal_alternatives_is_taken() -> None:
+    found = cp.explain(alike([1.0, 3.0, 3.0, 2.0]), cp.Episode([0], [3]), 1)
+    assert found.changes == ((0, 3, 1),)
+
+
+def test_a_gain_of_rounding_size_is_no_gain() -> None:
+    # 0.1 + 0.2 exceeds 0.3 by rounding alone.
+    found = cp.explain(alike([0.3, 0.1 + 0.2]), cp.Episode([0], [0]), 1)
+    assert found.changes == ()
+    assert found.value == 0.3
+
+
+def test_a_real_gain_is_taken_however_small_beside_the_tie_rule() -> None:
+    found = cp.explain(alike([0.3, 0.3 + 1e-9]), cp.Episode([0], [0]), 1)
+    assert found.changes == ((0, 0, 1),)
+
+
+def test_ties_between_steps_do_not_waste_budget() -> None:
+    # One change gains 1 at either step; with a budget of one, exactly one step is changed.
+    found = cp.explain(alike([0.0, 1.0]), cp.Episode([0, 0], [0, 0]), 1)
+    assert found.value == pytest.approx(1.0, abs=1e-12)
+    assert found.changes_distribution() == pytest.approx([0.0, 1.0, 0.0], abs=1e-12)
+
+
+def test_the_policy_of_every_state_keeps_ties_not_only_the_observed_one() -> None:
+    rng = np.random.default_rng(5)
+    rows = rng.dirichlet(np.ones(3), size=3)
+    transitions = np.stack([rows, rows], axis=1)  # both actions lead the same way
+    rewards = np.repeat(rng.normal(size=(3, 1)), 2, axis=1)
+    found = cp.explain(cp.TabularMDP(transitions, rewards), cp.Episode([0, 1, 2], [1, 0, 1]), 2)
+    for t, observed in enumerate([1, 0, 1]):
+        assert [found.policy(t, s, 0) for s in range(3)] == [observed] * 3
+
+
+# --- Stopped early, the answer is still a policy with its value, and the bound still holds ---
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 20))
+def test_value_and_bound_enclose_the_optimum(seed: int, nodes: int) -> None:
+    problem = random_instance(seed)
+    ask = (problem.mdp, problem.episode, problem.k)
+    limits = cp.Limits(nodes=nodes)
+    try:
+        best = cp.explain(*ask, constraints=problem.constraints).value
+    except InfeasibleError:
+        best = -math.inf
+    try:
+        found = cp.explain(*ask, constraints=problem.constraints, limits=limits)
+    except InfeasibleError:
+        assert best == -math.inf
+        return
+    assert found.value <= best + 1e-12
+    assert found.bound >= best - 1e-12
+    assert found.stats["nodes_expanded"] <= nodes
+    assert close(oracle.policy_value(problem.mdp, found), found.value, 1e-9)
+    assert close(found.outcome_mean, found.value, 1e-9)
+    assert found.gap >= 0.0
+    if found.status == "optimal":
+        assert close(found.value, best, 1e-12)
+
+
+def long_problem() -> tuple[cp.TabularMDP, cp.Episode]:
+    rng = np.random.default_rng(1)
+    mdp = cp.TabularMDP(rng.dirichlet(np.ones(5), size=(5, 3)), rng.random((5, 3)))
+    return mdp, cp.Episode(rng.integers(5, size=12), rng.integers(3, size=12))
+
+
+def test_no_time_at_all() -> None:
+    mdp, episode = long_problem()
+    best = cp.explain(mdp, episode, 3)
+    found = cp.explain(mdp, episode, 3, limits=cp.Limits(seconds=1e-9))
+    assert found.status == "limit"
+    assert found.stats["nodes_expanded"] == 0
+    # Only the last step was solved: keep everything before.
+    assert found.factual_value <= found.value <= best.value <= found.bound
+    assert all(change.t == 11 for change in found.changes)
+    assert found.gap == found.bound - found.value > 0.0
+
+
+@pytest.mark.parametrize("nodes", [14, 15, 44, 45, 150])
+def test_a_step_is_solved_whole_or_not_at_all(nodes: int) -> None:
+    mdp, episode = long_problem()
+    found = cp.explain(mdp, episode, 3, limits=cp.Limits(nodes=nodes))
+    assert found.status == "limit"
+    # 15 distinct rows for each step.
+    assert found.stats["nodes_expanded"] == nodes // 15 * 15
+
+
+def test_enough_nodes_are_no_limit() -> None:
+    mdp, episode = long_problem()
+    found = cp.explain(mdp, episode, 3, limits=cp.Limits(nodes=11 * 15))
+    assert found.status == "optimal"
+    assert found.value == cp.explain(mdp, episode, 3).value
+
+
+def test_more_steps_never_hurt_and_never_loosen_the_bound() -> None:
+    mdp, episode = long_problem()
+    found = [cp.explain(mdp, episode, 3, limits=cp.Limits(nodes=15 * n)) for n in range(1, 12)]
+    values, bounds = [x.value for x in found], [x.bound for x in found]
+    assert all(b >= a - 1e-12 for a, b in pairwise(values))
+    assert all(b <= a + 1e-12 for a, b in pairwise(bounds))
+
+
+def test_a_gap_that_is_good_enough_stops_the_pass() -> None:
+    mdp, episode = long_problem()
+    tightest = cp.explain(mdp, episode, 3, limits=cp.Limits(nodes=15 * 10)).gap
+    found = cp.explain(mdp, episode, 3, limits=cp.Limits(gap=tightest + 1e-6))
+    assert found.status == "limit"
+    assert 0.0 < found.gap <= tightest + 1e-6
+    assert cp.explain(mdp, episode, 3, limits=cp.Limits(gap=1e-6)).status == "optimal"
+
+
+def test_stopping_before_a_barred_step_is_not_called_infeasible() -> None:
+    mdp = cp.TabularMDP(np.full((2, 2, 2), 0.5), [[-np.inf, 1.0], [0.0, 1.0]])
+    episode = cp.Episode([0, 1, 0], [0, 0, 1])
+    found = cp.explain(mdp, episode, 2, limits=cp.Limits(nodes=1))
+    assert found.value == found.factual_value == -math.inf
+    assert found.bound >= cp.explain(mdp, episode, 2).value == 3.0
+    assert found.gap == math.inf
+
+
+def test_a_gap_limit_meets_minus_infinity_quietly() -> None:
+    mdp = cp.TabularMDP(np.ones((1, 2, 1)), [[-np.inf, 1.0]])
+    limits = cp.Limits(gap=0.5)
+    found = cp.frontier(mdp, cp.Episode([0, 0, 0], [0, 0, 0]), 3, limits=limits)
+    assert found[3].value == 3.0
+    constraints = cp.Constraints(forbidden=[(0, 1)])
+    with pytest.raises(InfeasibleError):
+        cp.explain(mdp, cp.Episode([0, 0], [1, 1]), 2, limits=limits, constraints=constraints)
+
+
+# --- Each constraint by itself, on problems small enough to see the answer ---
+
+# One state; action a earns a: without constraints every step is changed to action 3.
+REWARDS = [[0.0, 1.0, 2.0, 3.0]]
+ONE_STATE = cp.TabularMDP(np.ones((1, 4, 1)), REWARDS)
+
+
+def actions(k: int, mdp: cp.TabularMDP = ONE_STATE, **given: object) -> list[int]:
+    constraints = cp.Constraints(**given)  # type: ignore[arg-type]
+    found = cp.explain(mdp, EPISODE, k, constraints=constraints)
+    assert found.value == sum(found.most_likely.actions)
+    return found.most_likely.actions.tolist()
+
+
+def test_unconstrained() -> None:
+    assert actions(3) == [3, 3, 3]
+
+
+def test_allowed_everywhere() -> None:
+    assert actions(3, allowed=[True, True, True, False]) == [2, 2, 2]
+
+
+def test_allowed_step_by_step() -> None:
+    assert actions(3, allowed={0: [1], 2: []}) == [1, 3, 0]
+
+
+def test_fixed_steps() -> None:
+    assert actions(3, fixed_steps=[0, -1]) == [0, 3, 0]
+
+
+def test_forbidden_pairs() -> None:
+    assert actions(3, forbidden=[(0, 3)]) == [2, 2, 2]
+
+
+def test_keeping_what_is_forbidden_is_not_possible() -> None:
+    assert actions(3, forbidden=[(0, 0), (0, 2), (0, 3)]) == [1, 1, 1]
+    with pytest.raises(InfeasibleError) as caught:
+        actions(2, forbidden=[(0, 0)])
+    assert str(caught.value) == (
+        "the episode: no policy with k=2 avoids a barred pair; the observed (state 0, action 0) "
+        "at t=0 is forbidden: raise k, or free the step"
+    )
+
+
+def test_a_step_that_is_fixed_on_a_forbidden_pair_is_infeasible() -> None:
+    with pytest.raises(InfeasibleError, match="no policy with k=3 avoids a barred pair"):
+        actions(3, forbidden=[(0, 0)], fixed_steps=[1])
+
+
+@pytest.mark.parametrize(
+    ("k", "expected"),
+    [
+        (0, [0, 0, 0]),
+        (1, 2),  # one change to 2 for one unit
+        (2, 4),  # two of them beat one change to 3 for two units
+        (3, 6),
+        (4, 7),
+        (6, 9),
+        (100, 9),
+    ],
+)
+def test_change_costs_are_paid_from_the_budget(k: int, expected: int | list[int]) -> None:
+    found = actions(k, change_costs={3: 2})
+    assert sum(found) == (expected if isinstance(expected, int) else sum(expected))
+
+
+def test_costs_are_not_charged_for_keeping() -> None:
+    mdp = cp.TabularMDP(np.ones((1, 2, 1)), [[0.0, 1.0]])
+    episode = cp.Episode([0, 0], [1, 0])
+    found = cp.explain(mdp, episode, 1, constraints=cp.Constraints(change_costs={1: 1, 0: 5}))
+    assert found.most_likely.actions.tolist() == [1, 1]
+
+
+def test_admissible_actions_bind_alternatives_but_not_what_was_done() -> None:
+    mdp = cp.TabularMDP(np.ones((1, 4, 1)), REWARDS, admissible=[[False, True, True, False]])
+    assert actions(3, mdp) == [2, 2, 2]
+    assert actions(1, mdp) in ([2, 0, 0], [0, 2, 0], [0, 0, 2])
+    assert actions(0, mdp) == [0, 0, 0]
+
+
+def test_infeasible_because_of_the_model_itself() -> None:
+    mdp = cp.TabularMDP(np.ones((1, 2, 1)), [[-np.inf, -np.inf]])
+    with pytest.raises(InfeasibleError, match="at t=0 is of reward -inf: raise k"):
+        cp.explain(mdp, cp.Episode([0], [0]), 1)
+
+
+def test_a_frontier_is_feasible_if_its_largest_budget_is() -> None:
+    constraints = cp.Constraints(forbidden=[(0, 0)])
+    front = cp.frontier(ONE_STATE, EPISODE, constraints=constraints)
+    assert front.values == (-np.inf, -np.inf, -np.inf, 9.0)
+    assert front[0].factual_value == 0.0
+    assert front.smallest_k(0.0) == 3
+
+
+# --- Pairs that must not occur never turn into nan, whatever is asked ---
+
+INF = math.inf
+
+
+@settings(max_examples=150)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(
+        [None, cp.baselines.Greedy(), cp.baselines.Random(), cp.baselines.NoisyGreedy()]
+    ),
+)
+def test_nothing_is_ever_nan(seed: int, solver: Any) -> None:
+    problem = random_instance(seed)
+    ask = (problem.mdp, problem.episode, problem.k)
+    try:
+        found = cp.explain(*ask, constraints=problem.constraints, solver=solver)
+    except cp.errors.InfeasibleError:
+        return
+    certified = found.probability_better()
+    numbers = [
+        *(found.value, found.factual_value, found.bound, found.gap),
+        *(found.improvement, found.relative_improvement),
+        *(found.outcome_mean, found.outcome_variance, found.most_likely.probability),
+        *(certified.value, certified.low, certified.high),
+        *found.change_probabilities().ravel(),
+        *found.changes_distribution(),
+        *found.sample(20).outcomes,
+    ]
+    for stability in (False, True):
+        interval = cp.value_interval(problem.mdp, problem.episode, found, stability)
+        numbers += [interval.low, interval.high, interval.width]
+        assert interval.low <= interval.high
+    assert not np.isnan(numbers).any()
+    assert INF not in (found.value, found.factual_value, found.outcome_mean)
+
+
+@settings(max_examples=100)
+@given(st.integers(0, 2**32 - 1))
+def test_robust_answers_are_never_nan(seed: int) -> None:
+    problem = random_instance(seed)
+    try:
+        found = cp.robust_explain(
+            problem.mdp, problem.episode, problem.k, constraints=problem.constraints
+        )
+    except cp.errors.InfeasibleError:
+        return
+    assert not np.isnan([found.value, found.outcome_mean, found.outcome_variance]).any()
+
+
+def risky() -> tuple[cp.TabularMDP, cp.Episode]:
+    """Changing the first action earns more, but may lead to state 2, which is barred."""
+    transitions = np.zeros((3, 2, 3))
+    transitions[:, 0] = [0.5, 0.5, 0.0]
+    transitions[:, 1] = [0.0, 0.5, 0.5]
+    rewards = np.array([[0.0, 9.0], [0.0, 9.0], [-INF, -INF]])
+    return cp.TabularMDP(transitions, rewards), cp.Episode([0, 1], [0, 0])
+
+
+def test_a_chance_of_minus_infinity_is_never_worth_it() -> None:
+    mdp, episode = risky()
+    found = cp.explain(mdp, episode, 2)
+    assert found.changes == ((1, 0, 1),)
+    assert found.value == 9.0
+
+
+def test_an_outcome_of_minus_infinity_is_reported_as_such() -> None:
+    mdp, episode = risky()
+    found = cp.explain(mdp, episode, 2, solver=cp.baselines.Random())
+    # Change at t = 0 with probability 1/2; w_2 = 0, w_1 = 1, w_o = 1: P(2) = 1/2 * 1 / (3/2) = 1/3.
+    values, probabilities = found.outcome_distribution()
+    assert values.tolist() == [-INF, 0.0, 9.0, 18.0]
+    assert probabilities == pytest.approx([1 / 6, 1 / 4, 1 / 4 + 1 / 6, 1 / 6], abs=1e-12)
+    assert found.value == found.outcome_mean == -INF
+    assert found.outcome_variance == INF
+    assert found.probability_better().value == pytest.approx(7 / 12, abs=1e-12)
+    assert found.improvement == found.relative_improvement == -INF
+    assert (found.sample(600).outcomes == -INF).mean() == pytest.approx(1 / 6, abs=0.08)
+
+
+def test_avoiding_a_barred_observation_beats_it_for_certain() -> None:
+    mdp = cp.TabularMDP(np.ones((1, 2, 1)), [[-INF, -3.0]])
+    found = cp.explain(mdp, cp.Episode([0, 0], [0, 0]), 2)
+    assert (found.value, found.factual_value) == (-6.0, -INF)
+    assert found.probability_better().value == 1.0
+    assert found.improvement == found.relative_improvement == INF
+
+
+def test_a_forbidden_observation_still_counts_as_what_was_earned() -> None:
+    mdp = cp.TabularMDP(np.ones((1, 2, 1)), [[5.0, 3.0]])
+    found = cp.explain(mdp, cp.Episode([0], [0]), 1, constraints=cp.Constraints(forbidden=[(0, 0)]))
+    assert (found.value, found.factual_value) == (3.0, 5.0)
+    assert found.probability_better().value == 0.0
+
+
+def test_steps_on_which_everything_is_barred() -> None:
+    mdp = cp.TabularMDP(np.full((2, 2, 2), 0.5), np.zeros((2, 2)), final_rewards=[-INF, -INF])
+    found = cp.explain(mdp, cp.Episode([0, 1], [0, 0]), 1, solver=cp.baselines.Random())
+    assert found.probability_better().value == 0.0
+    values, probabilities = found.outcome_distribution()
+    assert values.tolist() == [-INF]
+    assert probabilities == pytest.approx([1.0], abs=1e-12)
+
+
+def test_everything_is_forbidden() -> None:
+    mdp = cp.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2))
+    rules = cp.Constraints(forbidden=np.ones((2, 2), dtype=bool))
+    episode = cp.Episode([0, 1], [0, 0])
+    found = cp.explain(mdp, episode, 1, constraints=rules, solver=cp.baselines.Random())
+    assert found.probability_better().value == 0.0
+
+
+def test_ratios_tied_but_for_rounding_do_not_leak_into_barred_states() -> None:
+    # States 1 to 3 gain nothing on each other, so from an observed 1 only state 0 is new.
+    rng = np.random.default_rng(0)
+    rewards = np.zeros((4, 2))
+    rewards[0, 1], rewards[2:] = 5.0, -INF
+    for _ in range(100):
+        counts = rng.integers(0, 9, size=4) + 0.01
+        more = counts + np.array([3.0, 0.0, 0.0, 0.0])
+        rows = np.stack([counts / counts.sum(), more / more.sum()])
+        mdp = cp.TabularMDP(np.broadcast_to(rows, (4, 2, 4)), rewards)
+        found = cp.explain(mdp, cp.Episode([0, 1, 0], [0, 0, 0]), 2)
+        assert found.value > found.factual_value + 5.0
+        stable = cp.value_interval(mdp, found.episode, found, stability=True)
+        assert stable.low > -INF
+
+
+def test_the_highest_outcome_does_not_pay_for_rounding() -> None:
+    # The finite states can take all mass exactly, so the highest outcome is finite.
+    for share in np.linspace(0.01, 0.69, 50):
+        rows = np.array([[0.7, 0.3, 0.0, 0.0], [share, 0.7 - share, 0.3, 0.0]])
+        rewards = np.zeros((4, 2))
+        rewards[2] = -INF
+        mdp = cp.TabularMDP(np.broadcast_to(rows, (4, 2, 4)), rewards)
+        episode = cp.Episode([0, 0], [0, 0])
+        found = cp.explain(mdp, episode, 1, solver=cp.baselines.Random())
+        assert cp.value_interval(mdp, episode, found) == (-INF, 0.0)
