@@ -153,7 +153,7 @@ def explain(options: ExplainOptions) -> None:
             check_explanations_target(options.output)
         keep_inputs(options.output, (options.episodes, options.model, options.schema))
     files = (options.episodes, options.model, options.schema)
-    cohort = open_cohort(*files, options.episode or (), is_run=is_run)
+    cohort = open_cohort(*files, options.episode or ())
     question = _question(options, cohort.explainer.is_discrete)
     if is_run:
         _into_folder(options, cohort, question)
@@ -210,7 +210,7 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
     from counterplan.runs.answer import records
     from counterplan.tables.episodes import write_explanations
 
-    noun = cohort.given.noun
+    noun = cohort.noun
     with episode_bar() as progress:
         answers = cohort.answers(question, progress)
     largest = question.budgets[-1]
@@ -233,7 +233,7 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
     print_explanations(found, f"{many}, {_detail(noun, question, found)}", noun)
     if options.output is not None:
         note(f"Wrote {options.output}.")
-    for line in () if options.episode else cohort.given.notes:
+    for line in () if options.episode else cohort.notes:
         note(line)
 
 
@@ -260,7 +260,7 @@ def _into_folder(options: ExplainOptions, cohort: Cohort, question: Question) ->
     from counterplan.runs.run import CaseQuery, open_run
 
     assert options.output is not None
-    given, noun = cohort.given, cohort.given.noun
+    noun = cohort.noun
     arguments = question.arguments(cohort.chosen, options.all_k)
     settings = RunSettings(arguments, workers=options.workers, cluster=options.cluster)
     with run_display() as progress:
@@ -275,7 +275,7 @@ def _into_folder(options: ExplainOptions, cohort: Cohort, question: Question) ->
     many = counted(totals["episodes"], noun)
     heading = f"The most improvable of {many}, {_detail(noun, question, top)}"
     print_explanations(top, heading, noun)
-    for line in given.notes:
+    for line in cohort.notes:
         note(line)
     words = [f"{totals[name]:,} {text}" for name, text in STATUSES.items() if totals[name]]
     note(f"{many}: {', '.join(words)}.")
