@@ -227,7 +227,7 @@ class Session:
         self._set_units(state)
         tree.plant(self._tree, state)
         total, done, is_stopped = self._planner.simulations, 0, False
-        watch = Watch("simulations", progress=progress, started=began)
+        watch = Watch("simulations", progress=progress)
         while done < total and not is_stopped:
             wanted = total if progress is None else min(done + AT_ONCE, total)
             while (done := self._search(state.t, wanted)) < wanted:
