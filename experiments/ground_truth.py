@@ -1,6 +1,6 @@
 """How far counterfactuals of learned models are from the truth, where the truth is known.
 
-Two simulators replay a patient with the patient's own noise: sepsis (`domains.sepsis_mechanism`)
+Two simulators replay a patient with the patient's own noise: sepsis (`domains.sepsis`)
 and the infection (`domains.infection`), the latter also in three versions that no location-scale
 model can learn. A model is learned from a cohort and asked about fresh patients:
 

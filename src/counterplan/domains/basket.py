@@ -90,6 +90,8 @@ class OptionBasket(HasFutures):
     cap: int | None = None
     action_set: ActionSet = "ranked"
 
+    sense: ClassVar[Sense] = "max"
+
     def __post_init__(self) -> None:
         cap = basket_contract(self.config).cap if self.cap is None else self.cap
         object.__setattr__(self, "cap", whole_number(cap, "cap", minimum=1))
@@ -126,11 +128,6 @@ class OptionBasket(HasFutures):
     def horizon(self) -> int:
         """T exercise dates, the first at once."""
         return self.options[0].dates
-
-    @property
-    def sense(self) -> Sense:
-        """Payoffs."""
-        return "max"
 
     @property
     def start(self) -> State:

@@ -114,6 +114,8 @@ class Bunkering(HasFutures):
     action_set: ActionSet = "order-up-to"
     executed: Literal["open-loop", "re-solve"] = "open-loop"
 
+    sense: ClassVar[Sense] = "min"
+
     def __post_init__(self) -> None:
         legs = vector(np.asarray(self.legs), "legs")
         object.__setattr__(self, "legs", legs)
@@ -161,11 +163,6 @@ class Bunkering(HasFutures):
     def horizon(self) -> int:
         """T, one decision per leg."""
         return len(self.legs)
-
-    @property
-    def sense(self) -> Sense:
-        """Costs."""
-        return "min"
 
     @property
     def start(self) -> State:

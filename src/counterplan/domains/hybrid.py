@@ -103,6 +103,8 @@ class HybridVehicle(HasFutures):
     accuracy: float = 0.8
     executed: Literal["open-loop", "greedy"] = "open-loop"
 
+    sense: ClassVar[Sense] = "max"
+
     def __post_init__(self) -> None:
         if self.executed not in EXECUTED:
             raise InputError(f"executed {self.executed!r} is not one of {', '.join(EXECUTED)}")
@@ -207,11 +209,6 @@ class HybridVehicle(HasFutures):
     def horizon(self) -> int:
         """T."""
         return self.numbers.horizon
-
-    @property
-    def sense(self) -> Sense:
-        """Mileage."""
-        return "max"
 
     @property
     def start(self) -> State:

@@ -170,23 +170,29 @@ def _range(rule, gas_rate, electric_rate, used, gas, battery):  # type: ignore[n
 
 
 @njit(cache=True)
+def best_use(road, rates, braking, rule, tanks, ahead):  # type: ignore[no-untyped-def]
+    """The best amounts of gas (the most of equals) and of electricity that a rule may take, and
+    their value with what remains worth `ahead` (c + 1, c + 1)."""
+    gas, battery = tanks
+    if braking:
+        return 0, 0, ahead[gas, min(road.capacity, battery + road.recharge)]
+    used = min(road.quota, gas + battery)
+    least, most = _range(rule, rates[0], rates[1], used, gas, battery)
+    choice, best = most, -np.inf
+    for a in range(most, least - 1, -1):
+        value = rates[0] * a + rates[1] * (used - a) + ahead[gas - a, battery - used + a]
+        if value > best:
+            choice, best = a, value
+    return choice, used - choice, best
+
+
+@njit(cache=True)
 def _step_back(road, rates, braking, rule, ahead, values):  # type: ignore[no-untyped-def]
     """values (c + 1, c + 1) before a step, given those after it."""
-    c = road.capacity
-    gas_rate, electric_rate = rates[0], rates[1]
-    for gas in range(c + 1):
-        for battery in range(c + 1):
-            if braking:
-                values[gas, battery] = ahead[gas, min(c, battery + road.recharge)]
-                continue
-            used = min(road.quota, gas + battery)
-            least, most = _range(rule, gas_rate, electric_rate, used, gas, battery)
-            best = -np.inf
-            for a in range(least, most + 1):
-                value = gas_rate * a + electric_rate * (used - a)
-                value += ahead[gas - a, battery - used + a]
-                best = max(best, value)
-            values[gas, battery] = best
+    for gas in range(road.capacity + 1):
+        for battery in range(road.capacity + 1):
+            used = best_use(road, rates, braking, rule, (gas, battery), ahead)
+            values[gas, battery] = used[2]
 
 
 @njit(cache=True)
@@ -214,19 +220,6 @@ def rule_values(road, rule):  # type: ignore[no-untyped-def]
         for s in range(S):
             _step_back(road, road.mileage[s], road.brakes[s], rule, ahead[s], values[t, s])
     return values
-
-
-@njit(cache=True)
-def best_gas(road, rates, tanks, ahead):  # type: ignore[no-untyped-def]
-    """The best amount of gas, the most of equals, with what remains worth `ahead` (c+1, c+1)."""
-    gas, battery = tanks
-    used = min(road.quota, gas + battery)
-    choice, best = 0, -np.inf
-    for a in range(min(used, gas), max(0, used - battery) - 1, -1):
-        value = rates[0] * a + rates[1] * (used - a) + ahead[gas - a, battery - used + a]
-        if value > best:
-            choice, best = a, value
-    return choice
 
 
 @njit(cache=True)
@@ -294,22 +287,12 @@ def path_hindsight(road, rates, brakes, start):  # type: ignore[no-untyped-def]
             for gas in range(c + 1):
                 for battery in range(c + 1):
                     if reached[t, gas, battery]:
-                        table[t, gas, battery] = _best_value(
-                            road, rates[i, t], brakes[i, t], (gas, battery), table[t + 1]
-                        )
+                        tanks, braking = (gas, battery), brakes[i, t]
+                        used = best_use(road, rates[i, t], braking, 0, tanks, table[t + 1])
+                        table[t, gas, battery] = used[2]
         values[i] = table[0, start[0], start[1]]
         _follow(road, rates[i], brakes[i], start, table, actions[i])
     return values, actions
-
-
-@njit(cache=True)
-def _best_value(road, rates, braking, tanks, ahead):  # type: ignore[no-untyped-def]
-    gas, battery = tanks
-    if braking:
-        return ahead[gas, min(road.capacity, battery + road.recharge)]
-    used = min(road.quota, gas + battery)
-    a = best_gas(road, rates, tanks, ahead)
-    return rates[0] * a + rates[1] * (used - a) + ahead[gas - a, battery - used + a]
 
 
 @njit(cache=True)
@@ -317,28 +300,22 @@ def _follow(road, rates, brakes, start, table, actions):  # type: ignore[no-unty
     """The best actions along one path, forwards through the table."""
     gas, battery = start[0], start[1]
     for t in range(brakes.size):
+        a, e, _ = best_use(road, rates[t], brakes[t], 0, (gas, battery), table[t + 1])
+        actions[t, 0], actions[t, 1] = a, e
+        gas, battery = gas - a, battery - e
         if brakes[t]:
             battery = min(road.capacity, battery + road.recharge)
-            continue
-        used = min(road.quota, gas + battery)
-        a = best_gas(road, rates[t], (gas, battery), table[t + 1])
-        actions[t, 0], actions[t, 1] = a, used - a
-        gas -= a
-        battery -= used - a
 
 
 @njit(cache=True)
 def best_splits(road, rates, brakes, tanks, ahead):  # type: ignore[no-untyped-def]
     """(n, 2) the best actions for mileage (n, 2), braking (n,) and tanks (n, 2), with what remains
     worth ahead (n, c + 1, c + 1)."""
-    n = brakes.size
-    actions = np.zeros((n, 2))
-    for i in range(n):
-        if not brakes[i]:
-            gas, battery = int(tanks[i, 0] + 0.5), int(tanks[i, 1] + 0.5)
-            a = best_gas(road, rates[i], (gas, battery), ahead[i])
-            actions[i, 0] = a
-            actions[i, 1] = min(road.quota, gas + battery) - a
+    actions = np.zeros((brakes.size, 2))
+    for i in range(brakes.size):
+        full = int(tanks[i, 0] + 0.5), int(tanks[i, 1] + 0.5)
+        a, e, _ = best_use(road, rates[i], brakes[i], 0, full, ahead[i])
+        actions[i, 0], actions[i, 1] = a, e
     return actions
 
 

@@ -79,6 +79,8 @@ class AmericanOption(HasFutures):
     config: str | OptionContract = "A"
     prices: Prices = "gbm"
 
+    sense: ClassVar[Sense] = "max"
+
     def __new__(cls, config: str | OptionContract = "A", prices: Prices = "gbm") -> AmericanOption:
         """On the lattice prices have finitely many successors: a model of another type."""
         return object.__new__(LatticeOption if prices == "binomial" else cls)
@@ -103,11 +105,6 @@ class AmericanOption(HasFutures):
     def horizon(self) -> int:
         """T exercise dates, the first at once."""
         return self.contract.dates
-
-    @property
-    def sense(self) -> Sense:
-        """Payoffs."""
-        return "max"
 
     @property
     def start(self) -> State:

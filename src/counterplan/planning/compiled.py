@@ -72,14 +72,17 @@ borrowed: Any = intrinsic(_borrowed)
 class Layout:
     """The order of a model's numbers in a flat array: single numbers, sizes, then arrays.
 
-    numbers  names of single numbers; 'rest': where the last array begins, filled in by itself
+    numbers  names of single numbers, NAME=VALUE where it is always the same; 'rest': where the last
+             array begins, filled in by itself
     sizes    names of whole numbers that shapes are made of
     arrays   name -> shape, in names of sizes, whole numbers and NAME+1; last, '*': all that is left
     view     in compiled code, flat array -> named tuple of all these
     """
 
     def __init__(self, numbers: str = "", sizes: str = "", **arrays: str) -> None:
-        self._numbers, self._sizes = numbers.split(), sizes.split()
+        given = [one.partition("=") for one in numbers.split()]
+        self._constants = {name: float(value) for name, _, value in given if value}
+        self._numbers, self._sizes = [name for name, _, _ in given], sizes.split()
         self._arrays = {name: shape.split() for name, shape in arrays.items()}
         fields = [*self._numbers, *self._sizes, *self._arrays]
         self._places = {name: i for i, name in enumerate(fields)}
@@ -102,7 +105,7 @@ class Layout:
                 if base in self._sizes:
                     sizes.setdefault(base, size - int(more or 0))
         ends = len(self._places) + np.cumsum([0, *(array.size for array in arrays.values())])
-        values = {"rest": int(ends[-2]) if arrays else 0, **values}
+        values = {**self._constants, "rest": int(ends[-2]) if arrays else 0, **values}
         head = [float(values[name]) for name in self._numbers]  # type: ignore[arg-type]
         # Whole numbers keep their bits: compiled code need not convert them.
         whole = np.array([*(sizes[name] for name in self._sizes), *ends[:-1]], dtype=np.int64)

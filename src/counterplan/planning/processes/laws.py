@@ -28,30 +28,32 @@ GBM_CODE, LATTICE_CODE, MODES_CODE, BOOTSTRAP_CODE, HIDDEN_CODE, GAUSSIAN_CODE =
 
 # The increments are lower @ upper @ independent normals, both triangular.
 GBM_NUMBERS = Layout(
-    "code independent dt",
+    f"code={GBM_CODE} independent dt",
     "X R Q",
     **dict.fromkeys(("initial", "drift", "volatility"), "X"),
     lower="X X",
     upper="X X",
     strata="R Q",
 )
-LATTICE_NUMBERS = Layout("code up down probability")
+LATTICE_NUMBERS = Layout(f"code={LATTICE_CODE} up down probability")
 # indicators: 1 where x is the mode's indicator, 0 where it is its number
-MODES_NUMBERS = Layout("code indicators", "M", matrix="M M")
+MODES_NUMBERS = Layout(f"code={MODES_CODE} indicators", "M", matrix="M M")
 # x is an observation (O,) and a belief (M,); K values (K, O), how likely in each mode (M, K)
-HIDDEN_NUMBERS = Layout("code", "M O K", matrix="M M", values="K O", chances="M K")
-GAUSSIAN_NUMBERS = Layout("code", "M O", matrix="M M", means="M O", spreads="M O")
+HIDDEN_NUMBERS = Layout(f"code={HIDDEN_CODE}", "M O K", matrix="M M", values="K O", chances="M K")
+GAUSSIAN_NUMBERS = Layout(f"code={GAUSSIAN_CODE}", "M O", matrix="M M", means="M O", spreads="M O")
 # where each row's factors begin and end, and their mean; then the factors of all rows
 BOOTSTRAP_NUMBERS = Layout(
-    "code independent initial", "R Q", begins="R+1", means="R", strata="R Q", factors="*"
+    f"code={BOOTSTRAP_CODE} independent initial",
+    "R Q",
+    begins="R+1",
+    means="R",
+    strata="R Q",
+    factors="*",
 )
 
 gbm, lattice, modes = GBM_NUMBERS.view, LATTICE_NUMBERS.view, MODES_NUMBERS.view
-hidden, gaussian, bootstrap = (
-    HIDDEN_NUMBERS.view,
-    GAUSSIAN_NUMBERS.view,
-    BOOTSTRAP_NUMBERS.view,
-)
+hidden, gaussian = HIDDEN_NUMBERS.view, GAUSSIAN_NUMBERS.view
+bootstrap = BOOTSTRAP_NUMBERS.view
 
 
 @inlined

@@ -43,11 +43,8 @@ from counterplan.core.validation import FloatArray, IntArray, index_vector, whol
 from counterplan.errors import FileError, InputError, NotApplicableError
 from counterplan.planning.processes.base import number, stochastic_matrix
 from counterplan.planning.processes.laws import (
-    GAUSSIAN_CODE,
     GAUSSIAN_NUMBERS,
-    HIDDEN_CODE,
     HIDDEN_NUMBERS,
-    MODES_CODE,
     MODES_NUMBERS,
     Shipped,
 )
@@ -106,9 +103,7 @@ class MarkovModes(Shipped):
         return len(self.probabilities)
 
     def _block(self, rows: int, quantiles: int) -> FloatArray:
-        return MODES_NUMBERS.pack(
-            code=MODES_CODE, indicators=self.indicators, matrix=self.probabilities
-        )
+        return MODES_NUMBERS.pack(indicators=self.indicators, matrix=self.probabilities)
 
 
 class _Beliefs(Shipped):
@@ -168,7 +163,6 @@ class HiddenModes(_Beliefs):
 
     def _block(self, rows: int, quantiles: int) -> FloatArray:
         return HIDDEN_NUMBERS.pack(
-            code=HIDDEN_CODE,
             matrix=self.transitions,
             values=self.values,
             chances=self.probabilities,
@@ -217,7 +211,6 @@ class GaussianHiddenModes(_Beliefs):
                 "observations are finitely many"
             )
         return GAUSSIAN_NUMBERS.pack(
-            code=GAUSSIAN_CODE,
             matrix=self.transitions,
             means=self.mode_means,
             spreads=self.spread,

@@ -40,11 +40,8 @@ from counterplan.core.validation import FloatArray, Seed, generator, whole_numbe
 from counterplan.errors import FileError, InputError, NotApplicableError
 from counterplan.planning.processes.base import given_start, number, vector
 from counterplan.planning.processes.laws import (
-    BOOTSTRAP_CODE,
     BOOTSTRAP_NUMBERS,
-    GBM_CODE,
     GBM_NUMBERS,
-    LATTICE_CODE,
     LATTICE_NUMBERS,
     Shipped,
     draw_prices,
@@ -147,7 +144,6 @@ class GBM(Shipped):
         """For compiled functions, which mix normals in place: lower @ (upper @ normals), both
         triangular, are the increments."""
         return GBM_NUMBERS.pack(
-            code=GBM_CODE,
             independent=self.kind == "independent",
             dt=self.dt,
             initial=self.start,
@@ -232,9 +228,7 @@ class BinomialLattice(Shipped):
         return 2
 
     def _block(self, rows: int, quantiles: int) -> FloatArray:
-        return LATTICE_NUMBERS.pack(
-            code=LATTICE_CODE, up=self.up, down=self.down, probability=self.probability
-        )
+        return LATTICE_NUMBERS.pack(up=self.up, down=self.down, probability=self.probability)
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,7 +323,6 @@ class BootstrapPrices(Shipped):
         runs = [self.factors(t) for t in range(rows)]
         strata = [_strata(run, quantiles) for run in runs] if quantiles else np.empty((rows, 0))
         return BOOTSTRAP_NUMBERS.pack(
-            code=BOOTSTRAP_CODE,
             independent=self._dated,
             initial=self.start[0],
             begins=np.cumsum([0, *(len(run) for run in runs)]),
