@@ -257,8 +257,9 @@ def _insert(rewards, order, head, tail, t):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _take_best(rewards, order, head, tail, length, spills, amounts, spent):  # type: ignore[no-untyped-def]
+def _take_best(rewards, order, head, tail, length, spills, units):  # type: ignore[no-untyped-def]
     """Spend the best units, or where they spill those that pay; the new head."""
+    amounts, spent = units
     while length > 0.0 and head < tail:
         step = order[head]
         part = min(amounts[step], length)
@@ -317,7 +318,7 @@ def _list_path(rewards, steps, start, amounts, order, spent):  # type: ignore[no
             highest = max(row[AFTER_HIGH], lowest)
         if lowest < row[AFTER_LOW]:
             lack = row[AFTER_LOW] - lowest
-            head = _take_best(rewards, order, head, tail, lack, False, amounts, spent)
+            head = _take_best(rewards, order, head, tail, lack, False, (amounts, spent))
             lowest = min(row[AFTER_LOW], highest)
         lowest += row[SHIFT]
         highest += row[SHIFT]
@@ -330,7 +331,7 @@ def _list_path(rewards, steps, start, amounts, order, spent):  # type: ignore[no
             lowest = min(lowest, highest)
         if lowest < row[SPILL_LOW]:
             lack = row[SPILL_LOW] - lowest
-            head = _take_best(rewards, order, head, tail, lack, True, amounts, spent)
+            head = _take_best(rewards, order, head, tail, lack, True, (amounts, spent))
             lowest = row[SPILL_LOW]
             highest = max(lowest, highest)
     return _spend_what_pays(rewards, amounts, spent), SOLVED
@@ -389,9 +390,10 @@ def _pop(rewards, heap, size, sign):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _take(rewards, heap, size, sign, length, spills, amounts, spent):  # type: ignore[no-untyped-def]
+def _take(rewards, heap, size, sign, length, spills, units):  # type: ignore[no-untyped-def]
     """Take units off one end: spend the best (sign 1), forget the worst (-1); where they spill, as
     above. The heap's new size."""
+    amounts, spent = units
     while length > 0.0 and size > 0:
         step = heap[0]
         part = min(amounts[step], length)
@@ -424,24 +426,24 @@ def _heap_path(earned, steps, start, amounts, queue, spent):  # type: ignore[no-
         n_worst = _push(rewards, worst, n_worst, t, -1)
         if highest > row[AFTER_HIGH]:
             extra = highest - row[AFTER_HIGH]
-            n_worst = _take(rewards, worst, n_worst, -1, extra, False, amounts, spent)
+            n_worst = _take(rewards, worst, n_worst, -1, extra, False, (amounts, spent))
             highest = max(row[AFTER_HIGH], lowest)
         if lowest < row[AFTER_LOW]:
             lack = row[AFTER_LOW] - lowest
-            n_best = _take(rewards, best, n_best, 1, lack, False, amounts, spent)
+            n_best = _take(rewards, best, n_best, 1, lack, False, (amounts, spent))
             lowest = min(row[AFTER_LOW], highest)
         lowest += row[SHIFT]
         highest += row[SHIFT]
         if highest > row[SPILL_HIGH]:
             extra = highest - row[SPILL_HIGH]
-            n_worst = _take(rewards, worst, n_worst, -1, extra, True, amounts, spent)
+            n_worst = _take(rewards, worst, n_worst, -1, extra, True, (amounts, spent))
             if n_worst < 0:
                 return 0.0, NOT_CONCAVE
             highest = row[SPILL_HIGH]
             lowest = min(lowest, highest)
         if lowest < row[SPILL_LOW]:
             lack = row[SPILL_LOW] - lowest
-            n_best = _take(rewards, best, n_best, 1, lack, True, amounts, spent)
+            n_best = _take(rewards, best, n_best, 1, lack, True, (amounts, spent))
             lowest = row[SPILL_LOW]
             highest = max(lowest, highest)
     return _spend_what_pays(earned, amounts, spent), SOLVED
