@@ -97,10 +97,10 @@ def improvable(explorer: Explorer, least: int = 5) -> str:
 
 
 def setting_of(explorer: Explorer, name: str) -> SequenceSetting:
-    desk = explorer.service.cases
-    episode = desk.recorded(name).episode
+    cases = explorer.service.cases
+    episode = cases.recorded(name).episode
     return prepare_sequence(
-        Problem(episode=episode, k=len(episode), **desk.run.explainer.problem(episode))
+        Problem(episode=episode, k=len(episode), **cases.run.explainer.problem(episode))
     )
 
 

@@ -46,6 +46,11 @@ class Explorer:
         assert found.status_code == status, found.text
         return found.json()
 
+    def long_ids(self, least: int = 4) -> list[str]:
+        """Episodes of at least so many steps that have an answer."""
+        lines = self.get("cases", limit=200)["lines"]
+        return [one["id"] for one in lines if one["steps"] >= least and one["status"] != "failed"]
+
     def finished(self, question: Any, client: httpx.Client | None = None) -> Any:
         """A job when it is over."""
         asking = client or self.client

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from importlib.resources import files
 from pathlib import Path
 
@@ -99,12 +100,7 @@ def test_a_run_of_another_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_damaged_run_is_refused(discrete_out: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "out"
-    for path in discrete_out.rglob("*"):
-        target = copy / path.relative_to(discrete_out)
-        if path.is_file():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(path.read_bytes())
+    copy = shutil.copytree(discrete_out, tmp_path / "out")
     (copy / "results" / "part-00000.parquet").write_bytes(b"damaged")
     with pytest.raises(FileError, match="is damaged"):
         Service(copy, Settings())

@@ -114,14 +114,14 @@ def test_overview(discrete: Explorer) -> None:
 
 @pytest.mark.parametrize("k", [0, 1, 2])
 def test_a_continuous_case_is_what_explain_says(continuous: Explorer, k: int) -> None:
-    desk = continuous.service.cases
+    cases = continuous.service.cases
     for line in continuous.get("cases", limit=200)["lines"]:
-        recorded = desk.recorded(line["id"])
+        recorded = cases.recorded(line["id"])
         episode = recorded.episode
         case = continuous.get("case", id=line["id"], k=k)
         # One call for all budgets, as the run has asked: later ones start from earlier ones.
         found = cp.frontier(
-            **desk.run.explainer.problem(episode), episode=episode, k_max=min(2, len(episode))
+            **cases.run.explainer.problem(episode), episode=episode, k_max=min(2, len(episode))
         )
         found = found[min(k, len(episode))]
         answer = case["answer"]
@@ -139,15 +139,15 @@ def test_a_continuous_case_is_what_explain_says(continuous: Explorer, k: int) ->
 
 
 def test_a_discrete_case_is_what_explain_says(discrete: Explorer) -> None:
-    desk = discrete.service.cases
-    episode = desk.recorded("e7").episode
-    found = cp.explain(**desk.run.explainer.problem(episode), episode=episode, k=2)
+    cases = discrete.service.cases
+    episode = cases.recorded("e7").episode
+    found = cp.explain(**cases.run.explainer.problem(episode), episode=episode, k=2)
     case = discrete.get("case", id="e7")
     answer = case["answer"]
     path = found.most_likely
     assert answer["value"] == found.value
     assert (answer["low"], answer["high"]) == tuple(
-        cp.value_interval(desk.run.explainer.problem(episode)["scm"].mdp, episode, found)
+        cp.value_interval(cases.run.explainer.problem(episode)["scm"].mdp, episode, found)
     )
     assert [state[0] for state in answer["course"]["states"]] == path.states.tolist()
     assert answer["course"]["actions"] == path.actions.tolist()

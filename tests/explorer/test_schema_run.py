@@ -96,11 +96,11 @@ def test_where_nothing_was_done_nothing_can_change(explorer: Explorer) -> None:
 
 
 def test_solved_again(explorer: Explorer) -> None:
-    desk = explorer.service.cases
-    episode = desk.recorded("n3").episode
+    cases = explorer.service.cases
+    episode = cases.recorded("n3").episode
     allowed = np.array([True, False, True, True, True])
     found = cp.explain(
-        **desk.run.explainer.problem(episode),
+        **cases.run.explainer.problem(episode),
         episode=episode,
         k=3,
         constraints=cp.Constraints(allowed=allowed, fixed_steps=[-1, 1]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import shutil
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from counterplan.errors import FileError
+from counterplan.explorer.app import Service, Settings
 from counterplan.explorer.security import HEADERS, LARGEST_BODY, LOOPBACK, Access, is_loopback
 
 from .serving import Explorer, serving
@@ -186,16 +189,7 @@ def test_ids_are_no_paths(discrete: Explorer, name: str) -> None:
 
 
 def test_links_out_of_the_folder_are_refused(discrete_out: Path, tmp_path: Path) -> None:
-    from counterplan.errors import FileError
-    from counterplan.explorer.app import Service, Settings
-
-    copy = tmp_path / "out"
-    copy.mkdir()
-    for path in discrete_out.rglob("*"):
-        if path.is_file():
-            target = copy / path.relative_to(discrete_out)
-            target.parent.mkdir(exist_ok=True)
-            target.write_bytes(path.read_bytes())
+    copy = shutil.copytree(discrete_out, tmp_path / "out")
     secret = tmp_path / "secret"
     secret.write_text("secret")
     (copy / "results" / "part-00099.parquet").symlink_to(secret)

@@ -17,23 +17,18 @@ def solve(**wish: Any) -> dict[str, Any]:
     return {"kind": "solve", **wish}
 
 
-def long_ids(explorer: Explorer, least: int) -> list[str]:
-    lines = explorer.get("cases", limit=200)["lines"]
-    return [one["id"] for one in lines if one["steps"] >= least and one["status"] != "failed"]
-
-
 @pytest.mark.parametrize(
     ("k", "forbidden", "fixed"),
     [(2, [], []), (2, [2], []), (2, [], [0, 1]), (3, [0, 1], [1]), (1, [0, 1, 2], []), (0, [], [])],
 )
 def test_continuous(continuous: Explorer, k: int, forbidden: list[int], fixed: list[int]) -> None:
-    desk = continuous.service.cases
+    cases = continuous.service.cases
     allowed = np.ones(3, dtype=np.bool_)
     allowed[forbidden] = False
-    for name in long_ids(continuous, 4)[:3]:
-        episode = desk.recorded(name).episode
+    for name in continuous.long_ids(4)[:3]:
+        episode = cases.recorded(name).episode
         found = cp.explain(
-            **desk.run.explainer.problem(episode),
+            **cases.run.explainer.problem(episode),
             episode=episode,
             k=k,
             constraints=cp.Constraints(allowed=allowed, fixed_steps=fixed),
@@ -52,13 +47,13 @@ def test_continuous(continuous: Explorer, k: int, forbidden: list[int], fixed: l
     ("k", "forbidden", "fixed"), [(2, [], []), (3, [1], [0]), (6, [], [2]), (1, [0, 1, 2], [])]
 )
 def test_discrete(discrete: Explorer, k: int, forbidden: list[int], fixed: list[int]) -> None:
-    desk = discrete.service.cases
+    cases = discrete.service.cases
     allowed = np.ones(3, dtype=np.bool_)
     allowed[forbidden] = False
-    name = long_ids(discrete, 6)[0]
-    episode = desk.recorded(name).episode
+    name = discrete.long_ids(6)[0]
+    episode = cases.recorded(name).episode
     found = cp.explain(
-        **desk.run.explainer.problem(episode),
+        **cases.run.explainer.problem(episode),
         episode=episode,
         k=k,
         constraints=cp.Constraints(allowed=allowed, fixed_steps=fixed),
@@ -69,12 +64,12 @@ def test_discrete(discrete: Explorer, k: int, forbidden: list[int], fixed: list[
     assert answer["course"]["actions"] == found.most_likely.actions.tolist()
     # The run asked for robust intervals, and so does this.
     assert (answer["low"], answer["high"]) == tuple(
-        cp.value_interval(desk.run.explainer.mdp, episode, found)
+        cp.value_interval(cases.run.explainer.mdp, episode, found)
     )
 
 
 def test_a_proved_answer_is_known_the_next_time(continuous: Explorer) -> None:
-    name = long_ids(continuous, 4)[0]
+    name = continuous.long_ids(4)[0]
     first = continuous.finished(solve(id=name, k=2, fixed=[1, 0]))
     again = continuous.post("jobs", solve(id=name, k=2, fixed=[0, 1, 1], seconds=3), 202)
     assert again["state"] == "done"
@@ -137,7 +132,7 @@ def test_too_many_questions(long: Explorer) -> None:
     ],
 )
 def test_wishes_about_nothing(continuous: Explorer, wish: dict[str, Any], says: str) -> None:
-    name = long_ids(continuous, 4)[0]
+    name = continuous.long_ids(4)[0]
     found = continuous.client.post("/api/jobs", json=solve(id=name, **wish))
     assert found.status_code == 400
     assert says in found.json()["error"]

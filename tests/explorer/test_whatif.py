@@ -22,16 +22,11 @@ def ask(explorer: Explorer, name: str, edits: dict[int, int]) -> Any:
     return explorer.post("what-if", question)
 
 
-def long_ids(explorer: Explorer, least: int = 4) -> list[str]:
-    lines = explorer.get("cases", limit=200)["lines"]
-    return [one["id"] for one in lines if one["steps"] >= least and one["status"] != "failed"]
-
-
 def test_a_sequence_is_replayed(continuous: Explorer) -> None:
-    rng, desk = np.random.default_rng(0), continuous.service.cases
-    for name in long_ids(continuous):
-        episode = desk.recorded(name).episode
-        problem = desk.run.explainer.problem(episode)
+    rng, cases = np.random.default_rng(0), continuous.service.cases
+    for name in continuous.long_ids():
+        episode = cases.recorded(name).episode
+        problem = cases.run.explainer.problem(episode)
         setting = prepare_sequence(Problem(episode=episode, k=len(episode), **problem))
         for _ in range(3):
             actions = setting.observed.copy()
@@ -49,9 +44,9 @@ def test_a_sequence_is_replayed(continuous: Explorer) -> None:
 
 def test_the_noise_is_that_of_the_episode(continuous: Explorer) -> None:
     """Step by step by the model's own public methods."""
-    desk, name = continuous.service.cases, long_ids(continuous)[0]
-    episode = desk.recorded(name).episode
-    problem = desk.run.explainer.problem(episode)
+    cases, name = continuous.service.cases, continuous.long_ids()[0]
+    episode = cases.recorded(name).episode
+    problem = cases.run.explainer.problem(episode)
     scm, vectors = problem["scm"], problem["actions"]
     found = ask(continuous, name, {1: 2})["answer"]
     noise = scm.infer(episode.states[:-1], episode.actions[: len(episode) - 1], episode.states[1:])
@@ -63,7 +58,7 @@ def test_the_noise_is_that_of_the_episode(continuous: Explorer) -> None:
 
 
 def test_the_best_plan_made_by_hand_is_as_good(continuous: Explorer) -> None:
-    for name in long_ids(continuous):
+    for name in continuous.long_ids():
         best = continuous.get("case", id=name)["answer"]
         edits = {change["t"]: change["alternative"] for change in best["changes"]}
         found = ask(continuous, name, edits)["answer"]
@@ -75,10 +70,12 @@ def test_the_best_plan_made_by_hand_is_as_good(continuous: Explorer) -> None:
 
 
 def test_a_plan_in_a_discrete_model(discrete: Explorer) -> None:
-    rng, desk = np.random.default_rng(0), discrete.service.cases
-    for name in long_ids(discrete):
-        episode = desk.recorded(name).episode
-        setting, law = prepare(Problem(episode=episode, k=0, **desk.run.explainer.problem(episode)))
+    rng, cases = np.random.default_rng(0), discrete.service.cases
+    for name in discrete.long_ids():
+        episode = cases.recorded(name).episode
+        setting, law = prepare(
+            Problem(episode=episode, k=0, **cases.run.explainer.problem(episode))
+        )
         free = replace(setting.constraints, costs=np.zeros_like(setting.constraints.costs))
         setting = replace(setting, constraints=free)
         for size in (0, 1, 2, 3):
@@ -88,13 +85,13 @@ def test_a_plan_in_a_discrete_model(discrete: Explorer) -> None:
                 table.actions[t] = action
             found = ask(discrete, name, edits)["answer"]
             assert found["value"] == evaluate(setting, law, table)[0]
-            assert found["factual"] == desk.run.explainer.mdp.outcome(episode)
+            assert found["factual"] == cases.run.explainer.mdp.outcome(episode)
 
 
 def test_a_discrete_plan_is_an_expectation(discrete: Explorer) -> None:
     """Against the causal model's rows, multiplied out by hand."""
-    desk, name = discrete.service.cases, long_ids(discrete)[0]
-    episode, mdp = desk.recorded(name).episode, desk.run.explainer.mdp
+    cases, name = discrete.service.cases, discrete.long_ids()[0]
+    episode, mdp = cases.recorded(name).episode, cases.run.explainer.mdp
     scm = cp.GumbelMaxSCM(mdp)
     edits = {1: (int(episode.actions[1]) + 1) % 3, 2: (int(episode.actions[2]) + 2) % 3}
     actions = [edits.get(t, int(a)) for t, a in enumerate(episode.actions)]
@@ -109,12 +106,12 @@ def test_a_discrete_plan_is_an_expectation(discrete: Explorer) -> None:
 
 def test_nothing_edited_is_what_happened(continuous: Explorer, discrete: Explorer) -> None:
     for explorer in (continuous, discrete):
-        for name in long_ids(explorer):
+        for name in explorer.long_ids():
             case = explorer.get("case", id=name, k=0)
             found = ask(explorer, name, {})["answer"]
             assert found["value"] == case["answer"]["factual"]
             assert found["changes"] == []
-    assert ask(discrete, long_ids(discrete)[0], {})["milliseconds"] > 0
+    assert ask(discrete, discrete.long_ids()[0], {})["milliseconds"] > 0
 
 
 @pytest.mark.parametrize(
@@ -132,7 +129,7 @@ def test_edits_of_nothing(continuous: Explorer, edits: dict[int, int], says: str
 
 
 def test_the_last_state_has_no_decision(continuous: Explorer) -> None:
-    name = long_ids(continuous)[0]
+    name = continuous.long_ids()[0]
     steps = continuous.get("case", id=name)["steps"]
     question = {"id": name, "edits": [{"t": steps - 1, "action": 0}]}
     assert continuous.client.post("/api/what-if", json=question).status_code == 400

@@ -8,10 +8,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from counterplan.cli.options import LARGEST, Cluster, SharedOptions, Workers
 from counterplan.cli.support import (
+    LARGEST,
+    SharedOptions,
     argument,
     check_where,
+    cluster,
     command,
     from_zero,
     keep_inputs,
@@ -23,6 +25,7 @@ from counterplan.cli.support import (
     print_table,
     refuse,
     whole_number,
+    workers,
 )
 from counterplan.core.validation import counted
 from counterplan.errors import InputError
@@ -123,8 +126,8 @@ class ExplainOptions(SharedOptions):
         "File for the results (.json or .csv), or a folder: then all results and trajectories are "
         "kept as Parquet, and the same command continues a run that was stopped."
     )
-    workers: Workers = None
-    cluster: Cluster = None
+    workers: int | None = workers()
+    cluster: str | None = cluster()
 
 
 @command
@@ -153,7 +156,7 @@ def explain(options: ExplainOptions) -> None:
             check_explanations_target(options.output)
         keep_inputs(options.output, (options.episodes, options.model, options.schema))
     files = (options.episodes, options.model, options.schema)
-    cohort = open_cohort(*files, options.episode or (), is_run=is_run)
+    cohort = open_cohort(*files, options.episode or ())
     question = _question(options, cohort.explainer.is_discrete)
     if is_run:
         _into_folder(options, cohort, question)
@@ -210,7 +213,7 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
     from counterplan.runs.answer import records
     from counterplan.tables.episodes import write_explanations
 
-    noun = cohort.given.noun
+    noun = cohort.noun
     with episode_bar() as progress:
         answers = cohort.answers(question, progress)
     largest = question.budgets[-1]
@@ -233,7 +236,7 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
     print_explanations(found, f"{many}, {_detail(noun, question, found)}", noun)
     if options.output is not None:
         note(f"Wrote {options.output}.")
-    for line in () if options.episode else cohort.given.notes:
+    for line in () if options.episode else cohort.notes:
         note(line)
 
 
@@ -260,7 +263,7 @@ def _into_folder(options: ExplainOptions, cohort: Cohort, question: Question) ->
     from counterplan.runs.run import CaseQuery, open_run
 
     assert options.output is not None
-    given, noun = cohort.given, cohort.given.noun
+    noun = cohort.noun
     arguments = question.arguments(cohort.chosen, options.all_k)
     settings = RunSettings(arguments, workers=options.workers, cluster=options.cluster)
     with run_display() as progress:
@@ -275,7 +278,7 @@ def _into_folder(options: ExplainOptions, cohort: Cohort, question: Question) ->
     many = counted(totals["episodes"], noun)
     heading = f"The most improvable of {many}, {_detail(noun, question, top)}"
     print_explanations(top, heading, noun)
-    for line in given.notes:
+    for line in cohort.notes:
         note(line)
     words = [f"{totals[name]:,} {text}" for name, text in STATUSES.items() if totals[name]]
     note(f"{many}: {', '.join(words)}.")

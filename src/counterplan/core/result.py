@@ -130,12 +130,19 @@ Found = TypeVar("Found", bound=Explanation, covariant=True)
 
 
 class Frontier(Sequence[Found], Generic[Found]):
-    """Explanations for every budget k = 0, 1, ..., each made when it is first asked for;
-    `frontier[k]` is the one for k."""
+    """Explanations for every budget k = 0..k_max; `frontier[k]` is the one for k."""
 
-    def __init__(self, make: Callable[[int], Found], count: int) -> None:
-        self._make, self._count = make, count
+    def __init__(self, explanations: Sequence[Found]) -> None:
+        self._make: Callable[[int], Found] = explanations.__getitem__
+        self._count = len(explanations)
         self._made: dict[int, Found] = {}
+
+    @classmethod
+    def lazily(cls, make: Callable[[int], Found], count: int) -> Frontier[Found]:
+        """Explanations that are made when they are first asked for."""
+        frontier = cls(())
+        frontier._make, frontier._count = make, count
+        return frontier
 
     @overload
     def __getitem__(self, k: int) -> Found: ...

@@ -1,4 +1,4 @@
-"""The single entry to every explanation."""
+"""`explain` and `frontier`, the entry to every explanation: which kind of problem, which solver."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def frontier(
     """Explanations for all budgets 0..k_max (default: the episode's length); see `Options`."""
     kind, problem = pose(scm, episode, k_max, options)
     found = _solver_for(kind, problem, options.get("solver")).frontier(problem)
-    return found if isinstance(found, Frontier) else Frontier(found.__getitem__, len(found))
+    return found if isinstance(found, Frontier) else Frontier(found)
 
 
 @overload

@@ -3,7 +3,8 @@
     what if   the observed actions with some changed by hand are replayed (`cp.replay`)
     solve     the best alternative is searched for anew, under rules of one's own (`cp.explain`)
 
-A stored answer and one that was just found are shown by the same fields, those of `runs.Answer`.
+A stored answer and one that was just found are shown by the same fields: those of `Answer` in
+`runs.answer`.
 """
 
 from __future__ import annotations

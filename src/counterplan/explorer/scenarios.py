@@ -115,7 +115,7 @@ class Scenarios:
             "states": [
                 state_in_words(self._problem, state) for state in (main.states if main else ())
             ],
-            "advised": None if advised is None else self._words(advised),
+            "advised": None if advised is None else self._in_words(advised),
             "expected_losses": None if None in losses else losses,
         }
         return models.Scenario(**found)
@@ -182,12 +182,12 @@ class Scenarios:
             "title": title,
             "value": row[column],
             "actions": done.actions,
-            "words": self._words(done.actions),
+            "words": self._in_words(done.actions),
             "rewards": done.rewards,
             "levels": done.levels,
         }
 
-    def _words(self, actions: FloatArray) -> list[str]:
+    def _in_words(self, actions: FloatArray) -> list[str]:
         """Actions in words."""
         return [action_in_words(self._problem, action) for action in actions]
 

@@ -3,9 +3,11 @@
     answers = explain_table("stays.csv", "model.safetensors", k=2)
     run = explain_table("stays.csv", "model.safetensors", k=2, folder="out")
 
-A run is a task that is done part by part. What an episode's rows say depends on the model, the
-question and the episode alone. One that cannot be explained has a row with the reason, and the
-others go on.
+A table that a schema describes, or one of discrete states, is checked as a whole and then given a
+few episodes at a time, so that memory does not grow with it; the built-in tables of intensive care
+and JSON files are read whole. A run is a task that is done part by part. What an episode's rows say
+depends on the model, the question and the episode alone. One that cannot be explained has a row
+with the reason, and the others go on.
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ import math
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -33,10 +36,14 @@ from counterplan.runs.answer import (
     trajectories_table,
 )
 from counterplan.runs.cohort import RunSettings, RunSummary, run_cohort
-from counterplan.runs.inputs import Input, Model, only, open_input
 from counterplan.runs.question import (
+    COHORT,
+    DISCRETE,
     EXACT,
+    ICU,
     MODEL,
+    SCHEMA,
+    ContinuousExplainer,
     Explainer,
     Question,
     open_explainer,
@@ -46,12 +53,20 @@ from counterplan.runs.question import (
 from counterplan.runs.run import RESULTS, STATUSES, TRAJECTORIES, Run, open_run
 from counterplan.runs.store import sha256
 from counterplan.runs.task import EXPLAIN, PartResult, TaskSpec, reason_of
+from counterplan.scm.neural import NeuralSCM
+from counterplan.scm.tabular import TabularMDP
+from counterplan.tables.episodes import open_episodes
+from counterplan.tables.layout import SchemaLayout, layout_of_model, means_of_model
 from counterplan.tables.models import model_bytes, model_from_bytes, save_model
-from counterplan.tables.parts import Recorded, episodes_from_bytes
+from counterplan.tables.parts import Recorded, episodes_from_bytes, episodes_to_bytes
+from counterplan.tables.reader import as_polars, open_table
 from counterplan.tables.schema import Schema, read_schema
+from counterplan.tables.stays import CohortLayout, layout_of, stays_for
 
 if TYPE_CHECKING:
     from os import PathLike
+
+Model = TabularMDP | NeuralSCM
 
 # For the search of one episode of a neural model where the answer is given at once, in seconds.
 COHORT_SECONDS = 60.0
@@ -103,7 +118,7 @@ def explain_table(
     places = {name: options.pop(name) for name in ("workers", "cluster") if name in options}
     budgets = tuple(k) if isinstance(k, Sequence) else (k,)
     question = Question(budgets=budgets, **options)
-    cohort = open_cohort(table, model, schema, chosen, is_run=folder is not None)
+    cohort = open_cohort(table, model, schema, chosen)
     if folder is None:
         return cohort.answers(question, progress)
     settings = RunSettings(question.arguments(chosen), **places)
@@ -111,35 +126,83 @@ def explain_table(
     return open_run(Path(folder))
 
 
+# Reads episodes one after another, and adds lines about the table and why episodes are left out.
+Read = Callable[[list[str], dict[str, str]], Iterable[Recorded]]
+
+
 @dataclass(frozen=True, eq=False)
 class Cohort:
     """The episodes of a table with the model that explains them.
 
     table      a file or a frame
-    given      its episodes
-    chosen     ids of episodes, if not all are to be explained
+    about      the kind of table, for `open_explainer`
     explainer  the model made ready
-    content    of the model's file, whose name ends in `suffix`
+    model      the contents of the model's file, whose name ends in `suffix`
+    read       reads the episodes
+    outcomes   names of what the table says of an episode besides
+    chosen     ids of episodes, if not all are to be explained
+    notes      lines about the table, once it has been read
+    dropped    why each episode that is left out is left out, once the table has been read
     """
 
     table: Any
-    given: Input
-    chosen: tuple[str, ...]
+    about: Mapping[str, Any]
     explainer: Explainer
-    content: bytes
+    model: bytes
     suffix: str
+    read: Read
+    outcomes: tuple[str, ...]
+    chosen: tuple[str, ...] = ()
+    notes: list[str] = field(default_factory=list)
+    dropped: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def noun(self) -> str:
+        """What an episode is called."""
+        return "stay" if self.about["kind"] in (COHORT, ICU) else "episode"
+
+    def episodes(self) -> Iterator[Recorded]:
+        """The episodes that are to be explained; raises if one that was chosen is not there."""
+        first: list[str] = []
+        left, count = set(self.chosen), 0
+        for one in self.read(self.notes, self.dropped):
+            name = one.episode.id or ""
+            count += 1
+            if len(first) < 5:
+                first.append(name)
+            if not self.chosen or name in left:
+                left.discard(name)
+                yield one
+        for name in self.chosen:
+            if name in self.dropped:
+                reason = self.dropped[name]
+                raise FileError(f"{self.name}: {self.noun} {name!r} is left out: {reason}")
+            if name in left:
+                shown = ", ".join(map(repr, first))
+                raise FileError(
+                    f"{self.name}: has no {self.noun} {name!r}; the first of its {count} are "
+                    f"{shown}"
+                )
+
+    def parts(self, size: int) -> Iterator[bytes]:
+        """The episodes, `size` at a time, as files."""
+        every, names = self.episodes(), list[tuple[str, ...]]()
+        if isinstance(self.explainer, ContinuousExplainer):
+            names = [self.explainer.layout.features, self.explainer.layout.actions]
+        while part := list(islice(every, size)):
+            yield episodes_to_bytes(part, *names)
 
     def answers(self, question: Question, progress: ProgressCallback | None = None) -> list[Answer]:
         """The answers about all episodes, in the order of the table; raises if there is none to
         one of them. Searches of neural models are limited in seconds unless the question says."""
         if self._is_searched(question) and question.seconds is None:
             question = replace(question, seconds=COHORT_SECONDS)
-        recorded, found = list(self.given.read()), []
+        recorded, found = list(self.episodes()), []
         for number, one in enumerate(recorded):
             try:
                 found += answers(self.explainer, one, question)
             except CounterplanError as problem:
-                raise type(problem)(f"{_name_of(self.table)}: {problem}") from None
+                raise type(problem)(f"{self.name}: {problem}") from None
             reached = Progress("explaining", number + 1, len(recorded))
             if progress is not None and progress(reached) is False:
                 break
@@ -157,20 +220,24 @@ class Cohort:
         is_limited = question.nodes is not None or question.seconds is not None
         if self._is_searched(question) and not is_limited:
             question = replace(question, nodes=COHORT_NODES)
-        given = self.given
-        hashes = {"model": sha256(self.content), "input": _checksum(self.table)}
-        if "schema" in given.about:
-            hashes["schema"] = sha256(json.dumps(given.about["schema"], sort_keys=True).encode())
+        hashes = {"model": sha256(self.model), "input": _checksum(self.table)}
+        if "schema" in self.about:
+            hashes["schema"] = sha256(json.dumps(self.about["schema"], sort_keys=True).encode())
         settings = replace(
             settings,
             hashes=hashes,
             seed=question.seed,
             repeatable=question.is_repeatable,
             # What is left out of a whole table says nothing about a few chosen episodes.
-            notes=() if self.chosen else given.notes,
+            notes=() if self.chosen else self.notes,
         )
-        spec = explain_spec(self.content, self.suffix, given.about, question, given.outcomes)
-        return run_cohort(spec, given.parts(settings.part_size), folder, settings, progress)
+        spec = explain_spec(self.model, self.suffix, self.about, question, self.outcomes)
+        return run_cohort(spec, self.parts(settings.part_size), folder, settings, progress)
+
+    @property
+    def name(self) -> str:
+        """Of the table, in messages."""
+        return str(self.table) if _is_path(self.table) else "the table"
 
     def _is_searched(self, question: Question) -> bool:
         """Whether a search might take very long."""
@@ -182,31 +249,26 @@ def open_cohort(
     model: Any,
     schema: Schema | str | PathLike[str] | None = None,
     chosen: Sequence[str] = (),
-    *,
-    is_run: bool = False,
 ) -> Cohort:
     """What `explain_table` is about, opened and checked: what keeps the model from explaining the
-    table is said before anything is done.
-
-    is_run  whether it is for a run, for which a table must be there from the beginning
-    """
+    table is said before anything is done."""
     content, suffix, opened = _open_model(model)
-    if is_run and _is_path(table):
-        check_readable(table, "a table of episodes")
-    table = Path(table) if _is_path(table) else table
-    described = (
-        schema if schema is None or isinstance(schema, Schema) else read_schema(Path(schema))
-    )
-    name = model if _is_path(model) else "the model"
-    given = open_input(table, opened, Path(name), described)
-    if chosen:
-        given = only(chosen, Path(_name_of(table)), given)
+    name, blamed = (str(one) if _is_path(one) else "the model" for one in (model, schema or model))
+    own = _own_schema(opened, name)
+    if schema is not None and not isinstance(schema, Schema):
+        schema = read_schema(Path(schema))
+    if (described := schema or own) is not None:
+        about, read, outcomes = _by_schema(table, opened, name, described)
+    elif isinstance(opened, NeuralSCM):
+        about, read, outcomes = _stays(table, opened, name)
+    else:
+        about, read, outcomes = _discrete(table, opened, name)
     try:
-        explainer = open_explainer(opened, given.about)
+        explainer = open_explainer(opened, about)
     except InputError as problem:
-        blamed = schema if _is_path(schema) else name
         raise FileError(f"{blamed}: {problem}") from None
-    return Cohort(table, given, tuple(chosen), explainer, content, suffix)
+    chosen = tuple(dict.fromkeys(chosen))
+    return Cohort(table, about, explainer, content, suffix, read, outcomes, chosen)
 
 
 def _open_model(model: Any) -> tuple[bytes, str, Model]:
@@ -220,19 +282,101 @@ def _open_model(model: Any) -> tuple[bytes, str, Model]:
         return path.read_bytes(), path.suffix, model
 
 
+def _own_schema(model: Model, name: str) -> Schema | None:
+    """What a model remembers of the table it was learned from."""
+    try:
+        own, _ = layout_of_model(model), means_of_model(model)
+    except InputError as problem:
+        raise FileError(f"{name}: {str(problem).splitlines()[0]}") from None
+    return None if own is None else own.schema
+
+
+# The kind of a table, what reads its episodes, and names of what it says of them besides.
+Opened = tuple[Mapping[str, Any], Read, tuple[str, ...]]
+
+
+def _by_schema(table: Any, model: Model, name: str, schema: Schema) -> Opened:
+    _check_fit(model, name, SchemaLayout(schema))
+    means = means_of_model(model)
+
+    def read(notes: list[str], dropped: dict[str, str]) -> Iterator[Recorded]:
+        with open_table(table, schema, means) as opened:
+            notes.append(f"{opened.summary()}.")
+            yield from opened
+
+    outcomes = tuple(column.name for column in schema.of("outcome"))
+    return {"kind": SCHEMA, "schema": schema.as_dict()}, read, outcomes
+
+
+def _stays(table: Any, model: NeuralSCM, name: str) -> Opened:
+    if not _is_path(table):
+        raise InputError(f"{name}: remembers no schema: give one for the table")
+    layout = layout_of(table)
+    if layout is None:
+        raise FileError(
+            f"{name}: holds a neural model, but {table} is no cohort table (with the columns "
+            "icustayid, bloc, ... or episode_id, t, a_vaso, a_iv, ...); give one, or a --schema"
+        )
+
+    def read(notes: list[str], dropped: dict[str, str]) -> Iterable[Recorded]:
+        stays, _ = stays_for(model, name, table)
+        notes.append(f"{stays.summary}.")
+        dropped.update(stays.dropped)
+        return stays.recorded()
+
+    return {"kind": COHORT if isinstance(layout, CohortLayout) else ICU}, read, ("died",)
+
+
+def _discrete(table: Any, mdp: TabularMDP, name: str) -> Opened:
+    if _is_path(table) and layout_of(table) is not None:
+        raise FileError(
+            f"{name}: holds a model of discrete states, but {table} is a cohort table; use "
+            "`counterplan fit` on such a table to get a neural model"
+        )
+
+    def read(notes: list[str], dropped: dict[str, str]) -> Iterator[Recorded]:
+        states, actions = mdp.state_labels or mdp.n_states, mdp.action_labels or mdp.n_actions
+        with open_episodes(table, states, actions, rewards=False) as opened:
+            yield from opened
+
+    return {"kind": DISCRETE}, read, ()
+
+
+def _check_fit(model: Model, name: str, layout: SchemaLayout) -> None:
+    """Raise unless a model is about what a schema describes."""
+    if isinstance(model, NeuralSCM):
+        if layout.states is not None:
+            raise FileError(
+                f"{name}: holds a neural model, but the states of the schema are discrete; "
+                "give a model learned with this schema"
+            )
+        try:
+            model.check_schema(layout.features, layout.actions)
+        except InputError as problem:
+            raise FileError(f"{name}: does not fit the schema: {problem}; give another") from None
+        return
+    if layout.states is None:
+        raise FileError(
+            f"{name}: holds a model of discrete states, but those of the schema are "
+            "continuous; give a model learned with this schema"
+        )
+    sizes = (model.n_states, model.n_actions)
+    if sizes[0] != len(layout.states) or sizes[1] - len(layout.choices) not in (0, 1):
+        raise FileError(
+            f"{name}: has {sizes[0]} states and {sizes[1]} actions, but those of the schema "
+            f"combine to {len(layout.states)} and {len(layout.choices)}; give a model learned with "
+            "this schema"
+        )
+
+
 def _is_path(value: Any) -> bool:
     return isinstance(value, str | os.PathLike)
 
 
-def _name_of(table: Any) -> str:
-    return str(table) if _is_path(table) else "the table"
-
-
 def _checksum(table: Any) -> str:
     if not _is_path(table):
-        from counterplan.tables.reader import as_polars
-
         return sha256(parquet_bytes(as_polars(table)))
+    check_readable(table, "a table of episodes")
     with Path(table).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -352,7 +352,6 @@ class ContinuousExplainer(Explainer):
     is_discrete = False
 
     def __init__(self, scm: NeuralSCM, layout: SchemaLayout) -> None:
-
         self.scm, self.layout = scm, layout
         self.reward = layout.reward()
         super().__init__(layout)
@@ -420,14 +419,6 @@ def _tolerance(options: FloatArray) -> FloatArray:
     return found
 
 
-class StayExplainer(ContinuousExplainer):
-    """Stays of the built-in tables of intensive care, whose actions are levels of two drugs."""
-
-    def changed_parts(self, observed: int, alternative: int) -> list[PartChange]:
-        moved = super().changed_parts(observed, alternative)
-        return [PartChange(one.name, int(one.observed), int(one.alternative)) for one in moved]
-
-
 # The built-in tables, as descriptions of tasks name them.
 COHORT, ICU = "cohort", "icu"
 DISCRETE, SCHEMA = "discrete", "schema"
@@ -452,7 +443,7 @@ def open_explainer(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> E
         return DiscreteExplainer(model)
     stays: dict[str, SchemaLayout] = {COHORT: CohortLayout(), ICU: IcuLayout()}
     if kind in stays and isinstance(model, NeuralSCM):
-        return StayExplainer(model, stays[kind])
+        return ContinuousExplainer(model, stays[kind])
     raise InputError(f"a {type(model).__name__} has no answers about {kind!r}")
 
 

@@ -372,4 +372,4 @@ def policy_frontier(
             process=replace(process, setting=replace(setting, k=spendable)),
         )
 
-    return Frontier(make, largest_k + 1)
+    return Frontier.lazily(make, largest_k + 1)

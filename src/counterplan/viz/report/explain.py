@@ -282,6 +282,9 @@ def _recurring(source: ExplainedRun, results: pl.LazyFrame) -> list[dict[str, An
 def _ranking(source: ExplainedRun, ranked: Sequence[Row], cases: Sequence[Case]) -> dict[str, Any]:
     quantity, run = source.quantity, source.run
 
+    def steps(row: Row) -> Any:
+        return number_cell(row["steps"], f"{row['steps']:,}")
+
     def number(row: Row, name: str) -> Any:
         return number_cell(row[name], quantity.write(row[name]))
 
@@ -306,7 +309,7 @@ def _ranking(source: ExplainedRun, ranked: Sequence[Row], cases: Sequence[Case])
     columns = [
         RankingColumn(run.terms.noun.capitalize(), shown, "name"),
         *(RankingColumn(name, partial(outcome, name=name), choose=True) for name in run.outcomes),
-        RankingColumn("Steps", lambda row: [row["steps"], f"{row['steps']:,}"], "number"),
+        RankingColumn("Steps", steps, "number"),
         RankingColumn("Observed", partial(number, name="factual"), "number"),
         RankingColumn(f"With at most {allowed}", partial(number, name="value"), "number"),
         RankingColumn(f"Improvement{points}", gain, "number"),

@@ -13,14 +13,12 @@ import pytest
 
 import counterplan as cp
 from counterplan.errors import FileError, MistakesError
-from counterplan.runs.inputs import only, open_input
+from counterplan.runs.explain import open_cohort
 from counterplan.tables import write_episodes
 from counterplan.tables.parts import Recorded, episodes_from_bytes
 from counterplan.tables.schema import schema_from_dict
 
 from .subjects import SCHEMA, continuous_episodes, discrete_episodes, small_mdp, small_scm
-
-MODEL = Path("m.safetensors")
 
 
 def same(one: list[Recorded], two: list[Recorded]) -> bool:
@@ -45,8 +43,8 @@ def test_discrete_files(tmp_path: Path, suffix: str, labelled: bool) -> None:
     recorded = plain(discrete_episodes(mdp, 9))
     path = tmp_path / f"episodes{suffix}"
     write_episodes(path, [one.episode for one in recorded])
-    given = open_input(path, mdp, MODEL, None)
-    assert same(list(given.read()), recorded)
+    given = open_cohort(path, mdp)
+    assert same(list(given.episodes()), recorded)
     parts = [episodes_from_bytes(part) for part in given.parts(4)]
     assert [len(part) for part in parts] == [4, 4, 1]
     assert same([one for part in parts for one in part], recorded)
@@ -57,7 +55,7 @@ def test_mistakes_in_a_large_table_do_not_speak_of_a_schema(tmp_path: Path) -> N
     path.write_text("episode_id,t,state,action\na,0,9,rest\na,1,,rest\nb,0,1,fly\n")
     mdp = small_mdp()
     with pytest.raises(MistakesError) as caught:
-        list(open_input(path, mdp, MODEL, None).read())
+        list(open_cohort(path, mdp).episodes())
     lines = str(caught.value).splitlines()
     assert [re.sub(r":.*", "", line.removeprefix(f"{path}, ")) for line in lines[:3]] == [
         "row 2, column 'state'",
@@ -86,15 +84,15 @@ def test_tables_of_a_schema(tmp_path: Path) -> None:
         for one in recorded
     ]
     pl.concat(frames).write_csv(path)
-    given = open_input(path, scm, MODEL, None)
+    given = open_cohort(path, scm)
     assert given.outcomes == ("died",)
-    found = list(given.read())
+    found = list(given.episodes())
     assert same(found, recorded)
     assert given.notes == [f"7 episodes, {sum(len(one.episode) for one in recorded)} steps."]
     parts = [one for part in given.parts(3) for one in episodes_from_bytes(part)]
     assert same(parts, recorded)
     other = schema_from_dict({**SCHEMA, "table": {"unit": "d"}})
-    assert [one.times.tolist() for one in open_input(path, scm, MODEL, other).read()] == [
+    assert [one.times.tolist() for one in open_cohort(path, scm, other).episodes()] == [
         (one.times / 6.0).tolist() for one in recorded
     ]
 
@@ -106,16 +104,16 @@ def changed(**columns: dict[str, Any] | None) -> Any:
 
 def test_schemas_that_do_not_fit_the_model(tmp_path: Path) -> None:
     scm, mdp, path = small_scm(), small_mdp(), tmp_path / "t.csv"
-    with pytest.raises(FileError, match=r"m.safetensors: does not fit the schema: the .*features"):
-        open_input(path, scm, MODEL, changed(pressure=None))
+    with pytest.raises(FileError, match=r"the model: does not fit the schema: the .*features"):
+        open_cohort(path, scm, changed(pressure=None))
     with pytest.raises(FileError, match="holds a model of discrete states, but those of the sche"):
-        open_input(path, mdp, MODEL, changed())
+        open_cohort(path, mdp, changed())
     words = {"role": "state", "labels": ["a", "b"]}
     discrete = {"s": words, "a": {"role": "action", "labels": ["x", "y"]}}
     with pytest.raises(FileError, match="holds a neural model, but the states of the schema are"):
-        open_input(path, scm, MODEL, schema_from_dict({"columns": discrete}))
+        open_cohort(path, scm, schema_from_dict({"columns": discrete}))
     with pytest.raises(FileError, match="has 4 states and 3 actions, but those of the schema comb"):
-        open_input(path, mdp, MODEL, schema_from_dict({"columns": discrete}))
+        open_cohort(path, mdp, schema_from_dict({"columns": discrete}))
 
 
 def test_models_and_tables_of_different_kinds(tmp_path: Path) -> None:
@@ -123,17 +121,16 @@ def test_models_and_tables_of_different_kinds(tmp_path: Path) -> None:
     (tmp_path / "plain.csv").write_text("episode_id,t,state,action\na,0,0,0\n")
     scm = replace(small_scm(), about={})
     with pytest.raises(FileError, match=r"holds a model of discrete states, but .* is a cohort"):
-        open_input(tmp_path / "stays.csv", small_mdp(), MODEL, None)
+        open_cohort(tmp_path / "stays.csv", small_mdp())
     with pytest.raises(FileError, match=r"holds a neural model, but .* is no cohort table"):
-        open_input(tmp_path / "plain.csv", scm, MODEL, None)
+        open_cohort(tmp_path / "plain.csv", scm)
 
 
 def test_some_episodes_only(tmp_path: Path) -> None:
     mdp, path = small_mdp(), tmp_path / "e.csv"
     recorded = plain(discrete_episodes(mdp, 9))
     write_episodes(path, [one.episode for one in recorded])
-    given = open_input(path, mdp, MODEL, None)
-    found = list(only(["e5", "e2", "e5"], path, given).read())
+    found = list(open_cohort(path, mdp, chosen=["e5", "e2", "e5"]).episodes())
     assert [one.episode.id for one in found] == ["e2", "e5"]
     with pytest.raises(FileError, match=r"has no episode 'x'; the first of its 9 are 'e0', 'e1'"):
-        list(only(["e1", "x"], path, given).read())
+        list(open_cohort(path, mdp, chosen=["e1", "x"]).episodes())
