@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import counterplan as cp
+from counterplan.cli import commands, support
 from counterplan.cli import demo as demo_module
 from counterplan.cli import fit as cli_fit
-from counterplan.cli import options as limits
+from counterplan.cli import plan as cli_plan
 from counterplan.scm import count_transitions, estimate_mdp, neighbour_prior
 from counterplan.tables import read_episodes
 
@@ -237,11 +238,11 @@ def test_options_know_the_limits_of_the_library() -> None:
     from counterplan.scm import training
 
     assert cli_fit.MOST_UNITS == training.MOST_UNITS
-    assert limits.MOST_WORKERS == cohort_run.MOST_WORKERS
+    assert support.MOST_WORKERS == cohort_run.MOST_WORKERS
     assert cli_explain.COHORT_SECONDS == explain_run.COHORT_SECONDS
     assert cli_explain.COHORT_NODES == explain_run.COHORT_NODES
-    assert limits.MOST_SIMULATIONS == planners.MOST_SIMULATIONS
-    assert limits.MOST_PATIENTS == demo_module.MOST_PATIENTS
+    assert cli_plan.MOST_SIMULATIONS == planners.MOST_SIMULATIONS
+    assert commands.MOST_PATIENTS == demo_module.MOST_PATIENTS
 
 
 def test_fit_averages_rewards_on_request(ward: Path, run: Run) -> None:

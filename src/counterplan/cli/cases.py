@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from counterplan.cli.explain import print_explanations
-from counterplan.cli.options import SharedOptions, WhichBudget
 from counterplan.cli.support import (
+    SharedOptions,
     argument,
     command,
     note,
@@ -18,6 +18,7 @@ from counterplan.cli.support import (
     option,
     output,
     print_json,
+    which_budget,
     whole_number,
 )
 from counterplan.core.validation import counted
@@ -55,7 +56,7 @@ class CasesOptions(SharedOptions):
     """Options of `counterplan cases`."""
 
     run: Path = argument("Folder that `counterplan explain -o` wrote.", "OUT")
-    k: WhichBudget = None
+    k: int | None = which_budget()
     min_improvement: float | None = option(
         "At least so much better.", parse=number(), metavar="NUMBER"
     )

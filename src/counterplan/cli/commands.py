@@ -1,10 +1,12 @@
-"""All commands, their help, and the program: parse, call, print."""
+"""The program: all commands, each from a module of its own."""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,13 +15,23 @@ import counterplan
 from counterplan.cli.cases import cases
 from counterplan.cli.explain import explain
 from counterplan.cli.fit import fit
-from counterplan.cli.options import DemoOptions, PlanOptions
-from counterplan.cli.plan import PlanCommand
-from counterplan.cli.report import ReportCommandOptions, write_report
+from counterplan.cli.plan import PlanCommand, plan
+from counterplan.cli.report import report
 from counterplan.cli.schema import schema
-from counterplan.cli.serve import ServeOptions, serve_run
-from counterplan.cli.support import OneLineErrors, PlainHelp, command, print_json
+from counterplan.cli.serve import serve
+from counterplan.cli.support import (
+    OneLineErrors,
+    PlainHelp,
+    SharedOptions,
+    command,
+    option,
+    output,
+    print_json,
+    whole_number,
+)
 
+# As in `cli.demo`, which takes too long to load for a help text.
+MOST_PATIENTS = 100_000
 # The exit code after Ctrl-C, as shells have it.
 INTERRUPTED = 130
 
@@ -45,15 +57,11 @@ def main() -> None:
         app()
     except SystemExit as stop:
         if stop.code == INTERRUPTED and "jax" in sys.modules:
-            _end_at_once(INTERRUPTED)
+            # Without Python's own end, in which an interrupted computation of jax may crash.
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(INTERRUPTED)
         raise
-
-
-def _end_at_once(code: int) -> None:
-    """Without Python's own end, in which an interrupted computation of jax may crash."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
 
 
 def _print_version(wanted: bool) -> None:
@@ -72,7 +80,17 @@ def _program(
     pass
 
 
-@app.command(cls=PlainHelp)
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions(SharedOptions):
+    """Options of `counterplan demo`."""
+
+    output: Path = output("Folder for runs, reports and figures.", Path("demo"))
+    patients: int = option(
+        "How many patients to sample.", 400, parse=whole_number(1, MOST_PATIENTS), metavar="N"
+    )
+    k: int = option("How many actions may change at most.", 3, parse=whole_number(), metavar="N")
+
+
 @command
 def demo(options: DemoOptions) -> None:
     """Show all three systems on built-in data.
@@ -96,52 +114,6 @@ def demo(options: DemoOptions) -> None:
         print_demo(result)
 
 
-for _command in (schema, fit, explain, cases):
-    app.command(cls=PlainHelp)(_command)
-
-
-@app.command(cls=PlainHelp)
-@command
-def serve(options: ServeOptions) -> None:
-    """Open a run in the browser, edit it and ask again.
-
-    Pick cases, change actions by hand, forbid some and solve anew. For runs of `counterplan explain
-    EPISODES --model MODEL -o OUT` and of `counterplan plan DOMAIN --scenarios FILE -o OUT`. The
-    page is for this machine only, unless --host says otherwise; then everyone who asks needs a
-    token, which is part of the address that is printed.
-    """
-    serve_run(options)
-
-
-@app.command(cls=PlainHelp)
-@command
-def report(options: ReportCommandOptions) -> None:
-    """Write a run as one page to open, search, print and send.
-
-    The page needs nothing from elsewhere: a summary, how all cases are distributed, a table that
-    can be searched and sorted, a section with figures for each of the top cases, the model's fit
-    and assumptions, how to read it, and what it does not claim. Print it, or save it as PDF, with
-    the browser.
-    """
-    write_report(options)
-
-
-@app.command(cls=PlanCommand)
-@command
-def plan(options: PlanOptions) -> None:
-    """Say what to do next, or what executed plans lost.
-
-    The problems that come with the package are those of the 2025 paper; one of your own is a Python
-    file. A tree search simulates futures from the state asked about (the start, unless --step and
-    what is seen and held by then say otherwise); next to its estimates stand bounds on the optimum,
-    from hindsight and from a plan executed blindly, and the optimum itself where it can be
-    computed.
-
-    With --scenarios a table of what happened and what was done is judged instead: what each plan
-    lost against hindsight, against the best policy without foresight, and in expectation. A planner
-    decides along if --planner or --simulations is given. With -o the results go to a folder; a run
-    that was stopped continues when the same command is given again.
-    """
-    from counterplan.cli.plan import answer
-
-    answer(options)
+for _one in (demo, schema, fit, explain, cases, serve, report):
+    app.command(cls=PlainHelp)(_one)
+app.command(cls=PlanCommand)(plan)

@@ -8,10 +8,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from counterplan.cli.options import LARGEST, Cluster, SharedOptions, Workers
 from counterplan.cli.support import (
+    LARGEST,
+    SharedOptions,
     argument,
     check_where,
+    cluster,
     command,
     from_zero,
     keep_inputs,
@@ -23,6 +25,7 @@ from counterplan.cli.support import (
     print_table,
     refuse,
     whole_number,
+    workers,
 )
 from counterplan.core.validation import counted
 from counterplan.errors import InputError
@@ -123,8 +126,8 @@ class ExplainOptions(SharedOptions):
         "File for the results (.json or .csv), or a folder: then all results and trajectories are "
         "kept as Parquet, and the same command continues a run that was stopped."
     )
-    workers: Workers = None
-    cluster: Cluster = None
+    workers: int | None = workers()
+    cluster: str | None = cluster()
 
 
 @command

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from counterplan.cli.options import SharedOptions
 from counterplan.cli.support import (
+    SharedOptions,
     argument,
     command,
     from_zero,

@@ -7,29 +7,35 @@ import io
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from counterplan.cli.options import (
-    SIMULATIONS,
-    PlannerName,
-    PlanOptions,
-    parse_number,
-    parse_whole_number,
-)
 from counterplan.cli.support import (
     PlainHelp,
+    SharedOptions,
+    argument,
     check_where,
+    cluster,
+    command,
     note,
+    option,
+    output,
     print_json,
     print_table,
+    read_option,
     refuse,
     tracked,
+    whole_number,
+    workers,
 )
+from counterplan.cli.support import number as finite_number
 from counterplan.core.validation import FloatArray, counted
 from counterplan.domains.problems import (
+    SHIPPED,
     ProblemChoice,
     ProblemOption,
     is_problem,
@@ -46,6 +52,66 @@ if TYPE_CHECKING:
     from counterplan.runs.regret import Summary
     from counterplan.runs.task import TaskSpec
     from counterplan.tables.scenarios import ScenarioFile
+
+# Of a planner for a decision, unless --simulations says otherwise.
+SIMULATIONS = 1000
+# As in `planning.search.planners`, which takes too long to load for a help text.
+MOST_SIMULATIONS = 10**8
+
+
+class PlannerName(StrEnum):
+    """Which tree search decides."""
+
+    UCT = "uct"
+    MENTS = "ments"
+    BTS = "bts"
+    DENTS = "dents"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(SharedOptions):
+    """Options of `counterplan plan`; a problem adds its own."""
+
+    domain: str = argument(
+        f"{', '.join(SHIPPED)}, the name of an installed one, a problem.py, or module:Class. "
+        "`counterplan plan DOMAIN --help` lists its options.",
+        "DOMAIN",
+    )
+    # Filled in by the command itself from what it does not know and the problem may.
+    problem_options: dict[str, Any] = option("", "{}", parse=json.loads, hidden=True)
+    planner: PlannerName | None = option("Which tree search decides (uct if not given).")
+    simulations: int | None = option(
+        f"How many futures to simulate ({SIMULATIONS} if not given).",
+        parse=whole_number(1, MOST_SIMULATIONS),
+        metavar="N",
+    )
+    clip: bool = option(
+        "Keep simulated values within bounds on the optimum, if there are any.",
+        True,
+        "--clip/--no-clip",
+    )
+    step: int = option(
+        "How many decisions have been made before.", 0, parse=whole_number(), metavar="N"
+    )
+    k: int | None = option(
+        "With a table: also what at most so many changed decisions would have brought.",
+        parse=whole_number(),
+        metavar="N",
+    )
+    scenarios: Path | None = option(
+        "Judge executed plans instead: a table (.csv or .parquet) with a row for each decision: "
+        "scenario_id, t, what was seen, and what was done.",
+        metavar="PATH",
+    )
+    output: Path | None = output("With --scenarios: folder of the run.")
+    workers: int | None = workers()
+    cluster: str | None = cluster()
+    scenarios_template: Path | None = option(
+        "Write a table of sampled scenarios (.csv) with the columns that --scenarios takes, and "
+        "stop.",
+        metavar="PATH",
+    )
+
 
 # --- The options of a problem: its own, and what the columns of its tables are called ----------
 
@@ -172,14 +238,14 @@ def _problem(options: PlanOptions) -> ProblemChoice:
     return ProblemChoice(options.domain, typed)
 
 
-def _typed(option: ProblemOption, text: str | bool) -> Any:
+def _typed(own: ProblemOption, text: str | bool) -> Any:
     if isinstance(text, bool):
         return text
-    if option.kind is int:
-        return parse_whole_number(text, option.flag)
-    if option.kind is float:
-        return parse_number(text, option.flag)
-    return Path(text) if option.kind is Path else text
+    if own.kind is int:
+        return read_option(whole_number(), own.flag, text)
+    if own.kind is float:
+        return read_option(finite_number(), own.flag, text)
+    return Path(text) if own.kind is Path else text
 
 
 def _refuse_flag(flag: str, domain: str) -> None:
@@ -237,10 +303,10 @@ def _entry(flag: str, text: str, column: Column) -> float:
         if text not in column.names:
             raise InputError(f"{flag} {text!r} {column.problem}")
         return float(column.names.index(text))
-    number = parse_number(text, flag)
-    if not column.accepts(np.array([number]))[0]:
-        raise InputError(f"{flag} {number:g} {column.problem}")
-    return number
+    found: float = read_option(finite_number(), flag, text)
+    if not column.accepts(np.array([found]))[0]:
+        raise InputError(f"{flag} {found:g} {column.problem}")
+    return found
 
 
 # ----------------------------------------------------------------------------------------------
@@ -469,11 +535,24 @@ def _shown(row: dict[str, Any], name: str) -> str:
 # ----------------------------------------------------------------------------------------------
 
 
-def answer(options: PlanOptions) -> None:
-    """Plan in the state asked about, and print what was found."""
+@command
+def plan(options: PlanOptions) -> None:
+    """Say what to do next, or what executed plans lost.
+
+    The problems that come with the package are those of the 2025 paper; one of your own is a Python
+    file. A tree search simulates futures from the state asked about (the start, unless --step and
+    what is seen and held by then say otherwise); next to its estimates stand bounds on the optimum,
+    from hindsight and from a plan executed blindly, and the optimum itself where it can be
+    computed.
+
+    With --scenarios a table of what happened and what was done is judged instead: what each plan
+    lost against hindsight, against the best policy without foresight, and in expectation. A planner
+    decides along if --planner or --simulations is given. With -o the results go to a folder; a run
+    that was stopped continues when the same command is given again.
+    """
     from counterplan.planning.bounds import value_bounds
     from counterplan.planning.description import columns_of, label, plan_record
-    from counterplan.planning.search.planners import plan
+    from counterplan.planning.search.planners import plan as search
 
     if options.scenarios is not None or options.scenarios_template is not None:
         judge(options, _problem(options))
@@ -486,7 +565,7 @@ def answer(options: PlanOptions) -> None:
     problem = choice.make()
     state = _state(options, columns_of(problem))
     clip = None if options.clip else False  # None: where the problem has bounds
-    found = plan(problem, state, _planner(options), clip, options.seed)
+    found = search(problem, state, _planner(options), clip, options.seed)
     bounds = value_bounds(problem, SAMPLES, options.seed, state=state)
     asked = {
         "domain": options.domain,

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from counterplan.cli.options import (
-    RunFolder,
+from counterplan.cli.support import (
     SharedOptions,
-    TrustedProblem,
-    WhichBudget,
-    whole_number_option,
+    command,
+    note,
+    option,
+    output,
+    print_json,
+    run_folder,
+    trusted_problem,
+    which_budget,
+    whole_number,
 )
-from counterplan.cli.support import note, print_json
 from counterplan.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,44 +35,37 @@ LARGE = 10_000_000
 class ReportCommandOptions(SharedOptions):
     """Options of `counterplan report`."""
 
-    run: RunFolder
-    problem: TrustedProblem = None
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="PATH", help="File for the page: .html.")
-    ] = Path("report.html")
-    cases: Annotated[
-        int | None,
-        whole_number_option(
-            "--cases",
-            f"How many cases to look at closely, the top first ({CASES} if not given).",
-            maximum=MOST_CASES,
-        ),
-    ] = None
-    case: Annotated[
-        str | None, typer.Option("--case", metavar="ID", help="A report of this case alone.")
-    ] = None
-    k: WhichBudget = None
-    pseudonyms: Annotated[
-        bool,
-        typer.Option(
-            "--pseudonyms", help="Replace ids by pseudonyms; the key is random and kept nowhere."
-        ),
-    ] = False
-    pseudonym_key: Annotated[
-        Path | None,
-        typer.Option(
-            "--pseudonym-key",
-            metavar="PATH",
-            help="Pseudonyms by the key in this file: the same in every report made with it.",
-        ),
-    ] = None
+    run: Path = run_folder()
+    problem: str | None = trusted_problem()
+    output: Path = output("File for the page: .html.", Path("report.html"))
+    cases: int | None = option(
+        f"How many cases to look at closely, the top first ({CASES} if not given).",
+        parse=whole_number(0, MOST_CASES),
+        metavar="N",
+    )
+    case: str | None = option("A report of this case alone.", metavar="ID")
+    k: int | None = which_budget()
+    pseudonyms: bool = option(
+        "Replace ids by pseudonyms; the key is random and kept nowhere.", False
+    )
+    pseudonym_key: Path | None = option(
+        "Pseudonyms by the key in this file: the same in every report made with it.",
+        metavar="PATH",
+    )
 
 
-def write_report(options: ReportCommandOptions) -> None:
-    """Make the page and say where it is."""
+@command
+def report(options: ReportCommandOptions) -> None:
+    """Write a run as one page to open, search, print and send.
+
+    The page needs nothing from elsewhere: a summary, how all cases are distributed, a table that
+    can be searched and sorted, a section with figures for each of the top cases, the model's fit
+    and assumptions, how to read it, and what it does not claim. Print it, or save it as PDF, with
+    the browser.
+    """
     from counterplan.core.files import atomic_file, check_target, suffix_of
     from counterplan.runs.run import open_run
-    from counterplan.viz.report import report
+    from counterplan.viz.report import report as make_report
     from counterplan.viz.report.page import ReportOptions
 
     _refuse(options)
@@ -80,13 +75,13 @@ def write_report(options: ReportCommandOptions) -> None:
     run = open_run(options.run)
     run.verify()
     closely = CASES if options.cases is None else options.cases
-    made = report(run, ReportOptions(options.k, closely, options.case, names))
+    made = make_report(run, ReportOptions(options.k, closely, options.case, names))
     content = made.html.encode()
     with atomic_file(options.output) as file:
         file.write(content)
     if options.as_json:
-        print_json({"report": str(options.output), "bytes": len(content),
-                    "figures": len(made.panels)})  # fmt: skip
+        sizes = {"bytes": len(content), "figures": len(made.panels)}
+        print_json({"report": str(options.output), **sizes})
         return
     note(f"Wrote {options.output} ({len(content) / 1e6:.1f} MB). Open it in a browser.")
     if len(content) > LARGE:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import typer
 
-from counterplan.cli.options import SharedOptions
-from counterplan.cli.support import argument, command, note, output, print_json
+from counterplan.cli.support import SharedOptions, argument, command, note, output, print_json
 from counterplan.errors import InputError
 
 

@@ -7,19 +7,23 @@ import os
 import secrets
 import socket
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
-from counterplan.cli.options import (
+from counterplan.cli.support import (
     MOST_WORKERS,
-    RunFolder,
     SharedOptions,
-    TrustedProblem,
-    number_from_zero,
-    whole_number_option,
+    command,
+    from_zero,
+    note,
+    option,
+    print_json,
+    run_folder,
+    trusted_problem,
+    whole_number,
 )
-from counterplan.cli.support import note, print_json
 from counterplan.errors import InputError, NotApplicableError, not_installed
 
 if TYPE_CHECKING:
@@ -34,53 +38,45 @@ LARGEST_PORT = 65_535
 class ServeOptions(SharedOptions):
     """Options of `counterplan serve`."""
 
-    run: RunFolder
-    problem: TrustedProblem = None
-    host: Annotated[
-        str,
-        typer.Option(
-            help="Address to listen at. Any but this machine's own (127.0.0.1) needs a token.",
-            metavar="ADDRESS",
-        ),
-    ] = "127.0.0.1"
-    port: Annotated[
-        int,
-        whole_number_option("--port", "Port; 0 for any that is free.", maximum=LARGEST_PORT),
-    ] = PORT
-    token: Annotated[
-        str | None,
-        typer.Option(
-            help="What everyone must show who asks, at least 16 characters; one is made up where "
-            "it is needed and not given.",
-            envvar="COUNTERPLAN_TOKEN",
-            metavar="TEXT",
-        ),
-    ] = None
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Another name of this server that pages may be opened under; repeat for more.",
-            metavar="NAME",
-        ),
-    ] = None
-    workers: Annotated[
-        int | None,
-        whole_number_option(
-            "--workers", "Processes that solve (one for each core, 4 at most).", 1, MOST_WORKERS
-        ),
-    ] = None
-    seconds: Annotated[
-        float,
-        typer.Option(
-            parser=number_from_zero("--seconds"),
-            metavar="SECONDS",
-            help="Longest that one search may take.",
-        ),
-    ] = 60.0
+    run: Path = run_folder()
+    problem: str | None = trusted_problem()
+    host: str = option(
+        "Address to listen at. Any but this machine's own (127.0.0.1) needs a token.",
+        "127.0.0.1",
+        metavar="ADDRESS",
+    )
+    port: int = option(
+        "Port; 0 for any that is free.", PORT, parse=whole_number(0, LARGEST_PORT), metavar="N"
+    )
+    token: str | None = option(
+        "What everyone must show who asks, at least 16 characters; one is made up where it is "
+        "needed and not given.",
+        envvar="COUNTERPLAN_TOKEN",
+        metavar="TEXT",
+    )
+    allow_host: list[str] | None = option(
+        "Another name of this server that pages may be opened under; repeat for more.",
+        metavar="NAME",
+    )
+    workers: int | None = option(
+        "Processes that solve (one for each core, 4 at most).",
+        parse=whole_number(1, MOST_WORKERS),
+        metavar="N",
+    )
+    seconds: float = option(
+        "Longest that one search may take.", 60.0, parse=from_zero, metavar="SECONDS"
+    )
 
 
-def serve_run(options: ServeOptions) -> None:
-    """Open a run and serve its page until someone ends it."""
+@command
+def serve(options: ServeOptions) -> None:
+    """Open a run in the browser, edit it and ask again.
+
+    Pick cases, change actions by hand, forbid some and solve anew. For runs of `counterplan explain
+    EPISODES --model MODEL -o OUT` and of `counterplan plan DOMAIN --scenarios FILE -o OUT`. The
+    page is for this machine only, unless --host says otherwise; then everyone who asks needs a
+    token, which is part of the address that is printed.
+    """
     try:
         from counterplan.explorer.app import Service, server_of
     except ModuleNotFoundError as problem:

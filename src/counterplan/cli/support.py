@@ -23,14 +23,14 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, Field, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from counterplan.cli.options import LARGEST, SharedOptions
 from counterplan.errors import CounterplanError, FileError, InputError, MistakesError
 
 Item = TypeVar("Item")
@@ -38,6 +38,10 @@ Parse = Callable[[str], Any]
 
 BAD_INPUT = 2
 STOPPED = "stopped; nothing was written"
+# More than any array can hold; larger numbers are slips of the keyboard.
+LARGEST = 2**31 - 1
+# As in `runs.cohort`, which takes too long to load for a help text.
+MOST_WORKERS = 1024
 
 # --- Options ----------------------------------------------------------------------------------
 
@@ -99,13 +103,65 @@ def number(accepts: Callable[[float], bool] = lambda _: True, wanted: str = "a n
 from_zero = number(lambda found: found >= 0.0, "a number from 0 up")
 
 
+@dataclass(frozen=True, kw_only=True)
+class SharedOptions:
+    """What every command takes."""
+
+    as_json: bool = option("Print the result as JSON; messages go to stderr.", False, "--json")
+    seed: int = option(
+        "Seed of whatever the command draws at random.", 0, parse=whole_number(), metavar="N"
+    )
+
+
+def run_folder() -> Any:
+    """The argument OUT of commands that show a run."""
+    return argument("Folder of a run of `explain` or `plan`.", "OUT")
+
+
+def which_budget() -> Any:
+    """The option --k of commands that show a run."""
+    text = "Which number of changes (the largest of the run)."
+    return option(text, parse=whole_number(), metavar="N")
+
+
+def trusted_problem() -> Any:
+    """The option --problem of commands that open a run of `plan`: loading it is what is asked."""
+
+    def trust(name: str | None) -> str | None:
+        from counterplan.domains.problems import load_problem
+
+        if name is not None:
+            load_problem(name)
+        return name
+
+    return option(
+        "For runs of `plan` with a problem.py or module:Class: that you trust this code.",
+        callback=trust,
+        metavar="DOMAIN",
+    )
+
+
+def workers() -> Any:
+    """The option --workers of commands that make a run."""
+    text = "With a folder: how many processes (one for each core if not given)."
+    return option(text, parse=whole_number(1, MOST_WORKERS), metavar="N")
+
+
+def cluster() -> Any:
+    """The option --cluster of commands that make a run."""
+    return option(
+        "With a folder: address of a Dask scheduler to run on, such as tcp://127.0.0.1:8786.",
+        metavar="ADDRESS",
+    )
+
+
 Options = TypeVar("Options", bound=SharedOptions)
 
 
 def command(run: Callable[[Options], None]) -> Callable[..., None]:
     """A function of a dataclass as one of that dataclass's fields, for typer."""
     (kind,) = (hint for name, hint in get_type_hints(run).items() if name != "return")
-    hints = get_type_hints(kind, include_extras=True)
+    hints = get_type_hints(kind)
     shared = {one.name for one in fields(SharedOptions)}
     # Own options come before those that every command has.
     ordered = sorted(fields(kind), key=lambda one: one.name in shared)
@@ -132,28 +188,24 @@ def _parameter(one: Field[Any], hint: Any) -> inspect.Parameter:
     more = dict(one.metadata)
     kind = inspect.Parameter.KEYWORD_ONLY
     default = inspect.Parameter.empty if one.default is MISSING else one.default
-    if not more:
-        return inspect.Parameter(one.name, kind, annotation=hint, default=default)
     if more.pop("argument", False):
         positional: Any = Annotated[hint, typer.Argument(**more)]
         return inspect.Parameter(one.name, kind, annotation=positional)
     names = more.pop("names") or (f"--{one.name.replace('_', '-')}",)
     parse = more.pop("parse")
     if parse is not None:
-        hint, more["parser"] = Any, _parser(parse, names[0])
+        hint, more["parser"] = Any, partial(read_option, parse, names[0])
     named: Any = Annotated[hint, typer.Option(*names, **more)]
     return inspect.Parameter(one.name, kind, annotation=named, default=default)
 
 
-def _parser(parse: Parse, name: str) -> Parse:
-    def checked(text: str) -> Any:
-        try:
-            return parse(text)
-        except ValueError as problem:
-            shown = problem.args[1] if len(problem.args) > 1 else text
-            raise typer.BadParameter(f"{shown!r} {problem.args[0]}", param_hint=name) from None
-
-    return checked
+def read_option(parse: Parse, name: str, text: str) -> Any:
+    """What the text of an option stands for."""
+    try:
+        return parse(text)
+    except ValueError as problem:
+        shown = problem.args[1] if len(problem.args) > 1 else text
+        raise typer.BadParameter(f"{shown!r} {problem.args[0]}", param_hint=name) from None
 
 
 def _written(options: SharedOptions) -> list[tuple[Path, int | None]]:

@@ -1,4 +1,4 @@
-"""The single entry to every explanation."""
+"""`explain` and `frontier`, the entry to every explanation: which kind of problem, which solver."""
 
 from __future__ import annotations
 

@@ -330,6 +330,3 @@ def _check_columns(
             f"the data's {what} are in another order than the model's: reorder the columns to "
             f"{', '.join(expected)}"
         )
-
-
-# ----------------------------------------------------------------------------------------------
