@@ -1,5 +1,7 @@
 """Whole tables of episodes: run in parts, stopped and resumed at will, here or on a cluster.
 
+Its modules:
+
     question   what is asked about every episode, and the models that answer (`Explainer`)
     answer     the answer about one episode, whose fields are the columns of every table of results
     explain    a table explained at once or as a run (`explain_table`, `Cohort`)
