@@ -17,8 +17,8 @@ from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.continuous.setting import SequenceExplanation
 from counterplan.counterfactual.explain import frontier
 from counterplan.domains import sepsis
-from counterplan.domains.sepsis_table import HOURS
-from counterplan.tables.stays import dose_changes
+from counterplan.domains.sepsis_table import HOURS, LEVELS
+from counterplan.tables.stays import DRUGS
 from counterplan.viz import style
 from counterplan.viz.labels import Move
 from counterplan.viz.trajectory import Trajectory, draw_trajectory
@@ -90,10 +90,12 @@ def _explained(study: Study, patient: int, plan: Plan) -> dict[str, Any]:
 
 
 def _moves(explanation: SequenceExplanation) -> list[Move]:
-    return [
-        Move(change.t, change.drug[:1].upper(), change.observed, change.alternative)
-        for change in dose_changes(explanation)
-    ]
+    """One for each drug whose level changes; actions are numbered 5 * vasopressor + fluids."""
+    found = []
+    for t, observed, alternative in explanation.changes:
+        levels = zip(DRUGS, divmod(observed, LEVELS), divmod(alternative, LEVELS), strict=True)
+        found += [Move(t, drug[:1].upper(), old, new) for drug, old, new in levels if old != new]
+    return found
 
 
 def improvements(results: Sequence[Mapping[str, Any]]) -> FloatArray:

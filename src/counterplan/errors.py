@@ -35,5 +35,9 @@ class NotApplicableError(CounterplanError):
     """A method asked for where its assumptions do not hold; the message says what does apply."""
 
 
+class StoppedError(CounterplanError):
+    """A computation that its callback stopped before there was anything to report."""
+
+
 class TrainingError(CounterplanError):
     """A fit that diverged: there is no model; the message says what to try."""

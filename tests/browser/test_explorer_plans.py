@@ -24,7 +24,7 @@ def test_step_through_a_voyage(page: Any, served: Served, tmp_path: Path) -> Non
     page.wait_for_selector("#suggestion", timeout=60_000)
     run = explorer.service.run
     scenario = run.scenario("plain")
-    told = regret(run.problem, scenario.seen, scenario.decided)  # type: ignore[arg-type]
+    told = regret(run.problem, scenario.observed, scenario.decisions)  # type: ignore[arg-type]
     assert float(page.locator("#executed").get_attribute("data-value")) == told.executed
     assert told.expected_losses is not None
     for t in range(4):

@@ -23,12 +23,11 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs links and
 
 TIMES = int(os.environ.get("COUNTERPLAN_FUZZ", "1"))
 SOLVE = "--k 1 --nodes 20"
-# The file that is spoilt, the command that reads it, and how many examples are drawn: fewer where
-# another process reads the file first.
+# The file that is spoilt, the command that reads it, and how many examples are drawn.
 READERS = {
     "ward.csv": (f"explain ward.csv -m model.json --episode ann {SOLVE}", 60),
     "ward.json": (f"explain ward.json -m model.json --episode ann {SOLVE}", 60),
-    "ward.parquet": (f"explain ward.parquet -m model.json --episode ann {SOLVE}", 6),
+    "ward.parquet": (f"explain ward.parquet -m model.json --episode ann {SOLVE}", 60),
     "model.json": (f"explain ward.csv -m model.json --episode ann {SOLVE}", 60),
     "ward.safetensors": (f"explain ward.csv -m ward.safetensors --episode ann {SOLVE}", 60),
     "sepsis.safetensors": ("explain cohort.csv -m sepsis.safetensors --episode 200001 --k 0", 40),
@@ -38,7 +37,7 @@ READERS = {
     # The schema is read before the option, which is not for it, is refused.
     "stays.toml": ("fit stays.csv --schema stays.toml -o m.safetensors --prior 1", 60),
     "voyages.csv": ("plan bunkering --scenarios voyages.csv", 40),
-    "voyages.parquet": ("plan bunkering --scenarios voyages.parquet", 6),
+    "voyages.parquet": ("plan bunkering --scenarios voyages.parquet", 40),
     "prices.csv": ("plan bunkering --prices-csv prices.csv --scenarios-template t.csv", 30),
     "cycle.csv": ("plan hybrid --drive-cycle cycle.csv --scenarios-template t.csv", 30),
     "out/manifest.json": ("cases out", 40),

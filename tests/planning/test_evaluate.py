@@ -136,8 +136,8 @@ def test_constant_difference_is_certain() -> None:
 
 
 def test_progress() -> None:
-    seen: list[tuple[int, int]] = []
-    evaluate(FAIR, UCT(10), 3, progress=lambda *at: seen.append(at))
+    seen: list[tuple[int, int | None]] = []
+    evaluate(FAIR, UCT(10), 3, progress=lambda at: seen.append((at.done, at.total)))
     assert seen == [(i + 1, 12) for i in range(12)]
 
 

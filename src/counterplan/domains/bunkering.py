@@ -53,6 +53,7 @@ from counterplan.domains.bunkering_exact import (
 )
 from counterplan.domains.problems import check_config, positive_number
 from counterplan.errors import FileError, InfeasibleError, InputError, NotApplicableError
+from counterplan.planning.allocation import allocate_tank
 from counterplan.planning.compiled import Layout, jit
 from counterplan.planning.description import Axes, Column, Columns
 from counterplan.planning.model import (
@@ -63,7 +64,6 @@ from counterplan.planning.model import (
     require_levels,
     require_prices,
 )
-from counterplan.planning.nested import allocate_tank
 from counterplan.planning.processes.base import CompiledProcess, Process, number, vector
 from counterplan.planning.processes.prices import GBM, BootstrapPrices
 from counterplan.planning.resource import Resource

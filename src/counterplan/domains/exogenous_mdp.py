@@ -49,20 +49,20 @@ from numpy.typing import ArrayLike
 
 from counterplan.core.validation import FloatArray, whole_number
 from counterplan.errors import InfeasibleError, InputError
-from counterplan.planning.allocation import knapsack_path
-from counterplan.planning.compiled import Layout, inlined, jit
-from counterplan.planning.hindsight import allocate
-from counterplan.planning.model import Allocation, HasFutures, Sense, State, require_levels
-from counterplan.planning.nested import (
+from counterplan.planning.allocation import (
     AFTER_HIGH,
     AFTER_LOW,
     SHIFT,
     SOLVED,
     SPILL_HIGH,
     SPILL_LOW,
+    knapsack_path,
     nested_path,
     resource_steps,
 )
+from counterplan.planning.compiled import Layout, inlined, jit
+from counterplan.planning.hindsight import allocate
+from counterplan.planning.model import Allocation, HasFutures, Sense, State, require_levels
 from counterplan.planning.processes.base import CompiledProcess, FiniteProcess, Process
 from counterplan.planning.processes.laws import process_mean
 from counterplan.planning.processes.modes import MarkovModes
@@ -412,7 +412,7 @@ def _check_linear(model: ExogenousMDP) -> None:
 # --- Compiled; rewards are to be maximised ----------------------------------------------------
 
 # A step's row: its bounds, where the level must be after it, the sums of later bounds, and the
-# seven numbers of `planning.nested`. offered: how many actions there may be.
+# seven numbers of `planning.allocation`. offered: how many actions there may be.
 PROGRAM = Layout(
     "rest effect budgeted least most sign choice levels offered solver",
     "T A X",

@@ -9,7 +9,18 @@ reader says what it makes of them, in this order, and counts every case:
     carried       missing: the last value of the same episode
     imputed       nothing before it: the median of the column over all episodes
 
-The SOFA score is computed from the filled values without its nerve points, since the table has no
+The SOFA score says how far six organ systems have failed, 0..4 points each, 24 in all:
+
+    lungs        PaO2 / FiO2 below 400, 300, 200, 100 mmHg
+    coagulation  platelets below 150, 100, 50, 20 thousand per microlitre
+    liver        bilirubin from 1.2, 2, 6, 12 mg/dL on
+    circulation  mean arterial pressure below 70 (1) or 65 mmHg (2); any vasopressor (3), more than
+                 0.1 mcg/kg/min (4)
+    nerves       Glasgow coma scale up to 14, 12, 9, 5
+    kidneys      creatinine from 1.2, 2, 3.5, 5 mg/dL on, or urine below 84 (3) or 34 mL (4) in four
+                 hours
+
+It is computed from the filled values without its nerve points, since the table has no
 coma scale, and without points for vasopressors, which are actions here.
 """
 
@@ -27,17 +38,7 @@ from counterplan.core.table import Block, open_table_file
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import FileError
 
-# ----------------------------------------------------------------------------------------------
-# The SOFA score: how far six organ systems have failed, 0..4 points each, 24 in all.
-#
-# lungs        PaO2 / FiO2 below 400, 300, 200, 100 mmHg
-# coagulation  platelets below 150, 100, 50, 20 thousand per microlitre
-# liver        bilirubin from 1.2, 2, 6, 12 mg/dL on
-# circulation  mean arterial pressure below 70 (1) or 65 mmHg (2); any vasopressor (3), more than
-#              0.1 mcg/kg/min (4)
-# nerves       Glasgow coma scale up to 14, 12, 9, 5
-# kidneys      creatinine from 1.2, 2, 3.5, 5 mg/dL on, or urine below 84 (3) or 34 mL (4) in four
-#              hours
+# --- The SOFA score ---------------------------------------------------------------------------
 
 # Values at which the next point is given.
 LUNGS = (400.0, 300.0, 200.0, 100.0)
@@ -103,7 +104,7 @@ def _below(values: FloatArray, thresholds: tuple[float, ...]) -> IntArray:
     return np.asarray(sum((values < threshold) * 1 for threshold in thresholds), dtype=np.int64)
 
 
-# ----------------------------------------------------------------------------------------------
+# --- The table --------------------------------------------------------------------------------
 
 SEXES = {"Male": 0.0, "Female": 1.0}
 # Lowest and highest value that is believed.

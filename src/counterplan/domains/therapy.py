@@ -9,6 +9,16 @@ with c_j transitions seen from s_i to s_j after a, and alpha_ij = 1 for j in {i-
 0.01. Pairs (s, a) never seen get reward -inf, so that no explanation rests on them; appendix D
 values them like the others. The first and last session stay as they were, and their topics STR and
 END are no alternatives for the sessions in between.
+
+Tables of sessions (`read_sessions`) have one row per session, each patient's rows in time order:
+
+    patient          any name
+    topic            what the session was about: a label or number of TOPICS
+    phq1 .. phq9     the PHQ-9 answers of that session, 0..3, empty if not given
+
+The severity of a session comes from the sum of the answers, scaled up where some are missing
+(9 / valid answers * their sum, rounded; halves go to the even number), in the usual five bands.
+Other columns and blank lines are ignored.
 """
 
 from __future__ import annotations
@@ -32,19 +42,6 @@ from counterplan.scm.tabular import TabularMDP
 
 if TYPE_CHECKING:
     import polars as pl
-
-# ----------------------------------------------------------------------------------------------
-# Tables of cognitive behavioural therapy sessions, as the 2021 paper's data has them (section 6).
-#
-# A CSV file with one row per session, each patient's rows in time order:
-#
-#     patient          any name
-#     topic            what the session was about: a label or number of TOPICS
-#     phq1 .. phq9     the PHQ-9 answers of that session, 0..3, empty if not given
-#
-# The severity of a session comes from the sum of the answers, scaled up where some are missing
-# (9 / valid answers * their sum, rounded; halves go to the even number), in the usual five bands.
-# Other columns and blank lines are ignored.
 
 TOPICS = ("STR", "BIO", "PSE", "BHA", "REV", "CRT", "INR", "THP", "RLP", "EXT", "END")
 START = TOPICS.index("STR")
@@ -144,8 +141,8 @@ def _check_topic_order(table: Block, topics: FloatArray, groups: Mapping[str, In
             table.report(np.arange(len(table)) == rows[t], "topic", problem)
 
 
-# ----------------------------------------------------------------------------------------------
-# Simulated tables of therapy sessions, for the clinical data of the 2021 paper is not public.
+# --- Simulated tables -------------------------------------------------------------------------
+# The clinical data of the 2021 paper is not public.
 #
 # This is an invention, not an estimate: no number here comes from patients. Patients begin with
 # mild to moderate symptoms and lose some three points in the course of a therapy. Therapists
@@ -247,7 +244,7 @@ def _answers(score: int, rng: np.random.Generator) -> list[int | None]:
     return [None if gone else int(point) for point, gone in zip(points, missing, strict=True)]
 
 
-# ----------------------------------------------------------------------------------------------
+# --- The model --------------------------------------------------------------------------------
 
 __all__ = [
     "END",

@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from counterplan.core.problem import ProgressCallback, Watch
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.hindsight import allocate
@@ -49,6 +50,8 @@ from counterplan.planning.policies import OpenLoop, follow, futures
 # plain Python models, which are slower: the bounds hold with any number, only wider apart.
 FIT_PATHS, DRAWS = 10_000, 64
 PLAIN_FIT_PATHS, PLAIN_DRAWS = 1_000, 8
+# Futures between two calls of `progress`.
+AT_ONCE = 512
 # Numbers held at once while averaging over the draws.
 CHUNK = 4_000_000
 
@@ -77,14 +80,19 @@ class HasDual(Protocol):
         ...
 
 
-def penalised(model: ExogenousModel, samples: int = 2000, seed: Seed = 0) -> Penalised:
+def penalised(
+    model: ExogenousModel,
+    samples: int = 2000,
+    seed: Seed = 0,
+    progress: ProgressCallback | None = None,
+) -> Penalised:
     """Both bounds on fresh paths, by the model's own penalties or by regression."""
     samples = whole_number(samples, "samples", minimum=2)
     if isinstance(model, HasDual):
         return model.penalised(samples, seed)
     rng = generator(seed)
     compiled = isinstance(model, Compiled)
-    fit = LeastSquares(FIT_PATHS if compiled else PLAIN_FIT_PATHS).fit(model, rng)
+    fit = LeastSquares(FIT_PATHS if compiled else PLAIN_FIT_PATHS).fit(model, rng, progress)
     return penalised_by(fit, samples, rng, DRAWS if compiled else PLAIN_DRAWS)
 
 
@@ -208,20 +216,28 @@ def value_bounds(
     seed: Seed = 0,
     method: Method = "plain",
     state: State | None = None,
+    progress: ProgressCallback | None = None,
 ) -> ValueBounds:
-    """Bounds on the optimal value in a state (default: the start), each with its standard error;
-    'tight' ones at the start only."""
+    """Bounds on the optimal value in a state (default: the start), each with its standard error.
+
+    method    'tight' is for the start only
+    progress  called for some futures at a time; False stops, with bounds from the futures so far
+              ('tight': while the regression is fitted, and raises StoppedError)
+    """
     if method not in METHODS:
         raise InputError(f"method {method!r} is unknown: choose 'plain' or 'tight'")
     samples = whole_number(samples, "samples")
     if samples < 2:
         raise InputError(f"samples must be at least 2 to have a standard error, got {samples}")
     if method == "plain":
-        executed, hindsight, policy, foresight = _plain(problem, samples, seed, state)
+        watch = None if progress is None else Watch("futures", progress=progress)
+        found = _plain(problem, samples, seed, state, watch)
     elif state is None:
-        executed, hindsight, policy, foresight = penalised(problem, samples, seed)
+        found = penalised(problem, samples, seed, progress)
     else:
         raise NotApplicableError("tight bounds are for the start: use method='plain'")
+    executed, hindsight, policy, foresight = found
+    samples = len(executed)
     below, above = estimate(executed), estimate(hindsight)
     if problem.sense == "min":
         below, above, policy, foresight = above, below, foresight, policy
@@ -229,10 +245,20 @@ def value_bounds(
 
 
 def _plain(
-    problem: ExogenousModel, samples: int, seed: Seed, state: State | None
-) -> tuple[FloatArray, FloatArray, str, str]:
+    problem: ExogenousModel, samples: int, seed: Seed, state: State | None, watch: Watch | None
+) -> Penalised:
+    """Hindsight and the executed plan; with a watch, `AT_ONCE` futures at a time."""
     rule = OpenLoop().prepare(problem, state=state)
     paths = futures(problem, samples, generator(seed), state)
-    known = allocate(problem, paths, state=state)
-    executed = follow(problem, rule, paths, state)
-    return executed, known.values, "executed open loop", f"hindsight ({known.method})"
+    size = samples if watch is None else AT_ONCE
+    executed, hindsight, method = [], [], ""
+    for first in range(0, samples, size):
+        some = paths[first : first + size]
+        known = allocate(problem, some, state=state)
+        executed.append(follow(problem, rule, some, state))
+        hindsight.append(known.values)
+        method = known.method
+        if watch is not None and watch.must_stop(first + len(some), total=samples):
+            break
+    outcomes = (np.concatenate(executed), np.concatenate(hindsight))
+    return Penalised(*outcomes, "executed open loop", f"hindsight ({method})")

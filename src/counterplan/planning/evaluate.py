@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from counterplan.core.problem import ProgressCallback, Watch
 from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
-from counterplan.errors import InfeasibleError, InputError, NotApplicableError
+from counterplan.errors import InfeasibleError, InputError, NotApplicableError, StoppedError
 from counterplan.planning.bounds import DRAWS, FIT_PATHS, penalty
 from counterplan.planning.hindsight import IsResourceProgram
 from counterplan.planning.least_squares import LeastSquares
@@ -33,14 +34,12 @@ from counterplan.planning.model import (
     Sense,
     State,
     checked_problem,
-    checked_state,
     estimate,
 )
 from counterplan.planning.policies import Policy, Rule, futures
 from counterplan.planning.resource import ResourceProgram
-from counterplan.planning.search.planners import Clip, Planner
+from counterplan.planning.search.planners import Clip, Decide, Planner
 
-Progress = Callable[[int, int], None]
 # What actions may miss the offered ones by.
 ROUNDING = 1e-9
 
@@ -144,7 +143,7 @@ def evaluate(
     episodes: int = 200,
     clip: Clip = None,
     seed: Seed = 0,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Evaluation:
     """Play a planner or a policy on `episodes` futures; the same seed gives the same futures.
 
@@ -154,13 +153,15 @@ def evaluate(
     least and the most of those that `actions` offers.
 
     clip      as in `plan`; only planners heed it
-    progress  called with (decisions made, decisions in all)
+    progress  called with the decisions made; False stops, and raises StoppedError: all futures are
+              played side by side, so that none is over before all are
     """
     n = whole_number(episodes, "episodes", minimum=1)
     nature, own = generator(seed).spawn(2)
     paths = futures(checked_problem(problem), n, nature)
     if isinstance(planner, Planner):
-        rule = _deciding(planner, problem, clip, own, progress, n)
+        watch = Watch("decisions", progress=progress)
+        rule = _deciding(planner.begin(problem, clip, own), watch, n, problem.horizon)
     elif isinstance(planner, Policy):
         rule = planner.prepare(problem, own)
     else:
@@ -180,25 +181,17 @@ def evaluate(
     )
 
 
-def _deciding(
-    planner: Planner,
-    problem: ExogenousModel,
-    clip: Clip,
-    own: np.random.Generator,
-    progress: Progress | None,
-    episodes: int,
-) -> Rule:
+def _deciding(decide: Decide, watch: Watch, episodes: int, horizon: int) -> Rule:
     """A planner as a rule: asked episode by episode."""
-    decide = planner.begin(problem, clip, own)
-    total = episodes * problem.horizon
 
     def rule(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
         chosen = []
         for i in range(len(exogenous)):
             state = State(t, exogenous[i].copy(), resource[i].copy())
             chosen.append(np.array(decide(state).action, dtype=np.float64))
-            if progress is not None:
-                progress(t * episodes + i + 1, total)
+            done, total = t * episodes + i + 1, episodes * horizon
+            if watch.must_stop(done, total=total) and done < total:
+                raise StoppedError(f"stopped after {done:,} of {total:,} decisions: no result")
         return np.array(chosen)
 
     return rule
@@ -271,31 +264,6 @@ class Journey:
     levels: FloatArray
     rewards: FloatArray
     states: Sequence[State]
-
-
-def checked_path(
-    problem: ExogenousModel, path: ArrayLike, state: State | None = None
-) -> tuple[FloatArray, State]:
-    """A realised path (T - t, X) and the state it begins in: x_t is the path's first row.
-
-    state  says t and the resource (default: the start's); its own x_t is not used
-    """
-    at = checked_state(problem, state)
-    try:
-        found = np.array(path, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("the path must hold numbers, a row for each step") from None
-    wanted = (problem.horizon - at.t, len(at.exogenous))
-    if found.ndim == 1 and wanted[1] == 1:
-        found = found[:, np.newaxis]
-    if found.shape != wanted or len(found) == 0:
-        raise InputError(
-            f"the path must be {wanted}: x_{at.t} .. x_{problem.horizon - 1}, got {found.shape}"
-        )
-    if not np.isfinite(found).all():
-        s = int(np.argmin(np.isfinite(found).all(axis=1)))
-        raise InputError(f"the path at t={at.t + s} is {found[s].tolist()}: must be finite")
-    return found, State(at.t, found[0], at.resource)
 
 
 def carried_out(

@@ -15,8 +15,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from counterplan.core.problem import ProgressCallback, Watch
 from counterplan.core.validation import FloatArray
-from counterplan.errors import NotApplicableError
+from counterplan.errors import NotApplicableError, StoppedError
 from counterplan.planning.model import (
     ExogenousModel,
     FiniteSupport,
@@ -35,15 +36,20 @@ Key: TypeAlias = bytes
 Next: TypeAlias = tuple[list[Key], FloatArray]
 
 
-def exact_value(problem: ExogenousModel, state: State | None = None) -> float:
+def exact_value(
+    problem: ExogenousModel,
+    state: State | None = None,
+    progress: ProgressCallback | None = None,
+) -> float:
     """V* in a state (default: the start): the best expected total without foresight.
 
-    Raises NotApplicableError where no dynamic program applies.
+    Raises NotApplicableError where no dynamic program applies. `progress` is called for each step
+    of the general one; False stops it, and raises StoppedError.
     """
     at = None if state is None else checked_state(problem, state)
     if isinstance(problem, HasExactValue):
         return problem.optimal_value(at)
-    return solve(problem, at).value
+    return solve(problem, at, progress).value
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,9 @@ class Solution:
         return np.array(rows)
 
 
-def solve(model: ExogenousModel, state: State | None = None) -> Solution:
+def solve(
+    model: ExogenousModel, state: State | None = None, progress: ProgressCallback | None = None
+) -> Solution:
     """List what can be reached, then solve backwards."""
     if not isinstance(model, FiniteSupport):
         raise NotApplicableError(
@@ -86,7 +94,9 @@ def solve(model: ExogenousModel, state: State | None = None) -> Solution:
             "successors, so no dynamic program applies; value_bounds brackets the value"
         )
     at = model.start if state is None else state
-    listing = _Listing(model, at)
+    watch = Watch("listing states", progress=progress)
+    listing = _Listing(model, at, watch)
+    watch = Watch("backward pass", progress=progress)
     sign = 1.0 if model.sense == "max" else -1.0
     later: dict[tuple[Key, Key], tuple[float, FloatArray]] = {}
     chosen = []
@@ -102,6 +112,7 @@ def solve(model: ExogenousModel, state: State | None = None) -> Solution:
             now[x, d] = (float(totals[best]), actions[best])
         chosen.append(now)
         later = now
+        _stop_if(watch, len(chosen), model.horizon - at.t)
     value = sign * later[_key(at.exogenous), _key(at.resource)][0]
     return Solution(value, chosen[::-1], at.t)
 
@@ -113,7 +124,7 @@ class _Listing:
     follows  by time and x: what may follow
     """
 
-    def __init__(self, model: ExogenousModel, at: State) -> None:
+    def __init__(self, model: ExogenousModel, at: State, watch: Watch) -> None:
         self.model = model
         self.choices: list[dict[tuple[Key, Key], tuple[FloatArray, FloatArray, list[Key]]]] = []
         self.follows: list[dict[Key, Next]] = []
@@ -123,6 +134,7 @@ class _Listing:
         pairs = {(x, d) for x in xs for d in ds}
         for t in range(at.t, model.horizon):
             pairs, xs, ds = self._forward(t, pairs, xs, ds)
+            _stop_if(watch, t + 1 - at.t, model.horizon - at.t)
 
     def _forward(
         self,
@@ -173,6 +185,11 @@ class _Listing:
         d = np.repeat(state.resource[None], len(actions), axis=0)
         rewards, after = self.model.step(state.t, x, d, actions)
         return actions, rewards, after
+
+
+def _stop_if(watch: Watch, done: int, total: int) -> None:
+    if watch.must_stop(done, total=total):
+        raise StoppedError(f"stopped after {done} of {total} steps: no value is known yet")
 
 
 def _key(values: FloatArray) -> Key:

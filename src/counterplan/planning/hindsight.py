@@ -19,7 +19,6 @@ converge to V*, which knows no future (the paper's Thm. 1 equates the two).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -29,10 +28,15 @@ from numpy.typing import ArrayLike
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.allocation import (
+    NO_METHOD,
     allocate_advantage,
     allocate_knapsack,
     allocate_transport,
+    nested_start,
+    nested_steps,
     refuses_transport,
+    solve_nested,
+    total_only,
 )
 from counterplan.planning.model import (
     Allocation,
@@ -40,13 +44,6 @@ from counterplan.planning.model import (
     HasHindsight,
     State,
     checked_state,
-)
-from counterplan.planning.nested import (
-    NO_METHOD,
-    nested_start,
-    nested_steps,
-    solve_nested,
-    total_only,
 )
 from counterplan.planning.resource import ResourceProgram
 
@@ -109,10 +106,11 @@ def hindsight(
     problem: ExogenousModel, path: ArrayLike, method: Method = "auto", state: State | None = None
 ) -> Hindsight:
     """The exact allocation for a realised path (T - t, X) from a state (default: the start)."""
-    now = checked_state(problem, state)
-    if now.t == problem.horizon:
-        raise InputError(f"the state is at t={now.t}, the end: there is nothing left to allocate")
-    exogenous = _path(problem, path, now)
+    if state is not None and state[0] == problem.horizon:
+        raise InputError(
+            f"the state is at t={state[0]}, the end: there is nothing left to allocate"
+        )
+    exogenous, now = checked_path(problem, path, state)
     found = allocate(problem, exogenous[None], method, now)
     value, actions = float(found.values[0]), found.actions[0]
     certificate = Certificate(
@@ -143,7 +141,7 @@ def allocate(
     now = problem.start if state is None else state
     if isinstance(problem, IsResourceProgram):
         return _by_program(problem, paths, method, now, _sign(problem))
-    if method in SOLVERS and isinstance(problem, StatedAsProgram):
+    if method in REASONS and isinstance(problem, StatedAsProgram):
         return _by_program(problem.as_program(), paths, method, now, _sign(problem))
     return _by_model(problem, paths, method, now)
 
@@ -152,15 +150,16 @@ def _by_program(
     stated: IsResourceProgram, paths: FloatArray, method: Method, state: State, sign: int
 ) -> Allocation:
     rewards = stated.unit_rewards(state.t, paths)
-    refusals = {name: refuses(stated.program, state) for name, (refuses, _) in SOLVERS.items()}
-    applicable = [name for name, refusal in refusals.items() if refusal is None]
+    refused = refusals(stated.program, state)
+    applicable = [name for name, refusal in refused.items() if refusal is None]
     chosen = applicable[0] if method in ("auto", "model") else method
-    if refusals[chosen] is not None:
-        advice = f"use {_either(applicable)}"
-        if _spills_what_is_added(stated.program) and (rewards > 0.0).any():
+    if refused[chosen] is not None:
+        advice = f"use {' or '.join(map(repr, applicable))}"
+        first = stated.program.resources[0]
+        if first.effect > 0 and first.spill and (rewards > 0.0).any():
             advice = f"nor does any other: {NO_METHOD}"
-        raise NotApplicableError(f"method '{chosen}' does not apply: {refusals[chosen]}; {advice}")
-    values, actions = SOLVERS[chosen][1](stated.program, rewards, state)
+        raise NotApplicableError(f"method '{chosen}' does not apply: {refused[chosen]}; {advice}")
+    values, actions = solve_by(chosen, stated.program, rewards, state)
     return Allocation(sign * values, actions, f"{chosen}: {REASONS[chosen]}")
 
 
@@ -168,23 +167,29 @@ def _sign(problem: ExogenousModel) -> int:
     return 1 if problem.sense == "max" else -1
 
 
-def _path(problem: ExogenousModel, path: ArrayLike, state: State) -> FloatArray:
+def checked_path(
+    problem: ExogenousModel, path: ArrayLike, state: State | None = None
+) -> tuple[FloatArray, State]:
+    """A realised path (T - t, X) and the state it begins in: x_t is the path's first row.
+
+    state  says t and the resource (default: the start's); its own x_t is not used
+    """
+    at = checked_state(problem, state)
     try:
-        exogenous = np.asarray(path, dtype=np.float64)
+        found = np.array(path, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError("the path must be a table of numbers, x_t row by row") from None
-    wanted = (problem.horizon - state.t, len(problem.start.exogenous))
-    if exogenous.ndim == 1 and wanted[1] == 1:
-        exogenous = exogenous[:, None]
-    if exogenous.shape != wanted:
+        raise InputError("the path must hold numbers, a row for each step") from None
+    wanted = (problem.horizon - at.t, len(at.exogenous))
+    if found.ndim == 1 and wanted[1] == 1:
+        found = found[:, np.newaxis]
+    if found.shape != wanted or len(found) == 0:
         raise InputError(
-            f"the path must be {wanted}: x_{state.t} .. x_{problem.horizon - 1}, "
-            f"got {exogenous.shape}"
+            f"the path must be {wanted}: x_{at.t} .. x_{problem.horizon - 1}, got {found.shape}"
         )
-    if not np.isfinite(exogenous).all():
-        s = int(np.argmax(~np.isfinite(exogenous).all(axis=1)))
-        raise InputError(f"the path at t={state.t + s} is {exogenous[s].tolist()}: must be finite")
-    return exogenous
+    if not np.isfinite(found).all():
+        s = int(np.argmin(np.isfinite(found).all(axis=1)))
+        raise InputError(f"the path at t={at.t + s} is {found[s].tolist()}: must be finite")
+    return found, State(at.t, found[0], at.resource)
 
 
 def _by_model(
@@ -212,19 +217,31 @@ def _replay(problem: ExogenousModel, path: FloatArray, actions: FloatArray, stat
     return total
 
 
-def _either(names: list[str]) -> str:
-    return " or ".join(f"'{name}'" for name in names)
+# --- The general methods: why one does not apply, and how it is called -------------------------
+
+REASONS = {
+    "knapsack": "one resource, and only the steps and the total are bounded",
+    "advantage": "two stocks share a fixed quota at every step",
+    "nested": "one resource whose level is bounded at every step",
+    "lp": "the bounds form a linear program",
+}
 
 
-# --- The solvers: why one does not apply, and how it is called --------------------------------
-
-
-def _refuses_knapsack(program: ResourceProgram, state: State) -> str | None:
-    if len(program.resources) > 1:
-        return f"it allocates one resource, there are {len(program.resources)}"
-    if not total_only(program, state):
-        return "the level is bounded at every step, so that not only the total matters"
-    return None
+def refusals(program: ResourceProgram, state: State) -> dict[str, str | None]:
+    """For each method why it does not apply, None where it does; in the order of preference."""
+    A, first = len(program.resources), program.resources[0]
+    several = f"it allocates one resource, there are {A}" if A > 1 else None
+    knapsack = nested = several
+    if several is None and not total_only(program, state):
+        knapsack = "the level is bounded at every step, so that not only the total matters"
+    if several is None and first.spill and program.has_budget:
+        nested = "with spilling, the level does not tell how much of the budget is left"
+    return {
+        "knapsack": knapsack,
+        "advantage": _refuses_advantage(program, state),
+        "nested": nested,
+        "lp": refuses_transport(program),
+    }
 
 
 def _refuses_advantage(program: ResourceProgram, state: State) -> str | None:
@@ -239,65 +256,21 @@ def _refuses_advantage(program: ResourceProgram, state: State) -> str | None:
     return None
 
 
-def _refuses_nested(program: ResourceProgram, state: State) -> str | None:
-    if len(program.resources) > 1:
-        return f"it allocates one resource, there are {len(program.resources)}"
-    if program.resources[0].spill and program.has_budget:
-        return "with spilling, the level does not tell how much of the budget is left"
-    return None
-
-
-def _spills_what_is_added(program: ResourceProgram) -> bool:
-    return program.resources[0].effect > 0 and program.resources[0].spill
-
-
-def _refuses_lp(program: ResourceProgram, state: State) -> str | None:
-    return refuses_transport(program)
-
-
-def _knapsack(
-    program: ResourceProgram, rewards: FloatArray, state: State
+def solve_by(
+    method: str, program: ResourceProgram, rewards: FloatArray, state: State
 ) -> tuple[FloatArray, FloatArray]:
-    budget = total_only(program, state)
-    assert budget is not None
-    values, actions = allocate_knapsack(rewards[:, :, 0], program.step_bounds[state.t :], budget)
+    """Values (n,) and actions (n, steps, A) by a method that applies."""
+    bounds = program.step_bounds[state.t :]
+    if method == "lp":
+        return allocate_transport(rewards, program, state.t, state.resource)[:2]
+    if method == "advantage":
+        stocks = (float(state.resource[0]), float(state.resource[1]))
+        return allocate_advantage(rewards[:, :, 0], rewards[:, :, 1], bounds[:, 0], stocks)
+    if method == "knapsack":
+        budget = total_only(program, state)
+        assert budget is not None
+        values, actions = allocate_knapsack(rewards[:, :, 0], bounds, budget)
+    else:
+        starts = np.full(len(rewards), nested_start(program, state))
+        values, actions = solve_nested(rewards[:, :, 0], nested_steps(program, state), starts)
     return values, actions[:, :, None]
-
-
-def _advantage(
-    program: ResourceProgram, rewards: FloatArray, state: State
-) -> tuple[FloatArray, FloatArray]:
-    quotas = program.step_bounds[state.t :, 0]
-    stocks = (float(state.resource[0]), float(state.resource[1]))
-    return allocate_advantage(rewards[:, :, 0], rewards[:, :, 1], quotas, stocks)
-
-
-def _nested(
-    program: ResourceProgram, rewards: FloatArray, state: State
-) -> tuple[FloatArray, FloatArray]:
-    starts = np.full(len(rewards), nested_start(program, state))
-    values, actions = solve_nested(rewards[:, :, 0], nested_steps(program, state), starts)
-    return values, actions[:, :, None]
-
-
-def _lp(
-    program: ResourceProgram, rewards: FloatArray, state: State
-) -> tuple[FloatArray, FloatArray]:
-    found = allocate_transport(rewards, program, state.t, state.resource)
-    return found.values, found.actions
-
-
-_Refusal: TypeAlias = Callable[[ResourceProgram, State], str | None]
-_Solver: TypeAlias = Callable[[ResourceProgram, FloatArray, State], tuple[FloatArray, FloatArray]]
-SOLVERS: Mapping[str, tuple[_Refusal, _Solver]] = {
-    "knapsack": (_refuses_knapsack, _knapsack),
-    "advantage": (_refuses_advantage, _advantage),
-    "nested": (_refuses_nested, _nested),
-    "lp": (_refuses_lp, _lp),
-}
-REASONS = {
-    "knapsack": "one resource, and only the steps and the total are bounded",
-    "advantage": "two stocks share a fixed quota at every step",
-    "nested": "one resource whose level is bounded at every step",
-    "lp": "the bounds form a linear program",
-}

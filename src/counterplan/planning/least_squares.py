@@ -28,8 +28,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numba import njit, types
 
+from counterplan.core.problem import ProgressCallback, Watch
 from counterplan.core.validation import FloatArray, IntArray, Seed, whole_number
-from counterplan.errors import NotApplicableError
+from counterplan.errors import NotApplicableError, StoppedError
 from counterplan.planning.compiled import MATRIX, VECTOR
 from counterplan.planning.model import Estimate, ExogenousModel, estimate
 from counterplan.planning.policies import Rule, follow, futures
@@ -323,8 +324,10 @@ class LeastSquares:
         """The rule fitted on paths of this seed."""
         return self.fit(model, seed).act
 
-    def fit(self, model: ExogenousModel, seed: Seed = 0) -> Regression:
-        """Backward regression over the dates."""
+    def fit(
+        self, model: ExogenousModel, seed: Seed = 0, progress: ProgressCallback | None = None
+    ) -> Regression:
+        """Backward regression over the dates; StoppedError where `progress` stops it."""
         from counterplan.planning.search.planners import kernel_of
 
         kernel = kernel_of(model, quantiles=0)
@@ -332,13 +335,15 @@ class LeastSquares:
         grids = _grids(kernel, paths)
         flows = np.zeros((len(paths), len(grids[-1])))
         fits: list[_Fit] = []
-        closed = True
+        closed, watch = True, Watch("backward regression", progress=progress)
         for t in range(kernel.horizon - 1, -1, -1):
             fit, flows, on_grid = self._backward(
                 kernel, t, paths[:, t], (grids[t], grids[t + 1]), flows
             )
             closed &= on_grid
             fits.append(fit)
+            if watch.must_stop(len(fits), total=kernel.horizon):
+                raise StoppedError(f"stopped at date t={t} of {kernel.horizon}: no policy yet")
         sign = 1.0 if model.sense == "max" else -1.0
         in_sample = estimate(sign * flows[:, 0])
         return Regression(model, kernel, tuple(grids), tuple(reversed(fits)), in_sample, closed)

@@ -23,11 +23,13 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from counterplan.core.problem import ProgressCallback
 from counterplan.core.validation import FloatArray, Seed
 from counterplan.errors import InputError, NotApplicableError
-from counterplan.planning.evaluate import Journey, carried_out, checked_path, played
+from counterplan.planning.evaluate import Journey, carried_out, played
 from counterplan.planning.exact_value import Solution, solve
-from counterplan.planning.hindsight import Certificate, Hindsight, hindsight
+from counterplan.planning.hindsight import Certificate, Hindsight, checked_path, hindsight
+from counterplan.planning.least_squares import LeastSquares
 from counterplan.planning.model import (
     ExogenousModel,
     FiniteSupport,
@@ -92,23 +94,34 @@ class Benchmark:
 
 
 def benchmark(
-    problem: ExogenousModel, state: State, policy: Policy | None = None, seed: Seed = 0
+    problem: ExogenousModel,
+    state: State,
+    policy: Policy | None = None,
+    seed: Seed = 0,
+    progress: ProgressCallback | None = None,
 ) -> Benchmark:
     """The policy, if one is asked for; else the optimum from a state on where it can be computed,
     or the best policy known. Losses are always those against the optimum."""
-    found = optimum(problem, state)
+    found = optimum(problem, state, progress)
     if policy is None and found is not None:
         return found
     chosen = _best_known(problem, state) if policy is None else policy
     loss = None if found is None else found.loss
-    return Benchmark(chosen.name, False, chosen.prepare(problem, seed), loss)
+    rule: Rule
+    if isinstance(chosen, LeastSquares):
+        rule = chosen.fit(problem, seed, progress).act
+    else:
+        rule = chosen.prepare(problem, seed)
+    return Benchmark(chosen.name, False, rule, loss)
 
 
-def optimum(problem: ExogenousModel, state: State) -> Benchmark | None:
+def optimum(
+    problem: ExogenousModel, state: State, progress: ProgressCallback | None = None
+) -> Benchmark | None:
     """The optimum from a state on, None where no dynamic program applies."""
     for exact in (_by_model, _by_listing, _by_model_alone):
         try:
-            found = exact(problem, state)
+            found = exact(problem, state, progress)
         except NotApplicableError:
             continue
         if found is not None:
@@ -116,7 +129,9 @@ def optimum(problem: ExogenousModel, state: State) -> Benchmark | None:
     return None
 
 
-def _by_model(problem: ExogenousModel, state: State) -> Benchmark | None:
+def _by_model(
+    problem: ExogenousModel, state: State, _: ProgressCallback | None
+) -> Benchmark | None:
     if not isinstance(problem, KnowsLoss):
         return None
     model = problem
@@ -128,14 +143,18 @@ def _by_model(problem: ExogenousModel, state: State) -> Benchmark | None:
     return Benchmark(OPTIMAL, True, problem.optimal_actions, loss)
 
 
-def _by_listing(problem: ExogenousModel, state: State) -> Benchmark | None:
+def _by_listing(
+    problem: ExogenousModel, state: State, progress: ProgressCallback | None
+) -> Benchmark | None:
     if not isinstance(problem, FiniteSupport):
         return None
-    listed = _Listed(problem, state)
+    listed = _Listed(problem, state, progress)
     return Benchmark(OPTIMAL, True, listed.actions, listed.loss)
 
 
-def _by_model_alone(problem: ExogenousModel, state: State) -> Benchmark | None:
+def _by_model_alone(
+    problem: ExogenousModel, state: State, _: ProgressCallback | None
+) -> Benchmark | None:
     if not isinstance(problem, HasExactValue):
         return None
     t, x, d = state
@@ -146,8 +165,6 @@ def _by_model_alone(problem: ExogenousModel, state: State) -> Benchmark | None:
 def _best_known(problem: ExogenousModel, state: State) -> Policy:
     if isinstance(problem, KnowsPolicy):
         return problem.best_known_policy()
-    from counterplan.planning.least_squares import LeastSquares
-
     start = problem.start
     if state.t != start.t or not np.array_equal(state.resource, start.resource):
         raise NotApplicableError(
@@ -160,10 +177,12 @@ def _best_known(problem: ExogenousModel, state: State) -> Policy:
 class _Listed:
     """V* of every state that can be reached; states off the list are solved when they are met."""
 
-    def __init__(self, problem: ExogenousModel, state: State) -> None:
+    def __init__(
+        self, problem: ExogenousModel, state: State, progress: ProgressCallback | None
+    ) -> None:
         self._problem = problem
         self._sign = 1.0 if problem.sense == "max" else -1.0
-        self._solved: list[Solution] = [solve(problem, state)]
+        self._solved: list[Solution] = [solve(problem, state, progress)]
 
     def actions(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
         states = zip(exogenous, resource, strict=True)
@@ -261,12 +280,15 @@ def regret(
     policy: Policy | None = None,
     state: State | None = None,
     seed: Seed = 0,
+    progress: ProgressCallback | None = None,
 ) -> Regret:
     """Compare decisions (steps, A) that were executed along a realised path (steps, X).
 
-    policy  without foresight, to compare with (default: the optimum, or the best one known)
-    state   where the path begins: its t and resource (default: the problem's start)
-    seed    of a policy that is fitted by simulation
+    policy    without foresight, to compare with (default: the optimum, or the best one known)
+    state     where the path begins: its t and resource (default: the problem's start)
+    seed      of a policy that is fitted by simulation
+    progress  called while the optimum is listed or a policy fitted; False stops, and raises
+              StoppedError
     """
     exogenous, at = checked_path(checked_problem(problem), path, state)
     done = carried_out(problem, exogenous, actions, at)
@@ -275,7 +297,8 @@ def regret(
             f"{type(policy).__name__} is not a policy such as policies.Resolve(): "
             "a planner is played by evaluate"
         )
-    return compared(problem, exogenous, done, benchmark(problem, at, policy, seed), at)
+    against = benchmark(problem, at, policy, seed, progress)
+    return compared(problem, exogenous, done, against, at)
 
 
 def compared(

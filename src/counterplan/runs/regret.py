@@ -30,7 +30,8 @@ from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.explain import explain
 from counterplan.domains.problems import ProblemChoice, options_of, problem_class
 from counterplan.planning.description import Columns, action_in_words, axes_of, columns_of
-from counterplan.planning.evaluate import Journey, carried_out, checked_path, played
+from counterplan.planning.evaluate import Journey, carried_out, played
+from counterplan.planning.hindsight import checked_path
 from counterplan.planning.model import ExogenousModel, State
 from counterplan.planning.policies import OpenLoop, Rule
 from counterplan.planning.regret import (

@@ -240,8 +240,8 @@ def _numbered(base: str, table: FloatArray) -> dict[str, Any]:
     return {f"{base}_{place}": values for place, values in enumerate(table.T)}
 
 
-# ----------------------------------------------------------------------------------------------
-# Arrays in HDF5 files, which may point anywhere: only what lies in the file itself is read.
+# --- HDF5 -------------------------------------------------------------------------------------
+# A file may point anywhere: only what lies in the file itself is read.
 
 LARGEST_ARRAY = 2**31
 
@@ -339,8 +339,8 @@ def array(path: str | Path, group: Any, name: str) -> NDArray[Any]:
     return numbers.reshape(len(numbers), -1)
 
 
-# ----------------------------------------------------------------------------------------------
-# Replay buffers of d3rlpy, from and to tables: the HDF5 files of `ReplayBuffer.dump`, version 2.1.
+# --- d3rlpy -----------------------------------------------------------------------------------
+# Replay buffers, from and to tables: the HDF5 files of `ReplayBuffer.dump`, version 2.1.
 #
 # columns         names of what is stored for each episode
 # num_episodes    how many there are
@@ -433,9 +433,7 @@ def _episodes(path: str | Path, file: Any) -> int:
     return count
 
 
-# ----------------------------------------------------------------------------------------------
-# Minari datasets, from and to tables.
-#
+# --- Minari -----------------------------------------------------------------------------------
 # A dataset is a folder with `data/main_data.hdf5` (or that folder `data` itself): for each episode
 # T observations and T-1 actions, rewards and flags.
 
@@ -577,8 +575,7 @@ def _import_minari() -> tuple[Any, Any]:
     return minari, gymnasium
 
 
-# ----------------------------------------------------------------------------------------------
-# Tables from Gymnasium environments: what a policy does in them, one row per step.
+# --- Gymnasium --------------------------------------------------------------------------------
 
 
 def roll_out(

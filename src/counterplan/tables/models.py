@@ -2,6 +2,15 @@
 
 A tabular model is stored with the distinct rows in compressed form, a neural one with its weights;
 both as `counterplan.core.tensors` describes. A file says itself which of the two it holds.
+
+A model written by hand as JSON:
+
+    {"transitions": [[[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [0.0, 1.0]]],
+     "rewards": [[0, 1], [2, "-inf"]]}
+
+transitions[s][a][s'] are probabilities and rewards[s][a] numbers, where null or "-inf" stands for
+-inf, a pair that must not occur. Optional are "admissible" (S x A of true or false), "initial" (S
+probabilities), "final_rewards" (S), "state_labels" (S texts) and "action_labels" (A texts).
 """
 
 from __future__ import annotations
@@ -23,15 +32,80 @@ from counterplan.errors import FileError, InputError
 from counterplan.scm.neural import NEURAL, NeuralSCM
 from counterplan.scm.tabular import Rows, TabularMDP
 
-# ----------------------------------------------------------------------------------------------
-# Models written by hand as JSON:
-#
-#     {"transitions": [[[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [0.0, 1.0]]],
-#      "rewards": [[0, 1], [2, "-inf"]]}
-#
-# transitions[s][a][s'] are probabilities and rewards[s][a] numbers, where null or "-inf" stands for
-# -inf, a pair that must not occur. Optional are "admissible" (S x A of true or false), "initial" (S
-# probabilities), "final_rewards" (S), "state_labels" (S texts) and "action_labels" (A texts).
+FORMATS = (SUFFIX, ".json")
+LABELS = ("state_labels", "action_labels")
+TABULAR = TensorFormat(
+    name="counterplan tabular model",
+    version=1,
+    required={
+        "indptr": "I64",
+        "indices": "I32",
+        "probabilities": "F64",
+        "row_of": "I32",
+        "rewards": "F64",
+    },
+    entries=LABELS,
+    optional={"admissible": "BOOL", "initial": "F64", "final_rewards": "F64", "visits": "I64"},
+    optional_entries=("about",),
+)
+ROWS = ("indptr", "indices", "probabilities")
+
+
+def save_model(model: TabularMDP | NeuralSCM, path: str | Path) -> None:
+    """Write a model to a .safetensors file."""
+    if isinstance(model, NeuralSCM):
+        model.save(path)
+        return
+    arrays: dict[str, Any] = {name: getattr(model.rows, name) for name in ROWS}
+    arrays |= {"row_of": model.row_of, "rewards": model.rewards}
+    arrays |= {
+        name: part for name in TABULAR.optional if (part := getattr(model, name)) is not None
+    }
+    entries: dict[str, Any] = {name: getattr(model, name) for name in LABELS}
+    if model.about:
+        entries["about"] = dict(model.about)
+    write_tensors(path, Tensors(TABULAR, arrays, entries))
+
+
+def load_model(path: str | Path) -> TabularMDP | NeuralSCM:
+    """The model in a .safetensors file saved before, or in a .json file written by hand."""
+    return model_from_bytes(path, model_bytes(path))
+
+
+def model_bytes(path: str | Path) -> bytes:
+    """The contents of a model file."""
+    is_json = suffix_of(path, FORMATS, "model files") == ".json"
+    return read_bytes(path, "a model", LARGEST_JSON if is_json else LARGEST_FILE)
+
+
+def model_from_bytes(path: str | Path, content: bytes) -> TabularMDP | NeuralSCM:
+    """The model in the contents of such a file; its name says which kind it is."""
+    if suffix_of(path, FORMATS, "model files") == ".json":
+        return model_from_json(path, content)
+    tensors = tensors_from_bytes(path, content, (TABULAR, NEURAL))
+    if tensors.format is NEURAL:
+        return NeuralSCM.from_tensors(path, tensors)
+    return _tabular(path, tensors)
+
+
+def _tabular(path: str | Path, tensors: Tensors) -> TabularMDP:
+    entries = dict(tensors.entries)
+    about = entries.pop("about", {})
+    if not isinstance(about, dict):
+        raise FileError(f"{path}: about is not a mapping; save the model anew")
+    for name, given in entries.items():
+        if given is not None and not (isinstance(given, list) and set(map(type, given)) == {str}):
+            raise FileError(f"{path}: {name} are not a list of texts; save the model anew")
+    arrays = dict(tensors.arrays)
+    visits = arrays.pop("visits", None)
+    rows = Rows(*(arrays.pop(name) for name in ROWS))
+    try:
+        return TabularMDP.from_rows(rows, **arrays, **entries).with_data(visits, about)
+    except InputError as problem:
+        raise FileError(f"{path}: {problem}; save the model anew") from None
+
+
+# --- JSON written by hand ---------------------------------------------------------------------
 
 WHAT = 'a model as JSON with "transitions" (S x A x S) and "rewards" (S x A)'
 REQUIRED = ("transitions", "rewards")
@@ -146,78 +220,3 @@ def _label(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise TypeError("a text that is not empty")
     return value
-
-
-# ----------------------------------------------------------------------------------------------
-
-FORMATS = (SUFFIX, ".json")
-LABELS = ("state_labels", "action_labels")
-TABULAR = TensorFormat(
-    name="counterplan tabular model",
-    version=1,
-    required={
-        "indptr": "I64",
-        "indices": "I32",
-        "probabilities": "F64",
-        "row_of": "I32",
-        "rewards": "F64",
-    },
-    entries=LABELS,
-    optional={"admissible": "BOOL", "initial": "F64", "final_rewards": "F64", "visits": "I64"},
-    optional_entries=("about",),
-)
-ROWS = ("indptr", "indices", "probabilities")
-
-
-def save_model(model: TabularMDP | NeuralSCM, path: str | Path) -> None:
-    """Write a model to a .safetensors file."""
-    if isinstance(model, NeuralSCM):
-        model.save(path)
-        return
-    arrays: dict[str, Any] = {name: getattr(model.rows, name) for name in ROWS}
-    arrays |= {"row_of": model.row_of, "rewards": model.rewards}
-    arrays |= {
-        name: part for name in TABULAR.optional if (part := getattr(model, name)) is not None
-    }
-    entries: dict[str, Any] = {name: getattr(model, name) for name in LABELS}
-    if model.about:
-        entries["about"] = dict(model.about)
-    write_tensors(path, Tensors(TABULAR, arrays, entries))
-
-
-def load_model(path: str | Path) -> TabularMDP | NeuralSCM:
-    """The model in a .safetensors file saved before, or in a .json file written by hand."""
-    return model_from_bytes(path, model_bytes(path))
-
-
-def model_bytes(path: str | Path) -> bytes:
-    """The contents of a model file."""
-    is_json = suffix_of(path, FORMATS, "model files") == ".json"
-    return read_bytes(path, "a model", LARGEST_JSON if is_json else LARGEST_FILE)
-
-
-def model_from_bytes(path: str | Path, content: bytes) -> TabularMDP | NeuralSCM:
-    """The model in the contents of such a file; its name says which kind it is."""
-    if suffix_of(path, FORMATS, "model files") == ".json":
-        return model_from_json(path, content)
-    tensors = tensors_from_bytes(path, content, (TABULAR, NEURAL))
-    if tensors.format is NEURAL:
-        return NeuralSCM.from_tensors(path, tensors)
-    return _tabular(path, tensors)
-
-
-def _tabular(path: str | Path, tensors: Tensors) -> TabularMDP:
-    entries = dict(tensors.entries)
-    about = entries.pop("about", {})
-    if not isinstance(about, dict):
-        raise FileError(f"{path}: about is not a mapping; save the model anew")
-    for name, given in entries.items():
-        if given is not None and not (isinstance(given, list) and set(map(type, given)) == {str}):
-            raise FileError(f"{path}: {name} are not a list of texts; save the model anew")
-    arrays = dict(tensors.arrays)
-    visits = arrays.pop("visits", None)
-    rows = Rows(*(arrays.pop(name) for name in ROWS))
-    try:
-        return TabularMDP.from_rows(rows, **arrays, **entries).with_data(visits, about)
-    except InputError as problem:
-        raise FileError(f"{path}: {problem}; save the model anew") from None

@@ -28,7 +28,8 @@ from counterplan.core.table import Block, Mistakes, TableFile, open_table_file, 
 from counterplan.core.validation import BoolArray, FloatArray, IntArray, Seed
 from counterplan.errors import FileError, InputError
 from counterplan.planning.description import Column, Columns
-from counterplan.planning.evaluate import checked_path, played
+from counterplan.planning.evaluate import played
+from counterplan.planning.hindsight import checked_path
 from counterplan.planning.policies import OpenLoop, futures
 
 ID = "scenario_id"

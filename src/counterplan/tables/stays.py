@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from counterplan.core.episode import Episode
 from counterplan.core.table import table_columns
 from counterplan.core.validation import whole_number
-from counterplan.counterfactual.continuous.setting import SequenceExplanation
 from counterplan.domains import icu_episodes, sepsis, sepsis_table
 from counterplan.domains.sepsis_table import BLOC, HOURS, LEVELS, STAY, DoseEdges
 from counterplan.errors import FileError, InputError
@@ -279,27 +278,3 @@ def _edges(scm: NeuralSCM, model: str | Path) -> DoseEdges:
         return DoseEdges(vasopressor, fluids)  # type: ignore[arg-type]
     except (TypeError, ValueError) as problem:
         raise FileError(f"{model}: its dose levels are damaged: {problem}; fit it anew") from None
-
-
-# --- Doses that change ------------------------------------------------------------------------
-
-
-class DoseChange(NamedTuple):
-    """At step t the level of a drug is `alternative` instead of `observed`."""
-
-    t: int
-    drug: str
-    observed: int
-    alternative: int
-
-    def __str__(self) -> str:
-        return f"{self.drug} {self.observed} -> {self.alternative}"
-
-
-def dose_changes(explanation: SequenceExplanation) -> list[DoseChange]:
-    """One for each drug whose level changes; actions are numbered 5 * vasopressor + fluids."""
-    found = []
-    for t, observed, alternative in explanation.changes:
-        levels = zip(DRUGS, divmod(observed, LEVELS), divmod(alternative, LEVELS), strict=True)
-        found += [DoseChange(t, drug, old, new) for drug, old, new in levels if old != new]
-    return found

@@ -14,7 +14,7 @@ from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
 from counterplan.planning import description
 from counterplan.planning.description import axes_of, columns_of
-from counterplan.planning.evaluate import checked_path
+from counterplan.planning.hindsight import checked_path
 from counterplan.planning.model import ExogenousModel, State
 from counterplan.planning.regret import Regret
 from counterplan.viz import style

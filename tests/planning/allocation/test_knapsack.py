@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterplan.errors import InfeasibleError, InputError
-from counterplan.planning.allocation import SHORT, allocate_knapsack
+from counterplan.planning.allocation import SHORT_SORT, allocate_knapsack
 
 from .support import EXACT, Floats, Steps, best_value, bounded_steps, close
 
@@ -44,7 +44,7 @@ def test_many_paths_at_once_equal_one_at_a_time() -> None:
         assert (action[0] == actions[i]).all()
 
 
-@pytest.mark.parametrize("T", [SHORT, SHORT + 1, 4 * SHORT])
+@pytest.mark.parametrize("T", [SHORT_SORT, SHORT_SORT + 1, 4 * SHORT_SORT])
 def test_long_paths_are_ranked_alike(T: int) -> None:
     rewards = np.random.default_rng(2).integers(-4, 5, T).astype(float)
     bounds = np.tile([0.0, 1.0], (T, 1))

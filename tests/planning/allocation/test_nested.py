@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterplan.errors import InfeasibleError, InputError
-from counterplan.planning.allocation import allocate_knapsack
-from counterplan.planning.nested import (
-    SHORT,
+from counterplan.planning.allocation import (
+    SHORT_LIST,
     SOLVED,
+    _heap_path,
+    allocate_knapsack,
     allocate_nested,
     allocate_tank,
-    heap_path,
     nested_path,
 )
 
@@ -74,7 +74,7 @@ def test_one_bound_on_the_total_is_a_knapsack() -> None:
 
 def test_long_paths() -> None:
     rng = np.random.default_rng(7)
-    T = SHORT + 50
+    T = SHORT_LIST + 50
     rewards = rng.integers(-9, 10, T).astype(float)
     inside = rng.random(T) * 3
     steps = np.column_stack([np.zeros(T), np.full(T, 3.0)])
@@ -101,7 +101,7 @@ def test_heaps_and_list_are_the_same_pass(data: st.DataObject) -> None:
     spills = np.full(T, spill_low), np.full(T, spill_high)
     steps = np.column_stack([low, low + whole(0, 4), after_low, after_high, shift, *spills])
     results = []
-    for solve, queue in ((heap_path, np.empty((2, T), int)), (nested_path, np.empty((2, T), int))):
+    for solve, queue in ((_heap_path, np.empty((2, T), int)), (nested_path, np.empty((2, T), int))):
         spent = np.zeros(T)
         value, status = solve(rewards, steps, 0.0, np.empty(T), queue, spent)
         results.append((value, status, spent.tolist() if status == SOLVED else None))

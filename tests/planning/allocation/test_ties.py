@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from counterplan.domains.exogenous_mdp import ExogenousMDP
-from counterplan.planning.allocation import allocate_knapsack
+from counterplan.planning.allocation import SHORT_LIST, allocate_knapsack, allocate_nested
 from counterplan.planning.hindsight import hindsight
-from counterplan.planning.nested import SHORT, allocate_nested
 from counterplan.planning.processes import MarkovModes
 from counterplan.planning.resource import Resource
 
 # Around each kernel's limit between its two ways.
-LENGTHS = [5, 64, 65, SHORT, SHORT + 1]
+LENGTHS = [5, 64, 65, SHORT_LIST, SHORT_LIST + 1]
 
 
 def jittered(T: int) -> Any:

@@ -22,8 +22,8 @@ from counterplan.core.problem import Problem
 from counterplan.core.result import Change, Explanation, Status
 from counterplan.core.validation import BoolArray, FloatArray
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
-from counterplan.planning.evaluate import Journey, carried_out, checked_path, played, refuse_action
-from counterplan.planning.hindsight import IsResourceProgram, StatedAsProgram
+from counterplan.planning.evaluate import Journey, carried_out, played, refuse_action
+from counterplan.planning.hindsight import IsResourceProgram, StatedAsProgram, checked_path
 from counterplan.planning.model import ExogenousModel, MakesFeasible, State
 
 # Values and amounts that differ by this much of their size are the same but for rounding.

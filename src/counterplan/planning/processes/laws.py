@@ -26,9 +26,10 @@ from counterplan.planning.processes.base import draw_paths, given_start
 
 GBM_CODE, LATTICE_CODE, MODES_CODE, BOOTSTRAP_CODE, HIDDEN_CODE, GAUSSIAN_CODE = range(1, 7)
 
-# The increments are lower @ upper @ independent normals, both triangular.
+# The increments are lower @ upper @ independent normals, both triangular; upper_mixes is 0 where
+# upper is the identity.
 GBM_NUMBERS = Layout(
-    f"code={GBM_CODE} independent dt",
+    f"code={GBM_CODE} independent dt upper_mixes",
     "X R Q",
     **dict.fromkeys(("initial", "drift", "volatility"), "X"),
     lower="X X",
@@ -188,11 +189,12 @@ def _gbm_draw(block, t, x, generator, out):  # type: ignore[no-untyped-def]
         return
     for i in range(p.X):
         out[i] = generator.standard_normal()
-    for i in range(p.X):
-        normal = 0.0
-        for j in range(i, p.X):
-            normal += p.upper[i, j] * out[j]
-        out[i] = normal
+    if p.upper_mixes > 0:
+        for i in range(p.X):
+            normal = 0.0
+            for j in range(i, p.X):
+                normal += p.upper[i, j] * out[j]
+            out[i] = normal
     for i in range(p.X - 1, -1, -1):
         normal = 0.0
         for j in range(i + 1):

@@ -149,6 +149,7 @@ class GBM(Shipped):
             initial=self.start,
             drift=self.drift,
             volatility=self.volatility,
+            upper_mixes=not np.array_equal(upper, np.eye(len(upper))),
             lower=lower,
             upper=upper,
             strata=strata,

@@ -31,6 +31,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_check
 import numpy as np
 from numba.core.errors import NumbaError
 
+from counterplan.core.problem import ProgressCallback, Watch
 from counterplan.core.result import Interval
 from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
 from counterplan.errors import InputError, NotApplicableError
@@ -125,6 +126,7 @@ class PlanStatus(StrEnum):
     """What stands behind a decision; `advice` says what to do about it."""
 
     SEARCHED = "searched"
+    STOPPED = "stopped"
     FORCED = "forced"
     OVER = "over"
 
@@ -133,6 +135,8 @@ class PlanStatus(StrEnum):
         return {
             PlanStatus.SEARCHED: "Estimated by simulation: compare the values of the actions with "
             "their standard errors; more simulations separate closer ones.",
+            PlanStatus.STOPPED: "Estimated by the simulations made until the search was stopped: "
+            "`stats` says how many.",
             PlanStatus.FORCED: "There is only one action: nothing to decide.",
             PlanStatus.OVER: "The horizon is reached: there is no decision left, and no value.",
         }[self]
@@ -185,6 +189,10 @@ PILOT_PLAYS = 64
 LEAST_PLAYS = 200
 
 
+# Simulations between two calls of `progress`.
+AT_ONCE = 256
+
+
 class Session:
     """The planner's model, parts and tree for one problem; calling it plans from a state."""
 
@@ -211,20 +219,25 @@ class Session:
         most_children = ceil(factor * self._planner.simulations**power)
         return tree.most_per_simulation(self._kernel, most_children, self._planner.bellman)
 
-    def __call__(self, state: State) -> Plan:
-        """The decision at a state."""
+    def __call__(self, state: State, progress: ProgressCallback | None = None) -> Plan:
+        """The decision at a state; `progress` is told of some simulations at a time."""
         if state.t == self._kernel.horizon:
             return self._nothing_left()
         began = time.perf_counter()
         self._set_units(state)
         tree.plant(self._tree, state)
-        while self._search(state.t) < self._planner.simulations:
-            self._tree = tree.grown(self._tree)
-        return self._plan(state, time.perf_counter() - began)
+        total, done, is_stopped = self._planner.simulations, 0, False
+        watch = Watch("simulations", progress=progress)
+        while done < total and not is_stopped:
+            wanted = total if progress is None else min(done + AT_ONCE, total)
+            while (done := self._search(state.t, wanted)) < wanted:
+                self._tree = tree.grown(self._tree)
+            is_stopped = watch.must_stop(done, total=total) and done < total
+        found = self._plan(state, time.perf_counter() - began)
+        return replace(found, status=PlanStatus.STOPPED) if is_stopped else found
 
-    def _search(self, t: int) -> int:
+    def _search(self, t: int, wanted: int) -> int:
         model, parts, _ = self._engine
-        wanted = self._planner.simulations
         return int(search(model, parts, self._tree, t, wanted, self._generator))
 
     def _set_units(self, state: State) -> None:
@@ -547,12 +560,15 @@ def plan(
     planner: Planner | None = None,
     clip: Clip = None,
     seed: Seed = 0,
+    progress: ProgressCallback | None = None,
 ) -> Plan:
     """Decide at a state (default: the problem's start).
 
     planner  default: UCT with 1,000 simulations
     clip     leaf values are kept within the model's bounds: True, False, or with which probability
              (the paper's alpha_c); None: if the model has bounds
+    progress  called for some simulations at a time; False stops the search, and the plan's status
+              says so (planners of one's own are not asked)
     """
     chosen = planner if planner is not None else UCT()
     if not isinstance(chosen, Planner):
@@ -562,7 +578,7 @@ def plan(
         )
     place = checked_state(checked_problem(problem), state)
     decide = chosen.begin(problem, clip, seed)
-    decision = decide(place)
+    decision = decide(place, progress) if isinstance(decide, Session) else decide(place)
     if not isinstance(decision, Plan):
         raise InputError(
             f"{chosen.name} returns {type(decision).__name__}, not a Plan: ask it directly, "

@@ -1,0 +1,92 @@
+"""`progress=` on everything of planning that takes long: it is told how far, and can stop it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import counterplan as cp
+from counterplan.core.problem import Progress
+from counterplan.domains.bunkering import Bunkering
+from counterplan.errors import StoppedError
+from counterplan.planning.evaluate import played
+from counterplan.planning.regret import benchmark
+from counterplan.planning.search.planners import PlanStatus
+from counterplan.testing.planners import random_selling
+
+SHIP, SALE = Bunkering("A"), random_selling(0)
+
+
+class Told:
+    """Remembers what it was told; stops after some calls."""
+
+    def __init__(self, calls: float = float("inf")) -> None:
+        self.calls, self.seen = calls, list[Progress]()
+
+    def __call__(self, progress: Progress) -> bool:
+        self.seen.append(progress)
+        return len(self.seen) < self.calls
+
+
+def test_a_search_in_parts_is_the_same_search() -> None:
+    told = Told()
+    whole = cp.plan(SHIP, planner=cp.UCT(1000), seed=3)
+    found = cp.plan(SHIP, planner=cp.UCT(1000), seed=3, progress=told)
+    assert [one.done for one in told.seen] == [256, 512, 768, 1000]
+    assert {one.total for one in told.seen} == {1000}
+    assert found.value == whole.value
+    np.testing.assert_array_equal(found.visits, whole.visits)
+    assert found.status is PlanStatus.SEARCHED
+
+
+def test_a_stopped_search_says_so() -> None:
+    found = cp.plan(SHIP, planner=cp.UCT(1000), seed=3, progress=Told(2))
+    assert found.status is PlanStatus.STOPPED
+    assert found.stats["simulations"] == found.visits.sum() == 512
+    assert "stopped" in found.status.advice
+    shorter = cp.plan(SHIP, planner=cp.UCT(512), seed=3)
+    np.testing.assert_array_equal(found.visits, shorter.visits)
+
+
+def test_bounds_from_the_futures_so_far() -> None:
+    told = Told(2)
+    whole = cp.value_bounds(SHIP, 2000, seed=1)
+    watched = cp.value_bounds(SHIP, 2000, seed=1, progress=Told())
+    assert watched.lower == pytest.approx(whole.lower, rel=1e-12)
+    assert watched.upper_se == pytest.approx(whole.upper_se, rel=1e-9)
+    found = cp.value_bounds(SHIP, 2000, seed=1, progress=told)
+    assert found.samples == told.seen[-1].done == 1024
+    assert found.lower_se > whole.lower_se
+
+
+STOPPED: dict[str, Callable[[Any], object]] = {
+    "evaluate": lambda progress: cp.evaluate(SALE, cp.UCT(5), 3, progress=progress),
+    "exact_value": lambda progress: cp.exact_value(SALE, progress=progress),
+    "fit": lambda progress: cp.policies.LeastSquares(50).fit(SHIP, 0, progress),
+    "tight bounds": lambda progress: cp.value_bounds(SHIP, 20, method="tight", progress=progress),
+}
+
+
+@pytest.mark.parametrize("name", STOPPED)
+def test_what_has_no_answer_before_its_end(name: str) -> None:
+    told = Told(2)
+    with pytest.raises(StoppedError, match="stopped"):
+        STOPPED[name](told)
+    assert len(told.seen) == 2
+    assert told.seen[0].done == 1
+    watched = Told()
+    STOPPED[name](watched)
+    assert watched.seen[-1].done == watched.seen[-1].total
+
+
+def test_regret_tells_of_what_it_compares_with() -> None:
+    told = Told()
+    benchmark(SALE, SALE.start, progress=told)
+    assert {one.what for one in told.seen} == {"listing states", "backward pass"}
+    path, rule = SHIP.sample_path(0), cp.policies.OpenLoop().prepare(SHIP)
+    done = played(SHIP, rule, path, SHIP.start)
+    with pytest.raises(StoppedError):
+        cp.regret(SHIP, path, done.actions, cp.policies.LeastSquares(50), progress=Told(1))
