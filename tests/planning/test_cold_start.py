@@ -29,6 +29,7 @@ for name in ("draw", "successors", "actions", "step", "policy", "bounds"):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domain", PROBLEMS)
 def test_a_kernel_compiles_alone(domain: str, tmp_path: Path) -> None:
     ran = subprocess.run(
