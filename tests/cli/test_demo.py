@@ -101,7 +101,7 @@ def test_three_runs_with_their_reports(result: DemoResult) -> None:
     page = result.reports[0].read_text(encoding="utf-8")
     for row in result.table:
         assert row["patient"] in page
-    assert f"{100 * result.table[0]['value']:.1f}&nbsp;%" in page
+    assert f"{100 * result.table[0]['value']:.1f}\N{NO-BREAK SPACE}%" in page
     for words in ("MIMIC-III", "Choudhary", "MIT", "No hidden confounding", "SOFA (points)"):
         assert words in page, words
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from counterplan.domains import sepsis
-from counterplan.tables import models
 
 from .conftest import Run
 
@@ -135,7 +134,7 @@ def test_what_may_happen_anywhere(
     def fail(_: Path) -> None:
         raise problem
 
-    monkeypatch.setattr(models, "load_model", fail)
+    monkeypatch.setattr("counterplan.runs.explain.model_bytes", fail)
     result = run(*EXPLAIN)
     assert result.exit_code == code
     assert result.stderr.startswith(says)
@@ -157,8 +156,8 @@ def stop(*_: object, **__: object) -> None:
         ),
         ("runs.run.open_run", "report out", NOTHING),
         ("domains.problems.ProblemChoice.make", "plan bunkering", NOTHING),
-        ("tables.models.model_bytes", "explain ward.csv -m model.json -o new", NOTHING),
-        ("tables.models.model_bytes", "explain ward.csv -m model.json -o old", CONTINUES),
+        ("runs.explain.model_bytes", "explain ward.csv -m model.json -o new", NOTHING),
+        ("runs.explain.model_bytes", "explain ward.csv -m model.json -o old", CONTINUES),
     ],
 )
 def test_stopped(
@@ -185,7 +184,7 @@ def test_bugs_are_not_hidden(ward: Path, run: Run, monkeypatch: pytest.MonkeyPat
     def fail(_: Path) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(models, "load_model", fail)
+    monkeypatch.setattr("counterplan.runs.explain.model_bytes", fail)
     with pytest.raises(ZeroDivisionError):
         run(*EXPLAIN)
 

@@ -240,14 +240,16 @@ PLANNING = {
     "step without a price": asked(
         "plan bunkering --step 2", "--step 2 needs --price: give what is"
     ),
-    "price negative": asked("plan bunkering --price -5", "--price -5: prices must be positive"),
+    "price negative": asked(
+        "plan bunkering --price -5", "--price -5 is not a price; give one above 0"
+    ),
     "price a word": number("plan bunkering", "--price", "cheap", "a number"),
-    "price of 1e400": number("plan bunkering", "--price", "1e400", "a finite number; give a small"),
+    "price of 1e400": number("plan bunkering", "--price", "1e400", "a finite number"),
     "two prices for one": asked(
         "plan bunkering --price 5,6", "--price: 2 numbers .*; expected one"
     ),
     "level over the tank": asked(
-        "plan bunkering --level 500", "--level: must lie between 0 and the"
+        "plan bunkering --level 500", "--level 500 does not fit; give what is in the tank, 0 to 50"
     ),
     "capacity nan": asked("plan bunkering --capacity nan", "--capacity 'nan': give a number"),
     "capacity negative": asked(

@@ -87,7 +87,7 @@ def test_figures_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
         ("discrete-fig1 -o ward.csv", "ward.csv: cannot be used as a folder"),
         ("discrete-fig1 --data ward.csv", "data: no figure asked for reads therapy sessions"),
         ("discrete-fig3 --data no.csv", "no.csv: no such file; check the path"),
-        ("discrete-fig3 --data ward.csv", "ward.csv: no column 'patient'"),
+        ("discrete-fig3 --data ward.csv", "ward.csv: none of the columns patient, topic"),
         ("discrete-fig3 --data s.csv", "s.csv, row 3, column 'topic': 'XYZ' is not a topic"),
         ("discrete-fig3 --data discrete-fig3.csv -o .", "discrete-fig3.csv: is read by this"),
     ],
