@@ -161,11 +161,14 @@ class Service:
     def job_about(self, job: Job) -> models.JobAbout:
         """A job and how far it is."""
         kind = "solved" if isinstance(self.view, Cases) else "advice"
-        about: Any = {kind: job.result if job.state == "done" else None, "progress": job.progress}
+        # Read once, and first: a job that ends meanwhile must not be done without an answer.
+        state = job.state
+        about: Any = {kind: job.result if state == "done" else None}
         return models.JobAbout(
             **about,
+            progress=job.progress if state == "running" else None,
             job=job.id,
-            state=job.state,
+            state=state,
             ahead=self.jobs.ahead(job),
             seconds=job.elapsed,
             limit=job.seconds,
