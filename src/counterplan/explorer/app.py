@@ -163,10 +163,12 @@ class Service:
         kind = "solved" if isinstance(self.view, Cases) else "advice"
         # Read once, and first: a job that ends meanwhile must not be done without an answer.
         state = job.state
-        about: Any = {kind: job.result if state == "done" else None}
+        about: Any = {
+            kind: job.result if state == "done" else None,
+            "progress": job.progress if state == "running" else None,
+        }
         return models.JobAbout(
             **about,
-            progress=job.progress if state == "running" else None,
             job=job.id,
             state=state,
             ahead=self.jobs.ahead(job),
