@@ -104,10 +104,11 @@ class Question:
     def solver_for(self, episode: str) -> Solver | None:
         """The solver of an episode, None for the exact one; what it draws depends on the seed and
         the episode's name, never on other episodes."""
+        if self.solver == EXACT:
+            return None
         from counterplan.counterfactual import baselines
 
         makers: dict[str, Any] = {
-            EXACT: lambda: None,
             "greedy": baselines.Greedy,
             "noisy-greedy": lambda: baselines.NoisyGreedy(self._seed_of(episode)),
             "top-k": baselines.TopK,
@@ -115,8 +116,9 @@ class Question:
             "uct": lambda: baselines.TreeSearch(seed=self._seed_of(episode)),
         }
         if self.solver not in makers:
-            raise InputError(f"unknown solver {self.solver!r}: there are {', '.join(makers)}")
-        solver: Solver | None = makers[self.solver]()
+            known = ", ".join([EXACT, *makers])
+            raise InputError(f"unknown solver {self.solver!r}: there are {known}")
+        solver: Solver = makers[self.solver]()
         return solver
 
     def _seed_of(self, episode: str) -> int:
