@@ -8,6 +8,8 @@ state of another episode, and `far`, which 99 in 100 of them do not exceed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,9 @@ from counterplan.core.validation import FloatArray, IntArray, Seed, generator
 from counterplan.errors import InputError
 from counterplan.scm.point import Scaling, number_array
 from counterplan.scm.transitions import Transitions
+
+if TYPE_CHECKING:
+    from scipy.spatial import KDTree
 
 # A search among so many takes about a millisecond, and a file of them about a megabyte.
 LARGEST = 20_000
@@ -54,6 +59,13 @@ class Seen:
             raise InputError(
                 f"seen: distances {self.typical} and {self.far} are not in order, from 0 up"
             )
+
+    @cached_property
+    def tree(self) -> KDTree:
+        """The states, to be searched."""
+        from scipy.spatial import KDTree
+
+        return KDTree(self.states.astype(np.float64))
 
     def check(self, n_features: int, n_components: int) -> None:
         """Raise unless it is made for so many features and action components."""
