@@ -27,7 +27,7 @@ import numpy as np
 
 from counterplan.core.episode import Episode
 from counterplan.core.files import atomic_file, check_target, read_json, suffix_of
-from counterplan.core.table import FrameTable, TableFile, open_table_file
+from counterplan.core.table import frame_file, open_table_file
 from counterplan.errors import FileError, InputError, MistakesError
 from counterplan.tables.reader import CheckedTable, check_table, frame_table
 from counterplan.tables.schema import DISCRETE, Column, Schema
@@ -76,10 +76,10 @@ def open_episodes(
     """The episodes in a file or frame, checked, with their rewards if it has any."""
     place: Callable[[int], str] = "row {}".format
     if not isinstance(source, str | os.PathLike):
-        file: TableFile = frame_table(source)
+        file = frame_table(source)
     elif suffix_of(path := Path(source), FORMATS, "episode files") == ".json":
         frame, place = _json_table(path, rewards)
-        file = FrameTable(path, frame.columns, frame)
+        file = frame_file(path, frame, frame.columns)
     else:
         file = open_table_file(path)
     columns = [_column("state", states), _column("action", actions)]

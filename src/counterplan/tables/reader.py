@@ -37,11 +37,11 @@ from counterplan.core.table import (
     GAPS,
     NO_ROWS,
     Block,
-    FrameTable,
     Mistakes,
     TableFile,
     as_number,
     distinct_texts,
+    frame_file,
     open_table_file,
 )
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
@@ -568,13 +568,13 @@ def _outcome(codes: FloatArray, texts: Sequence[str]) -> str:
 # --- Frames -----------------------------------------------------------------------------------
 
 
-def frame_table(frame: Any) -> FrameTable:
+def frame_table(frame: Any) -> TableFile:
     """A frame of polars or pandas as a table."""
     given = as_polars(frame)
     header = [name.strip() for name in given.columns]
     if len(set(header)) == len(header):
         given = given.rename(dict(zip(given.columns, header, strict=True)))
-    return FrameTable(NAME, header, given)
+    return frame_file(NAME, given, header)
 
 
 def as_polars(frame: Any) -> pl.DataFrame:
