@@ -87,7 +87,8 @@ def replay(
     cache            discrete models: makes the next replay of the same episode faster
 
     The result has `value`, `factual_value`, `improvement`, `states`, `actions`, `changes`, and
-    `interval`: the values that other causal models with the same probabilities give the plan.
+    `interval`: the values that other causal models with the same probabilities give the plan, and
+    `support`: how far it leaves the data, where the model knows its data.
     """
     if not isinstance(changes, Mapping):
         raise InputError(

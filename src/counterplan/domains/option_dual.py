@@ -35,8 +35,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import numpy as np
-from numba import njit
 
+from counterplan.core.compiled import njit
 from counterplan.core.validation import BoolArray, FloatArray, Seed, generator, whole_number
 from counterplan.domains.longstaff_schwartz import LongstaffSchwartz, longstaff_schwartz
 from counterplan.domains.option_contract import normal_below
