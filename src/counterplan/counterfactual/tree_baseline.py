@@ -375,7 +375,7 @@ def planned_table(
     """The policy that the planner decides on, for every budget 0..k."""
     world = PolicyWorld(setting, law)
     decide = planner.begin(world, False, seed)
-    table = keep_observed(setting.episode, setting.mdp.n_states, setting.k)
+    table = keep_observed(setting)
     first = int(setting.episode.states[0])
     reached = {(first, left): 1.0 for left in range(1, setting.k + 1)}
     for t in range(world.horizon):
