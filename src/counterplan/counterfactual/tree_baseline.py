@@ -21,8 +21,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from counterplan.core.compiled import njit
 from counterplan.core.result import Sense
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.counterfactual.continuous.setting import SequenceSetting

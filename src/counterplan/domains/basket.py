@@ -34,8 +34,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from numba import njit
 
+from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray, Seed, whole_number
 from counterplan.domains.option_contract import (
     BasketContract,

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
+from counterplan.core.compiled import njit
 from counterplan.core.validation import BoolArray, FloatArray, Seed, whole_number
 from counterplan.planning.compiled import MATRIX, VECTOR
 from counterplan.planning.model import Estimate, estimate

@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numba import njit
 
+from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray, IntArray, whole_number
 from counterplan.errors import InfeasibleError, InputError
 from counterplan.planning.processes.base import number

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from numba import njit
 
+from counterplan.core.compiled import njit
 from counterplan.core.validation import BoolArray, FloatArray, Seed, generator
 from counterplan.domains.longstaff_schwartz import longstaff_schwartz
 from counterplan.domains.option_contract import normal_below

@@ -30,9 +30,9 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from counterplan.core.compiled import njit
 from counterplan.core.constraints import ResolvedConstraints
 from counterplan.core.episode import Episode
 from counterplan.core.problem import Watch
