@@ -2,11 +2,55 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
 import numpy as np
 from hypothesis import strategies as st
 
+from counterplan.core.validation import FloatArray
 from counterplan.domains.bunkering import Bunkering
-from counterplan.planning.processes.prices import GBM
+from counterplan.planning.processes.base import draw_paths
+from counterplan.planning.processes.prices import GBM, BootstrapPrices
+
+
+class Quantiles:
+    """A process whose next price is one of `count` equally likely ones, with the same mean."""
+
+    def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return self.quantiles(t, exogenous, self.count)  # type: ignore[attr-defined,no-any-return]
+
+    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
+        places = generator.integers(self.count, size=len(exogenous))  # type: ignore[attr-defined]
+        return np.array(
+            [self.successors(t, x)[0][i] for x, i in zip(exogenous, places, strict=True)]
+        )
+
+    def sample_paths(self, n: int, steps: int, seed: Any = 0, t: int = 0, start: Any = None) -> Any:
+        return draw_paths(self, n, steps, seed, t, start)  # type: ignore[arg-type]
+
+    def kernel_parameters(self, steps: int, quantiles: int = 0) -> FloatArray:
+        return super().kernel_parameters(steps, self.count)  # type: ignore[misc,no-any-return]
+
+    def most_successors(self, quantiles: int = 0) -> int:
+        return self.count  # type: ignore[attr-defined,no-any-return]
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileGBM(Quantiles, GBM):
+    count: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileBootstrap(Quantiles, BootstrapPrices):
+    count: int = 1
+
+
+def discretised(problem: Bunkering, count: int) -> Bunkering:
+    """The same voyage with `count` equally likely prices at each port: small enough to list."""
+    kind: Any = QuantileGBM if isinstance(problem.process, GBM) else QuantileBootstrap
+    given = {one.name: getattr(problem.process, one.name) for one in fields(problem.process)}
+    return replace(problem, prices=kind(**given, count=count))
 
 
 @st.composite

@@ -15,7 +15,7 @@ from counterplan.planning.processes.modes import MarkovModes
 from counterplan.planning.processes.prices import GBM
 from counterplan.testing.planning import check_model
 
-from .bunkering_support import visited, voyages
+from .bunkering_support import discretised, visited, voyages
 
 PATHS = 20_000
 
@@ -27,7 +27,7 @@ PATHS = 20_000
         Bunkering("B", "global"),
         Bunkering("E", action_set="extreme"),
         Bunkering(legs=(0.3, 0.5, 0.25), capacity=0.6),
-        Bunkering().discretised(3),
+        discretised(Bunkering(), 3),
     ],
 )
 def test_conforms(problem: Bunkering) -> None:
@@ -227,8 +227,6 @@ def test_what_does_not_apply_says_why() -> None:
         problem.compiled()
     with pytest.raises(NotApplicableError, match="with a fixed cost, costs do not scale"):
         Bunkering("A", "global", fixed_cost=10.0).optimal_value()
-    with pytest.raises(NotApplicableError, match="has no quantiles"):
-        problem.discretised(4)
 
 
 class _MeanReverting:

@@ -14,7 +14,7 @@ from counterplan.planning.model import State
 from counterplan.planning.processes.prices import BootstrapPrices
 from counterplan.planning.search.planners import UCT, plan
 
-from .bunkering_support import visited, voyages
+from .bunkering_support import discretised, visited, voyages
 
 SAMPLES = 400
 
@@ -73,7 +73,7 @@ def test_look_ahead_tightens_hindsight() -> None:
 
 def test_fixed_costs_under_prices_that_multiply() -> None:
     """No exact value by level alone: listing a small tree gives it."""
-    problem = Bunkering("A", "global", legs=(12.0, 25.0, 30.0), fixed_cost=4_000.0).discretised(4)
+    problem = discretised(Bunkering("A", "global", legs=(12.0, 25.0, 30.0), fixed_cost=4_000.0), 4)
     tables = problem.bound_tables(SAMPLES, seed=6)
     low, high = bounds_at(problem, tables, problem.start)
     assert low <= solve(problem).value <= high

@@ -31,7 +31,7 @@ fewest purchases that suffice, above, K for every port left.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -44,12 +44,10 @@ from counterplan.domains.bunkering_exact import (
     SAME,
     ActionSet,
     Levels,
-    QuantilePrices,
     VoyageValue,
     dependence,
     mean_paths,
     price_law,
-    quantile_prices,
 )
 from counterplan.domains.problems import check_config, positive_number
 from counterplan.errors import FileError, InfeasibleError, InputError, NotApplicableError
@@ -64,7 +62,13 @@ from counterplan.planning.model import (
     require_levels,
     require_prices,
 )
-from counterplan.planning.processes.base import CompiledProcess, Process, number, vector
+from counterplan.planning.processes.base import (
+    CompiledProcess,
+    FiniteProcess,
+    Process,
+    number,
+    vector,
+)
 from counterplan.planning.processes.prices import GBM, BootstrapPrices
 from counterplan.planning.resource import Resource
 
@@ -138,6 +142,8 @@ class Bunkering(HasFutures):
             raise InputError(
                 f"prices must be a process of one positive price, but it starts at {start}"
             )
+        if isinstance(self.process, FiniteProcess):
+            object.__setattr__(self, "successors", self.process.successors)
 
     # --- The model ----------------------------------------------------------------------------
 
@@ -178,8 +184,9 @@ class Bunkering(HasFutures):
         """(m, 1) the amounts on offer: nothing first, then ascending."""
         require_prices(state)
         require_levels(state.t, state.resource, (self.capacity,), "a level of")
-        amounts = self.levels.purchases(state.t, np.atleast_1d(state.resource))[0]
-        return np.sort(amounts[~np.isnan(amounts)])[:, None]
+        rows = np.empty((self.levels.targets.shape[1] + 1, 1))
+        x, d = (np.array(part, dtype=np.float64, ndmin=1) for part in state[1:])
+        return rows[: actions(self._numbers, state.t, x, d, rows)]
 
     def step(
         self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
@@ -312,8 +319,24 @@ class Bunkering(HasFutures):
                 f"{type(self.process).__name__} is not compiled (it has no kernel_parameters); "
                 "plan without compiling, which is slower"
             )
+        block = self.process.kernel_parameters(self.horizon, quantiles)
+        return Kernel.of(
+            self,
+            actions=actions,
+            step=step,
+            policy=policy,
+            bounds=bounds,
+            parameters=np.concatenate([self._numbers, block]),
+            action_size=1,
+            most_actions=self.levels.targets.shape[1] + 1,
+            most_successors=self.process.most_successors(quantiles),
+        )
+
+    @cached_property
+    def _numbers(self) -> FloatArray:
+        """What compiled functions read, but for the process at its end."""
         levels, kind = self.levels, dependence(self.process)
-        parameters = VOYAGE.pack(
+        return VOYAGE.pack(
             fixed_cost=self.fixed_cost,
             scaled=kind == "multiplies",
             legs=levels.legs,
@@ -321,18 +344,7 @@ class Bunkering(HasFutures):
             target_next=levels.target_next,
             arrivals=levels.arrivals,
             plan=np.zeros_like(levels.arrivals) if kind == "other" else self._plan.on_grid(),
-            process=self.process.kernel_parameters(self.horizon, quantiles),
-        )
-        return Kernel.of(
-            self,
-            actions=actions,
-            step=step,
-            policy=policy,
-            bounds=bounds,
-            parameters=parameters,
-            action_size=1,
-            most_actions=levels.targets.shape[1] + 1,
-            most_successors=self.process.most_successors(quantiles),
+            process=[],
         )
 
     def bound_tables(self, samples: int = 2_000, seed: Seed = 0) -> FloatArray:
@@ -352,7 +364,7 @@ class Bunkering(HasFutures):
         fewest, left = np.zeros_like(expected), np.zeros((T + 1, 1))
         if scaled and self.fixed_cost > 0:
             choices = np.empty(fewest.shape, np.int64)
-            backward(np.zeros(T), levels, 1.0, fewest, choices)  # the least purchases
+            backward(np.zeros(T), levels, 1.0, False, fewest, fewest, choices)  # least purchases
             left = np.arange(T, -1.0, -1.0)[:, None]
         return BOUND_TABLES.pack(
             below=executed - regret - MARGIN * error,
@@ -366,13 +378,6 @@ class Bunkering(HasFutures):
         """The expected-price plan; where prices multiply, for the fuel alone."""
         law = price_law(self.process, self.horizon, certain=True)
         return VoyageValue.solve(self.levels, 0.0 if law.scaled else self.fixed_cost, law)
-
-    def discretised(self, quantiles: int) -> DiscreteBunkering:
-        """The same voyage with `quantiles` equally likely prices at each port."""
-        whole_number(quantiles, "quantiles", minimum=1)
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        prices = quantile_prices(self.process, quantiles)
-        return DiscreteBunkering(**{**given, "prices": prices})
 
     # --- In words -----------------------------------------------------------------------------
 
@@ -446,15 +451,6 @@ class Bunkering(HasFutures):
         """The port, its price and the tank."""
         t, (price,), (level,) = state
         return f"port {t + 1} of {self.horizon + 1}, price {price:g}, {level:g} units in the tank"
-
-
-class DiscreteBunkering(Bunkering):
-    """Bunkering with finitely many prices at each port."""
-
-    def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The next port's prices (M, 1) and their probabilities (M,)."""
-        assert isinstance(self.process, QuantilePrices)
-        return self.process.successors(t, exogenous)
 
 
 # --- Compiled: x = (price,), d = (level,), action = (amount,); values are costs negated --------
@@ -561,49 +557,28 @@ def bounds(parameters, tables, t, x, d, generator, out):  # type: ignore[no-unty
 
 
 @njit(cache=True)
-def backward(prices, levels, fixed_cost, values, choices):  # type: ignore[no-untyped-def]
-    """The least cost (T + 1, N) from every arrival on, all prices (T,) known, and where each best
-    purchase leads: its target, or -1 for buying nothing (T, N)."""
+def backward(prices, levels, fixed_cost, scaled, plan, values, choices):  # type: ignore[no-untyped-def]
+    """The cost (T + 1, N) from every arrival on along prices (T,), of purchases that are best where
+    later costs are `plan` (T + 1, N), in units of the price if `scaled`; and where each leads: its
+    target, or -1 for buying nothing (T, N). With plan = values: hindsight."""
     T, K = levels.targets.shape
-    N = levels.arrivals.shape[1]
     values[T, :] = 0.0
     for t in range(T - 1, -1, -1):
-        for g in range(N):
-            level = levels.arrivals[t, g]
-            stay = levels.stay_next[t, g]
-            least, choice = (values[t + 1, stay] if stay >= 0 else np.inf), -1
-            for k in range(K):
-                amount = levels.targets[t, k] - level
-                if amount > SAME:
-                    cost = prices[t] * amount + fixed_cost
-                    cost += values[t + 1, levels.target_next[t, k]]
-                    if cost < least:
-                        least, choice = cost, k
-            values[t, g] = least
-            choices[t, g] = choice
-
-
-@njit(cache=True)
-def _resolved(prices, levels, fixed_cost, scaled, plan, costs):  # type: ignore[no-untyped-def]
-    """The cost (T + 1, N) from every arrival on, along prices (T,), of re-solving the plan whose
-    expected costs are `plan` (T + 1, N) at every port."""
-    T, K = levels.targets.shape
-    costs[T, :] = 0.0
-    for t in range(T - 1, -1, -1):
         unit = prices[t] if scaled else 1.0
-        for i in range(levels.arrivals.shape[1]):
-            stay = levels.stay_next[t, i]
-            least = unit * plan[t + 1, stay] if stay >= 0 else np.inf
-            paid = costs[t + 1, stay] if stay >= 0 else np.inf
+        for g in range(levels.arrivals.shape[1]):
+            least, paid, choice = np.inf, np.inf, -1
+            stay = levels.stay_next[t, g]
+            if stay >= 0:
+                least, paid = unit * plan[t + 1, stay], values[t + 1, stay]
             for k in range(K):
-                amount = levels.targets[t, k] - levels.arrivals[t, i]
+                amount = levels.targets[t, k] - levels.arrivals[t, g]
                 if amount > SAME:
-                    after = levels.target_next[t, k]
-                    now = prices[t] * amount + fixed_cost
+                    after, now = levels.target_next[t, k], prices[t] * amount + fixed_cost
                     if now + unit * plan[t + 1, after] < least:
-                        least = now + unit * plan[t + 1, after]
-                        paid = now + costs[t + 1, after]
-            costs[t, i] = paid
+                        least, choice = now + unit * plan[t + 1, after], k
+                        paid = now + values[t + 1, after]
+            values[t, g] = paid
+            choices[t, g] = choice
 
 
 @njit(cache=True)
@@ -616,8 +591,8 @@ def mean_regrets(prices, levels, fixed_cost, scaled, plan):  # type: ignore[no-u
     values, costs = np.empty(shape), np.empty(shape)
     choices = np.empty(shape, dtype=np.int64)
     for i in range(n):
-        backward(prices[i], levels, fixed_cost, values, choices)
-        _resolved(prices[i], levels, fixed_cost, scaled, plan, costs)
+        backward(prices[i], levels, fixed_cost, False, values, values, choices)
+        backward(prices[i], levels, fixed_cost, scaled, plan, costs, choices)
         for t in range(1, T):
             unit = prices[i, t - 1] if scaled else 1.0
             for k in range(shape[1]):
@@ -638,7 +613,7 @@ def grid_hindsight(prices, levels, fixed_cost):  # type: ignore[no-untyped-def]
     costs, amounts = np.empty(n), np.zeros((n, T))
     values, choices = np.empty((T + 1, N)), np.empty((T, N), dtype=np.int64)
     for i in range(n):
-        backward(prices[i], levels, fixed_cost, values, choices)
+        backward(prices[i], levels, fixed_cost, False, values, values, choices)
         at = 0
         costs[i] = values[0, at]
         for t in range(T):
