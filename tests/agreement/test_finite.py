@@ -19,7 +19,7 @@ import counterplan as cp
 from counterplan.planning.model import State
 from counterplan.planning.oracle import expectimax
 from counterplan.testing.planners import random_selling
-from tests.domains.bunkering_support import discretised
+from tests.domains.planning_support import discretised
 
 TOLERANCE = 1e-9
 WAIT, LIMBO = 0, 0

@@ -18,7 +18,7 @@ from counterplan.planning.model import State
 from counterplan.planning.policies import follow, futures
 from counterplan.testing.planning import check_model
 
-from .bunkering_support import discretised, voyages
+from .planning_support import discretised, voyages
 
 
 @settings(max_examples=25)

@@ -16,7 +16,7 @@ from counterplan.planning.model import Sense, State
 from counterplan.planning.oracle import expectimax
 from counterplan.planning.policies import Optimal, follow
 from counterplan.testing.planners import Selling
-from tests.domains.bunkering_support import discretised
+from tests.domains.planning_support import discretised
 
 
 class Coin:

@@ -27,7 +27,7 @@ from counterplan.planning.processes.prices import GBM
 from counterplan.planning.regret import Regret, benchmark, regret
 from counterplan.planning.resource import Resource
 from counterplan.testing.planners import Selling
-from tests.domains.bunkering_support import discretised
+from tests.domains.planning_support import discretised
 
 
 def port_prices(t: int, count: int) -> FloatArray:

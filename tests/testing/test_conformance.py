@@ -33,7 +33,7 @@ from counterplan.scm import PointSCM
 from counterplan.scm.point import ElementwiseSCM
 from counterplan.testing import check_model, check_planner, check_scm, check_solver
 from counterplan.testing.continuous import MODELS, random_sequence_problem
-from tests.domains.bunkering_support import discretised
+from tests.domains.planning_support import discretised
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

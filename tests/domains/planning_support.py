@@ -1,4 +1,5 @@
-"""Random voyages small enough to solve by listing everything."""
+"""Random voyages and vehicles small enough to solve by listing everything, and what tests of
+planning problems share."""
 
 from __future__ import annotations
 
@@ -6,12 +7,30 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from counterplan.core.validation import FloatArray
 from counterplan.domains.bunkering import Bunkering
+from counterplan.domains.hybrid import HybridVehicle
+from counterplan.domains.hybrid_exact import HybridConfig
+from counterplan.planning.model import State
 from counterplan.planning.processes.base import draw_paths
 from counterplan.planning.processes.prices import GBM, BootstrapPrices
+
+
+def bounds_at(problem: Any, tables: FloatArray, state: State | None = None) -> tuple[float, float]:
+    """The kernel's bounds on the value in a state, in the problem's own sense."""
+    kernel, out = problem.compiled(), np.empty(2)
+    at = problem.start if state is None else state
+    kernel.bounds(kernel.parameters, tables, *at, np.random.default_rng(0), out)
+    low, high = (float(one) for one in out)
+    return (low, high) if problem.sense == "max" else (-high, -low)
+
+
+def mean_of(values: FloatArray, slack: float = 0.0) -> Any:
+    """What the mean of independent samples may be: 4 standard errors, one in 16,000 by chance."""
+    return pytest.approx(values.mean(), abs=4 * values.std() / len(values) ** 0.5 + slack)
 
 
 class Quantiles:
@@ -84,3 +103,24 @@ def visited(
         chosen = amounts[np.arange(episodes), scores.argmax(axis=1)][:, None]
         levels = problem.step(t, x, levels, chosen)[1]
     return states
+
+
+@st.composite
+def vehicles(draw: st.DrawFn, horizon: int = 4, hidden: bool = False) -> HybridVehicle:
+    """Three modes, any mileage and matrix, small tanks."""
+    mileage = [[draw(st.integers(0, 9)) for _ in range(2)] for _ in range(3)]
+    rows = [[draw(st.integers(0, 4)) for _ in range(3)] for _ in range(3)]
+    matrix = np.array(rows, dtype=float)
+    matrix[:, 1] += matrix.sum(axis=1) == 0
+    matrix /= matrix.sum(axis=1, keepdims=True)
+    config = HybridConfig(
+        mileage,
+        matrix,
+        draw(st.integers(1, horizon)),
+        draw(st.integers(1, 4)),
+        draw(st.integers(0, 3)),
+    )
+    capacity = draw(st.integers(0, 6))
+    return HybridVehicle(
+        config, capacity=capacity, hidden=hidden, accuracy=draw(st.floats(0.0, 1.0))
+    )
