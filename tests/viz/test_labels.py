@@ -7,8 +7,9 @@ import pytest
 
 import counterplan as cp
 from counterplan.domains import icu_sepsis
+from counterplan.domains.icu_episodes import IcuLayout
+from counterplan.domains.sepsis_table import CohortLayout
 from counterplan.errors import InputError
-from counterplan.tables.stays import CohortLayout, IcuLayout
 from counterplan.viz import Labels, labels_of
 from counterplan.viz.labels import Quantity, share, step_title, with_unit
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +27,8 @@ import numpy as np
 from counterplan.core.episode import Episode
 from counterplan.core.files import atomic_file, check_target, read_json, suffix_of
 from counterplan.core.table import FrameTable, TableFile, open_table_file
-from counterplan.errors import FileError, InputError, MistakesError
-from counterplan.tables.reader import CheckedTable, check_table, frame_table
+from counterplan.errors import FileError, InputError
+from counterplan.tables.reader import CheckedTable, check_shipped, frame_table
 from counterplan.tables.schema import DISCRETE, Column, Schema
 
 if TYPE_CHECKING:
@@ -85,12 +84,7 @@ def open_episodes(
     columns = [_column("state", states), _column("action", actions)]
     if rewards and REWARD in file.header:
         columns.append(Column(REWARD, "reward"))
-    try:
-        return check_table(file, PlainSchema(tuple(columns), kind=DISCRETE), place=place)
-    except MistakesError as problem:
-        # There is no schema that the user could correct.
-        text = re.sub(r",? or [^;\n]*schema", "", str(problem))
-        raise MistakesError(text) from None
+    return check_shipped(file, PlainSchema(tuple(columns), kind=DISCRETE), place)
 
 
 def _column(name: str, known: Known) -> Column:

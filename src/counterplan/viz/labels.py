@@ -18,16 +18,17 @@ from numpy.typing import ArrayLike
 
 from counterplan.core.result import Change
 from counterplan.core.validation import FloatArray
+from counterplan.domains.icu_episodes import IcuLayout
 from counterplan.domains.icu_sepsis import DEATH, SURVIVAL, IcuSepsis
 from counterplan.domains.icu_sepsis import LEVELS as DOSE_LEVELS
-from counterplan.domains.sepsis_table import HOURS
+from counterplan.domains.sepsis_table import CohortLayout
 from counterplan.errors import InputError
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.tabular import TabularMDP
 from counterplan.tables.layout import SchemaLayout, layout_of_model
 from counterplan.tables.schema import Column, Grid, Schema
-from counterplan.tables.stays import DRUGS, CohortLayout, IcuLayout
+from counterplan.tables.stays import DRUGS, HOURS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -233,16 +234,6 @@ Named: TypeAlias = (
     Labels | Schema | SchemaLayout | TabularMDP | GumbelMaxSCM | NeuralSCM | IcuSepsis
 )
 # Units of the built-in tables of intensive care, by column.
-UNITS = {
-    "age": "days", "FiO2_1": "share", "paO2": "mmHg", "Platelets_count": "10⁹/L",
-    "Total_bili": "mg/dL", "GCS": "points", "MeanBP": "mmHg", "Creatinine": "mg/dL",
-    "output_4hourly": "mL", "SOFA": "points",
-}  # fmt: skip
-ICU_UNITS = {
-    "age": "years", "hr": "1/min", "map": "mmHg", "resp": "1/min", "fio2": "%", "po2": "mmHg",
-    "lact": "mmol/L", "bili": "mg/dL", "plt": "10⁹/L", "crea": "mg/dL", "urine": "mL",
-    "sofa": "points",
-}  # fmt: skip
 
 
 def labels_of(source: Named) -> Labels:
@@ -300,11 +291,9 @@ def _of_model(model: TabularMDP | NeuralSCM) -> Labels:
 
 def _of_stays(layout: CohortLayout | IcuLayout) -> Labels:
     """The tables of intensive care: five levels each of two drugs, the SOFA score to be lowered."""
-    units = UNITS if isinstance(layout, CohortLayout) else ICU_UNITS
-    merits = layout.reward().gradient(len(layout.features))
     features = tuple(
-        Column(name, "state", unit=units.get(name, ""), better="lower" if merit < 0 else None)
-        for name, merit in zip(layout.features, merits, strict=True)
+        Column(column.name, "state", unit=column.unit, better=column.better)
+        for column in layout.schema.features
     )
     doses = Grid(tuple(_levels(drug) for drug in DRUGS))
     return Labels(features, doses.columns, doses.vectors, step=float(HOURS), unit="h")
