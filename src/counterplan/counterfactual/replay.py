@@ -180,7 +180,7 @@ def _replay_policy(
     # Nothing is chosen, so no budget is counted: one column of the tables is enough.
     free = replace(setting.constraints, costs=np.zeros_like(setting.constraints.costs))
     setting = replace(setting, constraints=free, k=0)
-    table = keep_observed(setting.episode, setting.mdp.n_states, 0)
+    table = keep_observed(setting)
     first = len(setting.episode) - 1
     for step, action in changes.items():
         t = _check_step(step, problem.episode, len(setting.episode))
