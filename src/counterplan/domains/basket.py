@@ -214,11 +214,11 @@ class OptionBasket(HasFutures):
 
         return penalised_basket(self, samples, seed)
 
-    def without_luck(self, paths: FloatArray, actions: FloatArray) -> FloatArray:
+    def controlled_outcomes(self, paths: FloatArray, actions: FloatArray) -> FloatArray:
         """(n,) what actions (n, T, B) earned, minus the martingales of the options' own values."""
         return np.asarray(
             sum(
-                single.without_luck(paths[:, :, b : b + 1], actions[:, :, b : b + 1])
+                single.controlled_outcomes(paths[:, :, b : b + 1], actions[:, :, b : b + 1])
                 for b, single in enumerate(self.singles)
             )
         )

@@ -216,7 +216,9 @@ def penalised_payoffs(martingale: OptionMartingale, prices: FloatArray) -> Float
     return np.asarray(payoffs - martingale.along(prices))
 
 
-def without_luck(option: AmericanOption, paths: FloatArray, actions: FloatArray) -> FloatArray:
+def controlled_outcomes(
+    option: AmericanOption, paths: FloatArray, actions: FloatArray
+) -> FloatArray:
     """(n,) what actions (n, T, 1) earned along paths (n, T, 1), minus the martingale of the optimal
     value: the same mean for whoever does not know the future, and hardly any variance. The
     optimal policy earns V* on every path, up to the grid; what is missing was decided badly.

@@ -158,11 +158,11 @@ class AmericanOption(HasFutures):
 
         return penalised_option(self, samples, seed)
 
-    def without_luck(self, paths: FloatArray, actions: FloatArray) -> FloatArray:
+    def controlled_outcomes(self, paths: FloatArray, actions: FloatArray) -> FloatArray:
         """(n,) what actions (n, T, 1) earned, minus the martingale of the optimal value."""
-        from counterplan.domains.option_dual import without_luck
+        from counterplan.domains.option_dual import controlled_outcomes
 
-        return without_luck(self, paths, actions)
+        return controlled_outcomes(self, paths, actions)
 
     @cached_property
     def bermudan(self) -> Bermudan:
