@@ -21,7 +21,7 @@ import numpy as np
 
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import NotApplicableError
-from counterplan.planning.exact_value import solve
+from counterplan.planning.exact_value import Solution
 from counterplan.planning.model import (
     ExogenousModel,
     HasExactValue,
@@ -129,7 +129,7 @@ class Optimal:
         """The rule, by the model's own dynamic program or the general one."""
         if isinstance(model, HasExactValue):
             return model.optimal_actions
-        return solve(model).actions
+        return Solution(model).actions
 
 
 def expected_plan(model: ExogenousModel, state: State) -> FloatArray:
