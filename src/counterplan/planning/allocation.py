@@ -56,8 +56,8 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InfeasibleError, NotApplicableError
 from counterplan.planning.model import State
