@@ -389,7 +389,7 @@ def _checked_final_rewards(values: ArrayLike | None, n_states: int) -> FloatArra
 
 
 def _is_no_reward(values: FloatArray) -> BoolArray:
-    return ~((np.abs(values) <= LARGEST) | (values == -np.inf))
+    return np.asarray(~((np.abs(values) <= LARGEST) | (values == -np.inf)))
 
 
 def _checked_mask(values: ArrayLike | None, shape: tuple[int, int]) -> BoolArray | None:
