@@ -10,7 +10,7 @@ means the same dose in every table it is used on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -34,6 +34,16 @@ from counterplan.tables.parts import Recorded
 from counterplan.tables.schema import Column, Grid, Schema
 
 DRUGS = ("vasopressor", "fluids")
+COHORT_UNITS = {
+    "age": "days", "FiO2_1": "share", "paO2": "mmHg", "Platelets_count": "10⁹/L",
+    "Total_bili": "mg/dL", "GCS": "points", "MeanBP": "mmHg", "Creatinine": "mg/dL",
+    "output_4hourly": "mL", "SOFA": "points",
+}  # fmt: skip
+ICU_UNITS = {
+    "age": "years", "hr": "1/min", "map": "mmHg", "resp": "1/min", "fio2": "%", "po2": "mmHg",
+    "lact": "mmol/L", "bili": "mg/dL", "plt": "10⁹/L", "crea": "mg/dL", "urine": "mL",
+    "sofa": "points",
+}  # fmt: skip
 
 UNDERSTOOD = (
     "discrete episodes (episode_id, t, state, action, reward), a sepsis cohort (icustayid, bloc, "
@@ -75,13 +85,25 @@ def _levels(name: str) -> Column:
     return Column(name, "action", levels=tuple(float(level) for level in range(LEVELS)))
 
 
+def _features(
+    fixed: Iterable[str], moving: Iterable[str], units: Mapping[str, str]
+) -> list[Column]:
+    """Columns of states; the SOFA score is to be lowered."""
+    roles = [*((name, "fixed") for name in fixed), *((name, "state") for name in moving)]
+    return [
+        Column(name, role, units.get(name, ""), better="lower" if name.lower() == "sofa" else None)
+        for name, role in roles
+    ]
+
+
 class CohortLayout(SchemaLayout):
     """The sepsis cohort of the AI Clinician's pipeline: see `domains.sepsis_table`."""
 
+    dose_unit = "level"
+
     def __init__(self) -> None:
-        columns = [Column(name, "fixed") for name in sepsis_table.FIXED]
-        columns += [Column(name, "state") for name in sepsis_table.MOVING[:-1]]
-        columns += [Column("SOFA", "state", better="lower"), *map(_levels, DRUGS)]
+        columns = _features(sepsis_table.FIXED, sepsis_table.MOVING, COHORT_UNITS)
+        columns += map(_levels, DRUGS)
         columns.append(Column("ventilation", "contextual", levels=(0.0, 1.0)))
         super().__init__(Schema(tuple(columns), STAY, BLOC, HOURS, 1.0, "h"))
 
@@ -109,10 +131,11 @@ class CohortLayout(SchemaLayout):
 class IcuLayout(SchemaLayout):
     """Four-hour steps as they were recorded, gaps and all: see `domains.icu_episodes`."""
 
+    dose_unit = "level"
+
     def __init__(self) -> None:
-        columns = [Column(name, "fixed") for name in icu_episodes.FIXED]
-        columns += [Column(name, "state") for name in icu_episodes.PLAUSIBLE]
-        columns.append(Column("sofa", "state", better="lower"))
+        moving = (*icu_episodes.PLAUSIBLE, "sofa")
+        columns = _features(icu_episodes.FIXED, moving, ICU_UNITS)
         columns += map(_levels, icu_episodes.ACTIONS)
         super().__init__(Schema(tuple(columns), step=HOURS, unit="h"))
         self.choices = Grid(tuple(map(_levels, DRUGS)))
