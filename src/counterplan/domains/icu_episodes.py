@@ -168,6 +168,8 @@ def _sofa(states: FloatArray) -> IntArray:
 class IcuLayout(SchemaLayout):
     """States as above, five levels each of two drugs, and -SOFA as the reward."""
 
+    dose_unit = "level"
+
     def __init__(self) -> None:
         sofa = Column("sofa", "state", unit="points", better="lower")
         columns = (*SCHEMA.features, sofa, *SCHEMA.of("action"))

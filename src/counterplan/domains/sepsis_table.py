@@ -177,6 +177,8 @@ def _level_doses(doses: FloatArray, levels: IntArray) -> FloatArray:
 class CohortLayout(SchemaLayout):
     """States and actions as above, ventilation replayed as it was, and -SOFA as the reward."""
 
+    dose_unit = "level"
+
     def __init__(self) -> None:
         ventilation = Column("ventilation", "contextual", levels=(0.0, 1.0))
         columns = (*SCHEMA.features[: len(FEATURES)], *drug_levels(*DRUGS), ventilation)
