@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 
 from counterplan.domains.bunkering import Bunkering
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
-from counterplan.planning.exact_value import solve
+from counterplan.planning.exact_value import Solution
 from counterplan.planning.model import State
 from counterplan.planning.policies import OpenLoop, Optimal, Resolve, follow
 from counterplan.planning.processes.base import draw_paths
@@ -288,7 +288,7 @@ def test_fixed_costs_under_prices_that_multiply() -> None:
     problem = discretised(Bunkering("A", "global", legs=(12.0, 25.0, 30.0), fixed_cost=4_000.0), 4)
     tables = problem.bound_tables(SAMPLES, seed=6)
     low, high = bounds_at(problem, tables)
-    assert low <= solve(problem).value <= high
+    assert low <= Solution(problem).value <= high
 
 
 def test_rollouts_re_solve() -> None:

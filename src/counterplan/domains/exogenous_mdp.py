@@ -182,8 +182,8 @@ class ExogenousMDP(HasFutures):
                 )
             self._check_actions(state.t, state.resource[None], offered, offered=True)
             return offered
-        room = self.program.room(state.t, state.resource[None])
-        if room.low[0] > room.high[0]:
+        low, high = self.program.spendable(state.t, state.resource[None])
+        if low[0] > high[0]:
             raise InfeasibleError(
                 f"the state at t={state.t} with resource {state.resource.tolist()} leaves no "
                 "action that keeps all later bounds; it cannot be reached from the start"
@@ -312,16 +312,16 @@ class ExogenousMDP(HasFutures):
     ) -> None:
         """Raise where an action leaves what may be spent, by more than plans miss by rounding."""
         A, totals = len(self.program.resources), actions.sum(axis=1)
-        room = self.program.room(t, resource)
+        low, high = self.program.spendable(t, resource)
         slack = (SMALL if offered else ROUNDING) * (1.0 + np.abs(totals))
-        wrong = ~((totals >= room.low - slack) & (totals <= room.high + slack))
-        if A > 1:  # of one resource the room says it all
+        wrong = ~((totals >= low - slack) & (totals <= high + slack))
+        if A > 1:  # of one resource the total says it all
             each = (actions < -slack[:, None]) | (actions > resource[:, :A] + slack[:, None])
             wrong |= each.any(axis=1)
         if wrong.any():
             i = int(np.argmax(wrong))
             at = i % len(resource)  # several actions may be of one state
-            between = f"between {room.low[at]:g} and {room.high[at]:g} may be spent there"
+            between = f"between {low[at]:g} and {high[at]:g} may be spent there"
             action = actions[i].tolist()
             if offered:
                 raise InfeasibleError(
@@ -399,7 +399,7 @@ def moved(p, t, i, level, amount):  # type: ignore[no-untyped-def]
 
 @inlined
 def _room(p, t, d):  # type: ignore[no-untyped-def]
-    """The least and the most that may be spent, as `ResourceProgram.room`."""
+    """The least and the most that may be spent, as `ResourceProgram.spendable`."""
     level = 0.0
     for i in range(p.A):
         level += d[i]
@@ -514,8 +514,8 @@ def _plan_nested(parameters, t, d, rates, plan):  # type: ignore[no-untyped-def]
         last[AFTER_LOW] = max(last[AFTER_LOW], zero + p.least - d[1])
         last[AFTER_HIGH] = min(last[AFTER_HIGH], zero + p.most - d[1])
     n = len(steps)
-    queue = np.empty((2, n), dtype=np.int64)
-    status = nested_path(rates[0], steps, start, np.empty(n), queue, plan[0])[1]
+    order = np.empty(n, dtype=np.int64)
+    status = nested_path(rates[0], steps, start, np.empty(n), order, plan[0])[1]
     return status == SOLVED
 
 

@@ -51,7 +51,7 @@ from counterplan.domains.problems import check_config, positive_number
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning.compiled import Layout, inlined, jit
 from counterplan.planning.description import Axes, Column, Columns
-from counterplan.planning.exact_value import Solution, solve
+from counterplan.planning.exact_value import Solution
 from counterplan.planning.model import Allocation, HasFutures, Sense, State, require_levels
 from counterplan.planning.processes.base import number
 from counterplan.planning.processes.modes import (
@@ -264,7 +264,7 @@ class HybridVehicle(HasFutures):
         """The best expected mileage without foresight; hidden modes only where few beliefs can be
         reached."""
         if self.hidden:
-            return solve(self, state).value if state is not None else self._listed.value
+            return Solution(self, state).value if state is not None else self._listed.value
         return self.value_of("optimal", state)
 
     def optimal_actions(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
@@ -329,7 +329,7 @@ class HybridVehicle(HasFutures):
 
     @cached_property
     def _listed(self) -> Solution:
-        return solve(self)
+        return Solution(self)
 
     def compiled(self, quantiles: int = 0) -> Kernel:
         """For the search; chance is finite as it is, so `quantiles` has no effect."""
