@@ -13,8 +13,8 @@ from counterplan.errors import FileError, InputError
 from counterplan.runs.answer import support_in_words
 from counterplan.runs.run import RESULTS, STATUSES, TRAJECTORIES, CaseQuery, Run
 from counterplan.scm.tabular import TabularMDP
+from counterplan.tables.fit import poor_fit
 from counterplan.tables.schema import Column
-from counterplan.tables.stays import poor_fit
 from counterplan.viz.report.case import (
     OUTCOME,
     ROUNDING,
