@@ -13,7 +13,7 @@ from counterplan.planning.model import State
 from counterplan.planning.policies import OpenLoop, Optimal, Resolve, follow
 from counterplan.planning.processes.modes import MarkovModes
 from counterplan.planning.processes.prices import GBM
-from counterplan.testing.planning import check_model
+from counterplan.testing import check_model
 
 from .bunkering_support import visited, voyages
 

@@ -25,7 +25,7 @@ from counterplan.planning.model import (
     State,
 )
 from counterplan.planning.policies import OpenLoop, Optimal, Resolve, follow
-from counterplan.testing.planning import check_model
+from counterplan.testing import check_model
 
 BOTH = [("A", "gbm"), ("C", "gbm"), ("C", "binomial"), ("D", "binomial")]
 HELD = np.ones(1)

@@ -15,7 +15,8 @@ from counterplan.planning.exact_value import exact_value, solve
 from counterplan.planning.model import Sense, State
 from counterplan.planning.oracle import expectimax
 from counterplan.planning.policies import Optimal, follow
-from counterplan.testing.planners import Selling
+
+from .selling import Selling
 
 
 class Coin:

@@ -26,7 +26,8 @@ from counterplan.planning.processes.modes import ResampledTraces
 from counterplan.planning.processes.prices import GBM
 from counterplan.planning.regret import Regret, benchmark, regret
 from counterplan.planning.resource import Resource
-from counterplan.testing.planners import Selling
+
+from .selling import Selling
 
 
 def port_prices(t: int, count: int) -> FloatArray:
