@@ -446,7 +446,9 @@ def _rows(options: PlanOptions, table: ScenarioFile, spec: TaskSpec) -> Iterator
     with run_display() as progress:
         run = run_scenarios(table, spec, options.output, progress, **places)
     for index in run.done:
-        yield from pl.read_parquet(run.layout.table("results", index)).iter_rows(named=True)
+        yield from pl.read_parquet(run.layout.table("results", index), glob=False).iter_rows(
+            named=True
+        )
 
 
 def _print_scenarios(summary: Summary, options: PlanOptions) -> None:
