@@ -275,7 +275,7 @@ def _detail(noun: str, question: Question, found: Sequence[Mapping[str, Any]]) -
 def print_explanations(found: Sequence[Mapping[str, Any]], heading: str, noun: str) -> None:
     """A table with one row for each record."""
     from counterplan.runs.answer import changes_in_words, support_in_words
-    from counterplan.viz.labels import Quantity
+    from counterplan.viz.quantity import Quantity
 
     def number(name: str) -> Callable[[Mapping[str, Any]], str]:
         return lambda record: (

@@ -264,19 +264,17 @@ def _tabular(options: FitOptions, schema: Schema | None) -> None:
         action_labels=_names(options.action_labels, "--action-labels"),
         support=options.support,
     )
-    table = None
     if schema is None:
-        mdp, counts = fit_model(options.episodes, settings)
-        observed = counts.observed
+        found = fit_model(options.episodes, settings)
     else:
         found = fit_discrete(options.episodes, schema, settings)
-        mdp, counts, table = found.model, found.counts, found.summary
-        # A last row without an action is no pair.
-        observed = counts.observed[:, : len(Grid(schema.of("action")))]
+    mdp, counts = found.model, found.counts
+    # A last row without an action is no pair.
+    observed = counts.observed[:, : len(Grid(schema.of("action"))) if schema else None]
     save_model(mdp, options.output)
     summary = {
         "model": str(options.output),
-        **({} if table is None else {"table": table}),
+        **({} if schema is None else {"table": found.summary}),
         "episodes": int(counts.starts.sum()),
         "steps": int(counts.visits.sum()),
         "states": mdp.n_states,

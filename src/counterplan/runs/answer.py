@@ -28,8 +28,8 @@ from counterplan.runs.question import (
     PartChange,
     Question,
 )
+from counterplan.scm.support import Outlier, outliers
 from counterplan.tables.parts import Recorded
-from counterplan.tables.stays import Outlier, outliers
 
 if TYPE_CHECKING:
     import polars as pl
@@ -157,7 +157,7 @@ def answer_of(
         interval = value_interval(explainer.mdp, recorded.episode, found)
     far: tuple[Outlier, ...] = ()
     if isinstance(explainer, ContinuousExplainer):
-        far = tuple(outliers(explainer.scm, explainer.layout, recorded.episode))
+        far = tuple(outliers(explainer.scm.scaling, explainer.layout.features, recorded.episode))
     distance = support.distance
     return Answer(
         episode_id=found.episode.id,

@@ -7,15 +7,6 @@ the episode poses, the names of actions, and the data that the model was learned
     discrete     a tabular model; a policy answers
     stays        a neural model of one of the built-in tables of intensive care
     schema       either kind of model, on a table that a schema describes
-
-How far a counterfactual leaves the data is its `Support`. States that are vectors: the distance of
-each counterfactual state to the nearest state in the data, in the model's own units, divided by
-what is typical between the states of different episodes there (`scm.seen`). A changed action was
-taken nearby if one of the NEIGHBOURS transitions whose states are nearest took it; components that
-are no choice (replayed inputs) do not matter. An episode that the model was learned from is part of
-that data itself. Discrete states: the probability that the counterfactual episode comes to take an
-action in a state in which nobody took it (`mdp.visits`), and how often each changed action was
-taken in its state.
 """
 
 from __future__ import annotations
@@ -25,7 +16,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -36,7 +26,7 @@ from counterplan.core.problem import Limits
 from counterplan.core.validation import LARGEST_BUDGET, FloatArray, whole_number
 from counterplan.counterfactual.continuous.setting import SequenceExplanation
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
-from counterplan.counterfactual.discrete.distributions import LOST
+from counterplan.counterfactual.support import Support, policy_support, sequence_support
 from counterplan.errors import InputError
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.neural import NeuralSCM
@@ -45,8 +35,6 @@ from counterplan.scm.tabular import TabularMDP
 from counterplan.tables.models import model_from_bytes
 
 if TYPE_CHECKING:
-    from scipy.spatial import KDTree
-
     from counterplan.core.problem import Solver
     from counterplan.core.result import Explanation
     from counterplan.tables.layout import SchemaLayout
@@ -152,44 +140,6 @@ class Question:
 def question_from_dict(values: Mapping[str, Any]) -> Question:
     """The question that plain values stand for."""
     return Question(**{**values, "budgets": tuple(values["budgets"])})
-
-
-# --- Support --------------------------------------------------------------------------------------
-
-NEIGHBOURS = 100
-# A chance of leaving the data that is not held against a policy.
-TOLERATED = 0.05
-
-
-@dataclass(frozen=True)
-class Support:
-    """What is known of the data under a counterfactual; None where nothing is.
-
-    taken        for each change: how often the new action was taken there (discrete: in its state;
-                 vectors: among the nearest NEIGHBOURS transitions)
-    distance     (T,) of the states, in units of what is typical
-    is_far       whether a state is farther than nearly all states of the data are from others
-    unseen       probability of an action in a state in which it was never taken
-    """
-
-    taken: tuple[int | None, ...]
-    distance: FloatArray | None = None
-    is_far: bool | None = None
-    unseen: float | None = None
-
-    @property
-    def new_actions(self) -> int | None:
-        """How many changed actions were never taken there."""
-        if self.supported is None:
-            return None
-        return sum(count == 0 for count in self.taken)
-
-    @property
-    def supported(self) -> bool | None:
-        """Whether there is data under all of it."""
-        if self.is_far is None and self.unseen is None:
-            return None
-        return not (self.is_far or (self.unseen or 0.0) > TOLERATED or 0 in self.taken)
 
 
 # --- Explainers -----------------------------------------------------------------------------------
@@ -328,16 +278,9 @@ class DiscreteExplainer(Explainer):
 
     def support(self, explanation: Explanation) -> Support:
         assert isinstance(explanation, PolicyExplanation)
-        changes, path, visits = explanation.changes, explanation.most_likely, self.mdp.visits
-        if visits is None:
-            return Support((None,) * len(changes))
-        step = np.where(visits > 0, 0, LOST)
-        if self.no_action is not None:
-            # It is never a new one; a model in which every row has an action has no such column.
-            step[:, self.no_action :] = 0
-        _, _, unseen = explanation.process.sums([step] * len(explanation.episode))
-        taken = tuple(int(visits[path.states[change.t], change.alternative]) for change in changes)
-        return Support(taken, unseen=min(1.0, float(unseen)))
+        return policy_support(
+            explanation.process, explanation.states, explanation.changes, self.no_action
+        )
 
     def action_name(self, action: int) -> str:
         return self.mdp.action_name(action) if self.layout is None else super().action_name(action)
@@ -374,51 +317,10 @@ class ContinuousExplainer(Explainer):
         vectors = action_vectors(self.layout.action_set(episode), len(episode) - 1)
         return [*map(int, action_indices(episode, vectors)), None]
 
-    @cached_property
-    def _tree(self) -> KDTree:
-        """The states of the data, to be searched."""
-        from scipy.spatial import KDTree
-
-        assert self.scm.seen is not None
-        return KDTree(self.scm.seen.states.astype(np.float64))
-
     def support(self, explanation: Explanation) -> Support:
         assert isinstance(explanation, SequenceExplanation)
-        changes, seen, scaling = explanation.changes, self.scm.seen, self.scm.scaling
-        # Of one episode alone nothing is known about how far others are.
-        if seen is None or math.isinf(seen.typical):
-            return Support((None,) * len(changes))
-        states, vectors = explanation.states, self.layout.action_set(explanation.episode)
-        if scaling is not None:
-            states, vectors = scaling.encode_states(states), scaling.encode_actions(vectors)
-        distance = np.asarray(self._tree.query(states)[0])
-        vectors = np.broadcast_to(vectors, (len(states) - 1, *vectors.shape[-2:]))
-        taken = tuple(
-            self._count_taken(states[change.t], vectors[change.t], change.alternative)
-            for change in changes
-        )
-        with np.errstate(divide="ignore", invalid="ignore"):
-            relative = np.nan_to_num(distance / seen.typical, nan=0.0, posinf=np.inf)
-        return Support(taken, relative, bool(distance.max() > seen.far))
-
-    def _count_taken(self, state: FloatArray, options: FloatArray, action: int) -> int:
-        """How many of the nearest transitions took the action number `action` of `options`."""
-        seen = self.scm.seen
-        assert seen is not None
-        count = min(NEIGHBOURS, len(seen.states))
-        nearest = self._tree.query(state, k=range(1, count + 1))[1]
-        off = np.abs(seen.actions[nearest] - options[action])
-        return int((off <= _tolerance(options)).all(axis=1).sum())
-
-
-def _tolerance(options: FloatArray) -> FloatArray:
-    """(d,) how far a dose may be from one of the set (N, d) to be counted as that one: half way to
-    the next; anything where all have the same, which is no choice."""
-    found = np.empty(options.shape[1])
-    for component, values in enumerate(options.T):
-        levels = np.unique(values)
-        found[component] = np.diff(levels).min() / 2 if len(levels) > 1 else np.inf
-    return found
+        vectors = self.layout.action_set(explanation.episode)
+        return sequence_support(self.scm, explanation.states, vectors, explanation.changes)
 
 
 # The built-in tables, as descriptions of tasks name them.

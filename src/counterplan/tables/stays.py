@@ -10,10 +10,10 @@ means the same dose in every table it is used on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,16 @@ from counterplan.tables.parts import Recorded
 from counterplan.tables.schema import Column, Grid, Schema
 
 DRUGS = ("vasopressor", "fluids")
+COHORT_UNITS = {
+    "age": "days", "FiO2_1": "share", "paO2": "mmHg", "Platelets_count": "10⁹/L",
+    "Total_bili": "mg/dL", "GCS": "points", "MeanBP": "mmHg", "Creatinine": "mg/dL",
+    "output_4hourly": "mL", "SOFA": "points",
+}  # fmt: skip
+ICU_UNITS = {
+    "age": "years", "hr": "1/min", "map": "mmHg", "resp": "1/min", "fio2": "%", "po2": "mmHg",
+    "lact": "mmol/L", "bili": "mg/dL", "plt": "10⁹/L", "crea": "mg/dL", "urine": "mL",
+    "sofa": "points",
+}  # fmt: skip
 
 UNDERSTOOD = (
     "discrete episodes (episode_id, t, state, action, reward), a sepsis cohort (icustayid, bloc, "
@@ -75,13 +85,25 @@ def _levels(name: str) -> Column:
     return Column(name, "action", levels=tuple(float(level) for level in range(LEVELS)))
 
 
+def _features(
+    fixed: Iterable[str], moving: Iterable[str], units: Mapping[str, str]
+) -> list[Column]:
+    """Columns of states; the SOFA score is to be lowered."""
+    roles = [*((name, "fixed") for name in fixed), *((name, "state") for name in moving)]
+    return [
+        Column(name, role, units.get(name, ""), better="lower" if name.lower() == "sofa" else None)
+        for name, role in roles
+    ]
+
+
 class CohortLayout(SchemaLayout):
     """The sepsis cohort of the AI Clinician's pipeline: see `domains.sepsis_table`."""
 
+    dose_unit = "level"
+
     def __init__(self) -> None:
-        columns = [Column(name, "fixed") for name in sepsis_table.FIXED]
-        columns += [Column(name, "state") for name in sepsis_table.MOVING[:-1]]
-        columns += [Column("SOFA", "state", better="lower"), *map(_levels, DRUGS)]
+        columns = _features(sepsis_table.FIXED, sepsis_table.MOVING, COHORT_UNITS)
+        columns += map(_levels, DRUGS)
         columns.append(Column("ventilation", "contextual", levels=(0.0, 1.0)))
         super().__init__(Schema(tuple(columns), STAY, BLOC, HOURS, 1.0, "h"))
 
@@ -109,10 +131,11 @@ class CohortLayout(SchemaLayout):
 class IcuLayout(SchemaLayout):
     """Four-hour steps as they were recorded, gaps and all: see `domains.icu_episodes`."""
 
+    dose_unit = "level"
+
     def __init__(self) -> None:
-        columns = [Column(name, "fixed") for name in icu_episodes.FIXED]
-        columns += [Column(name, "state") for name in icu_episodes.PLAUSIBLE]
-        columns.append(Column("sofa", "state", better="lower"))
+        moving = (*icu_episodes.PLAUSIBLE, "sofa")
+        columns = _features(icu_episodes.FIXED, moving, ICU_UNITS)
         columns += map(_levels, icu_episodes.ACTIONS)
         super().__init__(Schema(tuple(columns), step=HOURS, unit="h"))
         self.choices = Grid(tuple(map(_levels, DRUGS)))
@@ -144,9 +167,6 @@ def layout_of(path: str | Path) -> StayLayout | None:
 
 
 EDGES = "dose_edges"
-# In the model's units, where what it has learned from lies between -0.5 and 0.5: beyond that by
-# more than the whole range.
-FAR = 1.5
 # Nats per transition and feature by which a fit may be worse than a linear one without a warning.
 TOLERATED_LOSS = 0.1
 
@@ -168,16 +188,6 @@ class CohortSettings:
         whole_number(self.hidden, "hidden", 1, MOST_UNITS)
         whole_number(self.epochs, "epochs", minimum=1)
         constants(self.lipschitz)
-
-
-class Outlier(NamedTuple):
-    """A state far outside what a model has learned from, `low` to `high`."""
-
-    stay: str | None
-    column: str
-    value: float
-    low: float
-    high: float
 
 
 def is_cohort_table(path: str | Path) -> bool:
@@ -241,20 +251,6 @@ def stays_for(scm: NeuralSCM, model: str | Path, table: str | Path) -> tuple[Sta
         raise FileError(f"{model}: does not fit {table}: {problem}; give another") from None
     edges = _edges(scm, model) if isinstance(layout, CohortLayout) else None
     return layout.read(table, edges), layout
-
-
-def outliers(scm: NeuralSCM, layout: SchemaLayout, episode: Episode) -> list[Outlier]:
-    """For each column with states far outside what the model has learned from, the farthest."""
-    if scm.scaling is None:
-        return []
-    distance = np.abs(scm.scaling.encode_states(episode.states))
-    found = []
-    for column in np.flatnonzero(distance.max(axis=0) > FAR):
-        middle, width = scm.scaling.state_offset[column], scm.scaling.state_range[column]
-        value = float(episode.states[distance[:, column].argmax(), column])
-        ends = float(middle - width / 2), float(middle + width / 2)
-        found.append(Outlier(episode.id, layout.features[column], value, *ends))
-    return found
 
 
 def _layout(path: str | Path) -> StayLayout:
