@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray, Seed, generator
 from counterplan.domains.exogenous_mdp import ExogenousMDP
 from counterplan.planning.evaluate import evaluate
