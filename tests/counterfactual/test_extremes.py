@@ -17,7 +17,8 @@ import counterplan as cp
 from counterplan.core.problem import Problem
 from counterplan.counterfactual import FirstOrderBound, Tightest
 from counterplan.counterfactual.continuous.setting import prepare_sequence
-from counterplan.errors import CounterplanError
+from counterplan.counterfactual.oracle import brute_force
+from counterplan.errors import CounterplanError, InfeasibleError
 
 MAGNITUDES = st.floats(-300.0, 300.0).map(lambda power: 10.0**power)
 SCALES = st.one_of(st.sampled_from([1e-300, 1e-160, 1e-30, 1.0, 1e30, 1e99]), MAGNITUDES)
@@ -125,6 +126,73 @@ def check_sequences(problem: Problem, anchors: bool) -> None:
     assert best <= found.bound + room
     if found.status == "optimal":
         assert best <= found.value + room
+
+
+@st.composite
+def policy_problems(draw: st.DrawFn) -> tuple[cp.TabularMDP, cp.Episode, int]:
+    """Small processes with chances down to 1e-300, certain and impossible steps, rewards of any
+    scale and pairs that are barred."""
+    S, A, T = draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.integers(1, 4))
+    chance = st.sampled_from([0.0, 1e-300, 1e-160, 1e-17, 1e-9, 0.25, 1.0])
+    weights = np.array(draw(st.lists(chance, min_size=S * A * S, max_size=S * A * S)))
+    weights = weights.reshape(S, A, S)
+    weights[weights.max(axis=2) < 0.25, 0] = 1.0
+    reward = st.one_of(st.just(-math.inf), st.just(0.0), SCALES.map(lambda x: min(x, 1e100)))
+    signs = st.sampled_from([-1.0, 1.0])
+    rewards = [draw(signs) * draw(reward) for _ in range(S * A)]
+    rewards = [-math.inf if math.isinf(one) else one for one in rewards]
+    mdp = cp.TabularMDP(
+        weights / weights.sum(axis=2, keepdims=True), np.reshape(rewards, (S, A)).astype(float)
+    )
+    states, actions = [draw(st.integers(0, S - 1))], [draw(st.integers(0, A - 1))]
+    for _ in range(T - 1):
+        possible = np.flatnonzero(mdp.row(states[-1], actions[-1]))
+        states.append(int(draw(st.sampled_from(list(possible)))))
+        actions.append(draw(st.integers(0, A - 1)))
+    return mdp, cp.Episode(states, actions), draw(st.sampled_from([0, 1, 2, T]))
+
+
+@settings(max_examples=150, deadline=None)
+@given(policy_problems())
+def test_discrete_answers_equal_brute_force(asked: tuple[cp.TabularMDP, cp.Episode, int]) -> None:
+    mdp, episode, k = asked
+    best = brute_force(mdp, episode, k)
+    try:
+        found = cp.explain(mdp, episode, k=k)
+    except InfeasibleError:
+        assert best == -math.inf
+        return
+    scale = np.abs(mdp.rewards[np.isfinite(mdp.rewards)]).max(initial=1e-300)
+    assert found.value == pytest.approx(best, rel=1e-9, abs=1e-9 * scale)
+    assert found.bound == found.value
+    low, high = cp.value_interval(mdp, episode, found)
+    room = 1e-9 * scale
+    assert low <= found.value + room or low == found.value
+    assert found.value <= high + room or high == found.value
+    try:
+        robust = cp.robust_explain(mdp, episode, k=k)
+    except InfeasibleError:
+        assert low == -math.inf
+        return
+    assert robust.value <= best + room or robust.value == best
+    assert robust.value >= low - room or robust.value == low
+
+
+@pytest.mark.parametrize("rewards", [1e308, 1e300, 1.1e100, -1.1e100, math.inf, math.nan])
+def test_rewards_that_sums_of_overflow_are_refused(rewards: float) -> None:
+    with pytest.raises(CounterplanError, match=r"reward of state 0, action 0 .* 1e\+100"):
+        cp.TabularMDP(np.ones((1, 1, 1)), [[rewards]])
+    with pytest.raises(CounterplanError, match=r"final reward of state 0 .* 1e\+100"):
+        cp.TabularMDP(np.ones((1, 1, 1)), [[0.0]], final_rewards=[rewards])
+
+
+def test_a_long_episode_with_as_many_changes_as_steps() -> None:
+    T = 3000
+    mdp = cp.TabularMDP(np.array([[[0.5, 0.5]] * 2] * 2), [[0.0, 1.0], [1.0, 0.0]])
+    episode = cp.Episode(np.arange(T) % 2, np.arange(T) % 2)
+    found = cp.explain(mdp, episode, k=T)
+    assert found.value == pytest.approx(T)
+    assert found.status == "optimal"
 
 
 def competing_sequences(setting: Any) -> Any:

@@ -19,7 +19,7 @@ from counterplan.domains.option_contract import BASKETS, BasketContract
 from counterplan.domains.option_dual import PerOption, penalised_options
 from counterplan.domains.options import AmericanOption, assign
 from counterplan.errors import NotApplicableError
-from counterplan.planning.exact_value import exact_value, solve
+from counterplan.planning.exact_value import Solution, exact_value
 from counterplan.planning.model import State, estimate
 from counterplan.planning.policies import OpenLoop, Optimal, Resolve, follow
 from counterplan.planning.processes.prices import BinomialLattice
@@ -163,7 +163,7 @@ def test_what_ranking_loses(config: str, cap: int) -> None:
     """Ranked by gain over waiting at most 0.3 % of the value of all sets is lost; by payoff 0.6 %
     to 4.4 %, since options that pay more but are better kept block the others."""
     values = {
-        name: solve(LatticeBasket(coarse(config, cap), action_set=name)).value  # type: ignore[arg-type]
+        name: Solution(LatticeBasket(coarse(config, cap), action_set=name)).value  # type: ignore[arg-type]
         for name in ("all", "ranked", "payoff")
     }
     lost = {name: 1 - value / values["all"] for name, value in values.items()}

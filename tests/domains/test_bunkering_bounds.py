@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from counterplan.domains.bunkering import Bunkering
-from counterplan.planning.exact_value import solve
+from counterplan.planning.exact_value import Solution
 from counterplan.planning.model import State
 from counterplan.planning.processes.prices import BootstrapPrices
 from counterplan.planning.search.planners import UCT, plan
@@ -76,7 +76,7 @@ def test_fixed_costs_under_prices_that_multiply() -> None:
     problem = Bunkering("A", "global", legs=(12.0, 25.0, 30.0), fixed_cost=4_000.0).discretised(4)
     tables = problem.bound_tables(SAMPLES, seed=6)
     low, high = bounds_at(problem, tables, problem.start)
-    assert low <= solve(problem).value <= high
+    assert low <= Solution(problem).value <= high
 
 
 def test_without_tables_nothing_is_known() -> None:

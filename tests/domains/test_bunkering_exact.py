@@ -17,7 +17,7 @@ from counterplan.domains.bunkering_exact import (
     VoyageValue,
     price_law,
 )
-from counterplan.planning.exact_value import solve
+from counterplan.planning.exact_value import Solution
 from counterplan.planning.model import State
 from counterplan.planning.policies import Resolve, follow
 from counterplan.planning.processes.prices import BootstrapPrices
@@ -31,7 +31,7 @@ def test_equals_listing_every_state(problem: Bunkering, quantiles: int) -> None:
     discrete = problem.discretised(quantiles)
     if problem.fixed_cost > 0 and discrete.process.process.kind == "global":
         return
-    assert discrete.optimal_value() == pytest.approx(solve(discrete).value, rel=1e-9, abs=1e-9)
+    assert discrete.optimal_value() == pytest.approx(Solution(discrete).value, rel=1e-9, abs=1e-9)
 
 
 @settings(max_examples=50)

@@ -19,7 +19,7 @@ from counterplan.domains.hybrid_exact import (
 )
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning import exact_value as exact_module
-from counterplan.planning.exact_value import solve
+from counterplan.planning.exact_value import Solution
 from counterplan.planning.model import State
 from counterplan.planning.policies import Greedy, OpenLoop, Optimal, Resolve, follow
 from counterplan.planning.processes.modes import MarkovModes, ResampledTraces, drive_cycle_modes
@@ -120,7 +120,7 @@ def every_path(problem: HybridVehicle) -> tuple[np.ndarray, np.ndarray]:
 @settings(max_examples=40)
 @given(vehicles())
 def test_optimum_equals_listing_every_state(problem: HybridVehicle) -> None:
-    listed = solve(problem)
+    listed = Solution(problem)
     assert problem.optimal_value() == pytest.approx(listed.value, rel=1e-9, abs=1e-9)
 
 

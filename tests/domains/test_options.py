@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from counterplan.domains.option_contract import OPTIONS
 from counterplan.domains.options import AmericanOption
-from counterplan.planning.exact_value import solve
+from counterplan.planning.exact_value import Solution
 from counterplan.planning.model import (
     Compiled,
     ExogenousModel,
@@ -95,7 +95,7 @@ def test_hindsight_reference() -> None:
 def test_lattice_solved_by_the_general_program() -> None:
     """The program that lists states knows nothing of options."""
     option = AmericanOption("C", "binomial")
-    assert solve(option).value == pytest.approx(option.optimal_value(), abs=1e-9)
+    assert Solution(option).value == pytest.approx(option.optimal_value(), abs=1e-9)
 
 
 @pytest.mark.parametrize("config", "ABCDEF")

@@ -13,7 +13,7 @@ from counterplan.domains.hybrid import HybridVehicle
 from counterplan.domains.stochastic_program import ScenarioTree, scenario_tree, solve_program
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.evaluate import evaluate
-from counterplan.planning.exact_value import solve
+from counterplan.planning.exact_value import Solution
 from counterplan.planning.model import State
 from counterplan.planning.policies import follow, futures
 from counterplan.testing import check_model
@@ -26,7 +26,7 @@ from .bunkering_support import voyages
 def test_equals_the_dynamic_program(problem: Bunkering, branches: int) -> None:
     """Order-up-to levels hold the optimum of any amounts, with and without fixed costs."""
     found = ScenarioTree(branches).solve(problem)
-    exact = solve(problem.discretised(branches)).value
+    exact = Solution(problem.discretised(branches)).value
     assert found.value == pytest.approx(exact, rel=1e-8, abs=1e-6)
     assert found.bound <= found.value + 1e-6
     assert found.gap <= 1e-8

@@ -251,7 +251,7 @@ def test_capped_basket_earns_more_than_regression() -> None:
     basket = cp.domains.OptionBasket("E")
     paths = futures(basket, 400, np.random.default_rng(2).spawn(2)[0])
     own, fitted = (
-        basket.without_luck(paths, cp.evaluate(basket, policy, 400, seed=2).actions)
+        basket.controlled_outcomes(paths, cp.evaluate(basket, policy, 400, seed=2).actions)
         for policy in (PerOption(None), PerOption())
     )
     difference = own - fitted

@@ -8,8 +8,9 @@ import pytest
 import counterplan as cp
 from counterplan.core.result import Change
 from counterplan.domains import icu_sepsis
+from counterplan.domains.icu_episodes import IcuLayout
+from counterplan.domains.sepsis_table import CohortLayout
 from counterplan.errors import InputError
-from counterplan.tables.stays import CohortLayout, IcuLayout
 from counterplan.viz import Labels, Move, labels_of
 from counterplan.viz.labels import moves_of, step_title, value_names, with_unit
 

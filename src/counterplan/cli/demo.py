@@ -279,15 +279,17 @@ def run_stays(folder: Path, seed: int) -> dict[str, Any]:
 
     from counterplan.cli.run_progress import run_display
     from counterplan.domains.sepsis import write_cohort
+    from counterplan.domains.stays import fit_cohort
     from counterplan.runs.explain import explain_table
     from counterplan.runs.run import RESULTS, open_run
-    from counterplan.tables.stays import CohortSettings, fit_cohort
+    from counterplan.scm.training import FitSettings
     from counterplan.viz.report.explain import NOTES
 
     table, model_file = folder / "stays.csv", folder / "model.safetensors"
     write_cohort(folder / "training.csv", patients=LEARNED_FROM, seed=seed)
     write_cohort(table, patients=EXPLAINED, seed=seed + 1)
-    model, _ = fit_cohort(folder / "training.csv", CohortSettings(HIDDEN, EPOCHS, seed=seed))
+    settings = FitSettings(hidden=HIDDEN, epochs=EPOCHS, seed=seed)
+    model = fit_cohort(folder / "training.csv", settings).model
     replace(model, about={**model.about, NOTES: list(STAYS_SOURCES)}).save(model_file)
     asked = {"nodes": NODES, "seed": seed}
     budgets = range(STAYS_K + 1)

@@ -32,9 +32,8 @@ from counterplan.core.validation import counted
 from counterplan.errors import FileError, InputError, TrainingError
 
 if TYPE_CHECKING:
-    from counterplan.scm.neural import NeuralSCM
+    from counterplan.tables.fit import NeuralFit
     from counterplan.tables.schema import Schema
-    from counterplan.tables.stays import Stays
 
 # Units of a network; `scm.training` says the same, but takes long to load.
 MOST_UNITS = 10_000
@@ -127,7 +126,7 @@ def fit(options: FitOptions) -> None:
     ...), which give neural models.
     """
     from counterplan.core.files import check_target, suffix_of
-    from counterplan.tables.stays import is_cohort_table
+    from counterplan.domains.stays import layout_of
 
     suffix_of(options.output, (".safetensors",), "model files")
     check_target(options.output)
@@ -135,7 +134,7 @@ def fit(options: FitOptions) -> None:
     schema = None if options.schema is None else _schema(options, options.schema)
     if schema is not None:
         is_discrete = schema.is_discrete
-    elif is_discrete := not is_cohort_table(options.episodes):
+    elif is_discrete := layout_of(options.episodes) is None:
         _refuse_neural(options)
     else:
         why = f"is for tables of discrete episodes, but {options.episodes} is a cohort table"
@@ -187,38 +186,43 @@ def _refuse_neural(options: FitOptions) -> None:
 
 
 def _neural(options: FitOptions, schema: Schema | None) -> None:
+    from counterplan.domains.stays import fit_cohort
+    from counterplan.scm.training import FitSettings
     from counterplan.tables.fit import fit_continuous
-    from counterplan.tables.stays import CohortSettings, fit_cohort
 
     if options.unconstrained and options.lipschitz is not None:
         raise InputError("--lipschitz and --unconstrained exclude each other: give one of them")
-    asked = {name: getattr(options, name) for name in ("hidden", "epochs", "lipschitz")}
-    asked = {name: one for name, one in asked.items() if one is not None}
-    if options.unconstrained:
-        asked["lipschitz"] = None
-    settings = CohortSettings(**asked, seed=options.seed, support=options.support)
+    settings = FitSettings(seed=options.seed)
+    if options.hidden is not None:
+        settings["hidden"] = options.hidden
+    if options.epochs is not None:
+        settings["epochs"] = options.epochs
+    if options.lipschitz is not None or options.unconstrained:
+        settings["lipschitz"] = options.lipschitz
     try:
         if schema is None:
-            scm, stays = fit_cohort(options.episodes, settings)
+            found = fit_cohort(options.episodes, settings, options.support)
         else:
-            scm, stays = fit_continuous(options.episodes, schema, settings)
+            found = fit_continuous(options.episodes, schema, settings, options.support)
     except TrainingError as problem:
         hint = "options --lipschitz and --epochs"
         raise TrainingError(f"{options.episodes}: {problem} ({hint})") from None
-    scm.save(options.output)
-    _print_neural(options, scm, stays)
+    found.model.save(options.output)
+    _print_neural(options, found)
 
 
-def _print_neural(options: FitOptions, scm: NeuralSCM, stays: Stays) -> None:
-    from counterplan.tables.stays import EDGES, poor_fit
+def _print_neural(options: FitOptions, found: NeuralFit) -> None:
+    from counterplan.domains.stays import EDGES
+    from counterplan.tables.fit import poor_fit
 
+    scm = found.model
     record = scm.about["training"]
     best = record["best_epoch"]
     summary = {
         "model": str(options.output),
-        "table": stays.summary,
-        "episodes": len(stays.episodes),
-        "dropped": len(stays.dropped),
+        "table": found.summary,
+        "episodes": len(found.episodes),
+        "dropped": found.dropped,
         "transitions": record["transitions"] + record["validation_transitions"],
         "features": len(scm.about["features"]),
         "epochs": record["epochs"],
@@ -238,7 +242,7 @@ def _print_neural(options: FitOptions, scm: NeuralSCM, stays: Stays) -> None:
         return
     typer.echo(
         f"{options.output}: {summary['features']} features, {summary['transitions']} transitions; "
-        f"{stays.summary}; validation log-likelihood "
+        f"{found.summary}; validation log-likelihood "
         f"{summary['validation_log_likelihood']:.3f} (linear regression: "
         f"{summary['linear_log_likelihood']:.3f}) nats in epoch {best} of {record['epochs']}; "
         f"Lipschitz constants {scm.location.lipschitz:.4g} and {scm.scale.lipschitz:.4g}"

@@ -186,8 +186,8 @@ class ExogenousMDP(HasFutures):
             offered = np.atleast_2d(np.asarray(self.action_set(state), dtype=np.float64))
             self._check_offered(state, offered)
             return offered
-        room = self.program.room(state.t, state.resource[None])
-        if room.low[0] > room.high[0]:
+        low, high = self.program.spendable(state.t, state.resource[None])
+        if low[0] > high[0]:
             raise InfeasibleError(
                 f"the state at t={state.t} with resource {state.resource.tolist()} leaves no "
                 "action that keeps all later bounds; it cannot be reached from the start"
@@ -299,10 +299,10 @@ class ExogenousMDP(HasFutures):
         """Raise where an action leaves what may be spent, by more than plans miss by rounding."""
         A = len(self.program.resources)
         totals = actions.sum(axis=1)
-        room = self.program.room(t, resource)
+        low, high = self.program.spendable(t, resource)
         slack = ROUNDING * (1.0 + np.abs(totals))
-        wrong = ~((totals >= room.low - slack) & (totals <= room.high + slack))
-        # Of one resource the room says it all.
+        wrong = ~((totals >= low - slack) & (totals <= high + slack))
+        # Of one resource the total says it all.
         if A > 1:
             each = (actions < -slack[:, None]) | (actions > resource[:, :A] + slack[:, None])
             wrong |= each.any(axis=1)
@@ -311,7 +311,7 @@ class ExogenousMDP(HasFutures):
             more = ", of no resource more than there is" if A > 1 else ""
             raise InfeasibleError(
                 f"action {actions[i].tolist()} at t={t} with resource {resource[i].tolist()}: "
-                f"between {room.low[i]:g} and {room.high[i]:g} may be spent there{more}"
+                f"between {low[i]:g} and {high[i]:g} may be spent there{more}"
             )
 
     def _check_offered(self, state: State, offered: FloatArray) -> None:
@@ -321,18 +321,18 @@ class ExogenousMDP(HasFutures):
                 f"the action function gave shape {offered.shape} at t={state.t}, expected (m, {A}) "
                 "with at least one action"
             )
-        room = self.program.room(state.t, state.resource[None])
+        low, high = self.program.spendable(state.t, state.resource[None])
         totals = offered.sum(axis=1)
         slack = 1e-9 * (1.0 + np.abs(totals))
-        wrong = (offered < 0).any(axis=1) | (totals < room.low - slack)
-        wrong |= totals > room.high + slack
+        wrong = (offered < 0).any(axis=1) | (totals < low - slack)
+        wrong |= totals > high + slack
         if self.program.plain_stocks or A > 1:
             wrong |= (offered > state.resource[:A] + slack[:, None]).any(axis=1)
         if wrong.any():
             action = offered[int(np.argmax(wrong))]
             raise InfeasibleError(
                 f"the action function offers {action.tolist()} at t={state.t}, but between "
-                f"{room.low[0]:g} and {room.high[0]:g} may be spent there"
+                f"{low[0]:g} and {high[0]:g} may be spent there"
             )
 
 
@@ -447,7 +447,7 @@ def moved(p, t, i, level, amount):  # type: ignore[no-untyped-def]
 
 @inlined
 def _room(p, t, d):  # type: ignore[no-untyped-def]
-    """The least and the most that may be spent, as `ResourceProgram.room`."""
+    """The least and the most that may be spent, as `ResourceProgram.spendable`."""
     level = 0.0
     for i in range(p.A):
         level += d[i]
@@ -570,8 +570,8 @@ def _plan_nested(parameters, t, d, rates, plan):  # type: ignore[no-untyped-def]
         last[AFTER_LOW] = max(last[AFTER_LOW], zero + p.least - d[1])
         last[AFTER_HIGH] = min(last[AFTER_HIGH], zero + p.most - d[1])
     n = len(steps)
-    queue = np.empty((2, n), dtype=np.int64)
-    status = nested_path(rates[0], steps, start, np.empty(n), queue, plan[0])[1]
+    order = np.empty(n, dtype=np.int64)
+    status = nested_path(rates[0], steps, start, np.empty(n), order, plan[0])[1]
     return status == SOLVED
 
 

@@ -52,7 +52,7 @@ from counterplan.domains.problems import check_config, positive_number
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning.compiled import Layout, inlined, jit
 from counterplan.planning.description import Axes, Column, Columns
-from counterplan.planning.exact_value import Solution, solve
+from counterplan.planning.exact_value import Solution
 from counterplan.planning.model import Allocation, HasFutures, Sense, State, require_levels
 from counterplan.planning.processes.base import number
 from counterplan.planning.processes.modes import (
@@ -301,7 +301,7 @@ class HybridVehicle(HasFutures):
         """The best expected mileage without foresight; hidden modes only where few beliefs can be
         reached."""
         if self.hidden:
-            return solve(self, state).value if state is not None else self._listed.value
+            return Solution(self, state).value if state is not None else self._listed.value
         return self.value_of("optimal", state)
 
     def optimal_actions(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
@@ -366,7 +366,7 @@ class HybridVehicle(HasFutures):
 
     @cached_property
     def _listed(self) -> Solution:
-        return solve(self)
+        return Solution(self)
 
     # --- For the search -----------------------------------------------------------------------
 

@@ -178,11 +178,11 @@ class OptionProblem(HasFutures):
 
         return penalised_options(self, samples, seed)
 
-    def without_luck(self, paths: FloatArray, actions: FloatArray) -> FloatArray:
+    def controlled_outcomes(self, paths: FloatArray, actions: FloatArray) -> FloatArray:
         """(n,) what actions (n, T, B) earned, minus the martingales of the options' own values."""
-        from counterplan.domains.option_dual import without_luck
+        from counterplan.domains.option_dual import controlled_outcomes
 
-        return without_luck(self, paths, actions)
+        return controlled_outcomes(self, paths, actions)
 
     def continuation(self, t: int, prices: FloatArray) -> FloatArray:
         """(n, B) what holding each option and then exercising it best is worth, in money of date t,
