@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from counterplan.core.table import (
-    GAPS,
-    NO_ROWS,
-    Mistakes,
-    as_number,
-    open_table_file,
-    shown,
-)
+from counterplan.core.table import GAPS, NO_ROWS, Mistakes, as_number, open_table_file, shown
 from counterplan.errors import FileError, InputError
 from counterplan.tables.schema import Column, Schema
 
