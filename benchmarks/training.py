@@ -128,7 +128,7 @@ def _compiled_epoch(problem: dict[str, Any], order: Any) -> Any:
 
     from counterplan.scm.neural_training import epoch
 
-    state, _ = epoch(problem["start"], problem["arrays"], order, problem["rates"], True)
+    state, _ = epoch(problem["start"], problem["arrays"], order, problem["rates"])
     return jax.block_until_ready(state.parameters)
 
 
@@ -146,11 +146,10 @@ def _loops() -> dict[str, Any]:
 
     from counterplan.scm.neural_training import step
 
-    plain = partial(step, constrained=True)
     return {
         "compiled epoch": _compiled_epoch,
-        "compiled step": partial(_per_batch, jax.jit(plain)),
-        "eager": partial(_per_batch, plain),
+        "compiled step": partial(_per_batch, jax.jit(step)),
+        "eager": partial(_per_batch, step),
     }
 
 
