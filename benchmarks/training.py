@@ -112,7 +112,8 @@ def _problem() -> dict[str, Any]:
     rng = np.random.default_rng(0)
     rows = rng.permutation(len(data))[:TRANSITIONS]
     assert len(rows) == TRANSITIONS
-    given = samples(data, min_max_scaling(data), 3).rows(rows)
+    given = samples(data, min_max_scaling(data), 3)
+    given = given._replace(inputs=given.inputs[rows], targets=given.targets[rows])
     order = rng.permutation(TRANSITIONS)[: TRANSITIONS // 256 * 256].reshape(-1, 256)
     return {
         "data": data,

@@ -244,18 +244,19 @@ def constrained_layers(
 def free_layers(data: Samples, hidden: int, rng: np.random.Generator, fitted: bool) -> Layers:
     """First weights of a network without constraint; fitted to the data, else o = 0."""
     D, O, H = data.features, data.targets.shape[1], hidden  # noqa: E741
-    few = data.rows(rng.permutation(len(data))[:ROWS])
+    few = rng.permutation(len(data.inputs))[:ROWS]
+    inputs, targets = data.inputs[few], data.targets[few]
     size = np.exp(rng.uniform(np.log(BENDS[0]), np.log(BENDS[1]), H))
-    weights = rng.normal(size=(H, few.inputs.shape[1])) / np.sqrt(few.inputs.var(axis=0).sum())
+    weights = rng.normal(size=(H, inputs.shape[1])) / np.sqrt(inputs.var(axis=0).sum())
     weights *= size[:, None]
-    bias = size * rng.uniform(-1.0, 1.0, H) - weights @ few.inputs.mean(axis=0)
+    bias = size * rng.uniform(-1.0, 1.0, H) - weights @ inputs.mean(axis=0)
     output, output_bias = np.zeros((O, H)), np.zeros(O)
     if fitted:
-        units = np.tanh(few.inputs @ weights.T + bias)
+        units = np.tanh(inputs @ weights.T + bias)
         centred = units - units.mean(axis=0)
         gram = centred.T @ centred + RIDGE * len(few) * np.eye(H)
-        output = np.linalg.solve(gram, centred.T @ few.targets).T
-        output_bias = few.targets.mean(axis=0) - output @ units.mean(axis=0)
+        output = np.linalg.solve(gram, centred.T @ targets).T
+        output_bias = targets.mean(axis=0) - output @ units.mean(axis=0)
     return _layers(weights[:, :D], bias, weights[:, D:], output, output_bias)
 
 
@@ -391,14 +392,15 @@ def _train(
 ) -> tuple[Parameters, History]:
     """The parameters of the best epoch (of the last, if nothing is held out)."""
     settings, rates = request.settings, request.rates
-    batch = min(settings.batch, len(data))
-    used = len(data) // batch * batch
+    n = len(data.inputs)
+    batch = min(settings.batch, n)
+    used = n // batch * batch
     arrays, held_out = _batch(data), None if check is None else _batch(check)
     state, best, history = begin(start), start, History([], [])
     watch = Watch("training", progress=request.progress)
     with progress_bar("training", request.epochs, settings.progress) as advance:
         for number in range(1, request.epochs + 1):
-            order = rng.permutation(len(data))[:used].reshape(-1, batch).astype(np.int32)
+            order = rng.permutation(n)[:used].reshape(-1, batch).astype(np.int32)
             state, loss = epoch(state, arrays, jnp.asarray(order), rates)
             value = _finite(loss, number, "training", request)
             losses, is_better = history.train, True
@@ -419,9 +421,8 @@ def _train(
     return best, history
 
 
-def _finite(loss: jax.Array, number: int, what: str, request: Request) -> float:
-    value = float(loss)
-    if not math.isfinite(value):
+def _finite(loss: Array, number: int, what: str, request: Request) -> float:
+    if not math.isfinite(value := float(loss)):
         raise TrainingError(
             f"training diverged: the {what} loss is {value} in epoch {number}; {_advice(request)}"
         )
@@ -464,18 +465,15 @@ def _export(
     """Networks with certified norms and the noise's factor L, in double precision."""
     mixing = np.tril(_double(learned.mixing), -1) + np.eye(len(learned.precision))
     whitening = np.exp(_double(learned.precision))[:, None] * mixing
-    cholesky = np.tril(np.linalg.inv(whitening))
-    location, scale = map(_network, learned.networks, lipschitz or (None, None))
-    return location, scale, cholesky
-
-
-def _network(layers: Layers, wanted: float | None) -> Network:
-    weights: dict[str, Any] = {name: _double(part) for name, part in layers._asdict().items()}
-    if wanted is not None:
-        for name in ("state", "output"):
-            weights[name] *= MARGIN / np.linalg.norm(weights[name], 2)
-        weights["multiplier"] = math.sqrt(wanted)
-    return Network.from_weights(weights, "trained network")
+    networks = []
+    for layers, wanted in zip(learned.networks, lipschitz or (None, None), strict=True):
+        weights: dict[str, Any] = {name: _double(part) for name, part in layers._asdict().items()}
+        if wanted is not None:
+            for name in ("state", "output"):
+                weights[name] *= MARGIN / np.linalg.norm(weights[name], 2)
+            weights["multiplier"] = math.sqrt(wanted)
+        networks.append(Network.from_weights(weights, "trained network"))
+    return networks[0], networks[1], np.tril(np.linalg.inv(whitening))
 
 
 def _record(
