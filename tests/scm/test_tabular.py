@@ -217,8 +217,8 @@ def test_dense_and_sparse_matrices_do_not_mix() -> None:
         (np.zeros((2, 3)), "rewards have shape (2, 3), but the transitions have (S, A) = (3, 2)"),
         (np.zeros(3), "rewards have shape (3,), but the transitions have (S, A) = (3, 2)"),
         ([["a", "b"]] * 3, "rewards must be an array of numbers"),
-        ([[0, 0], [0, np.nan], [0, 0]], "reward of state 1, action 1 is nan: rewards are finite"),
-        ([[0, 0], [0, 0], [np.inf, 0]], "reward of state 2, action 0 is inf: rewards are finite"),
+        ([[0, 0], [0, np.nan], [0, 0]], "reward of state 1, action 1 is nan: rewards are numbers"),
+        ([[0, 0], [0, 0], [np.inf, 0]], "reward of state 2, action 0 is inf: rewards are numbers"),
     ],
 )
 def test_rewards(rewards: Any, message: str) -> None:
