@@ -15,7 +15,8 @@ from counterplan.errors import StoppedError
 from counterplan.planning.evaluate import played
 from counterplan.planning.regret import benchmark
 from counterplan.planning.search.planners import PlanStatus
-from counterplan.testing.planners import random_selling
+
+from .selling import random_selling
 
 SHIP, SALE = Bunkering("A"), random_selling(0)
 

@@ -10,11 +10,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counterplan.core.validation import FloatArray
+from counterplan.core.validation import LARGEST, FloatArray
 from counterplan.errors import InputError
-
-# Beyond it squares, and so norms, come close to overflowing.
-LARGEST = 1e100
 
 
 @runtime_checkable

@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterplan.core.compiled import njit
-from counterplan.core.validation import FloatArray
+from counterplan.core.validation import LARGEST, FloatArray
 from counterplan.errors import InputError
 from counterplan.scm.point import Region, number_array, with_fixed
 
@@ -103,6 +103,8 @@ class Network:
         for key in KEYS:
             if not np.isfinite(getattr(self, key)).all():
                 raise InputError(f"{name}: {key} weights are not all finite")
+            if np.abs(getattr(self, key)).max(initial=0.0) > LARGEST:
+                raise InputError(f"{name}: {key} weights go beyond {LARGEST:g}")
 
     @property
     def widths(self) -> tuple[int, int]:

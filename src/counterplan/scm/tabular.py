@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from counterplan.core.episode import Episode
-from counterplan.core.reward import LARGEST
-from counterplan.core.validation import BoolArray, FloatArray, IntArray
+from counterplan.core.validation import LARGEST, BoolArray, FloatArray, IntArray
 from counterplan.errors import InputError
 
 # Sums of single-precision rows miss 1 by about 1e-7: such rows are normalised, worse ones refused.
