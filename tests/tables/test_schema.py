@@ -154,8 +154,8 @@ MISTAKES = {
     "high nan": (STATE.format("high = nan"), "columns.s.high: nan is no finite number"),
     "missing unknown": (
         STATE.format("missing = 'carry forward'"),
-        "columns.s.missing: 'carry forward' is none of refuse, carry-forward, mean (did you mean "
-        "'carry-forward'?)",
+        "columns.s.missing: 'carry forward' is none of refuse, carry-forward, mean, median "
+        "(did you mean 'carry-forward'?)",
     ),
     "better unknown": (STATE.format("better = 'low'"), "columns.s.better: 'low' is none of lower"),
     "weight alone": (STATE.format("weight = 2"), "columns.s.weight: counts only with better"),
