@@ -22,8 +22,7 @@ class Program(OneLineErrors):
     """The commands, in the order in which the help lists them."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.commands = dict.fromkeys(COMMANDS)
+        super().__init__(**settings | {"commands": dict.fromkeys(COMMANDS)})
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:
