@@ -45,10 +45,9 @@ class LinearReward:
     constant: float
 
     def __init__(self, weights: ArrayLike | Sequence[float], constant: float = 0.0) -> None:
+        number = _number(constant, "the constant of a reward", -LARGEST)
         object.__setattr__(self, "weights", _one_each(weights, "weight", -LARGEST))
-        object.__setattr__(
-            self, "constant", _number(constant, "the constant of a reward", -LARGEST)
-        )
+        object.__setattr__(self, "constant", number)
 
     def __call__(self, states: FloatArray) -> FloatArray:
         with np.errstate(over="ignore", invalid="ignore"):
