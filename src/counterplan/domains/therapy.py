@@ -101,9 +101,8 @@ def read_sessions(path: str | Path) -> TherapyCohort:
     patients = table.texts["patient"]
     nameless = (patients == "").to_numpy()
     table.report(nameless, "patient", "is no name; name the patient or remove the row")
-    numbers = {name: number for number, name in enumerate(patients.unique(maintain_order=True))}
-    owners = np.array([numbers[name] for name in patients], dtype=np.float64)
-    groups = dict(zip(numbers, table.groups(owners, table.rows.astype(np.float64)), strict=True))
+    found = table.texts.with_row_index().group_by("patient", maintain_order=True).agg("index")
+    groups = {name: np.array(rows, dtype=np.int64) for name, rows in found.iter_rows()}
     _check_topic_order(table, topics, groups)
     table.mistakes.refuse()
     episodes: list[Episode] = []
