@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import counterplan as cp
 from counterplan.counterfactual import BudgetDP, PolicyExplanation
-from counterplan.counterfactual.discrete.distributions import Lattice, draw_states, find_lattice
+from counterplan.counterfactual.discrete.distributions import Lattice, draw, find_lattice
 from counterplan.errors import InfeasibleError
 
 from .support import Instance, Walk, close, random_instance, walks
@@ -283,10 +283,8 @@ def test_nothing_changes_before_the_first_change() -> None:
 def test_entries_of_probability_zero_are_never_drawn() -> None:
     # Ten times 0.1 sum to a little less than 1, so the largest uniform number falls behind them.
     shares = np.array([0.1] * 10 + [0.0])
-    row_of, position = np.zeros((1, 1), dtype=np.int32), np.zeros(1, dtype=np.int64)
-    law = (row_of, position, np.array([0, 11]), np.arange(11, dtype=np.int32), shares)
-    place = np.zeros(3, dtype=np.int64)
-    drawn = draw_states(place, place, law, np.array([0.0, 0.55, 1.0 - 2.0**-53]))
+    start, end = np.zeros(3, dtype=np.int64), np.full(3, 11)
+    drawn = draw(start, end, shares, np.array([0.0, 0.55, 1.0 - 2.0**-53]))
     assert drawn.tolist() == [0, 5, 9]
 
 
