@@ -9,7 +9,7 @@ import pytest
 
 import counterplan as cp
 from counterplan.core.problem import Problem, Progress
-from counterplan.counterfactual.continuous.exhaustive import Exhaustive
+from counterplan.counterfactual.oracle import Exhaustive
 
 from .sequence_support import random_question
 

@@ -285,11 +285,12 @@ class Search:
         return self.value + max(self._watch.gap, self._setting.negligible(self.value))
 
     def _most_promising(self) -> tuple[int, float]:
-        """The step whose open nodes promise most; the latest with open nodes if memory is short,
-        since depth-first order soon empties it."""
+        """The step whose open nodes promise most; the latest with open nodes if memory is short or
+        nothing is bounded, since depth-first order soon empties it."""
         promises = [pool.largest for pool in self._pools]
         best = int(np.argmax(promises))
-        if sum(len(pool) for pool in self._pools) > self._solver.memory:
+        is_full = sum(len(pool) for pool in self._pools) > self._solver.memory
+        if is_full or promises[best] == math.inf:
             return max(t for t, pool in enumerate(self._pools) if len(pool)), promises[best]
         return best, promises[best]
 
