@@ -227,22 +227,6 @@ def test_affordable_counts_what_is_already_spent() -> None:
     assert possible.sum() == 3 + 2, "and the other steps can only stay"
 
 
-@pytest.mark.parametrize("kind", MODELS)
-def test_no_baseline_beats_the_search(kind: str) -> None:
-    for seed in range(4):
-        problem = random_question(kind, 400 + seed, horizon=6, n_actions=3, k=2)
-        best = explain(problem).value
-        for solver in (
-            cp.baselines.Greedy(),
-            cp.baselines.TopK(),
-            cp.baselines.Random(seed),
-            cp.baselines.NoisyGreedy(seed),
-        ):
-            found = explain(problem, solver=solver)
-            assert found.value <= best + 1e-9
-            assert found.method == type(solver).__name__
-
-
 def test_random_spends_the_budget_and_follows_its_seed() -> None:
     problem = replace(
         random_question("neural", 1, horizon=8, n_actions=4, k=3), constraints=cp.Constraints()

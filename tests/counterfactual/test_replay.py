@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import counterplan as cp
-from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.discrete.laws import ExactLaw
 from counterplan.counterfactual.oracle import row_vertices
 from counterplan.counterfactual.replay import CachedLaw, RowCache
@@ -18,6 +17,7 @@ from counterplan.errors import InfeasibleError, InputError
 from counterplan.scm.tabular import Rows
 from counterplan.testing import random_allocation_problems, random_sequence_problems
 
+from .models import IndependentSCM
 from .support import Instance, random_instance, walks
 
 seeds = st.integers(0, 2**32 - 1)
@@ -80,27 +80,13 @@ def test_nothing_changed_is_what_happened() -> None:
         assert found.states.tolist() == problem.episode.states.tolist()
 
 
-class OwnModel:
-    """A user's causal model: independent of what was observed, but for the observed pair."""
-
-    def __init__(self, mdp: cp.TabularMDP) -> None:
-        self.mdp = mdp
-
-    def counterfactual_row(
-        self, s_obs: int, a_obs: int, s_next_obs: int, s: int, a: int
-    ) -> FloatArray:
-        if (s, a) == (s_obs, a_obs):
-            return np.eye(self.mdp.n_states)[s_next_obs]
-        return self.mdp.row(s, a)
-
-
 @given(seeds)
 @settings(max_examples=10)
 def test_any_discrete_model(seed: int) -> None:
     problem = random_instance(seed, barred=False)
     problem = Instance(problem.mdp, problem.episode, problem.k)
     changes = random_changes(seed, len(problem.episode), problem.mdp.n_actions)
-    own, cache = OwnModel(problem.mdp), RowCache()
+    own, cache = IndependentSCM(problem.mdp), RowCache()
     for _ in range(2):
         found = cp.replay(own, problem.episode, changes, cache=cache)
         paths = walks(found, problem, own)

@@ -130,7 +130,6 @@ class Exhaustive(AStar):
     incumbent: bool = False
 
     def refuses(self, problem: Problem) -> str | None:
-        """One line on what it cannot do, or None."""
         if isinstance(problem.scm, PointSCM):
             return super().refuses(problem)
         return "Exhaustive tries sequences: a discrete problem asks for a policy, use BudgetDP()"

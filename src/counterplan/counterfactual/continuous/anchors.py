@@ -241,7 +241,6 @@ class AnchorHeuristic:
                 )
 
     def refuses(self, setting: SequenceSetting) -> str | None:
-        """What the model would have to provide, or None."""
         if setting.step_constants is not None:
             return None
         return (

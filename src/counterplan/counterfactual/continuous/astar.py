@@ -112,7 +112,6 @@ class Pool:
         return max((float(run.promise[0]) for run in self._runs), default=-math.inf)
 
     def push(self, nodes: Nodes) -> None:
-        """Add nodes."""
         if len(nodes) == 0:
             return
         self._runs.append(_best_first(nodes))
@@ -184,7 +183,6 @@ class History:
         self._last: Moment | None = None
 
     def add(self, expanded: int, value: float, bound: float) -> None:
-        """Tell where the search stands."""
         last = self._last
         self._last = Moment(expanded, value, bound)
         if last is not None and last.expanded == expanded:
@@ -358,7 +356,6 @@ class FirstOrderBound:
         )
 
     def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
-        """The bound of one problem, unbounded where it is not known at the deadline."""
         return FirstOrder(setting, deadline=deadline)
 
 
@@ -369,19 +366,15 @@ class NoBound:
     name = "none"
 
     def refuses(self, setting: SequenceSetting) -> str | None:
-        """None: it asks nothing of the model."""
         return None
 
     def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
-        """The same for every problem."""
         return self
 
     def restricted(self, setting: SequenceSetting) -> UpperBound:
-        """The same for every budget."""
         return self
 
     def upper(self, t: int, used: IntArray, states: FloatArray) -> FloatArray:
-        """Infinity everywhere."""
         return np.full(len(states), np.inf)
 
 
@@ -399,12 +392,10 @@ class Tightest:
             _check_heuristic(heuristic)
 
     def refuses(self, setting: SequenceSetting) -> str | None:
-        """What the first bound that cannot be had would need, or None."""
         refusals = (heuristic.refuses(setting) for heuristic in self.heuristics)
         return next((refusal for refusal in refusals if refusal), None)
 
     def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
-        """The least of the bounds of one problem, prepared one after the other."""
         return _Least([heuristic.prepare(setting, deadline) for heuristic in self.heuristics])
 
 
@@ -428,7 +419,6 @@ class AStar:
     rollout: bool = True
 
     def refuses(self, problem: Problem) -> str | None:
-        """One line on the violated assumption and what to use instead, or None."""
         _check_heuristic(self.heuristic)
         whole_number(self.batch, "batch", minimum=1)
         whole_number(self.memory, "memory", minimum=1)
@@ -440,7 +430,6 @@ class AStar:
         return None
 
     def solve(self, problem: Problem) -> Explanation:
-        """The explanation for the budget problem.k."""
         watch = Watch("search", problem.limits, problem.progress)
         setting = self._accepted(problem)
         bound = self.heuristic.prepare(setting, watch.deadline)

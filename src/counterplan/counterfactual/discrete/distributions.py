@@ -260,7 +260,6 @@ class PolicyProcess:
     table: PolicyTable
 
     def moments(self) -> Moments:
-        """Of the outcome, and of the changes."""
         setting, T = self.setting, len(self.setting.episode)
         mass = self._start()
         nodes = (mass, np.zeros_like(mass), np.zeros_like(mass))

@@ -246,7 +246,6 @@ class BudgetAllocation:
     """Exact, for any model of `cp.domains`, an `ExogenousMDP` or your own."""
 
     def refuses(self, problem: Problem) -> str | None:
-        """One line on what it cannot do, or None."""
         if isinstance(problem.scm, ExogenousModel):
             return None
         return (
@@ -255,7 +254,6 @@ class BudgetAllocation:
         )
 
     def solve(self, problem: Problem) -> Explanation:
-        """The explanation for the budget problem.k."""
         return _Budgets(problem).explanation(problem.k, None)
 
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
