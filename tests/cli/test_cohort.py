@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import counterplan as cp
 from counterplan.cli import app
 from counterplan.domains import sepsis
-from counterplan.tables.stays import poor_fit
+from counterplan.tables.fit import poor_fit
 
 from .conftest import Run
 
@@ -255,7 +255,7 @@ def test_bad_tables(ward: Path, run: Run, command: str) -> None:
     )
     gap.write_csv("gap.csv")
     line = refusal(run, command, "gap.csv", *rest)
-    assert line.startswith("gap.csv, row 4, column 'SOFA': 'nan' ")
+    assert line.startswith("gap.csv, row 4, column 'SOFA': is missing")
     table.drop("GCS").write_csv("narrow.csv")
     line = refusal(run, command, "narrow.csv", *rest)
     assert line.startswith("narrow.csv: no column 'GCS'")

@@ -13,16 +13,19 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from counterplan.core.validation import FloatArray
-from counterplan.domains.basket import OptionBasket, assign
-from counterplan.domains.basket_policy import PerOption, penalised_basket
+from counterplan.domains.basket import OptionBasket
+from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.option_contract import BASKETS, BasketContract
-from counterplan.domains.options import AmericanOption
+from counterplan.domains.option_dual import PerOption, penalised_options
+from counterplan.domains.options import AmericanOption, assign
 from counterplan.errors import NotApplicableError
-from counterplan.planning.exact_value import exact_value, solve
+from counterplan.planning.exact_value import Solution, exact_value
 from counterplan.planning.model import State, estimate
 from counterplan.planning.policies import OpenLoop, Optimal, Resolve, follow
 from counterplan.planning.processes.prices import BinomialLattice
 from counterplan.testing.planning import check_model
+
+from .planning_support import bounds_at, mean_of
 
 
 @pytest.mark.parametrize(
@@ -30,6 +33,11 @@ from counterplan.testing.planning import check_model
 )
 def test_conforms(config: str, action_set: Any) -> None:
     check_model(OptionBasket(config, correlation=0.4, action_set=action_set))
+
+
+def separate_value(basket: OptionBasket) -> float:
+    """The sum of the options' own values: never less than the basket's."""
+    return sum(single.optimal_value() for single in basket.singles)
 
 
 def test_cap_binds_on_every_date() -> None:
@@ -74,7 +82,7 @@ def test_increments_are_correlated_in_both_languages(correlation: float) -> None
     for after in (basket.draw(0, x, rng), drawn):
         found = np.corrcoef(np.log(after / x).T)
         assert found[np.triu_indices(3, 1)] == pytest.approx(correlation, abs=0.03)
-        growth = np.exp([option.drift * option.step for option in basket.options])
+        growth = np.exp([option.drift * option.step for option in basket.contracts])
         assert (after / x).mean(axis=0) == pytest.approx(growth, abs=0.003)
 
 
@@ -84,7 +92,7 @@ def test_quantiles_have_the_right_means() -> None:
     states, odds = np.empty((32, 3)), np.empty(32)
     x = np.array([26.0, 15.0, 38.0])
     assert kernel.successors(kernel.parameters, 4, x, states, odds) == 32
-    growth = np.exp([option.drift * option.step for option in basket.options])
+    growth = np.exp([option.drift * option.step for option in basket.contracts])
     assert odds @ states == pytest.approx(x * growth, rel=1e-12)
     assert np.corrcoef(np.log(states.T))[0, 1] == pytest.approx(0.5, abs=0.2)
 
@@ -97,7 +105,7 @@ def test_hindsight_respects_the_cap() -> None:
     assert capped.actions.sum(axis=2).max() == 1
     singles = [
         AmericanOption(o).allocate(paths[:, :, b : b + 1]).values
-        for b, o in enumerate(basket.options)
+        for b, o in enumerate(basket.contracts)
     ]
     assert free.values == pytest.approx(np.sum(singles, axis=0), abs=1e-9)
 
@@ -109,16 +117,13 @@ def test_hindsight_respects_the_cap() -> None:
 def test_value_without_a_binding_cap(correlation: float) -> None:
     basket = OptionBasket("A", correlation=correlation)
     assert exact_value(basket) == pytest.approx(13.508, abs=5e-4)
-    assert exact_value(basket) == basket.separate_value
+    assert exact_value(basket) == separate_value(basket)
 
 
 def test_optimal_policy_without_a_binding_cap() -> None:
-    """20,000 paths, 4 standard errors."""
     basket = OptionBasket("F", cap=4, correlation=0.3)
     outcomes = follow(basket, Optimal().prepare(basket), basket.sample_paths(20_000, 1))
-    assert estimate(outcomes).mean == pytest.approx(
-        basket.optimal_value(), abs=4 * estimate(outcomes).se
-    )
+    assert basket.optimal_value() == mean_of(outcomes)
 
 
 def test_no_exact_value_with_a_binding_cap() -> None:
@@ -138,7 +143,7 @@ class LatticeBasket(OptionBasket):
             BinomialLattice(o.price, o.rate, o.volatility, o.step, o.dividend).successors(
                 t, exogenous[b : b + 1]
             )
-            for b, o in enumerate(self.options)
+            for b, o in enumerate(self.contracts)
         ]
         values = product(*(values[:, 0] for values, _ in each))
         odds = product(*(odds for _, odds in each))
@@ -157,7 +162,7 @@ def test_what_ranking_loses(config: str, cap: int) -> None:
     """Ranked by gain over waiting at most 0.3 % of the value of all sets is lost; by payoff 0.6 %
     to 4.4 %, since options that pay more but are better kept block the others."""
     values = {
-        name: solve(LatticeBasket(coarse(config, cap), action_set=name)).value  # type: ignore[arg-type]
+        name: Solution(LatticeBasket(coarse(config, cap), action_set=name)).value  # type: ignore[arg-type]
         for name in ("all", "ranked", "payoff")
     }
     lost = {name: 1 - value / values["all"] for name, value in values.items()}
@@ -166,13 +171,6 @@ def test_what_ranking_loses(config: str, cap: int) -> None:
 
 
 # --- Bounds -----------------------------------------------------------------------------------
-
-
-def bounds_at(basket: OptionBasket, tables: FloatArray, state: State) -> tuple[float, float]:
-    kernel, out = basket.compiled(), np.empty(2)
-    numbers = (kernel.parameters, tables, state.t, state.exogenous, state.resource)
-    kernel.bounds(*numbers, np.random.default_rng(0), out)
-    return float(out[0]), float(out[1])
 
 
 def test_bounds_where_the_value_is_known() -> None:
@@ -193,13 +191,13 @@ def test_bounds_with_a_binding_cap(config: str) -> None:
     """The lower one is the value of a plan of fixed dates, so the classical policy's, which is
     better, may be below it by chance only; the upper one is that of the options apart."""
     basket = OptionBasket(config)
-    lower, upper = bounds_at(basket, basket.bound_tables(0, 0), basket.start)
-    assert basket.separate_value <= upper <= 1.01 * basket.separate_value
-    found = estimate(penalised_basket(basket, 1000, 0).executed)
+    lower, upper = bounds_at(basket, basket.bound_tables(0, 0))
+    assert separate_value(basket) <= upper <= 1.01 * separate_value(basket)
+    found = estimate(penalised_options(basket, 1000, 0).executed)
     assert lower <= found.mean + 4 * found.se <= upper
     crowd = OptionBasket(config, cap=1)
-    assert bounds_at(crowd, crowd.bound_tables(0, 0), crowd.start)[0] < lower
-    assert bounds_at(basket, np.empty(0), basket.start)[0] == -np.inf
+    assert bounds_at(crowd, crowd.bound_tables(0, 0))[0] < lower
+    assert bounds_at(basket, np.empty(0))[0] == -np.inf
 
 
 # --- Policies ---------------------------------------------------------------------------------
@@ -234,19 +232,19 @@ def test_tight_bounds_bracket_the_classical_policy(config: str) -> None:
     """Out of sample below, penalised hindsight above: 1.5 % apart, and never above the sum of the
     options' values by more than what the fitted rules lose (0.1 %)."""
     basket = OptionBasket(config)
-    found = penalised_basket(basket, 500, 0)
+    found = penalised_options(basket, 500, 0)
     below, above = estimate(found.executed), estimate(found.hindsight)
     assert np.all(found.hindsight >= found.executed - 1e-9)
     assert above.mean - below.mean <= 0.015 * above.mean
-    assert above.mean <= 1.001 * basket.separate_value + 4 * above.se
-    if basket.most == len(basket.options):
-        value = basket.separate_value
+    assert above.mean <= 1.001 * separate_value(basket) + 4 * above.se
+    if basket.most == len(basket.contracts):
+        value = separate_value(basket)
         assert below.mean - 4 * below.se <= value <= above.mean + 4 * above.se + 1e-4 * value
 
 
-def test_per_option_is_for_baskets() -> None:
-    with pytest.raises(NotApplicableError, match="PerOption is for an OptionBasket"):
-        PerOption().prepare(AmericanOption("A"))
+def test_per_option_is_for_options() -> None:
+    with pytest.raises(NotApplicableError, match="PerOption is for options, not a Bunkering"):
+        PerOption().prepare(Bunkering())
 
 
 # --- Options to dates: exact against the linear program and every assignment ---
@@ -293,12 +291,9 @@ def test_equals_the_linear_program(steps: int, options: int, cap: int, seed: int
             assert values[i] == pytest.approx(by_hand(weights[i], held[i], cap), abs=1e-9)
 
 
-def test_first_of_equal_dates() -> None:
+def test_first_of_equal_dates_and_nothing_worth_nothing() -> None:
     _, actions = assign(np.ones((1, 3, 1)), np.ones((1, 1)), 1)
     assert actions[0, :, 0].tolist() == [1.0, 0.0, 0.0]
-
-
-def test_nothing_worth_anything() -> None:
     values, actions = assign(np.zeros((2, 3, 2)), np.ones((2, 2)), 1)
     assert values.tolist() == [0.0, 0.0]
     assert not actions.any()

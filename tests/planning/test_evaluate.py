@@ -135,12 +135,6 @@ def test_constant_difference_is_certain() -> None:
     assert found[:3] == (1.0, 0.0, 0.0)
 
 
-def test_progress() -> None:
-    seen: list[tuple[int, int | None]] = []
-    evaluate(FAIR, UCT(10), 3, progress=lambda at: seen.append((at.done, at.total)))
-    assert seen == [(i + 1, 12) for i in range(12)]
-
-
 def test_a_generator_is_a_seed() -> None:
     rng = np.random.default_rng(9)
     one, two = evaluate(FAIR, SellFirst(), 5, seed=rng), evaluate(FAIR, SellFirst(), 5, seed=rng)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import counterplan as cp
 from counterplan.core.validation import FloatArray
-from counterplan.domains.basket_policy import OwnValues, PerOption
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid_exact import THREE_MODES, HybridConfig
+from counterplan.domains.option_dual import PerOption
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning import exact_value as exact_module
 from counterplan.planning.exact_value import exact_value
@@ -27,6 +27,7 @@ from counterplan.planning.processes.prices import GBM
 from counterplan.planning.regret import Regret, benchmark, regret
 from counterplan.planning.resource import Resource
 from counterplan.testing.planners import Selling
+from tests.domains.planning_support import discretised
 
 
 def port_prices(t: int, count: int) -> FloatArray:
@@ -73,7 +74,7 @@ def voyage(seed: int) -> Any:
     legs = rng.integers(1, 20, size=3).astype(float)
     prices = GBM(10.0, float(rng.uniform(-1, 1)), float(rng.uniform(0.1, 1.5)), 0.5)
     capacity = float(legs.max() + rng.integers(0, 20))
-    return Bunkering(prices=prices, legs=legs, capacity=capacity).discretised(3)
+    return discretised(Bunkering(prices=prices, legs=legs, capacity=capacity), 3)
 
 
 def every_path(model: Any) -> tuple[FloatArray, FloatArray]:
@@ -250,13 +251,13 @@ def test_capped_basket_earns_more_than_regression() -> None:
     basket = cp.domains.OptionBasket("E")
     paths = futures(basket, 400, np.random.default_rng(2).spawn(2)[0])
     own, fitted = (
-        basket.without_luck(paths, cp.evaluate(basket, policy, 400, seed=2).actions)
-        for policy in (OwnValues(), PerOption())
+        basket.controlled_outcomes(paths, cp.evaluate(basket, policy, 400, seed=2).actions)
+        for policy in (PerOption(None), PerOption())
     )
     difference = own - fitted
     assert difference.mean() > 3 * difference.std() / np.sqrt(400)
-    with pytest.raises(NotApplicableError, match="OwnValues is for an OptionBasket"):
-        OwnValues().prepare(Bunkering("A"))
+    with pytest.raises(NotApplicableError, match="PerOption is for options, not a Bunkering"):
+        PerOption(None).prepare(Bunkering("A"))
 
 
 def test_hidden_modes_too_many_to_list(monkeypatch: pytest.MonkeyPatch) -> None:

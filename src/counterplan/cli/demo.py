@@ -28,6 +28,7 @@ from counterplan.domains import icu_sepsis
 from counterplan.domains.icu_sepsis import DEATH, LEVELS, IcuSepsis
 from counterplan.domains.problems import ProblemChoice
 from counterplan.domains.sepsis import write_cohort
+from counterplan.domains.stays import fit_cohort
 from counterplan.errors import FileError
 from counterplan.planning.description import columns_of
 from counterplan.runs.cohort import PART_SIZE, RunSettings, run_cohort
@@ -35,11 +36,11 @@ from counterplan.runs.explain import explain_table
 from counterplan.runs.regret import regret_spec
 from counterplan.runs.run import RESULTS, CaseQuery, open_run
 from counterplan.runs.store import sha256
+from counterplan.scm.training import FitSettings
 from counterplan.tables.layout import MEANS, SCHEMA
 from counterplan.tables.models import save_model
 from counterplan.tables.scenarios import open_scenarios, scenario_parts, write_template
 from counterplan.tables.schema import Column, Schema
-from counterplan.tables.stays import CohortSettings, fit_cohort
 from counterplan.viz.report import report
 from counterplan.viz.report.explain import NOTES, OUTCOME, SEVERITY
 from counterplan.viz.report.page import Panel, ReportOptions
@@ -99,7 +100,8 @@ def run_stays(folder: Path, out: Path, seed: int) -> dict[str, Any]:
     """Learn a model from simulated stays, and explain others into `out`."""
     write_cohort(folder / TRAINING, patients=LEARNED_FROM, seed=seed)
     write_cohort(folder / TABLE, patients=EXPLAINED, seed=seed + 1)
-    model, _ = fit_cohort(folder / TRAINING, CohortSettings(HIDDEN, EPOCHS, seed=seed))
+    settings = FitSettings(hidden=HIDDEN, epochs=EPOCHS, seed=seed)
+    model = fit_cohort(folder / TRAINING, settings).model
     replace(model, about={**model.about, NOTES: list(SOURCES)}).save(folder / MODEL)
     options = {"nodes": NODES, "seed": seed}
     with run_display() as progress:

@@ -342,7 +342,7 @@ def print_explanations(found: Sequence[Mapping[str, Any]], heading: str, noun: s
 
 def _number(value: float | str | None) -> str:
     """As tables show it."""
-    from counterplan.viz.labels import Quantity
+    from counterplan.viz.quantity import Quantity
 
     return "" if value is None else Quantity().write(float(value))
 

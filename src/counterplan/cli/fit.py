@@ -33,10 +33,9 @@ from counterplan.errors import FileError, InputError, TrainingError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from counterplan.scm.neural import NeuralSCM
-    from counterplan.tables.fit import FitSettings
+    from counterplan.scm.training import FitSettings as NeuralSettings
+    from counterplan.tables.fit import FitSettings, NeuralFit
     from counterplan.tables.schema import Schema
-    from counterplan.tables.stays import CohortSettings, Stays
 
 # Units of a network; `scm.training` says the same, but takes long to load.
 MOST_UNITS = 10_000
@@ -160,7 +159,7 @@ def fit(options: FitOptions) -> None:
     ...), which give neural models.
     """
     from counterplan.core.files import check_target, suffix_of
-    from counterplan.tables.stays import fit_cohort, is_cohort_table
+    from counterplan.domains.stays import fit_cohort, layout_of
 
     suffix_of(options.output, (".safetensors",), "model files")
     check_target(options.output)
@@ -168,10 +167,10 @@ def fit(options: FitOptions) -> None:
     table = options.episodes
     if options.schema is not None:
         _by_schema(options, options.schema)
-    elif is_cohort_table(table):
+    elif layout_of(table) is not None:
         given = options.for_tabular | options.for_labels
         refuse(given, f"is for tables of discrete episodes, but {table} is a cohort table")
-        _neural(options, lambda settings: fit_cohort(table, settings))
+        _neural(options, lambda settings: fit_cohort(table, settings, options.support))
     else:
         _discrete(options)
 
@@ -194,43 +193,46 @@ def _by_schema(options: FitOptions, path: Path) -> None:
     if schema.is_discrete:
         _discrete_by_schema(options, schema)
     else:
-        _neural(options, lambda settings: fit_continuous(options.episodes, schema, settings))
+        _neural(
+            options,
+            lambda settings: fit_continuous(options.episodes, schema, settings, options.support),
+        )
 
 
 # --- Neural models ----------------------------------------------------------------------------
 
 
-def _neural(
-    options: FitOptions, learn: Callable[[CohortSettings], tuple[NeuralSCM, Stays]]
-) -> None:
-    from counterplan.tables.stays import CohortSettings
-
+def _neural(options: FitOptions, learn: Callable[[NeuralSettings], NeuralFit]) -> None:
     if options.unconstrained and options.lipschitz is not None:
         raise InputError("--lipschitz and --unconstrained exclude each other: give one of them")
-    usual = CohortSettings(seed=options.seed, support=options.support)
-    given = {name: getattr(options, name) for name in ("hidden", "epochs", "lipschitz")}
-    settings = replace(usual, **{name: one for name, one in given.items() if one is not None})
-    if options.unconstrained:
-        settings = replace(settings, lipschitz=None)
+    settings: NeuralSettings = {"seed": options.seed}
+    if options.hidden is not None:
+        settings["hidden"] = options.hidden
+    if options.epochs is not None:
+        settings["epochs"] = options.epochs
+    if options.lipschitz is not None or options.unconstrained:
+        settings["lipschitz"] = options.lipschitz
     try:
-        scm, stays = learn(settings)
+        found = learn(settings)
     except TrainingError as problem:
         hint = "options --lipschitz and --epochs"
         raise TrainingError(f"{options.episodes}: {problem} ({hint})") from None
-    scm.save(options.output)
-    _print_fit(options, scm, stays)
+    found.model.save(options.output)
+    _print_fit(options, found)
 
 
-def _print_fit(options: FitOptions, scm: NeuralSCM, stays: Stays) -> None:
-    from counterplan.tables.stays import EDGES, poor_fit
+def _print_fit(options: FitOptions, found: NeuralFit) -> None:
+    from counterplan.domains.stays import EDGES
+    from counterplan.tables.fit import poor_fit
 
+    scm = found.model
     record = scm.about["training"]
     best = record["best_epoch"]
     summary = {
         "model": str(options.output),
-        "table": stays.summary,
-        "episodes": len(stays.episodes),
-        "dropped": len(stays.dropped),
+        "table": found.summary,
+        "episodes": len(found.episodes),
+        "dropped": found.dropped,
         "transitions": record["transitions"] + record["validation_transitions"],
         "features": len(scm.about["features"]),
         "epochs": record["epochs"],
@@ -250,7 +252,7 @@ def _print_fit(options: FitOptions, scm: NeuralSCM, stays: Stays) -> None:
         return
     typer.echo(
         f"{options.output}: {summary['features']} features, {summary['transitions']} transitions; "
-        f"{stays.summary}; validation log-likelihood "
+        f"{found.summary}; validation log-likelihood "
         f"{summary['validation_log_likelihood']:.3f} (linear regression: "
         f"{summary['linear_log_likelihood']:.3f}) nats in epoch {best} of {record['epochs']}; "
         f"Lipschitz constants {scm.location.lipschitz:.4g} and {scm.scale.lipschitz:.4g}"
@@ -278,7 +280,8 @@ def _discrete(options: FitOptions) -> None:
         state_labels=_names(options.state_labels, "--state-labels"),
         action_labels=_names(options.action_labels, "--action-labels"),
     )
-    mdp, counts = fit_model(options.episodes, settings)
+    found = fit_model(options.episodes, settings)
+    mdp, counts = found.model, found.counts
     save_model(mdp, options.output)
     episodes, steps = int(counts.starts.sum()), int(counts.visits.sum())
     summary = {

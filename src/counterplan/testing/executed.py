@@ -44,8 +44,8 @@ class Spending:
         return generator.integers(1, 10, size=exogenous.shape).astype(np.float64)
 
     def actions(self, state: State) -> FloatArray:
-        room = self.program.room(state.t, state.resource[None])
-        totals = np.unique([room.low[0], room.high[0]])
+        low, high = self.program.spendable(state.t, state.resource[None])
+        totals = np.unique([low[0], high[0]])
         A = len(self.program.resources)
         if A == 1:
             return totals[:, None]

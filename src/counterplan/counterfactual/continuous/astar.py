@@ -9,8 +9,9 @@ search expands the most promising nodes, many of one step at a time: all childre
 call to the model. A child whose promise does not beat the best sequence known is dropped; one whose
 budget is spent is followed to the end at once. When nothing open promises more than the best
 sequence known, that sequence is optimal; stopped earlier, the largest open promise certifies how
-much better the optimum can be. What is better by rounding only is not better: ties keep what was
-done.
+much better the optimum can be. A bound that is not a finite number promises everything: where
+numbers overflow nothing is dropped. What is better by rounding only is not better: ties keep what
+was done.
 """
 
 from __future__ import annotations
@@ -262,7 +263,7 @@ class Search:
         setting, watch = self._setting, self._watch
         if setting.horizon > 1:
             root = Nodes.root(setting.states[0], setting.horizon - 1, setting.n_actions)
-            self._keep(0, root, self._upper(0, root.used, root.states))
+            self._keep(0, root, self._promise(0, root))
         while True:
             t, promise = self._most_promising()
             self.bound = max(self.value, promise, self._dropped)
@@ -300,8 +301,14 @@ class Search:
         if t + 1 == setting.horizon - 1:
             self._finish(children, children.earned + setting.reward(children.states))
             return
-        promise = children.earned + self._upper(t + 1, children.used, children.states)
+        promise = self._promise(t + 1, children)
         self._keep(t + 1, children, np.minimum(promise, children.promise))
+
+    def _promise(self, t: int, nodes: Nodes) -> FloatArray:
+        """(n,) the most that sequences through the nodes can earn, infinite where no bound of
+        whatever kind could be computed: the one place where bounds enter the search."""
+        promise = nodes.earned + self._upper(t, nodes.used, nodes.states)
+        return np.where(np.isfinite(promise), promise, math.inf)
 
     def _keep(self, t: int, nodes: Nodes, promise: FloatArray) -> None:
         """Open nodes that promise enough; follow those whose budget is spent to their end."""
@@ -429,12 +436,14 @@ class AStar:
             )
         return None
 
+    @np.errstate(over="ignore", invalid="ignore")
     def solve(self, problem: Problem) -> Explanation:
         watch = Watch("search", problem.limits, problem.progress)
         setting = self._accepted(problem)
         bound = self.heuristic.prepare(setting, watch.deadline)
         return self._explained(problem.k, setting, bound, setting.observed, watch)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
         """Every budget in turn, each starting from the best sequence of the one before. Limits
         hold for each of them, and for preparing the bound that they share."""
@@ -493,7 +502,8 @@ class _Least:
         self.name = " and ".join(bound.name for bound in bounds)
 
     def upper(self, t: int, used: IntArray, states: FloatArray) -> FloatArray:
-        return np.asarray(np.min([b.upper(t, used, states) for b in self._bounds], axis=0))
+        # A bound that could not be computed says nothing about the others.
+        return np.asarray(np.fmin.reduce([b.upper(t, used, states) for b in self._bounds]))
 
     def restricted(self, setting: SequenceSetting) -> UpperBound:
         return _Least([bound.restricted(setting) for bound in self._bounds])

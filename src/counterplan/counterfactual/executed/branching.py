@@ -154,9 +154,9 @@ class StepProgram:
         for s in range(len(actions)):
             t = setting.state.t + s
             if changed[s]:
-                room, wanted = program.room(t, resource), np.maximum(actions[s], 0.0)
+                (low, high), wanted = program.spendable(t, resource), np.maximum(actions[s], 0.0)
                 result[s] = (
-                    np.clip(wanted, room.low, room.high)
+                    np.clip(wanted, low, high)
                     if len(wanted) == 1
                     else np.minimum(wanted, resource[0, : len(wanted)])
                 )
