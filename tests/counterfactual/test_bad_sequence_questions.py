@@ -158,10 +158,12 @@ BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: ask(reward=cp.LinearReward), NO_REWARD),
     (lambda: ask(reward="sofa"), NO_REWARD),
     (
-        lambda: ask(
-            episode=cp.Episode(np.full((3, 2), 1e250), [0, 0]), reward=cp.LinearReward([1e80, 0.0])
-        ),
-        r"reward is not finite for state .*: state it in larger",
+        lambda: cp.Episode(np.full((3, 2), 1e250), [0, 0]),
+        r"at t=0, column 0 is 1e\+250: too far from 0, 1e\+100",
+    ),
+    (
+        lambda: cp.LinearReward([1e80, 0.0])(np.full((3, 2), 1e250)),
+        "reward is not finite for state .*: state it in larger",
     ),
     # scales that are not positive: where observed, where an alternative leads, by underflow
     (lambda: scaled(lambda s, a: np.full(s.shape, 0.0)), "scale"),
