@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from counterplan.core.episode import Episode
-from counterplan.core.problem import Progress
+from counterplan.core.limits import Progress
 from counterplan.core.validation import Seed
 from counterplan.errors import InputError, TrainingError
 from counterplan.scm.neural import NeuralSCM

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from counterplan.core.episode import Episode
-from counterplan.core.problem import ProgressCallback
+from counterplan.core.limits import ProgressCallback
 from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.explain import explain
 from counterplan.domains.problems import ProblemChoice, options_of, problem_class

@@ -41,7 +41,7 @@ import optax
 from jax import Array
 
 from counterplan import __version__
-from counterplan.core.problem import ProgressCallback, Watch
+from counterplan.core.limits import ProgressCallback, Watch
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import TrainingError
 from counterplan.scm.network import Network

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from counterplan.core.episode import Episode
-from counterplan.core.problem import ProgressCallback, Watch
+from counterplan.core.limits import ProgressCallback, Watch
 from counterplan.core.validation import FloatArray, IntArray, whole_number
 from counterplan.errors import InputError, TrainingError
 from counterplan.scm.neural import NeuralSCM

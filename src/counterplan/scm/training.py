@@ -11,7 +11,7 @@ from typing import NamedTuple, TypedDict
 
 import numpy as np
 
-from counterplan.core.problem import ProgressCallback
+from counterplan.core.limits import ProgressCallback
 from counterplan.core.validation import FloatArray, Seed, whole_number
 from counterplan.errors import InputError
 from counterplan.scm.point import Scaling

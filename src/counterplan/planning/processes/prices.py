@@ -35,7 +35,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counterplan.core.table import open_table_file
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import FileError, InputError, NotApplicableError
 from counterplan.planning.processes.base import given_start, number, vector
@@ -349,6 +348,8 @@ class BootstrapPrices(Shipped):
 def read_prices(path: str | Path, columns: Sequence[str] = ("Date", "Price")) -> FloatArray:
     """(n,) prices of a CSV table in the order of their dates; mistakes name row and column."""
     import polars as pl
+
+    from counterplan.core.table import open_table_file
 
     if len(columns) != 2:
         raise InputError(f"columns must name a date and a price column, got {tuple(columns)!r}")
