@@ -66,11 +66,6 @@ class JudgedRun:
     failures: list[dict[str, Any]]
 
     @property
-    def about(self) -> str:
-        """What is decided."""
-        return about(self.run.problem)
-
-    @property
     def quantity(self) -> Quantity:
         """What values are."""
         is_cost = self.run.problem.sense == "min"
@@ -96,15 +91,16 @@ def regret_report(run: Run, options: ReportOptions) -> Report:
     rows = sorted((row for row in every if row["status"] != "failed"), key=lost, reverse=True)
     failures = [row for row in every if row["status"] == "failed"]
     judged = JudgedRun(run, options.pseudonyms, rows, failures)
+    context: dict[str, Any] = {"judged": judged, "about": about(run.problem)}
     if options.k is not None:
         raise InputError(f"{run.folder}: judges executed plans, which have no --k: leave it out")
     if options.case is None:
         parts = _scenarios(judged, rows[: options.cases], 1), _panels(judged), _ranking(judged)
-        return make_report("regret.html", *parts, judged=judged)
+        return make_report("regret.html", *parts, **context)
     chosen = [row for row in every if row["scenario_id"] == options.case][:1]
     if not chosen:
         raise InputError(f"{run.folder}: has no scenario {options.case!r}; check it")
-    return make_report("regret.html", _scenarios(judged, chosen, 0), judged=judged)
+    return make_report("regret.html", _scenarios(judged, chosen, 0), **context)
 
 
 def _ranking(judged: JudgedRun) -> list[RankingColumn]:
