@@ -52,6 +52,8 @@ SOFA = FEATURES.index("SOFA")
 # So many leading features are 0 or 1: shifted, not stretched to the range seen.
 BINARY = 2
 SHORTEST, LONGEST = 10, 20
+# Larger floats stop to be whole numbers.
+LARGEST_BLOC = 2**53
 TOO_SHORT = f"fewer than {SHORTEST} steps"
 TOO_LONG = f"more than {LONGEST} steps"
 
@@ -132,11 +134,11 @@ def read_cohort(path: str | Path, edges: DoseEdges | None = None) -> SepsisCohor
     """
     _, every = read_stays(path, SCHEMA, "a sepsis cohort")
     for one in every:
-        if one.times[0] < HOURS or one.times[0] % HOURS:
+        blocs = one.times / HOURS
+        for t in np.flatnonzero((blocs < 1.0) | (blocs > LARGEST_BLOC) | (blocs % 1.0 > 0.0)):
             assert one.rows is not None
-            place = f"{path}, row {one.rows[0]}, column {SCHEMA.time!r}"
-            bloc = f"{one.times[0] / HOURS:g} begins stay {one.episode.id!r}"
-            raise FileError(f"{place}: {bloc}, but blocs count from 1 up; correct it")
+            place = f"{path}, row {one.rows[t]}, column {SCHEMA.time!r}"
+            raise FileError(f"{place}: {blocs[t]:g} is not a whole number from 1 up; correct it")
     kept = [one for one in every if SHORTEST <= len(one.times) <= LONGEST]
     lengths = {str(one.episode.id): len(one.times) for one in every}
     dropped = {
