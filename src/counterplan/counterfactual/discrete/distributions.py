@@ -33,19 +33,11 @@ TOLERANCE = 1e-9
 LOST = -(2**62)
 
 
-@dataclass(frozen=True)
-class Lattice:
+class Lattice(NamedTuple):
     """The values base + step * 0, 1, 2, ..."""
 
     base: float
     step: float
-
-    def index(self, values: FloatArray) -> NDArray[np.int64]:
-        """Positions of the values, -1 for -inf."""
-        finite = np.isfinite(values)
-        positions = np.full(values.shape, -1, dtype=np.int64)
-        positions[finite] = np.rint((values[finite] - self.base) / self.step).astype(np.int64)
-        return positions
 
 
 def find_lattice(values: ArrayLike) -> Lattice | None:
