@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import counterplan as cp
 from counterplan.counterfactual import BudgetDP, PolicyExplanation
-from counterplan.counterfactual.discrete.distributions import Lattice, draw, find_lattice
+from counterplan.counterfactual.discrete.distributions import Lattice, draw_states, find_lattice
 
 from .support import Instance, Walk, close, random_instance, walks
 
@@ -242,8 +242,9 @@ def test_nothing_changes_before_the_first_change() -> None:
 def test_entries_of_probability_zero_are_never_drawn() -> None:
     # Ten times 0.1 sum to a little less than 1, so the largest uniform number falls behind them.
     shares = np.array([0.1] * 10 + [0.0])
-    start, end = np.zeros(3, dtype=np.int64), np.full(3, 11)
-    drawn = draw(start, end, shares, np.array([0.0, 0.55, 1.0 - 2.0**-53]))
+    row_of, place = np.zeros((1, 1), dtype=np.int32), np.zeros(3, dtype=np.int64)
+    law = (row_of, place[:1], np.array([0, 11]), np.arange(11, dtype=np.int32), shares)
+    drawn = draw_states(place, place, law, np.array([0.0, 0.55, 1.0 - 2.0**-53]))
     assert drawn.tolist() == [0, 5, 9]
 
 
