@@ -117,6 +117,17 @@ def test_what_a_model_can_do_is_its_type(name: str, finite: bool, compiled: bool
     assert isinstance(model, HasHindsight)
 
 
+def test_a_class_made_from_it_is_played_by_its_own_methods() -> None:
+    class Taxed(ExogenousMDP):
+        def step(self, t: int, exogenous: Any, resource: Any, actions: Any) -> Any:
+            rewards, after = super().step(t, exogenous, resource, actions)
+            return rewards - 1.0, after
+
+    taxed = Taxed(LATTICE, [[1.0]], Resource(2), [(0, 1)] * 3)
+    assert not isinstance(taxed, Compiled)
+    assert not isinstance(taxed, FiniteSupport)
+
+
 def test_pickles() -> None:
     again = pickle.loads(pickle.dumps(SHIP))
     assert type(again) is type(SHIP)

@@ -127,11 +127,12 @@ class ExogenousMDP(HasFutures):
                 f"for each number of x; got {self.phi.shape}"
             )
         _check_linear(self)
-        # What the model can do is a method that it has.
-        if isinstance(self.process, FiniteProcess):
+        # What the model can do is a method that it has; a subclass may act in its own way.
+        own = type(self) is not ExogenousMDP
+        if not own and isinstance(self.process, FiniteProcess):
             object.__setattr__(self, "successors", self.process.successors)
-        stated = not callable(self.reward) and not callable(self.action_set)
-        if stated and isinstance(self.process, CompiledProcess):
+        own = own or callable(self.reward) or callable(self.action_set)
+        if not own and isinstance(self.process, CompiledProcess):
             object.__setattr__(self, "compiled", self._compiled)
 
     @cached_property
