@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import counterplan as cp
-from counterplan.core.problem import Problem, Progress
-from counterplan.counterfactual.continuous.exhaustive import Exhaustive
+from counterplan.core.limits import Progress
+from counterplan.core.problem import Problem
+from counterplan.counterfactual.oracle import Exhaustive
 
 from .sequence_support import random_question
 

@@ -23,7 +23,7 @@ from counterplan.planning.exact_value import Solution, exact_value
 from counterplan.planning.model import State, estimate
 from counterplan.planning.policies import OpenLoop, Optimal, Resolve, follow
 from counterplan.planning.processes.prices import BinomialLattice
-from counterplan.testing.planning import check_model
+from counterplan.testing import check_model
 
 from .planning_support import bounds_at, mean_of
 

@@ -18,7 +18,7 @@ from counterplan.planning.processes.base import draw_paths
 from counterplan.planning.processes.modes import MarkovModes
 from counterplan.planning.processes.prices import BootstrapPrices
 from counterplan.planning.search.planners import UCT, plan
-from counterplan.testing.planning import check_model
+from counterplan.testing import check_model
 
 from .planning_support import best_sequence, bounds_at, discretised, mean_of, visited, voyages
 

@@ -25,7 +25,7 @@ from counterplan.planning.policies import Greedy, OpenLoop, Optimal, Resolve, fo
 from counterplan.planning.processes.modes import MarkovModes, ResampledTraces, drive_cycle_modes
 from counterplan.planning.processes.prices import GBM
 from counterplan.planning.search.planners import UCT, plan
-from counterplan.testing.planning import check_model
+from counterplan.testing import check_model
 
 from .planning_support import best_sequence, bounds_at, mean_of, vehicles
 

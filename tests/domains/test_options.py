@@ -18,7 +18,7 @@ from counterplan.planning.model import (
     State,
 )
 from counterplan.planning.policies import OpenLoop, Optimal, Resolve, follow
-from counterplan.testing.planning import check_model
+from counterplan.testing import check_model
 
 from .planning_support import bounds_at, mean_of
 

@@ -16,7 +16,7 @@ from counterplan.planning.evaluate import evaluate
 from counterplan.planning.exact_value import Solution
 from counterplan.planning.model import State
 from counterplan.planning.policies import futures
-from counterplan.testing.planning import check_model
+from counterplan.testing import check_model
 
 from .planning_support import discretised, voyages
 

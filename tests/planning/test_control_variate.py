@@ -17,7 +17,8 @@ from counterplan.planning.evaluate import controlled_outcomes, evaluate
 from counterplan.planning.least_squares import LeastSquares
 from counterplan.planning.oracle import expectimax
 from counterplan.planning.policies import Greedy, OpenLoop, Optimal, Resolve, follow, futures
-from counterplan.testing.planners import Selling, random_selling
+
+from .selling import Selling, random_selling
 
 
 def every_path(model: Selling) -> tuple[FloatArray, FloatArray]:

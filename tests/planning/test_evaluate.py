@@ -23,8 +23,8 @@ from counterplan.planning.policies import Rule, futures
 from counterplan.planning.processes import GBM
 from counterplan.planning.resource import Resource
 from counterplan.planning.search.planners import BTS, UCT, Planner
-from counterplan.testing.planners import Selling
 
+from .selling import Selling
 from .small_models import BUYING, FAIR, STICKY
 
 

@@ -15,8 +15,9 @@ from counterplan.planning.exact_value import Solution, exact_value
 from counterplan.planning.model import Sense, State
 from counterplan.planning.oracle import expectimax
 from counterplan.planning.policies import Optimal, follow
-from counterplan.testing.planners import Selling
 from tests.domains.planning_support import discretised
+
+from .selling import Selling
 
 
 class Coin:

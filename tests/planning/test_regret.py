@@ -26,8 +26,9 @@ from counterplan.planning.processes.modes import ResampledTraces
 from counterplan.planning.processes.prices import GBM
 from counterplan.planning.regret import Regret, benchmark, regret
 from counterplan.planning.resource import Resource
-from counterplan.testing.planners import Selling
 from tests.domains.planning_support import discretised
+
+from .selling import Selling
 
 
 def port_prices(t: int, count: int) -> FloatArray:

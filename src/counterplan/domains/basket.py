@@ -40,10 +40,9 @@ from counterplan.domains.options import (
     node_below,
     price_nodes,
 )
-from counterplan.domains.problems import check_config
 from counterplan.errors import InputError
 from counterplan.planning.compiled import Layout, inlined, jit
-from counterplan.planning.description import Axes, Column, Columns
+from counterplan.planning.description import Axes, Column, Columns, check_config
 from counterplan.planning.model import State
 from counterplan.planning.processes.prices import GBM
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from counterplan.core.files import check_readable
-from counterplan.core.problem import Progress, ProgressCallback
+from counterplan.core.limits import Progress, ProgressCallback
 from counterplan.domains.sepsis_table import CohortLayout
 from counterplan.domains.stays import layout_of, stays_for
 from counterplan.errors import CounterplanError, FileError, InputError

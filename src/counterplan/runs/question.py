@@ -22,7 +22,7 @@ import numpy as np
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
-from counterplan.core.problem import Limits
+from counterplan.core.limits import Limits
 from counterplan.core.validation import LARGEST_BUDGET, FloatArray, whole_number
 from counterplan.counterfactual.continuous.setting import SequenceExplanation
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation

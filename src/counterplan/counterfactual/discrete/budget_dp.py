@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from counterplan.core.problem import Problem, Watch
+from counterplan.core.limits import Watch
+from counterplan.core.problem import Problem
 from counterplan.core.result import Certified, Change, Explanation, Frontier, Interval, Status
 from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
 from counterplan.counterfactual.discrete.distributions import (
@@ -266,7 +267,6 @@ class BudgetDP:
     seed: int = 0
 
     def refuses(self, problem: Problem) -> str | None:
-        """One line on the violated assumption and what to use instead, or None."""
         if self.samples is not None:
             whole_number(self.samples, "samples", minimum=1)
             whole_number(self.seed, "seed")
@@ -275,7 +275,6 @@ class BudgetDP:
         return refuse_unless_discrete(problem)
 
     def solve(self, problem: Problem) -> Explanation:
-        """The explanation for the budget problem.k."""
         return self.frontier(problem)[-1]
 
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
