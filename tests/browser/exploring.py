@@ -15,7 +15,7 @@ from counterplan.runs.question import Explainer, Question
 
 from ..explorer.long_episodes import long_episodes
 from ..explorer.serving import Explorer, serving
-from ..runs.subjects import small_scm
+from ..runs.models import small_scm
 from ..viz.report.runs import ODD, continuous_run, discrete_run, explain_run, regret_run
 
 Served = Callable[[str], Explorer]

@@ -9,7 +9,7 @@ import pytest
 
 from counterplan.runs.question import Question
 
-from ..runs.subjects import small_scm
+from ..runs.models import small_scm
 from ..viz.report.runs import continuous_run, discrete_run, explain_run, regret_run
 from .long_episodes import long_episodes
 from .serving import Explorer, serving

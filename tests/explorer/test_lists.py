@@ -23,7 +23,7 @@ from counterplan.runs.store import Manifest, Store, open_store, task_record
 from counterplan.runs.task import open_task
 from counterplan.tables.models import save_model
 
-from ..runs.subjects import DISCRETE, discrete_episodes, part_of, small_mdp
+from ..runs.models import DISCRETE, discrete_episodes, part_of, small_mdp
 from .serving import serving
 
 PARTS = 4

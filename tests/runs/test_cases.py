@@ -21,7 +21,7 @@ from counterplan.runs.task import TaskSpec
 from counterplan.tables.models import save_model
 from counterplan.tables.parts import Recorded
 
-from .subjects import (
+from .models import (
     CONTINUOUS,
     DISCRETE,
     continuous_episodes,

@@ -18,7 +18,7 @@ from counterplan.tables import write_episodes
 from counterplan.tables.parts import Recorded, episodes_from_bytes
 from counterplan.tables.schema import schema_from_dict
 
-from .subjects import SCHEMA, continuous_episodes, discrete_episodes, small_mdp, small_scm
+from .models import SCHEMA, continuous_episodes, discrete_episodes, small_mdp, small_scm
 
 
 def same(one: list[Recorded], two: list[Recorded]) -> bool:

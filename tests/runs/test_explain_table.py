@@ -20,7 +20,7 @@ from counterplan.tables.parts import Recorded
 from counterplan.tables.schema import schema_from_dict
 
 from .conftest import contents
-from .subjects import (
+from .models import (
     ACTIONS,
     FEATURES,
     SCHEMA,

@@ -16,7 +16,7 @@ from counterplan.tables.layout import SchemaLayout
 from counterplan.tables.parts import Recorded
 from counterplan.tables.schema import schema_from_dict
 
-from .subjects import (
+from .models import (
     ACTIONS,
     FEATURES,
     LAYOUT,

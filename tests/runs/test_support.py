@@ -24,7 +24,7 @@ from counterplan.tables.fit import FitSettings, fit_discrete
 from counterplan.tables.models import save_model
 from counterplan.tables.schema import schema_from_dict
 
-from .subjects import (
+from .models import (
     LAYOUT,
     continuous_episodes,
     discrete_episodes,

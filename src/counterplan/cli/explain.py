@@ -32,8 +32,7 @@ from counterplan.errors import InputError
 
 if TYPE_CHECKING:
     from counterplan.runs.explain import Cohort
-    from counterplan.runs.question import Question
-    from counterplan.tables.stays import Outlier
+    from counterplan.runs.question import Outlier, Question
 
 FILES = (".json", ".csv")
 # Names that end so are meant to be files, not folders.

@@ -24,16 +24,8 @@ from counterplan.counterfactual.explain import explain
 from counterplan.counterfactual.replay import RowCache, replay
 from counterplan.errors import CounterplanError, InputError
 from counterplan.explorer import lists, models
-from counterplan.runs.answer import (
-    ACTION,
-    FAILED,
-    OTHER,
-    STATE,
-    answer_of,
-    changes_in_words,
-    trajectory,
-)
-from counterplan.runs.question import ContinuousExplainer, DiscreteExplainer
+from counterplan.runs.answer import FAILED, OTHER, answer_of, changes_in_words, trajectory
+from counterplan.runs.question import ACTION, STATE, ContinuousExplainer, DiscreteExplainer
 from counterplan.runs.run import OUTCOME, RESULTS, TRAJECTORIES, Run
 from counterplan.tables.parts import ID, Recorded, episodes_from_bytes
 from counterplan.viz.labels import labels_of, with_unit

@@ -19,13 +19,14 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from counterplan.core.files import check_readable
 from counterplan.core.problem import Progress, ProgressCallback
+from counterplan.core.table import table_columns
 from counterplan.errors import CounterplanError, FileError, InputError
 from counterplan.runs.answer import (
     Answer,
@@ -47,26 +48,23 @@ from counterplan.runs.question import (
     Explainer,
     Question,
     open_explainer,
-    question_from_dict,
     stored_explainer,
 )
 from counterplan.runs.run import RESULTS, STATUSES, TRAJECTORIES, Run, open_run
 from counterplan.runs.store import sha256
 from counterplan.runs.task import EXPLAIN, PartResult, TaskSpec, reason_of
-from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.tabular import TabularMDP
-from counterplan.tables.episodes import open_episodes
-from counterplan.tables.layout import SchemaLayout, layout_of_model, means_of_model
 from counterplan.tables.models import model_bytes, model_from_bytes, save_model
 from counterplan.tables.parts import Recorded, episodes_from_bytes, episodes_to_bytes
-from counterplan.tables.reader import as_polars, open_table
-from counterplan.tables.schema import Schema, read_schema
-from counterplan.tables.stays import CohortLayout, layout_of, stays_for
 
 if TYPE_CHECKING:
     from os import PathLike
 
-Model = TabularMDP | NeuralSCM
+    from counterplan.scm.neural import NeuralSCM
+    from counterplan.tables.layout import SchemaLayout
+    from counterplan.tables.schema import Schema
+
+    Model = TabularMDP | NeuralSCM
 
 # For the search of one episode of a neural model where the answer is given at once, in seconds.
 COHORT_SECONDS = 60.0
@@ -74,6 +72,8 @@ COHORT_SECONDS = 60.0
 # about a minute on the longest stays of the MIMIC-III demo (43 steps, 200 hidden units), and 2 to
 # 20 seconds on 20 steps.
 COHORT_NODES = 20_000
+# Every built-in table of intensive care has one of these columns.
+SOME_OF_STAYS = frozenset({"icustayid", "bloc", "a_vaso", "a_iv"})
 
 
 @overload
@@ -255,14 +255,16 @@ def open_cohort(
     content, suffix, opened = _open_model(model)
     name, blamed = (str(one) if _is_path(one) else "the model" for one in (model, schema or model))
     own = _own_schema(opened, name)
-    if schema is not None and not isinstance(schema, Schema):
+    if isinstance(schema, str | os.PathLike):
+        from counterplan.tables.schema import read_schema
+
         schema = read_schema(Path(schema))
     if (described := schema or own) is not None:
         about, read, outcomes = _by_schema(table, opened, name, described)
-    elif isinstance(opened, NeuralSCM):
-        about, read, outcomes = _stays(table, opened, name)
-    else:
+    elif isinstance(opened, TabularMDP):
         about, read, outcomes = _discrete(table, opened, name)
+    else:
+        about, read, outcomes = _stays(table, opened, name)
     try:
         explainer = open_explainer(opened, about)
     except InputError as problem:
@@ -284,6 +286,10 @@ def _open_model(model: Any) -> tuple[bytes, str, Model]:
 
 def _own_schema(model: Model, name: str) -> Schema | None:
     """What a model remembers of the table it was learned from."""
+    if not model.about:
+        return None
+    from counterplan.tables.layout import layout_of_model, means_of_model
+
     try:
         own, _ = layout_of_model(model), means_of_model(model)
     except InputError as problem:
@@ -296,6 +302,9 @@ Opened = tuple[Mapping[str, Any], Read, tuple[str, ...]]
 
 
 def _by_schema(table: Any, model: Model, name: str, schema: Schema) -> Opened:
+    from counterplan.tables.layout import SchemaLayout, means_of_model
+    from counterplan.tables.reader import open_table
+
     _check_fit(model, name, SchemaLayout(schema))
     means = means_of_model(model)
 
@@ -309,6 +318,8 @@ def _by_schema(table: Any, model: Model, name: str, schema: Schema) -> Opened:
 
 
 def _stays(table: Any, model: NeuralSCM, name: str) -> Opened:
+    from counterplan.tables.stays import CohortLayout, layout_of, stays_for
+
     if not _is_path(table):
         raise InputError(f"{name}: remembers no schema: give one for the table")
     layout = layout_of(table)
@@ -328,7 +339,9 @@ def _stays(table: Any, model: NeuralSCM, name: str) -> Opened:
 
 
 def _discrete(table: Any, mdp: TabularMDP, name: str) -> Opened:
-    if _is_path(table) and layout_of(table) is not None:
+    from counterplan.tables.episodes import open_episodes
+
+    if _is_path(table) and _has_stays(table):
         raise FileError(
             f"{name}: holds a model of discrete states, but {table} is a cohort table; use "
             "`counterplan fit` on such a table to get a neural model"
@@ -342,9 +355,18 @@ def _discrete(table: Any, mdp: TabularMDP, name: str) -> Opened:
     return {"kind": DISCRETE}, read, ()
 
 
+def _has_stays(table: Any) -> bool:
+    """Whether a table is one of intensive care; only one with such columns is looked at closely."""
+    if SOME_OF_STAYS.isdisjoint(table_columns(table)):
+        return False
+    from counterplan.tables.stays import layout_of
+
+    return layout_of(table) is not None
+
+
 def _check_fit(model: Model, name: str, layout: SchemaLayout) -> None:
     """Raise unless a model is about what a schema describes."""
-    if isinstance(model, NeuralSCM):
+    if not isinstance(model, TabularMDP):
         if layout.states is not None:
             raise FileError(
                 f"{name}: holds a neural model, but the states of the schema are discrete; "
@@ -375,6 +397,8 @@ def _is_path(value: Any) -> bool:
 
 def _checksum(table: Any) -> str:
     if not _is_path(table):
+        from counterplan.tables.reader import as_polars
+
         return sha256(parquet_bytes(as_polars(table)))
     check_readable(table, "a table of episodes")
     with Path(table).open("rb") as file:
@@ -448,7 +472,7 @@ def explain_spec(
     description = {
         "model_suffix": suffix,
         "subject": dict(about),
-        "question": question.as_dict(),
+        "question": asdict(question),
         "outcomes": list(outcomes),
     }
     return TaskSpec(EXPLAIN, description, {MODEL + suffix: model})
@@ -458,4 +482,4 @@ def open_task(spec: TaskSpec) -> ExplainTask:
     """The task that a specification stands for."""
     about = spec.description
     explainer = stored_explainer(about, spec.files.__getitem__)
-    return ExplainTask(explainer, question_from_dict(about["question"]), about["outcomes"])
+    return ExplainTask(explainer, Question(**about["question"]), about["outcomes"])

@@ -23,14 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from counterplan.errors import FileError, InputError
-from counterplan.runs.question import (
-    COHORT,
-    DISCRETE,
-    ICU,
-    SCHEMA,
-    question_from_dict,
-    stored_explainer,
-)
+from counterplan.runs.question import COHORT, DISCRETE, ICU, SCHEMA, Question, stored_explainer
 from counterplan.runs.store import (
     Manifest,
     RunLayout,
@@ -49,7 +42,7 @@ if TYPE_CHECKING:
 
     from counterplan.planning.description import Columns
     from counterplan.planning.model import ExogenousModel
-    from counterplan.runs.question import Explainer, Question
+    from counterplan.runs.question import Explainer
     from counterplan.runs.regret import RegretTask
     from counterplan.scm.neural import NeuralSCM
     from counterplan.scm.tabular import TabularMDP
@@ -308,7 +301,7 @@ class Run:
     def question(self) -> Question:
         """What was asked about every episode."""
         try:
-            return question_from_dict(self.description["question"])
+            return Question(**self.description["question"])
         except (KeyError, TypeError) as problem:
             raise self._damaged(problem) from None
 

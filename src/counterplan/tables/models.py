@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from counterplan.core.files import LARGEST_FILE, LARGEST_JSON, parse_json, read_bytes, suffix_of
 from counterplan.core.tensors import (
@@ -29,8 +29,10 @@ from counterplan.core.tensors import (
     write_tensors,
 )
 from counterplan.errors import FileError, InputError
-from counterplan.scm.neural import NEURAL, NeuralSCM
 from counterplan.scm.tabular import Rows, TabularMDP
+
+if TYPE_CHECKING:
+    from counterplan.scm.neural import NeuralSCM
 
 FORMATS = (SUFFIX, ".json")
 LABELS = ("state_labels", "action_labels")
@@ -53,7 +55,7 @@ ROWS = ("indptr", "indices", "probabilities")
 
 def save_model(model: TabularMDP | NeuralSCM, path: str | Path) -> None:
     """Write a model to a .safetensors file."""
-    if isinstance(model, NeuralSCM):
+    if not isinstance(model, TabularMDP):
         model.save(path)
         return
     arrays: dict[str, Any] = {name: getattr(model.rows, name) for name in ROWS}
@@ -82,10 +84,13 @@ def model_from_bytes(path: str | Path, content: bytes) -> TabularMDP | NeuralSCM
     """The model in the contents of such a file; its name says which kind it is."""
     if suffix_of(path, FORMATS, "model files") == ".json":
         return model_from_json(path, content)
-    tensors = tensors_from_bytes(path, content, (TABULAR, NEURAL))
-    if tensors.format is NEURAL:
-        return NeuralSCM.from_tensors(path, tensors)
-    return _tabular(path, tensors)
+    header = content[8 : 8 + int.from_bytes(content[:8], "little")]
+    if TABULAR.name.encode() in header:
+        return _tabular(path, tensors_from_bytes(path, content, (TABULAR,)))
+    # Here, since neural models load a compiler.
+    from counterplan.scm.neural import NEURAL, NeuralSCM
+
+    return NeuralSCM.from_tensors(path, tensors_from_bytes(path, content, (TABULAR, NEURAL)))
 
 
 def _tabular(path: str | Path, tensors: Tensors) -> TabularMDP:

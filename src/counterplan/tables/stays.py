@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,9 +144,6 @@ def layout_of(path: str | Path) -> StayLayout | None:
 
 
 EDGES = "dose_edges"
-# In the model's units, where what it has learned from lies between -0.5 and 0.5: beyond that by
-# more than the whole range.
-FAR = 1.5
 # Nats per transition and feature by which a fit may be worse than a linear one without a warning.
 TOLERATED_LOSS = 0.1
 
@@ -168,16 +165,6 @@ class CohortSettings:
         whole_number(self.hidden, "hidden", 1, MOST_UNITS)
         whole_number(self.epochs, "epochs", minimum=1)
         constants(self.lipschitz)
-
-
-class Outlier(NamedTuple):
-    """A state far outside what a model has learned from, `low` to `high`."""
-
-    stay: str | None
-    column: str
-    value: float
-    low: float
-    high: float
 
 
 def is_cohort_table(path: str | Path) -> bool:
@@ -241,20 +228,6 @@ def stays_for(scm: NeuralSCM, model: str | Path, table: str | Path) -> tuple[Sta
         raise FileError(f"{model}: does not fit {table}: {problem}; give another") from None
     edges = _edges(scm, model) if isinstance(layout, CohortLayout) else None
     return layout.read(table, edges), layout
-
-
-def outliers(scm: NeuralSCM, layout: SchemaLayout, episode: Episode) -> list[Outlier]:
-    """For each column with states far outside what the model has learned from, the farthest."""
-    if scm.scaling is None:
-        return []
-    distance = np.abs(scm.scaling.encode_states(episode.states))
-    found = []
-    for column in np.flatnonzero(distance.max(axis=0) > FAR):
-        middle, width = scm.scaling.state_offset[column], scm.scaling.state_range[column]
-        value = float(episode.states[distance[:, column].argmax(), column])
-        ends = float(middle - width / 2), float(middle + width / 2)
-        found.append(Outlier(episode.id, layout.features[column], value, *ends))
-    return found
 
 
 def _layout(path: str | Path) -> StayLayout:

@@ -22,7 +22,7 @@ from counterplan.tables.models import save_model
 from counterplan.tables.parts import Recorded
 from counterplan.tables.scenarios import Scenario, scenarios_to_bytes
 
-from ...runs.subjects import (
+from ...runs.models import (
     CONTINUOUS,
     DISCRETE,
     continuous_episodes,

@@ -19,7 +19,7 @@ from counterplan.viz.labels import Quantity
 from counterplan.viz.report import explain, report
 from counterplan.viz.report.page import Pseudonyms, Report, ReportOptions
 
-from ...runs.subjects import discrete_episodes, small_mdp
+from ...runs.models import discrete_episodes, small_mdp
 from ..reader import read
 from .runs import LABEL, ODD, explain_run, named
 
