@@ -92,7 +92,7 @@ def test_changes_are_told_in_hours_and_doses(result: DemoResult) -> None:
 def test_three_runs_with_their_reports(result: DemoResult) -> None:
     folder = result.run.parent
     places = [folder / "run", folder / "stays" / "run", folder / "voyages" / "run"]
-    assert [open_run(place).manifest.task["kind"] for place in places] == [
+    assert [open_run(place).manifest.task.kind for place in places] == [
         "explain", "explain", "regret",
     ]  # fmt: skip
     for place in places:

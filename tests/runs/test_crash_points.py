@@ -19,8 +19,7 @@ from .conftest import environment
 SWEEP = """
 import json, os, shutil, sys
 from pathlib import Path
-from counterplan.runs.store import Manifest, task_record
-from counterplan.runs.store import open_store
+from counterplan.runs.store import Manifest, open_store, task_record
 from counterplan.runs.task import PartResult, TaskSpec
 
 STEPS = ["mkdir", "fsync", "replace", "rename", "unlink", "rmdir"]
@@ -30,12 +29,11 @@ def write(out, damage):
     spec = TaskSpec("a.task", {}, {"model.json": b"weights"})
     asked = Manifest(task_record(spec), {}, {}, 0, 50, True)
     with open_store(out, asked, spec.files) as store:
-        manifest, survey = store.begin(iter([b"one", b"two"]))
+        survey = store.begin(iter([b"one", b"two"]))
         for index in survey.pending:
             part = store.read_part(index)
             store.write_part(index, PartResult({"results": part * 2, "paths": part}, {"n": 1.0}))
-        if not manifest.complete:
-            store.complete(manifest)
+        store.complete()
     if damage == "files":
         (out / "episodes" / "part-00001.parquet").unlink()
         (out / "results" / "part-00000.parquet").unlink()

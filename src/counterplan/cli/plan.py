@@ -448,7 +448,7 @@ def _judged_in_folder(
         summary = run_cohort(spec, parts, options.output, settings, progress)
     run = open_run(summary.out)
     for index in run.done:
-        content = run.layout.table("results", index).read_bytes()
+        content = run.table("results", index).read_bytes()
         yield from pl.read_parquet(io.BytesIO(content)).iter_rows(named=True)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from counterplan.errors import FileError
 from counterplan.explorer import models
-from counterplan.runs.run import OUTCOME, PART, RESULTS, Run
+from counterplan.runs.run import OUTCOME, PART, RESULTS, Run, scan_files
 
 if TYPE_CHECKING:
     import polars as pl
@@ -80,8 +80,8 @@ class ItemList:
             return len(ranked), []
         for name, part in places.items():
             run.remember_part(name, part)
-        paths = [run.layout.table(RESULTS, part) for part in sorted({*places.values()})]
-        files = pl.scan_parquet(paths, glob=False, hive_partitioning=False)
+        paths = [run.table(RESULTS, part) for part in sorted({*places.values()})]
+        files = scan_files(paths)
         is_here = pl.col(run.id_column).is_in([*places])
         (rows,) = collect(files.filter(*self._conditions(query), is_here))
         order = {name: number for number, name in enumerate(places)}

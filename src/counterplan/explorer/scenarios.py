@@ -57,7 +57,7 @@ class Scenarios:
 
     def about(self) -> dict[str, Any]:
         """What the run is about, see `models.RunAbout`."""
-        sense, description = self._problem.sense, self.run.manifest.task["description"]
+        sense, description = self._problem.sense, self.run.manifest.task.description
         return {
             "kind": self.run.kind,
             "noun": self._axes.scenario,

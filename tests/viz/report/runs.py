@@ -44,10 +44,10 @@ def solved(
     asked = Manifest(task_record(spec), arguments or {}, {"input": "0" * 64}, 0, 50, True)
     task = open_task(spec)
     with open_store(out, asked, spec.files) as store:
-        manifest, found = store.begin(iter(parts))
+        found = store.begin(iter(parts))
         for index in found.pending:
             store.write_part(index, task.solve(store.read_part(index)))
-        store.complete(manifest)
+        store.complete()
     return open_run(out)
 
 
