@@ -76,7 +76,7 @@ class Counted(Run):
 
     def __init__(self, out: Path) -> None:
         found = open_run(out)
-        super().__init__(found.layout, found.manifest)
+        super().__init__(found.folder, found.manifest)
         self.asked = 0
         self._counting = threading.Lock()
 
