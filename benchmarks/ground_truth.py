@@ -12,10 +12,10 @@ import sys
 import time
 from pathlib import Path
 
-from counterplan.domains.infection import VERSIONS
 from counterplan.viz import style
 from counterplan.viz.style import png_bytes
 from experiments.ground_truth import SEPSIS, K, Measured, learn, measure
+from experiments.infection import VERSIONS
 from experiments.panels import canvas, set_title
 
 RESULTS = Path(__file__).parent / "results"

@@ -1,8 +1,8 @@
 """How far counterfactuals of learned models are from the truth, where the truth is known.
 
-Two simulators replay a patient with the patient's own noise: sepsis (`domains.sepsis`)
-and the infection (`domains.infection`), the latter also in three versions that no location-scale
-model can learn. A model is learned from a cohort and asked about fresh patients:
+Two simulators replay a patient with the patient's own noise: sepsis (`domains.sepsis`) and the
+infection (`experiments.infection`), the latter also in three versions that no location-scale model
+can learn. A model is learned from a cohort and asked about fresh patients:
 
     error     of the outcome of random alternatives with K changes, relative to their effect:
               sqrt(sum (claimed - true)^2 / sum (true - observed)^2). 0: perfect; 1: no better
@@ -30,12 +30,13 @@ from counterplan.core.problem import Limits
 from counterplan.core.reward import LinearReward
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.explain import explain
-from counterplan.domains import infection, sepsis
-from counterplan.domains.infection import DOSES, Infection
+from counterplan.domains import sepsis
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.point import PointSCM
 from counterplan.scm.training import Training
 from counterplan.scm.transitions import Transitions
+from experiments import infection
+from experiments.infection import DOSES, Infection
 
 K = 2
 ALTERNATIVES = 20

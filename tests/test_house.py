@@ -190,7 +190,7 @@ def assert_acyclic(graph: dict[str, set[str]]) -> None:
 # A model that names one of its own policies as the best known, and a policy that is for that model
 # alone: each asks for the other when it is used.
 OWN_POLICIES = {
-    "counterplan.domains.basket": "counterplan.domains.basket_policy",
+    "counterplan.domains.options": "counterplan.domains.option_dual",
     "counterplan.domains.hybrid": "counterplan.domains.hybrid_belief",
 }
 
@@ -234,6 +234,15 @@ def test_the_package_stands_without_the_repository(path: Path) -> None:
     named |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
     outside = {"experiments", "benchmarks", "tests", "tools"}
     assert {name.partition(".")[0] for name in named} & outside == set()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_kernels_are_compiled_with_a_cache_that_knows_what_went_into_them(path: Path) -> None:
+    """numba's own `njit` keeps code after a change in a file that was compiled into it."""
+    if path == SOURCE / "core" / "compiled.py":
+        return
+    nodes = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.ImportFrom)]
+    assert "njit" not in {a.name for node in nodes if node.module == "numba" for a in node.names}
 
 
 def test_cycle_check_can_fail() -> None:

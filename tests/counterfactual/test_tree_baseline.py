@@ -182,7 +182,7 @@ def test_the_compiled_world_is_the_same_world(seed: int) -> None:
         assert after.tolist() == levels[0].tolist()
         luck = np.array([rng.choice([0.0, 0.5, np.nextafter(1.0, 0.0), rng.random()])])
         state = State(t + 1, luck, after.copy())
-    small = replace(world, largest=0)
+    small = PolicyWorld(world.setting, world.law, largest=0)
     with pytest.raises(NotApplicableError, match="the world takes more than 0 numbers"):
         small.compiled()
     decide, slowly = (cp.UCT(20).begin(one, False, seed) for one in (world, small))

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from counterplan.core.validation import FloatArray
-from counterplan.domains.basket import OptionBasket, assign
-from counterplan.domains.basket_policy import PerOption, penalised_basket
+from counterplan.domains.basket import OptionBasket
+from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.option_contract import BASKETS, BasketContract
-from counterplan.domains.options import AmericanOption
+from counterplan.domains.option_dual import PerOption, penalised_options
+from counterplan.domains.options import AmericanOption, assign
 from counterplan.errors import NotApplicableError
 from counterplan.planning.exact_value import exact_value, solve
 from counterplan.planning.model import State, estimate
@@ -30,6 +31,11 @@ from counterplan.testing.planning import check_model
 )
 def test_conforms(config: str, action_set: Any) -> None:
     check_model(OptionBasket(config, correlation=0.4, action_set=action_set))
+
+
+def separate_value(basket: OptionBasket) -> float:
+    """The sum of the options' own values: never less than the basket's."""
+    return sum(single.optimal_value() for single in basket.singles)
 
 
 def test_cap_binds_on_every_date() -> None:
@@ -74,7 +80,7 @@ def test_increments_are_correlated_in_both_languages(correlation: float) -> None
     for after in (basket.draw(0, x, rng), drawn):
         found = np.corrcoef(np.log(after / x).T)
         assert found[np.triu_indices(3, 1)] == pytest.approx(correlation, abs=0.03)
-        growth = np.exp([option.drift * option.step for option in basket.options])
+        growth = np.exp([option.drift * option.step for option in basket.contracts])
         assert (after / x).mean(axis=0) == pytest.approx(growth, abs=0.003)
 
 
@@ -84,7 +90,7 @@ def test_quantiles_have_the_right_means() -> None:
     states, odds = np.empty((32, 3)), np.empty(32)
     x = np.array([26.0, 15.0, 38.0])
     assert kernel.successors(kernel.parameters, 4, x, states, odds) == 32
-    growth = np.exp([option.drift * option.step for option in basket.options])
+    growth = np.exp([option.drift * option.step for option in basket.contracts])
     assert odds @ states == pytest.approx(x * growth, rel=1e-12)
     assert np.corrcoef(np.log(states.T))[0, 1] == pytest.approx(0.5, abs=0.2)
 
@@ -97,7 +103,7 @@ def test_hindsight_respects_the_cap() -> None:
     assert capped.actions.sum(axis=2).max() == 1
     singles = [
         AmericanOption(o).allocate(paths[:, :, b : b + 1]).values
-        for b, o in enumerate(basket.options)
+        for b, o in enumerate(basket.contracts)
     ]
     assert free.values == pytest.approx(np.sum(singles, axis=0), abs=1e-9)
 
@@ -109,7 +115,7 @@ def test_hindsight_respects_the_cap() -> None:
 def test_value_without_a_binding_cap(correlation: float) -> None:
     basket = OptionBasket("A", correlation=correlation)
     assert exact_value(basket) == pytest.approx(13.508, abs=5e-4)
-    assert exact_value(basket) == basket.separate_value
+    assert exact_value(basket) == separate_value(basket)
 
 
 def test_optimal_policy_without_a_binding_cap() -> None:
@@ -138,7 +144,7 @@ class LatticeBasket(OptionBasket):
             BinomialLattice(o.price, o.rate, o.volatility, o.step, o.dividend).successors(
                 t, exogenous[b : b + 1]
             )
-            for b, o in enumerate(self.options)
+            for b, o in enumerate(self.contracts)
         ]
         values = product(*(values[:, 0] for values, _ in each))
         odds = product(*(odds for _, odds in each))
@@ -194,8 +200,8 @@ def test_bounds_with_a_binding_cap(config: str) -> None:
     better, may be below it by chance only; the upper one is that of the options apart."""
     basket = OptionBasket(config)
     lower, upper = bounds_at(basket, basket.bound_tables(0, 0), basket.start)
-    assert basket.separate_value <= upper <= 1.01 * basket.separate_value
-    found = estimate(penalised_basket(basket, 1000, 0).executed)
+    assert separate_value(basket) <= upper <= 1.01 * separate_value(basket)
+    found = estimate(penalised_options(basket, 1000, 0).executed)
     assert lower <= found.mean + 4 * found.se <= upper
     crowd = OptionBasket(config, cap=1)
     assert bounds_at(crowd, crowd.bound_tables(0, 0), crowd.start)[0] < lower
@@ -234,19 +240,19 @@ def test_tight_bounds_bracket_the_classical_policy(config: str) -> None:
     """Out of sample below, penalised hindsight above: 1.5 % apart, and never above the sum of the
     options' values by more than what the fitted rules lose (0.1 %)."""
     basket = OptionBasket(config)
-    found = penalised_basket(basket, 500, 0)
+    found = penalised_options(basket, 500, 0)
     below, above = estimate(found.executed), estimate(found.hindsight)
     assert np.all(found.hindsight >= found.executed - 1e-9)
     assert above.mean - below.mean <= 0.015 * above.mean
-    assert above.mean <= 1.001 * basket.separate_value + 4 * above.se
-    if basket.most == len(basket.options):
-        value = basket.separate_value
+    assert above.mean <= 1.001 * separate_value(basket) + 4 * above.se
+    if basket.most == len(basket.contracts):
+        value = separate_value(basket)
         assert below.mean - 4 * below.se <= value <= above.mean + 4 * above.se + 1e-4 * value
 
 
-def test_per_option_is_for_baskets() -> None:
-    with pytest.raises(NotApplicableError, match="PerOption is for an OptionBasket"):
-        PerOption().prepare(AmericanOption("A"))
+def test_per_option_is_for_options() -> None:
+    with pytest.raises(NotApplicableError, match="PerOption is for options, not a Bunkering"):
+        PerOption().prepare(Bunkering())
 
 
 # --- Options to dates: exact against the linear program and every assignment ---

@@ -13,11 +13,10 @@ from counterplan.core.validation import FloatArray
 from counterplan.domains.longstaff_schwartz import LongstaffSchwartz, longstaff_schwartz
 from counterplan.domains.option_contract import OPTIONS, OptionContract
 from counterplan.domains.option_dual import (
-    OptionMartingale,
-    at_price,
-    lognormal_mean,
-    penalised_option,
-    penalised_payoffs,
+    Martingale,
+    at_prices,
+    lognormal_means,
+    penalised_options,
 )
 from counterplan.domains.options import AmericanOption
 from counterplan.planning.model import estimate
@@ -29,15 +28,17 @@ def test_means_of_straight_lines(price: float, drift: float, s: float, seed: int
     """Against one fine trapezoid rule: kinks cost it h^2 = 1e-8 of slopes up to 1 / 0.07."""
     logs = np.linspace(-2.0, 2.0, 60)
     nodes, values = np.exp(logs), np.random.default_rng(seed).uniform(0, 1, 60)
-    grid = (float(logs[0]), float(logs[1] - logs[0]), nodes, values)
+    grid = (float(logs[0]), float(logs[1] - logs[0]), nodes)
     z = np.linspace(-9.5, 9.5, 190_001)
     then = price * np.exp(drift - s * s / 2 + s * z)
     place = np.clip(np.searchsorted(nodes, then) - 1, 0, 58)
     slope = np.diff(values) / np.diff(nodes)
     lines = values[place] + slope[place] * (then - nodes[place])
     expected = np.trapezoid(lines * np.exp(-z * z / 2), z) / np.sqrt(2 * np.pi)
-    assert lognormal_mean(price, (drift, s), *grid) == pytest.approx(expected, abs=1e-6)
-    assert at_price(price, *grid) == pytest.approx(np.interp(price, nodes, values), abs=1e-12)
+    prices = np.array([price])
+    assert lognormal_means(prices, drift, s, grid, values) == pytest.approx(expected, abs=1e-6)
+    found = at_prices(prices, grid, values)
+    assert found == pytest.approx(np.interp(price, nodes, values), abs=1e-12)
 
 
 def every_path(option: AmericanOption) -> tuple[FloatArray, FloatArray]:
@@ -63,12 +64,15 @@ def test_bounds_hold_exactly_on_the_lattice(config: str, paths: int) -> None:
     option = AmericanOption(coarse, "binomial")
     rule = longstaff_schwartz(option, paths, 0)
     prices, odds = every_path(option)
-    martingale = OptionMartingale.of(rule)
-    along = martingale.along(prices)
+    along = Martingale(option, rule.exercises).along(prices)
     assert odds @ along == pytest.approx(np.zeros(option.horizon), abs=1e-9)
-    gains = penalised_payoffs(martingale, prices)
+    gains = payoffs_along(option, prices) - along
     assert odds @ gains.max(axis=1) >= option.optimal_value() - 1e-9
     assert odds @ executed(rule, prices, gains) <= option.optimal_value() + 1e-9
+
+
+def payoffs_along(option: AmericanOption, prices: FloatArray) -> FloatArray:
+    return np.asarray(option.discounted(0, prices[:, :, None])[:, :, 0])
 
 
 def executed(rule: LongstaffSchwartz, prices: FloatArray, gains: FloatArray) -> FloatArray:
@@ -83,8 +87,8 @@ def test_control_variate_keeps_the_mean() -> None:
     option = AmericanOption("C")
     rule = longstaff_schwartz(option, 20_000, 0)
     prices = option.sample_paths(20_000, 1)[:, :, 0]
-    gains = penalised_payoffs(OptionMartingale.of(rule), prices)
-    payoffs = option.contract.discount(np.arange(11)) * option.contract.payoff(prices)
+    payoffs = payoffs_along(option, prices)
+    gains = payoffs - Martingale(option, rule.exercises).along(prices)
     difference = estimate(executed(rule, prices, gains) - executed(rule, prices, payoffs))
     assert abs(difference.mean) <= 4 * difference.se
     assert executed(rule, prices, gains).var() < 0.01 * executed(rule, prices, payoffs).var()
@@ -94,7 +98,7 @@ def test_control_variate_keeps_the_mean() -> None:
 def test_both_bounds_are_close(config: str) -> None:
     """Within 1 % of the value on both sides, 4 standard errors allowed."""
     option = AmericanOption(config)
-    found = penalised_option(option, 2000, 3)
+    found = penalised_options(option, 2000, 3)
     value, slack = option.optimal_value(), 0.01 * option.optimal_value()
     below, above = estimate(found.executed), estimate(found.hindsight)
     assert -slack <= below.mean - value <= 4 * below.se + 1e-9

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterplan.domains.option_contract import OPTIONS
-from counterplan.domains.options import AmericanOption, LatticeOption
+from counterplan.domains.options import AmericanOption
 from counterplan.planning.exact_value import solve
 from counterplan.planning.model import (
     Compiled,
@@ -44,9 +44,7 @@ def test_capabilities_are_types() -> None:
     ):
         assert isinstance(option, capability)
     assert not isinstance(option, FiniteSupport)
-    lattice = AmericanOption("C", "binomial")
-    assert isinstance(lattice, FiniteSupport)
-    assert isinstance(lattice, LatticeOption)
+    assert isinstance(AmericanOption("C", "binomial"), FiniteSupport)
 
 
 @pytest.mark.parametrize("prices", ["gbm", "binomial"])
@@ -186,7 +184,7 @@ def test_rollout_policy_is_the_best_fixed_date_resolved(t: int, price: float) ->
     waits = range(1, option.horizon - t)
     near = price * np.array([0.97, 1.03])
     payoff = option.contract.payoff(near)
-    later = np.max([np.zeros(2), *(option.fixed_date(near, s)[0] for s in waits)], axis=0)
+    later = np.max([np.zeros(2), *(option.exercise.fixed_date(near, s)[0] for s in waits)], axis=0)
     worth = (payoff > 0) & (payoff >= later)
     if worth.all() or not worth.any():
         assert chosen == worth[0]

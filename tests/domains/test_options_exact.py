@@ -17,13 +17,12 @@ from counterplan.domains.option_contract import (
     Bermudan,
     OptionContract,
     european,
-    lattice_values,
 )
 from counterplan.domains.options import AmericanOption
 
 
 def value_of(option: OptionContract) -> float:
-    return float(Bermudan.solve(option).value(0, np.array([option.price]))[0])
+    return AmericanOption(option).optimal_value()
 
 
 @pytest.mark.parametrize(
@@ -35,7 +34,7 @@ def test_reference_values(config: str, value: float) -> None:
 
 def test_reference_european_value() -> None:
     option = OPTIONS["C"]
-    best = max(european(option, np.array([36.0]), s)[0] for s in range(option.dates))
+    best = max(european(option, np.array([36.0]), s)[0][0] for s in range(option.dates))
     assert best == pytest.approx(5.4578, abs=5e-5)
 
 
@@ -64,7 +63,7 @@ def test_two_dates_by_plain_quadrature() -> None:
     z = np.linspace(-10, 10, 1_000_001)
     deviation = option.volatility * np.sqrt(option.step)
     prices = option.price * np.exp(option.drift * option.step - deviation**2 / 2 + deviation * z)
-    then = np.maximum(option.payoff(prices), european(option, prices, 1))
+    then = np.maximum(option.payoff(prices), european(option, prices, 1)[0])
     density = np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
     held = option.discount(1) * np.trapezoid(then * density, z)
     found = Bermudan.solve(option).continuation(0, np.array([option.price]))[0]
@@ -76,7 +75,7 @@ def test_call_without_dividend_is_european() -> None:
     solved = Bermudan.solve(option)
     assert np.all(np.isinf(solved.boundaries[:-1]))
     prices = np.array([20.0, 36.0, 60.0])
-    expected = european(option, prices, option.dates - 1)
+    expected, _ = european(option, prices, option.dates - 1)
     assert solved.continuation(0, prices) == pytest.approx(expected, abs=1e-12)
 
 
@@ -111,7 +110,7 @@ contracts = st.builds(
 def test_choice_is_worth_something(option: OptionContract) -> None:
     """At least every fixed date, at most all of them; more dates are never worth less."""
     price = np.array([option.price])
-    fixed = [european(option, price, s)[0] for s in range(option.dates)]
+    fixed = [european(option, price, s)[0][0] for s in range(option.dates)]
     value = value_of(option)
     assert max(fixed) - 1e-10 <= value <= sum(fixed) + 1e-10
     finer = replace(option, step=option.step / 2)
@@ -150,18 +149,9 @@ def test_lattice_equals_brute_force(option: OptionContract) -> None:
 def test_lattice_many_states_at_once() -> None:
     model = AmericanOption("C", prices="binomial")
     prices = np.array([30.0, 36.0, 45.0])
-    lattice = model.process
     for t, i in product((0, 4, 9, 10), range(3)):
-        payoff, waiting = lattice_values(
-            model.contract,
-            t,
-            prices,
-            lattice.up,
-            lattice.probability,  # type: ignore[union-attr]
-        )
-        assert max(payoff[i], waiting[i]) == pytest.approx(
-            brute_force(model, t, float(prices[i])), abs=1e-9
-        )
+        best = np.maximum(model.contract.payoff(prices), model.waiting(t, prices))
+        assert best[i] == pytest.approx(brute_force(model, t, float(prices[i])), abs=1e-9)
 
 
 def test_fine_lattice_approaches_the_quadrature() -> None:

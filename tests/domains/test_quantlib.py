@@ -68,7 +68,7 @@ def test_bermudan_value_of_basket_options(option: OptionContract) -> None:
 @pytest.mark.parametrize("config", "ABCDEF")
 def test_european_value(config: str) -> None:
     option = OPTIONS[config]
-    value = european(option, np.array([option.price]), option.dates - 1)[0]
+    value = european(option, np.array([option.price]), option.dates - 1)[0][0]
     assert value == pytest.approx(finite_differences(option, "european"), abs=1e-9)
 
 

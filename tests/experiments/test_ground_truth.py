@@ -11,9 +11,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from counterplan.domains.infection import DOSES, Infection
 from counterplan.scm.point import LocationScaleSCM
 from experiments.ground_truth import Case, Learned, Measured, infection, learn, measure
+from experiments.infection import DOSES, Infection
 
 pytestmark = pytest.mark.slow  # models are learned from thousands of patients
 

@@ -80,7 +80,7 @@ def test_a_plan_in_a_discrete_model(discrete: Explorer) -> None:
         setting = replace(setting, constraints=free)
         for size in (0, 1, 2, 3):
             edits = {int(rng.integers(len(episode))): int(rng.integers(3)) for _ in range(size)}
-            table = keep_observed(episode, 4, 0)
+            table = keep_observed(setting)
             for t, action in edits.items():
                 table.actions[t] = action
             found = ask(discrete, name, edits)["answer"]

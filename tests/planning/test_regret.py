@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import counterplan as cp
 from counterplan.core.validation import FloatArray
-from counterplan.domains.basket_policy import OwnValues, PerOption
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid_exact import THREE_MODES, HybridConfig
+from counterplan.domains.option_dual import PerOption
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning import exact_value as exact_module
 from counterplan.planning.exact_value import exact_value
@@ -251,12 +251,12 @@ def test_capped_basket_earns_more_than_regression() -> None:
     paths = futures(basket, 400, np.random.default_rng(2).spawn(2)[0])
     own, fitted = (
         basket.without_luck(paths, cp.evaluate(basket, policy, 400, seed=2).actions)
-        for policy in (OwnValues(), PerOption())
+        for policy in (PerOption(None), PerOption())
     )
     difference = own - fitted
     assert difference.mean() > 3 * difference.std() / np.sqrt(400)
-    with pytest.raises(NotApplicableError, match="OwnValues is for an OptionBasket"):
-        OwnValues().prepare(Bunkering("A"))
+    with pytest.raises(NotApplicableError, match="PerOption is for options, not a Bunkering"):
+        PerOption(None).prepare(Bunkering("A"))
 
 
 def test_hidden_modes_too_many_to_list(monkeypatch: pytest.MonkeyPatch) -> None:

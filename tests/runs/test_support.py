@@ -11,14 +11,9 @@ import polars as pl
 import pytest
 
 import counterplan as cp
+from counterplan.counterfactual.support import NEIGHBOURS, Support
 from counterplan.runs.explain import explain_spec, open_task
-from counterplan.runs.question import (
-    NEIGHBOURS,
-    ContinuousExplainer,
-    DiscreteExplainer,
-    Question,
-    Support,
-)
+from counterplan.runs.question import ContinuousExplainer, DiscreteExplainer, Question
 from counterplan.scm.support import Seen
 from counterplan.tables.fit import FitSettings, fit_discrete
 from counterplan.tables.models import save_model
@@ -46,6 +41,8 @@ def test_sequences_against_every_row_of_the_data() -> None:
     for recorded in continuous_episodes(scm, 12):
         found = explained(scm, recorded.episode)
         support = explainer.support(found)
+        assert found.support.taken == support.taken
+        assert np.array_equal(found.support.distance, support.distance)
         states = scm.scaling.encode_states(found.states)
         apart = np.sqrt(((states[:, None] - seen[None]) ** 2).sum(axis=2))
         assert support.distance is not None
@@ -88,6 +85,7 @@ def test_policies_against_every_path() -> None:
                         probability *= row[states[t + 1]]
                 unseen += probability * is_new
             support = DiscreteExplainer(mdp).support(found)
+            assert found.support == support
             assert support.unseen == pytest.approx(unseen, abs=1e-12)
             path = found.most_likely
             taken = [int(mdp.visits[path.states[c.t], c.alternative]) for c in found.changes]

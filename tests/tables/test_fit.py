@@ -23,7 +23,8 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_posterior_mean_by_hand(table: Path) -> None:
-    mdp, counts = fit_model(table, FitSettings(prior=0.5))
+    fitted = fit_model(table, FitSettings(prior=0.5))
+    mdp, counts = fitted.model, fitted.counts
     # (0, 0) was followed once by 1 and once by 0; (1, 0) once by 0; (0, 1) only ended episodes.
     np.testing.assert_allclose(mdp.row(0, 0), [1.5 / 3, 1.5 / 3])
     np.testing.assert_allclose(mdp.row(1, 0), [1.5 / 2, 0.5 / 2])
@@ -37,19 +38,19 @@ def test_posterior_mean_by_hand(table: Path) -> None:
 def test_neighbour_prior(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text(HEADER + "a,0,0,0,0\na,1,2,0,0\n")
-    mdp, _ = fit_model(path, FitSettings(prior=None))
+    mdp = fit_model(path, FitSettings(prior=None)).model
     np.testing.assert_allclose(mdp.row(0, 0), np.array([1, 1, 1.01]) / 3.01)
     np.testing.assert_allclose(mdp.row(1, 0), [1 / 3, 1 / 3, 1 / 3])
 
 
 def test_unobserved_pairs_may_earn_the_mean_of_their_state(table: Path) -> None:
-    mdp, _ = fit_model(table, FitSettings(bar_unobserved=False))
+    mdp = fit_model(table, FitSettings(bar_unobserved=False)).model
     assert mdp.rewards.tolist() == [[1.0, 2.0], [5.0, 5.0]]
 
 
 def test_labels_set_the_size(table: Path) -> None:
     settings = FitSettings(state_labels=["ill", "well", "cured"], action_labels=["rest", "walk"])
-    mdp, _ = fit_model(table, settings)
+    mdp = fit_model(table, settings).model
     assert mdp.rewards.shape == (3, 2)
     assert mdp.state_labels == ("ill", "well", "cured")
     assert (mdp.rewards[2] == -np.inf).all()
@@ -62,7 +63,7 @@ def test_different_rewards_of_a_pair_are_refused_or_averaged(table: Path) -> Non
     assert str(caught.value).startswith(
         f"{table}, row 7: state 1, action 0 earned 8, but 5 in row 3; a reward must"
     )
-    mdp, _ = fit_model(table, FitSettings(mean_rewards=True))
+    mdp = fit_model(table, FitSettings(mean_rewards=True)).model
     assert mdp.rewards.tolist() == [[1.0, 2.0], [6.0, -np.inf]]
 
 

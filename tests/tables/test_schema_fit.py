@@ -35,7 +35,8 @@ def test_same_model_as_without_a_schema(tmp_path: Path, bar_unobserved: bool) ->
     settings = FitSettings(
         bar_unobserved=bar_unobserved, state_labels=["ill", "well"], action_labels=["rest", "walk"]
     )
-    expected, counts = fit_model(path, settings)
+    fitted = fit_model(path, settings)
+    expected, counts = fitted.model, fitted.counts
     found = fit_discrete(path, DISCRETE, FitSettings(bar_unobserved=bar_unobserved))
     assert np.array_equal(found.counts.transitions, counts.transitions)
     assert np.array_equal(found.model.rewards, expected.rewards)

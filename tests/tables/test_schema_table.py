@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from counterplan.core import parquet as core_parquet
 from counterplan.core import table as core_table
 from counterplan.errors import CounterplanError, FileError
 from counterplan.tables import reader
@@ -254,7 +255,7 @@ def test_parts_and_buckets_do_not_matter(
         frame.write_parquet(path)
     monkeypatch.setattr(reader, "EPISODES", 7)
     monkeypatch.setattr(core_table, "BLOCK", 200)
-    monkeypatch.setattr(core_table, "ENTRIES", 40)
+    monkeypatch.setattr(core_parquet, "ENTRIES", 40)
     with open_table(path, measured()) as table:
         parts = list(table.parts(16))
     assert [len(part) for part in parts] == [16, 16, 16, 16, 6]

@@ -32,7 +32,8 @@ from counterplan.errors import InputError
 
 if TYPE_CHECKING:
     from counterplan.runs.explain import Cohort
-    from counterplan.runs.question import Outlier, Question
+    from counterplan.runs.question import Question
+    from counterplan.scm.support import Outlier
 
 FILES = (".json", ".csv")
 # Names that end so are meant to be files, not folders.

@@ -278,7 +278,8 @@ def _discrete(options: FitOptions) -> None:
         state_labels=_names(options.state_labels, "--state-labels"),
         action_labels=_names(options.action_labels, "--action-labels"),
     )
-    mdp, counts = fit_model(options.episodes, settings)
+    found = fit_model(options.episodes, settings)
+    mdp, counts = found.model, found.counts
     save_model(mdp, options.output)
     episodes, steps = int(counts.starts.sum()), int(counts.visits.sum())
     summary = {

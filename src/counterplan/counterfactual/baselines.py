@@ -22,22 +22,20 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from counterplan.core.problem import Problem
-from counterplan.core.result import Explanation, Frontier, Status
+from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import FloatArray, IntArray, whole_number
 from counterplan.counterfactual.continuous.setting import (
-    SequenceExplanation,
     SequenceSetting,
     greedy_sequence,
     prepare_sequence,
 )
 from counterplan.counterfactual.discrete.budget_dp import (
-    PolicyExplanation,
     policy_frontier,
     prepare,
     refuse_unless_discrete,
@@ -52,7 +50,7 @@ from counterplan.counterfactual.discrete.dynamic_program import (
     run_backward,
 )
 from counterplan.counterfactual.discrete.laws import CounterfactualLaw
-from counterplan.counterfactual.executed.setting import AllocationExplanation, prepare_allocation
+from counterplan.counterfactual.executed.setting import AllocationSetting, prepare_allocation
 from counterplan.counterfactual.tree_baseline import (
     planned_allocation,
     planned_sequence,
@@ -64,103 +62,36 @@ from counterplan.planning.search.planners import UCT, Planner
 from counterplan.scm.point import PointSCM
 
 
-def observed_table(setting: Setting, law: CounterfactualLaw) -> PolicyTable:
-    """What was done."""
-    return keep_observed(setting.episode, setting.mdp.n_states, setting.k)
-
-
-def greedy_table(setting: Setting, law: CounterfactualLaw) -> PolicyTable:
-    """The greedy action for every step, state and budget left."""
-    table = observed_table(setting, law)
-
-    def look_one_step_ahead(t: int, worths: FloatArray) -> FloatArray:
-        choose_best(setting, table, t, worths)
-        # What is passed back is only the next step's reward.
-        next_reward = setting.rewards_at(t)[:, setting.episode.actions[t]]
-        return np.repeat(next_reward[:, None], worths.shape[2], axis=1)
-
-    run_backward(setting, law, setting.takeable_at, look_one_step_ahead)
-    return table
-
-
-def noisy_greedy_table(setting: Setting, law: CounterfactualLaw, probability: float) -> PolicyTable:
-    """Greedy with a probability, else the observed action."""
-    greedy, kept = greedy_table(setting, law).actions, observed_table(setting, law).actions
-    # Where both agree there is one choice, not two halves of it.
-    weights = np.where(greedy == kept, 1.0, probability)
-    both = np.concatenate([greedy, kept], axis=3)
-    return PolicyTable(both, np.concatenate([weights, 1.0 - weights], axis=3))
-
-
-def uniform_table(setting: Setting, law: CounterfactualLaw) -> PolicyTable:
-    """Every action that may be taken and paid for, all equally likely."""
-    shape = (len(setting.episode), setting.mdp.n_states, setting.k + 1, setting.mdp.n_actions)
-    actions = np.broadcast_to(np.arange(shape[3], dtype=np.int32), shape)
-    weights = np.empty(shape)
-    budgets = np.arange(setting.k + 1)
-    for t in range(shape[0]):
-        affordable = setting.costs_at(t)[None, :] <= budgets[:, None]
-        weights[t] = setting.takeable_at(t)[:, None, :] & affordable[None, :, :]
-    return PolicyTable(actions, weights / weights.sum(axis=3, keepdims=True))
-
-
-def evaluated(
-    problem: Problem, make_table: Callable[[Setting, CounterfactualLaw], PolicyTable], method: str
-) -> Frontier[PolicyExplanation]:
-    """The exact value of a policy for every budget; no proof of optimality, so no bound."""
-    started = time.perf_counter()
-    setting, law = prepare(problem)
-    table = make_table(setting, law)
-    values = evaluate(setting, law, table)
-    stats = {"seconds": time.perf_counter() - started}
-    bounds = np.full(len(values), math.inf)
-    process = PolicyProcess(setting, law, table)
-    return policy_frontier(process, values, bounds, Status.HEURISTIC, stats, problem.k, method)
-
-
-def top_k_sequence(setting: SequenceSetting) -> IntArray:
-    """The most valuable single changes, one for each step, as many as the budget allows."""
-    result = setting.observed.copy()
-    values = np.where(setting.affordable(result), setting.single_change_values(result), -np.inf)
-    factual = float(setting.outcomes(result[None])[0])
-    worthwhile = factual + setting.negligible(factual)
-    order = np.argsort(-values.max(axis=1), kind="stable")
-    left = setting.k
-    for t in order:
-        action = int(np.argmax(values[t]))
-        cost = int(setting.costs_at(int(t))[action])
-        if values[t, action] > worthwhile and 0 < cost <= left:
-            result[t], left = action, left - cost
-    return result
-
-
-def random_sequence(setting: SequenceSetting, rng: np.random.Generator) -> IntArray:
-    """Random steps in random order, each set to a random affordable action, until k is spent."""
-    result = setting.observed.copy()
-    for t in rng.permutation(len(result)):
-        options = np.flatnonzero(setting.affordable(result)[t])
-        others = options[options != setting.observed[t]]
-        if len(others):
-            result[t] = rng.choice(others)
-    return result
-
-
 class _Baseline(ABC):
-    """A method for both kinds of problem; no proof of optimality, so no bound."""
+    """A method for several kinds of problem; no proof of optimality, so no bound."""
 
     def refuses(self, problem: Problem) -> str | None:
         return None if isinstance(problem.scm, PointSCM) else refuse_unless_discrete(problem)
 
     def solve(self, problem: Problem) -> Explanation:
+        started, name = time.perf_counter(), type(self).__name__
         if isinstance(problem.scm, PointSCM):
-            return self._sequence_explanation(problem)
+            setting = prepare_sequence(problem)
+            sequence = self._sequence(setting)
+            stats = {"seconds": time.perf_counter() - started}
+            return setting.explanation(problem.k, sequence, math.inf, Status.HEURISTIC, name, stats)
+        if isinstance(problem.scm, ExogenousModel):
+            executed = prepare_allocation(problem)
+            led, bound = executed.replayed(self._allocation(executed)), executed.sign * math.inf
+            stats = {"seconds": time.perf_counter() - started}
+            return executed.explanation(problem.k, led, bound, Status.HEURISTIC, name, stats)
         return self.frontier(problem)[-1]
 
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
-        if isinstance(problem.scm, PointSCM):
-            budgets = range(problem.k + 1)
-            return [self._sequence_explanation(replace(problem, k=k)) for k in budgets]
-        return evaluated(problem, self._table, type(self).__name__)
+        if isinstance(problem.scm, PointSCM | ExogenousModel):
+            return [self.solve(replace(problem, k=k)) for k in range(problem.k + 1)]
+        started = time.perf_counter()
+        setting, law = prepare(problem)
+        table = self._table(setting, law)
+        values = evaluate(setting, law, table)
+        stats, name = {"seconds": time.perf_counter() - started}, type(self).__name__
+        process, bounds = PolicyProcess(setting, law, table), np.full(len(values), math.inf)
+        return policy_frontier(process, values, bounds, Status.HEURISTIC, stats, problem.k, name)
 
     @abstractmethod
     def _table(self, setting: Setting, law: CounterfactualLaw) -> PolicyTable:
@@ -170,12 +101,9 @@ class _Baseline(ABC):
     def _sequence(self, setting: SequenceSetting) -> IntArray:
         """(T-1,) the actions of a continuous problem."""
 
-    def _sequence_explanation(self, problem: Problem) -> SequenceExplanation:
-        started = time.perf_counter()
-        setting = prepare_sequence(problem)
-        sequence, name = self._sequence(setting), type(self).__name__
-        stats = {"seconds": time.perf_counter() - started}
-        return setting.explanation(problem.k, sequence, math.inf, Status.HEURISTIC, name, stats)
+    def _allocation(self, setting: AllocationSetting) -> FloatArray:
+        """(T, A) the amounts along an executed plan's path."""
+        raise NotImplementedError  # refused before
 
 
 @dataclass(frozen=True)
@@ -184,7 +112,16 @@ class Greedy(_Baseline):
     round the best single change."""
 
     def _table(self, setting: Setting, law: CounterfactualLaw) -> PolicyTable:
-        return greedy_table(setting, law)
+        table = keep_observed(setting)
+
+        def look_one_step_ahead(t: int, worths: FloatArray) -> FloatArray:
+            choose_best(setting, table, t, worths)
+            # What is passed back is only the next step's reward.
+            next_reward = setting.rewards_at(t)[:, setting.episode.actions[t]]
+            return np.repeat(next_reward[:, None], worths.shape[2], axis=1)
+
+        run_backward(setting, law, setting.takeable_at, look_one_step_ahead)
+        return table
 
     def _sequence(self, setting: SequenceSetting) -> IntArray:
         return greedy_sequence(setting)
@@ -206,7 +143,11 @@ class NoisyGreedy(_Baseline):
             raise InputError(f"probability must lie between 0 and 1, got {self.probability}")
 
     def _table(self, setting: Setting, law: CounterfactualLaw) -> PolicyTable:
-        return noisy_greedy_table(setting, law, self.probability)
+        greedy, observed = Greedy()._table(setting, law).actions, keep_observed(setting).actions
+        # Where both agree there is one choice, not two halves of it.
+        weights = np.where(greedy == observed, 1.0, self.probability)
+        both = np.concatenate([greedy, observed], axis=3)
+        return PolicyTable(both, np.concatenate([weights, 1.0 - weights], axis=3))
 
     def _sequence(self, setting: SequenceSetting) -> IntArray:
         rng = np.random.default_rng(self.seed)
@@ -216,7 +157,7 @@ class NoisyGreedy(_Baseline):
 @dataclass(frozen=True)
 class Random(_Baseline):
     """Discrete: any action that may be taken, all equally likely, as long as the budget lasts.
-    Continuous: random changes.
+    Continuous: random steps in random order, each set to a random affordable action.
 
     seed  of the one sequence that is drawn in a continuous problem; a discrete value is exact
     """
@@ -227,15 +168,28 @@ class Random(_Baseline):
         whole_number(self.seed, "seed")
 
     def _table(self, setting: Setting, law: CounterfactualLaw) -> PolicyTable:
-        return uniform_table(setting, law)
+        shape = (len(setting.episode), setting.mdp.n_states, setting.k + 1, setting.mdp.n_actions)
+        actions = np.broadcast_to(np.arange(shape[3], dtype=np.int32), shape)
+        weights, budgets = np.empty(shape), np.arange(setting.k + 1)
+        for t in range(shape[0]):
+            affordable = setting.costs_at(t)[None, :] <= budgets[:, None]
+            weights[t] = setting.takeable_at(t)[:, None, :] & affordable[None, :, :]
+        return PolicyTable(actions, weights / weights.sum(axis=3, keepdims=True))
 
     def _sequence(self, setting: SequenceSetting) -> IntArray:
-        return random_sequence(setting, np.random.default_rng(self.seed))
+        rng, result = np.random.default_rng(self.seed), setting.observed.copy()
+        for t in rng.permutation(len(result)):
+            options = np.flatnonzero(setting.affordable(result)[t])
+            others = options[options != setting.observed[t]]
+            if len(others):
+                result[t] = rng.choice(others)
+        return result
 
 
 @dataclass(frozen=True)
 class TopK(_Baseline):
-    """Continuous: the best single changes of the observed sequence, made together."""
+    """Continuous: the best single changes of the observed sequence, one for each step, made
+    together as far as the budget allows."""
 
     def refuses(self, problem: Problem) -> str | None:
         if isinstance(problem.scm, PointSCM):
@@ -246,7 +200,30 @@ class TopK(_Baseline):
         raise NotImplementedError  # refused above
 
     def _sequence(self, setting: SequenceSetting) -> IntArray:
-        return top_k_sequence(setting)
+        result, left = setting.observed.copy(), setting.k
+        values = np.where(setting.affordable(result), setting.single_change_values(result), -np.inf)
+        factual = float(setting.outcomes(result[None])[0])
+        worthwhile = factual + setting.negligible(factual)
+        for t in np.argsort(-values.max(axis=1), kind="stable"):
+            action = int(np.argmax(values[t]))
+            cost = int(setting.costs_at(int(t))[action])
+            if values[t, action] > worthwhile and 0 < cost <= left:
+                result[t], left = action, left - cost
+        return result
+
+
+@dataclass(frozen=True)
+class _Observed(_Baseline):
+    """What was done."""
+
+    def _table(self, setting: Setting, law: CounterfactualLaw) -> PolicyTable:
+        return keep_observed(setting)
+
+    def _sequence(self, setting: SequenceSetting) -> IntArray:
+        return setting.observed
+
+    def _allocation(self, setting: AllocationSetting) -> FloatArray:
+        return setting.done.actions
 
 
 @dataclass(frozen=True)
@@ -272,22 +249,13 @@ class TreeSearch(_Baseline):
     def refuses(self, problem: Problem) -> str | None:
         return None if isinstance(problem.scm, ExogenousModel) else super().refuses(problem)
 
-    def solve(self, problem: Problem) -> Explanation:
-        if isinstance(problem.scm, PointSCM) or not isinstance(problem.scm, ExogenousModel):
-            return super().solve(problem)
-        return self._allocation_explanation(problem)
-
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
-        if isinstance(problem.scm, PointSCM):
-            return super().frontier(problem)
-        if isinstance(problem.scm, ExogenousModel):
-            return [self.solve(replace(problem, k=k)) for k in range(problem.k + 1)]
         searched = super().frontier(problem)
         if all(found.improvement >= 0.0 for found in searched):
             return searched
         # As in the other problems, what is worse than what was done is not proposed.
-        kept = evaluated(problem, observed_table, type(self).__name__)
-        pairs = zip(searched, kept, strict=True)
+        observed = [replace(one, method="TreeSearch") for one in _Observed().frontier(problem)]
+        pairs = zip(searched, observed, strict=True)
         return [found if found.improvement >= 0.0 else same for found, same in pairs]
 
     def _table(self, setting: Setting, law: CounterfactualLaw) -> PolicyTable:
@@ -296,10 +264,5 @@ class TreeSearch(_Baseline):
     def _sequence(self, setting: SequenceSetting) -> IntArray:
         return planned_sequence(setting, self.planner, self.seed)
 
-    def _allocation_explanation(self, problem: Problem) -> AllocationExplanation:
-        started = time.perf_counter()
-        setting = prepare_allocation(problem)
-        led = setting.replayed(planned_allocation(setting, self.planner, self.seed))
-        stats, bound = {"seconds": time.perf_counter() - started}, setting.sign * math.inf
-        name = type(self).__name__
-        return setting.explanation(problem.k, led, bound, Status.HEURISTIC, name, stats)
+    def _allocation(self, setting: AllocationSetting) -> FloatArray:
+        return planned_allocation(setting, self.planner, self.seed)

@@ -1,32 +1,37 @@
 """Brute force, for small problems: what every exact solver is compared with.
 
-Plain Python over whole histories, sharing no code with the solvers but the model itself. Costs grow
-exponentially with the length of the episode; only `Exhaustive`, the batched brute force of
-continuous problems, is meant to be fast.
+Plain Python over whole histories, sharing no code with the solvers but the model itself. A `World`
+says what may be done at a node (step, state, budget left), what it earns and where it leads; the
+best of every history is one recursion,
 
-    discrete    the tree of histories, and every deterministic policy one after another; the range
-                over causal models by every vertex of the set of counterfactual rows
-    continuous  every sequence with at most k changes, by the model's own `infer` and `step` in the
-                units of the episode
-    executed    every choice of at most k steps of a resource program without spilling, for each the
-                linear program in which all others keep what they spent; elsewhere every sequence of
-                the actions that the model offers
+    V(t, s, c) = max_a  r_t(s, a) + sum_s' P_t(s' | s, a) V(t + 1, s', c - price_t(a))
+
+    discrete    also every deterministic policy one after another; the range over causal models by
+                every vertex of the set of counterfactual rows
+    continuous  by the model's own `infer` and `step` in the units of the episode
+    executed    every sequence of the actions that the model offers; of a resource program without
+                spilling every choice of at most k steps, for each the linear program in which all
+                others keep what they spent
+
+Costs grow exponentially with the length of the episode; only `Exhaustive`, the batched brute force
+of continuous problems, is meant to be fast.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counterplan.core.constraints import Constraints, ResolvedConstraints
+from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
+from counterplan.core.problem import Problem
 from counterplan.core.result import Interval
 from counterplan.core.reward import Reward
 from counterplan.core.validation import FloatArray
@@ -45,76 +50,112 @@ from counterplan.scm.tabular import TabularMDP
 LARGEST_ENUMERATION = 1_000_000
 
 # A place in a counterfactual episode: step, state, budget left.
-Node = tuple[int, int, int]
+Node = tuple[int, Any, int]
 
 
-class BestSequence(NamedTuple):
-    """The outcome of the best sequence, and its actions."""
+class Best(NamedTuple):
+    """The best value and, where nothing is left to chance, the actions behind it."""
 
     value: float
-    actions: tuple[int, ...]
+    actions: Any
 
 
-class SequenceWorld:
+class World(ABC):
     """One problem, written as directly as possible."""
 
-    def __init__(
-        self,
-        scm: PointSCM,
-        episode: Episode,
-        actions: ArrayLike,
-        reward: Reward,
-        constraints: Constraints | None = None,
-    ) -> None:
-        self.scm, self.reward = scm, reward
-        self.states = episode.states
-        self.decisions = len(episode) - 1
-        self.vectors = action_vectors(np.asarray(actions, dtype=np.float64), self.decisions)
-        self.observed = [int(a) for a in action_indices(episode, self.vectors)]
+    decisions: int
+
+    @abstractmethod
+    def options(self, node: Node) -> Iterable[Any]:
+        """Actions that may be taken, the observed one first."""
+
+    @abstractmethod
+    def price(self, t: int, action: Any) -> int:
+        """What taking an action at step t costs."""
+
+    @abstractmethod
+    def step(self, t: int, state: Any, action: Any) -> tuple[float, list[tuple[float, Any]]]:
+        """What an action earns, and the states that follow with their probabilities."""
+
+    def end(self, state: Any) -> float:
+        """What the state after the last decision is worth."""
+        return 0.0
+
+    def worth(self, node: Node, action: Any, value: Callable[[Node], float]) -> float:
+        """Reward of an action and the expected value of what follows."""
+        t, state, left = node
+        total, following = self.step(t, state, action)
+        if total > -math.inf:
+            left -= self.price(t, action)
+            total += sum(chance * value((t + 1, after, left)) for chance, after in following)
+        return total
+
+    def best(self, node: Node) -> Best:
+        """The most that can be earned from a node on, nothing remembered."""
+        if node[0] == self.decisions:
+            return Best(self.end(node[1]), ())
+        best = Best(-math.inf, ())
+        for action in self.options(node):
+            rest: list[Best] = []
+
+            def value(after: Node, rest: list[Best] = rest) -> float:
+                rest.append(self.best(after))
+                return rest[-1].value
+
+            try:
+                worth = self.worth(node, action, value)
+            except InfeasibleError:
+                continue
+            if worth > best.value:
+                best = Best(worth, (action, *(rest[-1].actions if rest else ())))
+        return best
+
+
+# --- Continuous states ------------------------------------------------------------------------
+
+
+class SequenceWorld(World):
+    """A continuous problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.scm, self.reward = problem.scm, problem.reward
+        self.states = problem.episode.states
+        self.decisions = len(problem.episode) - 1
+        self.vectors = action_vectors(np.asarray(problem.actions, np.float64), self.decisions)
+        self.observed = [int(a) for a in action_indices(problem.episode, self.vectors)]
         taken = np.array([self.vectors[t][a] for t, a in enumerate(self.observed)])
         taken = taken.reshape(self.decisions, self.vectors.shape[2])
-        self.noise = scm.infer(self.states[:-1], taken, self.states[1:])
-        self.rules: ResolvedConstraints = (constraints or Constraints()).resolve_sequence(
+        self.noise = self.scm.infer(self.states[:-1], taken, self.states[1:])
+        self.rules = problem.constraints.resolve_sequence(
             self.vectors, np.array(self.observed, dtype=np.int64)
         )
 
     def price(self, t: int, action: int) -> int:
-        """What taking an action at step t costs."""
         return 0 if action == self.observed[t] else int(self.rules.costs[action])
 
-    def options(self, t: int, left: int) -> list[int]:
-        """Actions that may be taken, the observed one first."""
-        found = [self.observed[t]]
+    def options(self, node: Node) -> Iterator[int]:
+        t, _, left = node
+        yield self.observed[t]
         for action in range(self.vectors.shape[1]):
-            affordable = self.price(t, action) <= left
-            if action != self.observed[t] and self.rules.alternatives[t, action] and affordable:
-                found.append(action)
-        return found
+            may = self.rules.alternatives[t, action] and self.price(t, action) <= left
+            if action != self.observed[t] and may:
+                yield action
 
-    def after(self, t: int, state: FloatArray, action: int) -> FloatArray:
-        """Where an action leads."""
+    def step(self, t: int, state: FloatArray, action: int) -> tuple[float, list[tuple[float, Any]]]:
         one = state[None], self.vectors[t, action][None], self.noise[t][None]
-        return np.asarray(self.scm.step(*one)[0])
+        return self.end(state), [(1.0, np.asarray(self.scm.step(*one)[0]))]
 
-    def best_from(self, t: int, state: FloatArray, left: int) -> BestSequence:
-        """The most that can be earned from a state on, with `left` of the budget."""
-        here = float(self.reward(state[None])[0])
-        if t == self.decisions:
-            return BestSequence(here, ())
-        best = BestSequence(-math.inf, ())
-        for action in self.options(t, left):
-            rest = self.best_from(t + 1, self.after(t, state, action), left - self.price(t, action))
-            if here + rest.value > best.value:
-                best = BestSequence(here + rest.value, (action, *rest.actions))
-        return best
+    def end(self, state: FloatArray) -> float:
+        assert self.reward is not None
+        return float(self.reward(state[None])[0])
 
     def value_of(self, sequence: ArrayLike) -> float:
         """What one sequence (T-1,) of actions earns."""
         state, total = self.states[0], 0.0
         for t, action in enumerate(np.asarray(sequence)):
-            total += float(self.reward(state[None])[0])
-            state = self.after(t, state, int(action))
-        return total + float(self.reward(state[None])[0])
+            earned, ((_, state),) = self.step(t, state, int(action))
+            total += earned
+        return total + self.end(state)
 
 
 def best_sequence(
@@ -125,71 +166,71 @@ def best_sequence(
     actions: ArrayLike,
     reward: Reward,
     constraints: Constraints | None = None,
-) -> BestSequence:
+) -> Best:
     """The best sequence by following every one that the budget and the constraints allow."""
-    world = SequenceWorld(scm, episode, actions, reward, constraints)
-    return world.best_from(0, world.states[0], k)
+    rules = constraints or Constraints()
+    world = SequenceWorld(Problem(scm, episode, k, rules, actions=actions, reward=reward))
+    return world.best((0, world.states[0], k))
 
 
 def sequence_value(
-    scm: PointSCM,
-    episode: Episode,
-    sequence: ArrayLike,
-    *,
-    actions: ArrayLike,
-    reward: Reward,
+    scm: PointSCM, episode: Episode, sequence: ArrayLike, *, actions: ArrayLike, reward: Reward
 ) -> float:
     """What one sequence (T-1,) of actions earns."""
-    return SequenceWorld(scm, episode, actions, reward).value_of(sequence)
+    problem = Problem(scm, episode, 0, actions=actions, reward=reward)
+    return SequenceWorld(problem).value_of(sequence)
 
 
-class BestAllocation(NamedTuple):
-    """The best total, a cost where the problem counts costs, and the decisions (T, A) behind it."""
-
-    value: float
-    actions: FloatArray
+# --- Executed plans ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Executed:
+class _ExecutedWorld(World):
     """A path (T, X), the decisions along it (T, A), and what may change about them."""
 
-    problem: ExogenousModel
-    path: FloatArray
-    actions: FloatArray
-    constraints: Constraints
+    def __init__(
+        self, problem: ExogenousModel, path: FloatArray, actions: FloatArray, rules: Constraints
+    ) -> None:
+        self.problem, self.path, self.actions = problem, path, actions
+        self.decisions = len(path)
+        self.sign = 1.0 if problem.sense == "max" else -1.0
+        fixed = {int(step) % len(path) for step in rules.fixed_steps}
+        self.movable = [t for t in range(len(path)) if t not in fixed]
+        limit = np.inf if rules.max_move is None else rules.max_move
+        # (A,) how far an amount may move
+        self.reach = np.broadcast_to(limit, actions.shape[1:])
 
-    def may_change(self, t: int) -> bool:
-        fixed = {int(step) % len(self.path) for step in self.constraints.fixed_steps}
-        return t not in fixed
+    def price(self, t: int, action: FloatArray) -> int:
+        return 0 if np.array_equal(action, self.actions[t]) else 1
 
-    @property
-    def reach(self) -> FloatArray:
-        """(A,) how far an amount may move."""
-        limit = self.constraints.max_move
-        return np.broadcast_to(np.inf if limit is None else limit, self.actions.shape[1:])
+    def options(self, node: Node) -> Iterator[FloatArray]:
+        t, levels, left = node
+        offered, executed = self._offered(t, levels), self.actions[t]
+        # What was on offer then must be so now; what else is impossible, the step refuses.
+        is_free = isinstance(self.problem, MakesFeasible) or not self._was_offered[t]
+        if is_free or _holds(offered, executed):
+            yield executed
+        if left > 0 and t in self.movable:
+            yield from offered[(np.abs(offered - executed) <= self.reach + 1e-9).all(axis=1)]
 
-    def may_keep(self, here: State) -> bool:
-        """Whether what was executed can be kept, as far as offers tell: not if it was on offer
-        then, and is not with another resource. What else is impossible, the step refuses."""
-        if isinstance(self.problem, MakesFeasible) or not self._offers[here.t]:
-            return True
-        return _is_offered(self.problem, here, self.actions[here.t])
+    def step(self, t: int, state: FloatArray, action: FloatArray) -> Any:
+        reward, after = self.problem.step(t, self.path[t][None], state[None], action[None])
+        return self.sign * float(reward[0]), [(1.0, np.asarray(after[0]))]
+
+    def _offered(self, t: int, levels: FloatArray) -> FloatArray:
+        return np.asarray(self.problem.actions(State(t, self.path[t], levels)), np.float64)
 
     @cached_property
-    def _offers(self) -> list[bool]:
+    def _was_offered(self) -> list[bool]:
         """Whether each executed action was on offer when it was taken."""
-        found, state = [], self.problem.start
-        for t, (x, action) in enumerate(zip(self.path, self.actions, strict=True)):
-            state = State(t, x, state.resource)
-            found.append(_is_offered(self.problem, state, action))
-            _, after = self.problem.step(t, x[None], state.resource[None], action[None])
-            state = State(t + 1, x, np.asarray(after[0]))
+        found, levels = [], self.problem.start.resource
+        for t, action in enumerate(self.actions):
+            found.append(_holds(self._offered(t, levels), action))
+            levels = self.step(t, levels, action)[1][0][1]
         return found
 
 
-def _is_offered(problem: ExogenousModel, state: State, action: FloatArray) -> bool:
-    return any(np.allclose(one, action, 1e-9, 1e-9) for one in problem.actions(state))
+def _holds(offered: FloatArray, action: FloatArray) -> bool:
+    return any(np.allclose(one, action, 1e-9, 1e-9) for one in offered)
 
 
 def best_allocation(
@@ -198,189 +239,134 @@ def best_allocation(
     actions: ArrayLike,
     k: int,
     constraints: Constraints | None = None,
-) -> BestAllocation:
-    """The best decisions along a path (T, X) from the start, of which at most k differ from those
-    that were executed, (T, A)."""
+) -> Best:
+    """The best decisions (T, A) along a path (T, X) from the start, of which at most k differ from
+    those that were executed, (T, A); the value is a cost where the problem counts costs."""
     exogenous, executed = np.asarray(path, np.float64), np.asarray(actions, np.float64)
-    done = _Executed(problem, exogenous, executed, constraints or Constraints())
+    world = _ExecutedWorld(problem, exogenous, executed, constraints or Constraints())
     stated = stated_program(problem)
-    if stated is not None:
-        return _best_steps(done, stated, k)
-    sign = 1.0 if problem.sense == "max" else -1.0
-    found = _best_from(done, problem.start, k)
-    return BestAllocation(sign * found[0], np.array(found[1]))
+    found = _best_steps(world, stated, k) if stated else world.best((0, problem.start.resource, k))
+    return Best(world.sign * found.value, np.array(found.actions))
 
 
-def _best_steps(done: _Executed, stated: IsResourceProgram, k: int) -> BestAllocation:
+def _best_steps(world: _ExecutedWorld, stated: IsResourceProgram, k: int) -> Best:
     if any(one.spill for one in stated.program.resources):
         raise NotApplicableError("with spilling, what may be spent is no polytope: nothing to try")
-    rewards = stated.unit_rewards(0, done.path[None])[0]
-    movable = [t for t in range(len(done.path)) if done.may_change(t)]
-    best, decisions = -math.inf, done.actions
-    for count in range(min(k, len(movable)) + 1):
-        for steps in itertools.combinations(movable, count):
-            found = _with_others_kept(done, stated, rewards, steps)
-            if found is not None and (rewards * found).sum() > best:
-                best, decisions = float((rewards * found).sum()), found
-    return BestAllocation(best if done.problem.sense == "max" else -best, decisions)
+    rewards, best = stated.unit_rewards(0, world.path[None])[0], Best(-math.inf, world.actions)
+    for count in range(min(k, len(world.movable)) + 1):
+        for steps in itertools.combinations(world.movable, count):
+            found = _with_others_kept(world, stated, rewards, steps)
+            if found is not None and (rewards * found).sum() > best.value:
+                best = Best(float((rewards * found).sum()), found)
+    return best
 
 
 def _with_others_kept(
-    done: _Executed, stated: IsResourceProgram, rewards: FloatArray, steps: tuple[int, ...]
+    world: _ExecutedWorld, stated: IsResourceProgram, rewards: FloatArray, steps: tuple[int, ...]
 ) -> FloatArray | None:
     """(T, A) the best decisions that differ at these steps alone; None where none is possible."""
     from scipy.optimize import linprog
 
-    program = stated.program
-    T, A = rewards.shape
-    rows: list[FloatArray] = []
-    limits: list[float] = []
-
-    def between(low: float, row: FloatArray, high: float) -> None:
-        for sign, limit in ((1.0, high), (-1.0, -low)):
-            if math.isfinite(limit):
-                rows.append(sign * row.ravel())
-                limits.append(limit + 1e-12)
-
-    spent = np.zeros((T, A))
-    for t in range(T):
-        step = np.zeros((T, A))
-        step[t] = 1.0
-        spent[t] = 1.0
-        between(program.step_bounds[t, 0], step, program.step_bounds[t, 1])
-        for i, one in enumerate(program.resources):
-            moved = np.zeros((T, A))
-            moved[: t + 1, i] = one.effect
-            for flown in (program.changes[:t, i].sum(), program.changes[: t + 1, i].sum()):
-                there = one.start + flown
-                between(-there, moved, one.capacity - there)
-    between(program.budget[0], spent, program.budget[1])
-    low, high = done.actions.copy(), done.actions.copy()
-    for t in steps:
-        low[t], high[t] = np.maximum(low[t] - done.reach, 0.0), high[t] + done.reach
-    bounds = list(zip(low.ravel().tolist(), high.ravel().tolist(), strict=True))
-    unit = float(np.abs(rewards).max()) or 1.0
+    program, (T, A) = stated.program, rewards.shape
+    so_far = np.tril(np.ones((T, T)))
+    least, most = program.step_bounds.T
+    # Rows of (what is bounded, from, to): every step, the total, and levels before and after flows.
+    blocks: list[tuple[Any, Any, Any]] = [
+        (np.kron(np.eye(T), np.ones((1, A))), least, most),
+        (np.ones((1, T * A)), *program.budget),
+    ]
+    for i, one in enumerate(program.resources):
+        moved = np.kron(so_far, one.effect * np.eye(A)[i])
+        there = one.start + np.cumsum(program.changes[:, i])
+        for level in (there - program.changes[:, i], there):
+            blocks.append((moved, -level, one.capacity - level))
+    rows = np.concatenate([part for row, _, _ in blocks for part in (row, -row)])
+    upper = np.concatenate(
+        [np.full(len(row), end) for row, low, high in blocks for end in (high, -1.0 * low)]
+    )
+    upper += 1e-12
+    low, high, changed = world.actions.copy(), world.actions.copy(), list(steps)
+    low[changed] = np.maximum(low[changed] - world.reach, 0.0)
+    high[changed] += world.reach
     solved = linprog(
-        -rewards.ravel() / unit,
-        np.array(rows),
-        np.array(limits),
-        bounds=bounds,
+        -rewards.ravel() / (float(np.abs(rewards).max()) or 1.0),
+        rows[np.isfinite(upper)],
+        upper[np.isfinite(upper)],
+        bounds=list(zip(low.ravel().tolist(), high.ravel().tolist(), strict=True)),
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
     return solved.x.reshape(T, A) if solved.status == 0 and solved.x is not None else None
 
 
-def _best_from(done: _Executed, state: State, left: int) -> tuple[float, list[FloatArray]]:
-    """The most that the rest can bring, to be maximised, and the decisions; -inf if nothing can."""
-    problem, t = done.problem, state.t
-    if t == len(done.path):
-        return 0.0, []
-    sign = 1.0 if problem.sense == "max" else -1.0
-    here = State(t, done.path[t], state.resource)
-    kept = done.actions[t]
-    options = [(kept, 0)] if done.may_keep(here) else []
-    if left > 0 and done.may_change(t):
-        offered = np.asarray(problem.actions(here), dtype=np.float64)
-        near = (np.abs(offered - kept) <= done.reach + 1e-9).all(axis=1)
-        options += [(action, 1) for action in offered[near]]
-    best: tuple[float, list[FloatArray]] = (-math.inf, [])
-    for action, cost in options:
-        try:
-            reward, after = problem.step(t, here.exogenous[None], here.resource[None], action[None])
-        except InfeasibleError:
-            continue
-        following = State(t + 1, here.exogenous, np.asarray(after[0]))
-        rest, decisions = _best_from(done, following, left - cost)
-        total = sign * float(reward[0]) + rest
-        if total > best[0]:
-            best = total, [action, *decisions]
-    return best
+# --- Discrete states --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _World:
-    """The rules of one problem, written as directly as possible."""
+class _PolicyWorld(World):
+    """A discrete problem."""
 
-    scm: DiscreteSCM
-    episode: Episode
-    constraints: Constraints
-
-    @cached_property
-    def rules(self) -> ResolvedConstraints:
-        mdp = self.scm.mdp
-        return self.constraints.resolve(len(self.episode), mdp.n_states, mdp.n_actions)
-
-    def options(self, node: Node) -> list[int]:
-        """Actions that may be taken, the observed one first."""
-        t, state, left = node
-        mdp, observed = self.scm.mdp, int(self.episode.actions[t])
-        rules = self.rules
-        found = [observed]
-        for action in range(mdp.n_actions):
-            admissible = mdp.admissible is None or mdp.admissible[state, action]
-            if (
-                action != observed
-                and rules.alternatives[t, action]
-                and admissible
-                and not rules.forbidden[state, action]
-                and rules.costs[action] <= left
-            ):
-                found.append(action)
-        return found
-
-    def reward(self, node: Node, action: int) -> float:
-        t, state, _ = node
-        mdp, T = self.scm.mdp, len(self.episode)
-        if self.rules.forbidden[state, action]:
-            return -math.inf
-        final = 0.0 if mdp.final_rewards is None or t < T - 1 else mdp.final_rewards[state]
-        return float(mdp.rewards[state, action] + final)
-
-    def left_after(self, node: Node, action: int) -> int:
-        t, _, left = node
-        return left if action == self.episode.actions[t] else left - int(self.rules.costs[action])
-
-    def row(self, node: Node, action: int) -> FloatArray:
-        """(S,) where the action leads."""
-        t, state, _ = node
-        states, actions = self.episode.states, self.episode.actions
-        observed = (int(states[t]), int(actions[t]), int(states[t + 1]))
-        return self.scm.counterfactual_row(*observed, state, action)
-
-    def worth(self, node: Node, action: int, value: Callable[[Node], float]) -> float:
-        """Reward of an action and the expected value of what follows."""
-        t = node[0]
-        total = self.reward(node, action)
-        if t == len(self.episode) - 1 or total == -math.inf:
-            return total
-        left = self.left_after(node, action)
-        for after, probability in enumerate(self.row(node, action)):
-            if probability > 0.0:
-                total += probability * value((t + 1, after, left))
-        return total
+    def __init__(
+        self, scm: DiscreteSCM | TabularMDP, episode: Episode, rules: Constraints | None
+    ) -> None:
+        self.scm: DiscreteSCM = GumbelMaxSCM(scm) if isinstance(scm, TabularMDP) else scm
+        self.mdp, self.episode, self.decisions = self.scm.mdp, episode, len(episode)
+        shape = len(episode), self.mdp.n_states, self.mdp.n_actions
+        self.rules = (rules or Constraints()).resolve(*shape)
 
     def root(self, k: int) -> Node:
         return 0, int(self.episode.states[0]), k
+
+    def price(self, t: int, action: int) -> int:
+        return 0 if action == self.episode.actions[t] else int(self.rules.costs[action])
+
+    def options(self, node: Node) -> Iterator[int]:
+        t, state, left = node
+        rules, observed, admissible = self.rules, int(self.episode.actions[t]), self.mdp.admissible
+        yield observed
+        for action in range(self.mdp.n_actions):
+            may = rules.alternatives[t, action] and not rules.forbidden[state, action]
+            may = may and (admissible is None or admissible[state, action])
+            if action != observed and may and rules.costs[action] <= left:
+                yield action
+
+    def reward(self, t: int, state: int, action: int) -> float:
+        if self.rules.forbidden[state, action]:
+            return -math.inf
+        last = self.mdp.final_rewards if t == self.decisions - 1 else None
+        return float(self.mdp.rewards[state, action] + (0.0 if last is None else last[state]))
+
+    def step(self, t: int, state: int, action: int) -> tuple[float, list[tuple[float, Any]]]:
+        reward = self.reward(t, state, action)
+        if t == self.decisions - 1 or reward == -math.inf:
+            return reward, []
+        states, actions = self.episode.states, self.episode.actions
+        observed = (int(states[t]), int(actions[t]), int(states[t + 1]))
+        row = self.scm.counterfactual_row(*observed, state, action)
+        return reward, [(row[i], int(i)) for i in np.flatnonzero(row)]
 
 
 def brute_force(
     scm: DiscreteSCM | TabularMDP, episode: Episode, k: int, constraints: Constraints | None = None
 ) -> float:
     """The optimal value by expanding the whole tree of histories, nothing remembered."""
-    world = _World(_causal(scm), episode, constraints or Constraints())
-
-    def value(node: Node) -> float:
-        return max(world.worth(node, action, value) for action in world.options(node))
-
-    return value(world.root(k))
+    world = _PolicyWorld(scm, episode, constraints)
+    return world.best(world.root(k)).value
 
 
 def best_policy_value(
     scm: DiscreteSCM | TabularMDP, episode: Episode, k: int, constraints: Constraints | None = None
 ) -> float:
     """The optimal value by evaluating every deterministic policy, one after another."""
-    world = _World(_causal(scm), episode, constraints or Constraints())
-    options = {node: world.options(node) for node in _nodes(world, k)}
+    world = _PolicyWorld(scm, episode, constraints)
+    options: dict[Node, list[int]] = {}
+    queue = [world.root(k)]
+    for node in queue:  # every place that some sequence of actions can reach
+        if node not in options:
+            options[node] = list(world.options(node))
+            for action in options[node]:
+                left = node[2] - world.price(node[0], action)
+                queue += [
+                    (node[0] + 1, after, left) for _, after in world.step(*node[:2], action)[1]
+                ]
     if math.prod(len(actions) for actions in options.values()) > LARGEST_ENUMERATION:
         raise NotApplicableError("too many policies to enumerate: use brute_force")
     best = -math.inf
@@ -396,18 +382,18 @@ def best_policy_value(
 
 def policy_value(scm: DiscreteSCM | TabularMDP, explanation: PolicyExplanation) -> float:
     """What an explanation's policy earns, by following it through every history."""
-    setting = explanation.process.setting
-    world = _World(_causal(scm), explanation.episode, _hard_rules(explanation))
+    k = explanation.process.setting.k
+    world = _PolicyWorld(scm, explanation.episode, _hard_rules(explanation))
 
     def value(node: Node) -> float:
         t, state, left = node
-        weights = explanation.action_probabilities(t, state, setting.k - left)
+        weights = explanation.action_probabilities(t, state, k - left)
         return sum(
             float(weights[action]) * world.worth(node, int(action), value)
             for action in np.flatnonzero(weights)
         )
 
-    return value(world.root(setting.k))
+    return value(world.root(k))
 
 
 def interval_by_vertices(
@@ -415,22 +401,22 @@ def interval_by_vertices(
 ) -> Interval:
     """The extreme outcomes of a deterministic policy, trying every vertex of the set of
     counterfactual rows at every place of every history."""
-    setting, episode = explanation.process.setting, explanation.episode
-    world = _World(GumbelMaxSCM(mdp), episode, _hard_rules(explanation))
+    k, episode = explanation.process.setting.k, explanation.episode
+    world = _PolicyWorld(mdp, episode, _hard_rules(explanation))
 
     def value(node: Node, extreme: Callable[[Iterator[float]], float]) -> float:
         t, state, left = node
-        action = explanation.policy(t, state, setting.k - left)
-        reward = world.reward(node, action)
+        action = explanation.policy(t, state, k - left)
+        reward = world.reward(t, state, action)
         if t == len(episode) - 1:
             return reward
-        after = world.left_after(node, action)
+        after = left - world.price(t, action)
         return reward + extreme(
             sum(float(row[i]) * value((t + 1, int(i), after), extreme) for i in np.flatnonzero(row))
             for row in row_vertices(mdp, episode, t, (state, action), stability)
         )
 
-    root = world.root(setting.k)
+    root = world.root(k)
     return Interval(value(root, min), value(root, max))
 
 
@@ -461,28 +447,7 @@ def row_vertices(
     return vertices
 
 
-def _nodes(world: _World, k: int) -> list[Node]:
-    """Every place that some sequence of actions can reach."""
-    found = {world.root(k): None}
-    queue = [world.root(k)]
-    for node in queue:
-        if node[0] == len(world.episode) - 1:
-            continue
-        for action in world.options(node):
-            left = world.left_after(node, action)
-            for after in np.flatnonzero(world.row(node, action)):
-                child = (node[0] + 1, int(after), left)
-                if child not in found:
-                    found[child] = None
-                    queue.append(child)
-    return list(found)
-
-
 def _hard_rules(explanation: PolicyExplanation) -> Constraints:
     """What binds a policy that is already chosen: pairs it may not meet and what changes cost."""
     rules = explanation.process.setting.constraints
     return Constraints(forbidden=rules.forbidden, change_costs=rules.costs)
-
-
-def _causal(scm: DiscreteSCM | TabularMDP) -> DiscreteSCM:
-    return GumbelMaxSCM(scm) if isinstance(scm, TabularMDP) else scm

@@ -87,7 +87,8 @@ def replay(
     cache            discrete models: makes the next replay of the same episode faster
 
     The result has `value`, `factual_value`, `improvement`, `states`, `actions`, `changes`, and
-    `interval`: the values that other causal models with the same probabilities give the plan.
+    `interval`: the values that other causal models with the same probabilities give the plan, and
+    `support`: how far it leaves the data, where the model knows its data.
     """
     if not isinstance(changes, Mapping):
         raise InputError(
@@ -179,7 +180,7 @@ def _replay_policy(
     # Nothing is chosen, so no budget is counted: one column of the tables is enough.
     free = replace(setting.constraints, costs=np.zeros_like(setting.constraints.costs))
     setting = replace(setting, constraints=free, k=0)
-    table = keep_observed(setting.episode, setting.mdp.n_states, 0)
+    table = keep_observed(setting)
     first = len(setting.episode) - 1
     for step, action in changes.items():
         t = _check_step(step, problem.episode, len(setting.episode))

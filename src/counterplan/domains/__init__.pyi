@@ -1,6 +1,5 @@
 from . import icu_episodes as icu_episodes
 from . import icu_sepsis as icu_sepsis
-from . import infection as infection
 from . import interacting as interacting
 from . import sepsis as sepsis
 from . import synthetic as synthetic

@@ -12,13 +12,6 @@ over waiting with that option alone: without a cap the optimum is among them. 'p
 payoff, as Lemma 2.1 would; that never lets an option go before another that pays more now but is
 better kept. 'all' offers every set.
 
-In hindsight options are assigned to dates, at most `cap` on a date:
-
-    max sum_{t,b} w_tb a_tb,   sum_t a_tb <= held_b,   sum_b a_tb <= cap,   a_tb in {0, 1}
-
-Where every option's best date is free, that is the answer; else an assignment problem with `cap`
-places on every date, solved exactly.
-
 Bounds for clipping. Between nodes, what waiting with one option alone is worth is interpolated by
 straight lines: it is convex in the price (see `options`), so that is never too low, and the sum of
 max(payoff, waiting) over the options held bounds the basket's value from above, whatever cap and
@@ -34,34 +27,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from numba import njit
 
+from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray, Seed, whole_number
-from counterplan.domains.option_contract import (
-    BasketContract,
-    Bermudan,
-    OptionContract,
-    basket_contract,
-    check_exercise,
-    european_with_slope,
-)
-from counterplan.domains.options import AmericanOption
+from counterplan.domains.option_contract import BASKETS, BasketContract, OptionContract
+from counterplan.domains.options import AmericanOption, OptionProblem, price_nodes
 from counterplan.domains.problems import check_config
-from counterplan.errors import InfeasibleError, InputError, NotApplicableError
+from counterplan.errors import InputError
 from counterplan.planning.compiled import Layout, inlined, jit
 from counterplan.planning.description import Axes, Column, Columns
-from counterplan.planning.model import (
-    Allocation,
-    HasFutures,
-    Sense,
-    State,
-    require_held,
-    require_prices,
-)
+from counterplan.planning.model import State
 from counterplan.planning.processes.prices import GBM
 
 if TYPE_CHECKING:
-    from counterplan.planning.bounds import Penalised
     from counterplan.planning.policies import Policy
     from counterplan.planning.search.kernel import Kernel
 
@@ -76,7 +54,7 @@ CROWDING = 1e12
 
 
 @dataclass(frozen=True, eq=False)
-class OptionBasket(HasFutures):
+class OptionBasket(OptionProblem):
     """Options to exercise, each at its best date, not too many on one.
 
     config       'A' .. 'F' of Table 13, or a BasketContract
@@ -90,49 +68,40 @@ class OptionBasket(HasFutures):
     cap: int | None = None
     action_set: ActionSet = "ranked"
 
-    sense: ClassVar[Sense] = "max"
-
     def __post_init__(self) -> None:
-        cap = basket_contract(self.config).cap if self.cap is None else self.cap
+        cap = self.basket.cap if self.cap is None else self.cap
         object.__setattr__(self, "cap", whole_number(cap, "cap", minimum=1))
         if self.action_set not in ACTION_SETS:
             raise InputError(
                 f"action_set {self.action_set!r} is unknown: choose {', '.join(ACTION_SETS)}"
             )
-        if self.action_set == "all" and len(self.options) > MOST_LISTED:
+        if self.action_set == "all" and len(self.contracts) > MOST_LISTED:
             raise InputError(
-                f"action_set='all' would list 2^{len(self.options)} sets: use 'ranked'"
+                f"action_set='all' would list 2^{len(self.contracts)} sets: use 'ranked'"
             )
-        _ = self.process
-
-    # --- The model ----------------------------------------------------------------------------
+        _ = self.process  # checks the correlation
 
     @cached_property
-    def options(self) -> tuple[OptionContract, ...]:
+    def basket(self) -> BasketContract:
+        """Its terms."""
+        if isinstance(self.config, BasketContract):
+            return self.config
+        if self.config not in BASKETS:
+            raise InputError(
+                f"basket config {self.config!r} is unknown: choose {', '.join(BASKETS)}, "
+                "or pass a BasketContract"
+            )
+        return BASKETS[self.config]
+
+    @property
+    def contracts(self) -> tuple[OptionContract, ...]:
         """B options with the same dates."""
-        return basket_contract(self.config).options
+        return self.basket.options
 
     @cached_property
-    def process(self) -> GBM:
-        """The prices."""
-        prices, drifts, volatilities = (
-            [getattr(option, name) for option in self.options]
-            for name in ("price", "drift", "volatility")
-        )
-        step = self.options[0].step
-        return GBM(
-            prices, drifts, volatilities, step, kind="correlated", correlation=self.correlation
-        )
-
-    @property
-    def horizon(self) -> int:
-        """T exercise dates, the first at once."""
-        return self.options[0].dates
-
-    @property
-    def start(self) -> State:
-        """All held, at today's prices."""
-        return State(0, self.process.start, np.ones(len(self.options)))
+    def singles(self) -> tuple[AmericanOption, ...]:
+        """The options as problems of their own."""
+        return tuple(AmericanOption(contract) for contract in self.contracts)
 
     @property
     def most(self) -> int:
@@ -140,191 +109,43 @@ class OptionBasket(HasFutures):
         assert self.cap is not None
         return self.cap
 
-    def actions(self, state: State) -> FloatArray:
-        """(m, B) the sets on offer, none first."""
-        require_prices(state)
-        require_held(state)
-        held = state.resource > 0.5
-        if self.action_set == "all":
-            codes = np.arange(2 ** len(held))[:, np.newaxis]
-            sets = (codes >> np.arange(len(held))) & 1
-            possible = (sets <= held).all(axis=1) & (sets.sum(axis=1) <= self.most)
-            return np.asarray(sets[possible], dtype=np.float64)
-        payoffs = self.payoffs(state.exogenous)
-        scores = payoffs.copy()
-        if self.action_set == "ranked":
-            scores -= self.waiting(state.t, state.exogenous[np.newaxis])[0]
-        ranked = np.argsort(-scores, kind="stable")
-        ranked = ranked[held[ranked] & (payoffs[ranked] > 0)][: self.most]
-        offered = np.zeros((len(ranked) + 1, len(held)))
-        for j, option in enumerate(ranked):
-            offered[j + 1 :, option] = 1.0
-        return offered
-
-    def step(
-        self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Payoffs (n,) in money of date 0, and what is held after (n, B)."""
-        check_exercise(t, resource, actions)
-        if (actions.sum(axis=1) > self.most).any():
-            raise InfeasibleError(
-                f"exercising {actions.sum(axis=1).max():g} options at date t={t}: at most "
-                f"{self.most} may be exercised on one date"
-            )
-        payoffs = self.options[0].discount(t) * self.payoffs(exogenous)
-        return np.asarray((actions * payoffs).sum(axis=1)), resource - actions
-
-    def payoffs(self, prices: FloatArray) -> FloatArray:
-        """What each option pays at prices (..., B), not discounted."""
-        return np.stack(
-            [option.payoff(prices[..., b]) for b, option in enumerate(self.options)], axis=-1
-        )
-
-    def feasible(
-        self, t: int, exogenous: FloatArray, resource: FloatArray, wanted: FloatArray
-    ) -> FloatArray:
-        """(n, B) what is wanted, as far as it is still held."""
-        return np.where((wanted > 0.5) & (resource > 0.5), 1.0, 0.0)
-
-    # --- Whole futures ------------------------------------------------------------------------
-
-    def allocate(self, paths: FloatArray, state: State | None = None) -> Allocation:
-        """The best dates of each path, at most `cap` options on one."""
-        state = state or self.start
-        held = np.tile(state.resource, (len(paths), 1))
-        values, actions = assign(self._discounted(state.t, paths), held, self.most)
-        method = "assignment of options to dates: one date per option, at most `cap` on a date"
-        return Allocation(values, actions, method)
-
-    def replan(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
-        """(n, B) what the plans for expected prices exercise at once."""
-        drifts = np.array([option.drift for option in self.options])
-        years = self.options[0].step * np.arange(self.horizon - t)[:, np.newaxis]
-        expected = np.asarray(exogenous[:, np.newaxis] * np.exp(drifts * years))
-        return assign(self._discounted(t, expected), resource, self.most)[1][:, 0]
-
-    def _discounted(self, t: int, paths: FloatArray) -> FloatArray:
-        """(n, steps, B) payoffs in money of date 0 along paths that begin at t."""
-        dates = np.arange(t, t + paths.shape[1])
-        return np.asarray(self.options[0].discount(dates)[:, np.newaxis] * self.payoffs(paths))
-
-    def penalised(self, samples: int, seed: Seed) -> Penalised:
-        """Tight bounds on fresh paths, by Longstaff-Schwartz and the martingales of its rules."""
-        from counterplan.domains.basket_policy import penalised_basket
-
-        return penalised_basket(self, samples, seed)
-
-    def without_luck(self, paths: FloatArray, actions: FloatArray) -> FloatArray:
-        """(n,) what actions (n, T, B) earned, minus the martingales of the options' own values."""
-        return np.asarray(
-            sum(
-                single.without_luck(paths[:, :, b : b + 1], actions[:, :, b : b + 1])
-                for b, single in enumerate(self.singles)
-            )
-        )
-
-    # --- Each option alone --------------------------------------------------------------------
-
     @cached_property
-    def singles(self) -> tuple[AmericanOption, ...]:
-        """The options as problems of their own."""
-        return tuple(AmericanOption(option) for option in self.options)
-
-    @property
-    def separate_value(self) -> float:
-        """The sum of the options' own values: never less than the basket's."""
-        return sum(single.optimal_value() for single in self.singles)
-
-    def optimal_value(self, state: State | None = None) -> float:
-        """The sum of the options' values, where the cap can never bind."""
-        self._require_free()
-        t, exogenous, resource = state or self.start
-        return sum(
-            single.optimal_value(State(t, exogenous[b : b + 1], resource[b : b + 1]))
-            for b, single in enumerate(self.singles)
-        )
-
-    def optimal_actions(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
-        """(n, B) each option's own optimum, where the cap can never bind."""
-        self._require_free()
-        return np.column_stack(
-            [
-                single.optimal_actions(t, exogenous[:, b : b + 1], resource[:, b : b + 1])
-                for b, single in enumerate(self.singles)
-            ]
-        )
-
-    def loss(
-        self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
-    ) -> FloatArray:
-        """(n,) by how much each action is worth less than the best one, where the cap can never
-        bind: each option's own."""
-        self._require_free()
-        each = [slice(b, b + 1) for b in range(len(self.options))]
-        return np.asarray(
-            sum(
-                single.loss(t, exogenous[:, b], resource[:, b], actions[:, b])
-                for single, b in zip(self.singles, each, strict=True)
-            )
-        )
+    def process(self) -> GBM:
+        """The prices."""
+        terms = np.array([(one.price, one.drift, one.volatility) for one in self.contracts])
+        step, correlation = self.contracts[0].step, self.correlation
+        return GBM(terms[:, 0], terms[:, 1], terms[:, 2], step, correlation, "correlated")
 
     def best_known_policy(self) -> Policy:
         """Where the cap binds and nothing is exact: what is best for each option alone."""
-        from counterplan.domains.basket_policy import OwnValues
+        from counterplan.domains.option_dual import PerOption
 
-        return OwnValues()
-
-    def _require_free(self) -> None:
-        if self.most < len(self.options):
-            raise NotApplicableError(
-                f"with a cap of {self.most} for {len(self.options)} options there is no exact "
-                "value; value_bounds(method='tight') brackets it"
-            )
-
-    def waiting(self, t: int, prices: FloatArray) -> FloatArray:
-        """(n, B) what holding each option alone is worth, in money of date t, interpolated."""
-        if t == self.horizon - 1:
-            return np.zeros(prices.shape)
-        result = np.empty(prices.shape)
-        for b, option in enumerate(self.options):
-            nodes, values = self._nodes[b], self._waiting[b, t]
-            below = 0.0 if option.sign > 0 else float(option.discount(1)) * option.strike
-            line = np.interp(prices[:, b], [0.0, *nodes], [below, *values])
-            rise = np.maximum(prices[:, b] - nodes[-1], 0.0)
-            result[:, b] = line + (rise if option.sign > 0 else 0.0)
-        return result
+        return PerOption(paths=None)
 
     @cached_property
     def _nodes(self) -> FloatArray:
         """(B, N) prices, evenly spaced in their logarithms."""
-        return np.array([single.nodes(NODES)[0] for single in self.singles])
+        return np.array([price_nodes(contract, NODES) for contract in self.contracts])
 
     @cached_property
     def _waiting(self) -> FloatArray:
         """(B, T, N) the values of holding each option alone."""
-        solved = [Bermudan.solve(option) for option in self.options]
-        return np.array(
-            [
-                [solved[b].continuation(t, nodes) for t in range(self.horizon)]
-                for b, nodes in enumerate(self._nodes)
-            ]
-        )
-
-    # --- For the search -----------------------------------------------------------------------
+        each, dates = zip(self.singles, self._nodes, strict=True), range(self.horizon)
+        return np.array([[single.waiting(t, nodes) for t in dates] for single, nodes in each])
 
     def compiled(self, quantiles: int = 0) -> Kernel:
         """The model as compiled functions."""
         from counterplan.planning.search.kernel import Kernel
 
-        X, logs = len(self.options), np.log(self._nodes)
+        X, logs = len(self.contracts), np.log(self._nodes)
         parameters = BASKET.pack(
             cap=self.most,
             choice=ACTION_SETS.index(self.action_set),
-            signs=[option.sign for option in self.options],
-            strikes=[option.strike for option in self.options],
+            signs=self._terms[0],
+            strikes=self._terms[1],
             first=logs[:, 0],
             width=logs[:, 1] - logs[:, 0],
-            discounts=self.options[0].discount(np.arange(self.horizon)),
+            discounts=self.contracts[0].discount(np.arange(self.horizon)),
             nodes=self._nodes,
             waiting=self._waiting,
             factors=self._factors(whole_number(quantiles, "quantiles")),
@@ -354,14 +175,16 @@ class OptionBasket(HasFutures):
         from scipy.special import ndtri
         from scipy.stats.qmc import Sobol
 
-        X = len(self.options)
+        X = len(self.contracts)
         if count == 0:
             return np.empty((0, X))
         exponent = int(np.ceil(np.log2(count)))
         points = Sobol(X, seed=0).random_base2(exponent)[:count]
         normal = ndtri(np.clip(points, 1e-12, 1 - 1e-12)) @ self.process.mixing.T
-        deviations = np.array([o.volatility for o in self.options]) * np.sqrt(self.options[0].step)
-        growth = np.exp([option.drift * option.step for option in self.options])
+        deviations = np.array([o.volatility for o in self.contracts]) * np.sqrt(
+            self.contracts[0].step
+        )
+        growth = np.exp([option.drift * option.step for option in self.contracts])
         factors = np.exp(deviations * normal)
         return np.asarray(growth * factors / factors.mean(axis=0))
 
@@ -370,8 +193,8 @@ class OptionBasket(HasFutures):
         dates = range(self.horizon)
         fixed = np.array(
             [
-                [np.column_stack(european_with_slope(option, nodes, s)) for s in dates]
-                for option, nodes in zip(self.options, self._nodes, strict=True)
+                [np.column_stack(single.exercise.fixed_date(nodes, s)) for s in dates]
+                for single, nodes in zip(self.singles, self._nodes, strict=True)
             ]
         )
         best = fixed.copy()
@@ -402,7 +225,7 @@ class OptionBasket(HasFutures):
 
     def columns(self) -> Columns:
         """Tables with a price, an action and a level for each option."""
-        numbers = range(1, len(self.options) + 1)
+        numbers = range(1, len(self.contracts) + 1)
         held, exercised = "1 if the option is held, 0 if not", "1 exercises this option, 0 holds it"
         return Columns(
             self,
@@ -413,7 +236,7 @@ class OptionBasket(HasFutures):
 
     def axes(self) -> Axes:
         """Prices, and which options are exercised and held, by date."""
-        numbers = range(1, len(self.options) + 1)
+        numbers = range(1, len(self.contracts) + 1)
         prices, options, held = (
             tuple(text.format(b) for b in numbers)
             for text in ("price {}", "option {}", "option {} held")
@@ -431,34 +254,6 @@ class OptionBasket(HasFutures):
         held = ", ".join(str(b + 1) for b in np.flatnonzero(state.resource > 0))
         date = f"date {state.t + 1} of {self.horizon}"
         return f"{date}, prices {prices}, options held: {held or 'none'}"
-
-
-def assign(weights: FloatArray, held: FloatArray, cap: int) -> tuple[FloatArray, FloatArray]:
-    """Values (n,) and actions (n, steps, B) for weights (n, steps, B) and held (n, B).
-
-    What weighs nothing or less is not exercised; of equally good dates the first.
-    """
-    paths = np.arange(len(weights))[:, np.newaxis]
-    options = np.arange(weights.shape[2])
-    dates = weights.argmax(axis=1)
-    chosen = (weights[paths, dates, options] > 0) & (held > 0.5)
-    actions = np.zeros(weights.shape)
-    actions[paths, dates, options] = chosen
-    for i in np.flatnonzero(actions.sum(axis=2).max(axis=1) > cap):
-        actions[i] = _assign_one(weights[i], held[i], cap)
-    return (weights * actions).sum(axis=(1, 2)), actions
-
-
-def _assign_one(weights: FloatArray, held: FloatArray, cap: int) -> FloatArray:
-    """(steps, B) for one path."""
-    from scipy.optimize import linear_sum_assignment
-
-    gains = np.maximum(weights, 0.0) * (held > 0.5)
-    options, places = linear_sum_assignment(np.repeat(gains.T, cap, axis=1), maximize=True)
-    actions = np.zeros(weights.shape)
-    dates = places // cap
-    actions[dates, options] = gains[dates, options] > 0
-    return actions
 
 
 # --- Compiled: x = prices (X,), d = (X,) ones where held, action = (X,) ones where exercised ---

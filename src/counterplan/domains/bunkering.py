@@ -37,8 +37,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from numba import njit
 
+from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray, Seed, whole_number
 from counterplan.domains.bunkering_exact import (
     SAME,

@@ -44,9 +44,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
+from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray, whole_number
 from counterplan.errors import InfeasibleError, InputError
 from counterplan.planning.allocation import (

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
+from counterplan.core.compiled import njit
 from counterplan.core.validation import BoolArray, FloatArray, whole_number
 from counterplan.errors import InputError
 from counterplan.planning.allocation import allocate_advantage, allocate_transport

@@ -3,7 +3,7 @@
 Backwards over the dates, on the paths in the money, the discounted flow of holding on is regressed
 on 1, S, S^2 (Eq. G.3); exercised is where the payoff is no less than the fit. The same method as
 `planning.least_squares` on an `AmericanOption`, whose fit it equals on the same paths, with the
-three-by-three equations solved as they are.
+normal equations solved as they are, in three compiled sweeps over the paths per date.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
+from counterplan.core.compiled import njit
 from counterplan.core.validation import BoolArray, FloatArray, Seed, whole_number
 from counterplan.planning.compiled import MATRIX, VECTOR
 from counterplan.planning.model import Estimate, estimate
@@ -21,46 +22,16 @@ from counterplan.planning.model import Estimate, estimate
 if TYPE_CHECKING:
     from counterplan.domains.options import AmericanOption
 
-# --- Compiled: three sweeps over the paths per date -------------------------------------------
-
 # Fewer paths in the money give no regression: the option is held.
 LEAST_PATHS = 4
-
-
-@njit(cache=True)
-def _solved(matrix, right):  # type: ignore[no-untyped-def]
-    """The solution of a positive definite 3 x 3 system by Cholesky; nan where it is singular."""
-    root = np.zeros((3, 3))
-    for i in range(3):
-        for j in range(i + 1):
-            total = matrix[i, j]
-            for k in range(j):
-                total -= root[i, k] * root[j, k]
-            if i == j:
-                if total <= 1e-13 * matrix[i, i]:
-                    return np.full(3, np.nan)
-                root[i, i] = np.sqrt(total)
-            else:
-                root[i, j] = total / root[j, j]
-    solution = right.copy()
-    for i in range(3):
-        for k in range(i):
-            solution[i] -= root[i, k] * solution[k]
-        solution[i] /= root[i, i]
-    for i in range(2, -1, -1):
-        for k in range(i + 1, 3):
-            solution[i] -= root[k, i] * solution[k]
-        solution[i] /= root[i, i]
-    return solution
+# What is left of u^2 beside 1 and u, as a share of it, where the equations are singular.
+SINGULAR = 1e-13
 
 
 @njit(cache=True)
 def _regressed(moneyness, flows, sign):  # type: ignore[no-untyped-def]
-    """The coefficients of 1, u, u^2 that fit the flows best on the paths in the money.
-
-    u = (m - mean) / deviation would condition the equations; shifting by the mean is enough here,
-    and the coefficients are then those of powers of m - mean, whose mean is returned, too.
-    """
+    """The coefficients of 1, u, u^2 that fit the flows best on the paths in the money, and the
+    shift: u = m - mean(m), which conditions the equations; nan where there is no fit."""
     n = moneyness.size
     count, mean = 0, 0.0
     for i in range(n):
@@ -68,7 +39,7 @@ def _regressed(moneyness, flows, sign):  # type: ignore[no-untyped-def]
         count += inside
         mean += moneyness[i] if inside else 0.0
     if count < LEAST_PATHS:
-        return np.full(3, np.nan), 0.0
+        return np.nan, np.nan, np.nan, 0.0
     mean /= count
     m2 = m3 = m4 = f0 = f1 = f2 = 0.0
     for i in range(n):
@@ -82,13 +53,12 @@ def _regressed(moneyness, flows, sign):  # type: ignore[no-untyped-def]
         f0 += flow
         f1 += flow * u
         f2 += flow * square
-    scale = np.sqrt(m2 / count)
-    if scale == 0.0:
-        return np.full(3, np.nan), 0.0
-    powers = np.array([1.0, scale, scale * scale])
-    matrix = np.array([[count, 0.0, m2], [0.0, m2, m3], [m2, m3, m4]])
-    matrix /= np.outer(powers, powers)
-    return _solved(matrix, np.array([f0, f1, f2]) / powers) / powers, mean
+    # u^2 less its projections on 1 and u, which are orthogonal.
+    left = m4 - m2 * m2 / count - m3 * m3 / m2 if m2 > 0.0 else 0.0
+    if left <= SINGULAR * m4:
+        return np.nan, np.nan, np.nan, 0.0
+    b2 = (f2 - f0 * m2 / count - f1 * m3 / m2) / left
+    return (f0 - b2 * m2) / count, (f1 - b2 * m3) / m2, b2, mean
 
 
 _FITTED = types.UniTuple(MATRIX, 2)  # type: ignore[no-untyped-call]
@@ -110,14 +80,12 @@ def backward(moneyness, sign, discount):  # type: ignore[no-untyped-def]
     for t in range(T - 2, 0, -1):
         for i in range(n):
             flow[i] *= discount
-        fit, mean = _regressed(moneyness[t], flow, sign)
-        coefficients[t, :3] = fit
-        coefficients[t, 3] = mean
+        b0, b1, b2, mean = coefficients[t] = _regressed(moneyness[t], flow, sign)
         for i in range(n):
             payoff = sign * moneyness[t, i]
             u = moneyness[t, i] - mean
             # A comparison with nan is false: where nothing was fitted, the option is held.
-            if payoff > 0.0 and payoff >= fit[0] + u * (fit[1] + u * fit[2]):
+            if payoff > 0.0 and payoff >= b0 + u * (b1 + u * b2):
                 flow[i] = payoff
     for i in range(n):
         flow[i] *= discount
@@ -142,9 +110,6 @@ def forward(moneyness, coefficients, sign, discount):  # type: ignore[no-untyped
                 held[i] = False
                 result[i] = factor * payoff
     return result
-
-
-# --- The rule ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -26,14 +26,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 import numpy as np
-from numba import njit
 
+from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray, IntArray, whole_number
-from counterplan.errors import InfeasibleError, InputError
+from counterplan.errors import InputError
 from counterplan.planning.processes.base import number
+from counterplan.planning.processes.prices import BinomialLattice
 
 Kind: TypeAlias = Literal["call", "put"]
 KINDS = ("call", "put")
@@ -63,11 +64,11 @@ class OptionContract:
     kind: Kind = "call"
 
     def __post_init__(self) -> None:
-        for name in ("price", "strike", "maturity", "volatility", "step"):
-            self._check(name, above=True)
         # With negative rates there may be two exercise boundaries; everything here relies on one.
-        for name in ("rate", "dividend"):
-            self._check(name)
+        for name in ("price", "strike", "maturity", "volatility", "step", "rate", "dividend"):
+            above = name not in ("rate", "dividend")
+            value = number(getattr(self, name), f"option {name}", 0.0, above)
+            object.__setattr__(self, name, value)
         if self.kind not in KINDS:
             raise InputError(f"option kind {self.kind!r} is unknown: choose 'call' or 'put'")
         steps = self.maturity / self.step
@@ -76,10 +77,6 @@ class OptionContract:
                 f"option maturity {self.maturity} is not a whole number of steps of {self.step}: "
                 "the last exercise date is the maturity"
             )
-
-    def _check(self, name: str, above: bool = False) -> None:
-        value = number(getattr(self, name), f"option {name}", 0.0, above)
-        object.__setattr__(self, name, value)
 
     @property
     def dates(self) -> int:
@@ -103,18 +100,6 @@ class OptionContract:
     def payoff(self, prices: FloatArray) -> FloatArray:
         """What exercising pays at these prices, not discounted."""
         return np.maximum(self.sign * (prices - self.strike), 0.0)
-
-
-def check_exercise(t: int, held: FloatArray, actions: FloatArray) -> None:
-    """Raise if more is exercised (n, B) than is still held (n, B)."""
-    wrong = (actions < 0.0) | (actions > held)
-    if wrong.any():
-        i, b = (int(place) for place in np.argwhere(wrong)[0])
-        which = f"option {b + 1}" if actions.shape[1] > 1 else "the option"
-        raise InfeasibleError(
-            f"exercising {actions[i, b]:g} of {which} at date t={t}, when {held[i, b]:g} of it is "
-            "still held: 0 holds, 1 exercises"
-        )
 
 
 @dataclass(frozen=True)
@@ -149,103 +134,45 @@ OPTIONS = {
     "F": OptionContract(5, 8, 1.0, 0.10, 0.40, 0.10, 0.05, "put"),
 }
 
-# Table 13: the options' (S_0, K, sigma, q, kind), then maturity, r, dt and the cap.
-_Row: TypeAlias = tuple[float, float, float, float, Kind]
-_TABLE_13: dict[str, tuple[tuple[_Row, ...], float, float, float, int]] = {
-    "A": (
-        ((40, 36, 0.20, 0.0, "call"), (12, 10, 0.25, 0.03, "call"), (8, 5, 0.20, 0.0, "call")),
-        *(1.0, 0.08, 0.02, 3),
-    ),
+# Table 13: maturity, r, dt, the cap, and the options' S_0, K, sigma, q and kind.
+_TABLE_13 = {
+    "A": (1.0, 0.08, 0.02, 3, "40 36 .2 0 call, 12 10 .25 .03 call, 8 5 .2 0 call"),
     "B": (
-        (
-            (25, 20, 0.30, 0.02, "call"),
-            (30, 28, 0.35, 0.01, "put"),
-            (15, 16, 0.25, 0.04, "call"),
-            (20, 18, 0.40, 0.03, "put"),
-        ),
         *(1.5, 0.06, 0.05, 3),
+        "25 20 .3 .02 call, 30 28 .35 .01 put, 15 16 .25 .04 call, 20 18 .4 .03 put",
     ),
-    "C": (
-        (
-            (26, 24, 0.27, 0.02, "call"),
-            (15, 16, 0.30, 0.03, "put"),
-            (38, 35, 0.25, 0.015, "call"),
-        ),
-        *(1.3, 0.06, 0.05, 2),
-    ),
+    "C": (1.3, 0.06, 0.05, 2, "26 24 .27 .02 call, 15 16 .3 .03 put, 38 35 .25 .015 call"),
     "D": (
-        (
-            (40, 42, 0.25, 0.01, "call"),
-            (35, 36, 0.30, 0.015, "put"),
-            (50, 48, 0.28, 0.02, "call"),
-            (45, 47, 0.26, 0.01, "put"),
-            (60, 58, 0.27, 0.015, "call"),
-        ),
         *(1.5, 0.05, 0.025, 3),
+        "40 42 .25 .01 call, 35 36 .3 .015 put, 50 48 .28 .02 call, 45 47 .26 .01 put, "
+        "60 58 .27 .015 call",
     ),
     "E": (
-        (
-            (18, 20, 0.26, 0.015, "put"),
-            (27, 25, 0.32, 0.02, "call"),
-            (22, 24, 0.29, 0.025, "put"),
-            (31, 30, 0.33, 0.01, "call"),
-        ),
         *(1.4, 0.065, 0.04, 2),
+        "18 20 .26 .015 put, 27 25 .32 .02 call, 22 24 .29 .025 put, 31 30 .33 .01 call",
     ),
     "F": (
-        (
-            (40, 35, 0.20, 0.01, "call"),
-            (25, 28, 0.25, 0.02, "put"),
-            (30, 25, 0.30, 0.01, "call"),
-            (20, 22, 0.22, 0.015, "put"),
-        ),
         *(1.0, 0.05, 0.05, 2),
+        "40 35 .2 .01 call, 25 28 .25 .02 put, 30 25 .3 .01 call, 20 22 .22 .015 put",
     ),
 }
 
 
-def _table_13() -> dict[str, BasketContract]:
-    return {
-        key: BasketContract(
-            tuple(
-                OptionContract(price, strike, maturity, rate, volatility, step, dividend, kind)
-                for price, strike, volatility, dividend, kind in rows
-            ),
-            cap,
-        )
-        for key, (rows, maturity, rate, step, cap) in _TABLE_13.items()
-    }
+def _basket(maturity: float, rate: float, step: float, cap: int, rows: str) -> BasketContract:
+    options = []
+    for row in rows.split(","):
+        *numbers, kind = row.split()
+        price, strike, volatility, dividend = map(float, numbers)
+        terms = (price, strike, maturity, rate, volatility, step, dividend)
+        options.append(OptionContract(*terms, cast(Kind, kind)))
+    return BasketContract(tuple(options), cap)
 
 
-BASKETS = _table_13()
-
-
-def option_contract(config: str | OptionContract) -> OptionContract:
-    """The contract itself, or the configuration of Table 11 that a letter names."""
-    if isinstance(config, OptionContract):
-        return config
-    if config not in OPTIONS:
-        raise InputError(
-            f"option config {config!r} is unknown: choose {', '.join(OPTIONS)}, "
-            "or pass an OptionContract"
-        )
-    return OPTIONS[config]
-
-
-def basket_contract(config: str | BasketContract) -> BasketContract:
-    """The basket itself, or the configuration of Table 13 that a letter names."""
-    if isinstance(config, BasketContract):
-        return config
-    if config not in BASKETS:
-        raise InputError(
-            f"basket config {config!r} is unknown: choose {', '.join(BASKETS)}, "
-            "or pass a BasketContract"
-        )
-    return BASKETS[config]
+BASKETS = {key: _basket(*row) for key, row in _TABLE_13.items()}
 
 
 # --- One step of the backward induction, compiled ---------------------------------------------
-#
+
 # A put of strike 1 in log price y. `step` = (r dt, (r - q) dt, s): its discounting, the growth of
 # the price and the standard deviation of log S over one date. The date after is known by its edge,
 # below which it is exercised, and by the weighted values of holding on at ascending nodes above
@@ -317,15 +244,11 @@ RANGE_WIDTH = 9.0
 NEGLIGIBLE = 1e-13
 
 
-def european(option: OptionContract, prices: FloatArray, dates_to_go: int) -> FloatArray:
-    """The value now of exercising in `dates_to_go` dates' time: Black-Scholes; the payoff for 0."""
-    return european_with_slope(option, prices, dates_to_go)[0]
-
-
-def european_with_slope(
+def european(
     option: OptionContract, prices: FloatArray, dates_to_go: int
 ) -> tuple[FloatArray, FloatArray]:
-    """The value and its derivative in the price; at the kink of a payoff, a slope that supports."""
+    """The value now of exercising in `dates_to_go` dates' time (Black-Scholes; the payoff for 0),
+    and its derivative in the price; at the kink of a payoff, a slope that supports."""
     from scipy.special import ndtr
 
     prices = np.asarray(prices, dtype=np.float64)
@@ -346,35 +269,33 @@ def european_with_slope(
 class Bermudan:
     """The optimal exercise of an option on its dates under geometric Brownian motion.
 
-    option      the contract
-
-    boundaries  (T,) prices at and beyond which exercising is optimal (put: below, call: above)
+    dates  for each date the edge b_t, the nodes above it, and there C_t times their weights
     """
 
     option: OptionContract
-    boundaries: FloatArray
-    _nodes: tuple[FloatArray, ...]
-    _weights: tuple[FloatArray, ...]
-    _edges: FloatArray
+    dates: tuple[tuple[float, FloatArray, FloatArray], ...]
 
     @classmethod
     def solve(cls, option: OptionContract) -> Bermudan:
         """Backward induction over the dates."""
-        put = _UnitPut.of(option)
-        T = option.dates
-        edges = np.zeros(T)
-        empty = np.empty(0)
-        nodes, weights = [empty] * T, [empty] * T  # at maturity nothing is left above the strike
-        if put.may_exercise_early:
-            for t in range(T - 2, -1, -1):
-                later = edges[t + 1], nodes[t + 1], weights[t + 1]
-                edges[t] = put.edge(*later)
-                nodes[t], lengths = put.quadrature(edges[t])
-                weights[t] = lengths * put.continuation(nodes[t], *later)
-        else:
-            edges[:-1] = -np.inf
-        boundaries = option.strike * np.exp(-option.sign * edges)
-        return cls(option, boundaries, tuple(nodes), tuple(weights), edges)
+        step, left = _unit_put(option), option.dates - 1
+        later = (0.0, np.empty(0), np.empty(0))  # at maturity nothing is left above the strike
+        dates = [later]
+        # Exercising early gains the interest on the strike at most.
+        if step[0] * left <= NEGLIGIBLE:
+            return cls(option, ((-np.inf, *later[1:]),) * left + (later,))
+        for _ in range(left):
+            edge = float(exercise_edge(step, *later))
+            nodes, lengths = _quadrature(edge, step, left)
+            later = edge, nodes, lengths * held_values(nodes, step, *later)
+            dates.insert(0, later)
+        return cls(option, tuple(dates))
+
+    @property
+    def boundaries(self) -> FloatArray:
+        """(T,) prices at and beyond which exercising is optimal (put: below, call: above)."""
+        edges = np.array([edge for edge, _, _ in self.dates])
+        return np.asarray(self.option.strike * np.exp(-self.option.sign * edges))
 
     def continuation(self, t: int, prices: FloatArray) -> FloatArray:
         """C_t: the value at date t, in money of date t, of not exercising then."""
@@ -382,84 +303,72 @@ class Bermudan:
         prices = np.asarray(prices, dtype=np.float64)
         if t >= option.dates - 1:
             return np.zeros(prices.shape)
-        put = _UnitPut.of(option)
-        if not put.may_exercise_early:
-            return european(option, prices, option.dates - 1 - t)
+        if np.isinf(self.dates[0][0]):
+            return self.fixed_date(prices, option.dates - 1 - t)[0]
         scale = prices if option.sign > 0 else option.strike
         y = option.sign * np.log(option.strike / prices)
-        later = self._edges[t + 1], self._nodes[t + 1], self._weights[t + 1]
-        return scale * put.continuation(y.ravel(), *later).reshape(y.shape)
+        held = held_values(y.ravel(), _unit_put(option), *self.dates[t + 1])
+        return np.asarray(scale * held.reshape(y.shape))
 
-    def value(self, t: int, prices: FloatArray) -> FloatArray:
-        """V_t, in money of date t."""
-        return np.maximum(self.option.payoff(prices), self.continuation(t, prices))
+    def fixed_date(self, prices: FloatArray, dates_to_go: int) -> tuple[FloatArray, FloatArray]:
+        """(n,) the value now of exercising that many dates later, and its slope in the price."""
+        return european(self.option, prices, dates_to_go)
+
+
+def _unit_put(option: OptionContract) -> tuple[float, float, float]:
+    """The `step` of the put of strike 1 that stands for the option."""
+    rate, dividend = option.rate, option.dividend
+    if option.sign > 0:
+        rate, dividend = dividend, rate
+    deviation = option.volatility * math.sqrt(option.step)
+    return rate * option.step, (rate - dividend) * option.step, deviation
+
+
+def _quadrature(
+    edge: float, step: tuple[float, float, float], left: int
+) -> tuple[FloatArray, FloatArray]:
+    """Nodes and lengths of composite Gauss-Legendre from the edge up."""
+    _, growth, deviation = step
+    highest = RANGE_WIDTH * deviation * np.sqrt(left) + abs(growth) * left
+    panels = int(np.ceil((highest - edge) / (PANEL_WIDTH * deviation)))
+    points, lengths = np.polynomial.legendre.leggauss(NODES_PER_PANEL)
+    borders = np.linspace(edge, highest, panels + 1)
+    half = np.diff(borders)[:, np.newaxis] / 2
+    middles = (borders[:-1, np.newaxis] + borders[1:, np.newaxis]) / 2
+    return (middles + half * points).ravel(), (half * lengths).ravel()
 
 
 @dataclass(frozen=True)
-class _UnitPut:
-    """A put of strike 1 in log price: the step of the backward induction."""
+class LatticeExercise:
+    """The optimal exercise on the binomial lattice that starts from any price: exact."""
 
-    rate: float
-    dividend: float
-    deviation: float
-    step: float
-    term: float
+    option: OptionContract
+    process: BinomialLattice
 
-    @classmethod
-    def of(cls, option: OptionContract) -> _UnitPut:
-        rates = option.rate, option.dividend
-        rate, dividend = rates if option.sign < 0 else rates[::-1]
-        deviation = option.volatility * np.sqrt(option.step)
-        return cls(rate, dividend, deviation, option.step, option.maturity)
+    def continuation(self, t: int, prices: FloatArray) -> FloatArray:
+        """C_t: the value at date t, in money of date t, of not exercising then."""
+        option, p = self.option, self.process.probability
+        prices = np.asarray(prices, dtype=np.float64)
+        waiting = np.zeros((len(prices), 1))
+        values = self._payoffs(prices, option.dates - 1 - t)
+        for left in range(option.dates - 2 - t, -1, -1):
+            waiting = option.discount(1) * (p * values[:, 1:] + (1 - p) * values[:, :-1])
+            values = np.maximum(self._payoffs(prices, left), waiting)
+        return np.asarray(waiting[:, 0])
 
-    @property
-    def may_exercise_early(self) -> bool:
-        """Exercising early gains the interest on the strike at most: it must be worth something."""
-        return self.rate * self.term > NEGLIGIBLE
+    def fixed_date(self, prices: FloatArray, dates_to_go: int) -> tuple[FloatArray, FloatArray]:
+        """(n,) the value now of exercising that many dates later, and a slope that supports it."""
+        p, option = self.process.probability, self.option
+        rises = range(dates_to_go + 1)
+        odds = [math.comb(dates_to_go, k) * p**k * (1 - p) ** (dates_to_go - k) for k in rises]
+        weights = np.array(odds) * option.discount(dates_to_go)
+        payoff = self._payoffs(prices, dates_to_go)
+        slopes = option.sign * ((payoff > 0) @ (weights * self._factors(dates_to_go)))
+        return payoff @ weights, np.asarray(slopes, dtype=np.float64)
 
-    @property
-    def numbers(self) -> tuple[float, float, float]:
-        """The step as compiled functions take it."""
-        growth = (self.rate - self.dividend) * self.step
-        return self.rate * self.step, growth, self.deviation
+    def _payoffs(self, prices: FloatArray, steps: int) -> FloatArray:
+        """(n, steps + 1) after as many steps, by the number of rises."""
+        return self.option.payoff(prices[:, np.newaxis] * self._factors(steps))
 
-    def continuation(
-        self, y: FloatArray, edge: float, nodes: FloatArray, weighted: FloatArray
-    ) -> FloatArray:
-        """C_t at (n,) log prices from the edge of date t+1 and its weighted values at the nodes."""
-        return np.asarray(held_values(y, self.numbers, edge, nodes, weighted))
-
-    def edge(self, edge: float, nodes: FloatArray, weighted: FloatArray) -> float:
-        """b_t from the same."""
-        return float(exercise_edge(self.numbers, edge, nodes, weighted))
-
-    def quadrature(self, edge: float) -> tuple[FloatArray, FloatArray]:
-        """Nodes and lengths of composite Gauss-Legendre from the edge up."""
-        drift = abs(self.rate - self.dividend) * self.term
-        highest = RANGE_WIDTH * self.deviation * np.sqrt(self.term / self.step) + drift
-        panels = int(np.ceil((highest - edge) / (PANEL_WIDTH * self.deviation)))
-        points, lengths = np.polynomial.legendre.leggauss(NODES_PER_PANEL)
-        borders = np.linspace(edge, highest, panels + 1)
-        half = np.diff(borders)[:, np.newaxis] / 2
-        middles = (borders[:-1, np.newaxis] + borders[1:, np.newaxis]) / 2
-        return (middles + half * points).ravel(), (half * lengths).ravel()
-
-
-def lattice_values(
-    option: OptionContract, t: int, prices: FloatArray, up: float, probability: float
-) -> tuple[FloatArray, FloatArray]:
-    """Payoffs and continuation values (n,) at date t on the binomial tree that starts from each of
-    (n,) prices: exact; in money of date t."""
-    prices = np.asarray(prices, dtype=np.float64)
-    steps = option.dates - 1 - t
-    payoff = option.payoff(prices)
-    if steps == 0:
-        return payoff, np.zeros(prices.shape)
-    discount = np.exp(-option.rate * option.step)
-    values = option.payoff(prices[:, np.newaxis] * up ** (2.0 * np.arange(steps + 1) - steps))
-    waiting = values
-    for left in range(steps - 1, -1, -1):
-        waiting = discount * (probability * values[:, 1:] + (1 - probability) * values[:, :-1])
-        powers = 2.0 * np.arange(left + 1) - left
-        values = np.maximum(option.payoff(prices[:, np.newaxis] * up**powers), waiting)
-    return payoff, waiting[:, 0]
+    def _factors(self, steps: int) -> FloatArray:
+        return np.asarray(self.process.up ** (2.0 * np.arange(steps + 1) - steps))

@@ -1,13 +1,21 @@
-"""The American option (Sec. G): when to exercise, on the dates 0, dt, ..., maturity.
+"""Options (Sec. G): when to exercise each, on the dates 0, dt, ..., maturity; the American option.
 
-    x_t = (S_t,), d_t = (1,) while held, a_t = (1,) exercise or (0,) hold,
-    r_t = e^{-r t dt} payoff(S_t) a_t
+    x_t = prices (B,), d_t = (B,) ones while held, a_t <= d_t, sum a_t <= cap,
+    r_t = e^{-r t dt} sum_b payoff_b(S_b) a_b
+
+In hindsight options are assigned to dates, at most `cap` on a date:
+
+    max sum_{t,b} w_tb a_tb,   sum_t a_tb <= held_b,   sum_b a_tb <= cap,   a_tb in {0, 1}
+
+Where every option's best date is free, that is the answer; else an assignment problem with `cap`
+places on every date, solved exactly. Where the cap can never bind, the options do not touch each
+other, and their own optima are the optimum. The American option is B = cap = 1.
 
 Prices grow by r - q a year on average (G.2.1 omits q), as geometric Brownian motion or on a
 binomial lattice. Money is discounted by e^{-r t dt}; gamma = 0.9 a step would make exercising at
 once optimal in configurations B to F.
 
-Bounds of the option's value at date t and price S, in money of date 0:
+Bounds of one option's value at date t and price S, in money of date 0:
 
     lower  max over dates s >= t of E[e^{-r s dt} payoff(S_s) | S_t = S]       one fixed date
     upper  the greater of exercising now and, for later dates, exercising in hindsight:
@@ -22,24 +30,19 @@ falls for a put; at S = 0 it is known.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from numba import njit
 
-from counterplan.core.validation import FloatArray, Seed, whole_number
-from counterplan.domains.option_contract import (
-    Bermudan,
-    OptionContract,
-    check_exercise,
-    european_with_slope,
-    lattice_values,
-    option_contract,
-)
+from counterplan.core.compiled import njit
+from counterplan.core.validation import BoolArray, FloatArray, Seed, whole_number
+from counterplan.domains.option_contract import OPTIONS as CONFIGS
+from counterplan.domains.option_contract import Bermudan, LatticeExercise, OptionContract
 from counterplan.domains.problems import check_config
-from counterplan.errors import InputError
+from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning.compiled import Layout, inlined, jit
 from counterplan.planning.description import Axes, Column, Columns
 from counterplan.planning.model import (
@@ -57,7 +60,6 @@ if TYPE_CHECKING:
     from counterplan.planning.search.kernel import Kernel
 
 Prices: TypeAlias = Literal["gbm", "binomial"]
-PRICES = ("gbm", "binomial")
 # Nodes of the bounds' tables, and how many deviations of the whole term they reach.
 NODES = 257
 REACH = 6.0
@@ -68,8 +70,192 @@ MARGIN = 3.0
 FEW = 100
 
 
+class OptionProblem(HasFutures):
+    """What one option and several have in common: B contracts with the same dates and a cap.
+
+    contracts  B of them
+    most       how many may be exercised on one date
+    singles    each option as a problem of its own
+    """
+
+    sense: ClassVar[Sense] = "max"
+
+    if TYPE_CHECKING:
+
+        @property
+        def contracts(self) -> tuple[OptionContract, ...]: ...
+
+        @property
+        def most(self) -> int: ...
+
+        @property
+        def singles(self) -> Sequence[AmericanOption]: ...
+
+        def compiled(self, quantiles: int = 0) -> Kernel: ...
+
+    @property
+    def horizon(self) -> int:
+        """T exercise dates, the first at once."""
+        return self.contracts[0].dates
+
+    @property
+    def start(self) -> State:
+        """All held, at today's prices."""
+        return State(0, self.process.start, np.ones(len(self.contracts)))
+
+    @cached_property
+    def _kernel(self) -> Kernel:
+        return self.compiled()
+
+    def actions(self, state: State) -> FloatArray:
+        """(m, B) what may be exercised, nothing first."""
+        require_prices(state)
+        require_held(state)
+        kernel = self._kernel
+        rows = np.empty((kernel.most_actions, kernel.action_size))
+        x, d = (np.array(part, dtype=np.float64) for part in state[1:])
+        return rows[: kernel.actions(kernel.parameters, state.t, x, d, rows)]
+
+    def step(
+        self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Payoffs (n,) in money of date 0, and what is held after (n, B)."""
+        wrong = (actions < 0.0) | (actions > resource)
+        if wrong.any():
+            i, b = (int(place) for place in np.argwhere(wrong)[0])
+            which = f"option {b + 1}" if actions.shape[1] > 1 else "the option"
+            raise InfeasibleError(
+                f"exercising {actions[i, b]:g} of {which} at date t={t}, when {resource[i, b]:g} "
+                "of it is still held: 0 holds, 1 exercises"
+            )
+        if (actions.sum(axis=1) > self.most).any():
+            raise InfeasibleError(
+                f"exercising {actions.sum(axis=1).max():g} options at date t={t}: at most "
+                f"{self.most} may be exercised on one date"
+            )
+        payoffs = self.contracts[0].discount(t) * self.payoffs(exogenous)
+        return np.asarray((actions * payoffs).sum(axis=1)), resource - actions
+
+    @cached_property
+    def _terms(self) -> FloatArray:
+        """(3, B) signs, strikes and the growth rates of the prices."""
+        return np.array([(one.sign, one.strike, one.drift) for one in self.contracts]).T
+
+    def payoffs(self, prices: FloatArray) -> FloatArray:
+        """What each option pays at prices (..., B), not discounted."""
+        signs, strikes, _ = self._terms
+        return np.asarray(np.maximum(signs * (prices - strikes), 0.0))
+
+    def discounted(self, t: int, paths: FloatArray) -> FloatArray:
+        """(n, steps, B) payoffs in money of date 0 along paths that begin at t."""
+        discounts = self.contracts[0].discount(np.arange(t, t + paths.shape[1]))
+        return np.asarray(discounts[:, np.newaxis] * self.payoffs(paths))
+
+    def feasible(
+        self, t: int, exogenous: FloatArray, resource: FloatArray, wanted: FloatArray
+    ) -> FloatArray:
+        """(n, B) what is wanted, as far as it is still held."""
+        return np.where((wanted > 0.5) & (resource > 0.5), 1.0, 0.0)
+
+    def allocate(self, paths: FloatArray, state: State | None = None) -> Allocation:
+        """The best dates of each path, the first of several; none where no payoff is positive."""
+        state = state or self.start
+        held = np.tile(state.resource, (len(paths), 1))
+        method = "best date: one unit of one resource, no other bounds"
+        if len(self.contracts) > 1:
+            method = "assignment of options to dates: one date per option, at most `cap` on a date"
+        return Allocation(*assign(self.discounted(state.t, paths), held, self.most), method)
+
+    def replan(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
+        """(n, B) what the plans for expected prices exercise at once."""
+        years = self.contracts[0].step * np.arange(self.horizon - t)[:, np.newaxis]
+        expected = np.asarray(exogenous[:, np.newaxis] * np.exp(self._terms[2] * years))
+        return assign(self.discounted(t, expected), resource, self.most)[1][:, 0]
+
+    def penalised(self, samples: int, seed: Seed) -> Penalised:
+        """Tight bounds on fresh paths, by Longstaff-Schwartz and the martingales of its rules."""
+        from counterplan.domains.option_dual import penalised_options
+
+        return penalised_options(self, samples, seed)
+
+    def without_luck(self, paths: FloatArray, actions: FloatArray) -> FloatArray:
+        """(n,) what actions (n, T, B) earned, minus the martingales of the options' own values."""
+        from counterplan.domains.option_dual import without_luck
+
+        return without_luck(self, paths, actions)
+
+    def continuation(self, t: int, prices: FloatArray) -> FloatArray:
+        """(n, B) what holding each option and then exercising it best is worth, in money of date t,
+        where the cap can never bind."""
+        if self.most < len(self.contracts):
+            raise NotApplicableError(
+                f"with a cap of {self.most} for {len(self.contracts)} options there is no exact "
+                "value; value_bounds(method='tight') brackets it"
+            )
+        each = [single.waiting(t, prices[:, b]) for b, single in enumerate(self.singles)]
+        return np.column_stack(each)
+
+    def optimal_value(self, state: State | None = None) -> float:
+        """In money of date 0: by quadrature to about 1e-12 of the strikes, exact on a lattice."""
+        t, exogenous, resource = state or self.start
+        best = np.maximum(self.payoffs(exogenous), self.continuation(t, exogenous[np.newaxis])[0])
+        return float(self.contracts[0].discount(t) * (resource * best).sum())
+
+    def optimal_actions(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
+        """Exercise (n, B) where the payoff is positive and no less than waiting is worth."""
+        payoff, waiting = self.payoffs(exogenous), self.continuation(t, exogenous)
+        return np.where((resource > 0.5) & (payoff > 0) & (payoff >= waiting), 1.0, 0.0)
+
+    def loss(
+        self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
+    ) -> FloatArray:
+        """(n,) by how much each action is worth less than the best one, in money of date 0."""
+        now, later = self.payoffs(exogenous), self.continuation(t, exogenous)
+        missed = np.maximum(now, later) - actions * now - (1.0 - actions) * later
+        total = np.where(resource > 0.5, missed, 0.0).sum(axis=1)
+        return np.asarray(self.contracts[0].discount(t) * total)
+
+
+def assign(weights: FloatArray, held: FloatArray, cap: int) -> tuple[FloatArray, FloatArray]:
+    """Values (n,) and actions (n, steps, B) for weights (n, steps, B) and held (n, B).
+
+    What weighs nothing or less is not exercised; of equally good dates the first.
+    """
+    dates = weights.argmax(axis=1)[:, np.newaxis]
+    best = np.take_along_axis(weights, dates, axis=1)
+    chosen = (best > 0) & (held > 0.5)[:, np.newaxis]
+    actions = np.zeros(weights.shape)
+    np.put_along_axis(actions, dates, chosen, axis=1)
+    values = np.where(chosen, best, 0.0).sum(axis=(1, 2))
+    if cap < weights.shape[2]:
+        for i in np.flatnonzero(actions.sum(axis=2).max(axis=1) > cap):
+            actions[i] = _assign_one(weights[i], held[i], cap)
+            values[i] = (weights[i] * actions[i]).sum()
+    return values, actions
+
+
+def _assign_one(weights: FloatArray, held: FloatArray, cap: int) -> FloatArray:
+    """(steps, B) for one path."""
+    from scipy.optimize import linear_sum_assignment
+
+    gains = np.maximum(weights, 0.0) * (held > 0.5)
+    options, places = linear_sum_assignment(np.repeat(gains.T, cap, axis=1), maximize=True)
+    actions = np.zeros(weights.shape)
+    dates = places // cap
+    actions[dates, options] = gains[dates, options] > 0
+    return actions
+
+
+def price_nodes(contract: OptionContract, count: int) -> FloatArray:
+    """(count,) prices to tabulate at, evenly spaced in their logarithms."""
+    reach = REACH * contract.volatility * np.sqrt(contract.maturity)
+    reach += abs(contract.drift) * contract.maturity
+    low, high = np.sort(np.log([contract.price, contract.strike]))
+    return np.exp(np.linspace(low - reach, high + reach, count))
+
+
 @dataclass(frozen=True)
-class AmericanOption(HasFutures):
+class AmericanOption(OptionProblem):
     """One option to exercise at the best of its dates.
 
     config  'A' .. 'F' of Table 11, or an OptionContract
@@ -79,124 +265,59 @@ class AmericanOption(HasFutures):
     config: str | OptionContract = "A"
     prices: Prices = "gbm"
 
-    sense: ClassVar[Sense] = "max"
-
-    def __new__(cls, config: str | OptionContract = "A", prices: Prices = "gbm") -> AmericanOption:
-        """On the lattice prices have finitely many successors: a model of another type."""
-        return object.__new__(LatticeOption if prices == "binomial" else cls)
+    most: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        if self.prices not in PRICES:
+        if self.prices not in ("gbm", "binomial"):
             raise InputError(f"prices {self.prices!r} are unknown: choose 'gbm' or 'binomial'")
-        _ = self.contract, self.process
+        if isinstance(self.process, BinomialLattice):  # finitely many successors
+            object.__setattr__(self, "successors", self.process.successors)
 
     @cached_property
     def contract(self) -> OptionContract:
         """Its terms."""
-        return option_contract(self.config)
+        if isinstance(self.config, OptionContract):
+            return self.config
+        if self.config not in CONFIGS:
+            raise InputError(
+                f"option config {self.config!r} is unknown: choose {', '.join(CONFIGS)}, "
+                "or pass an OptionContract"
+            )
+        return CONFIGS[self.config]
+
+    @property
+    def contracts(self) -> tuple[OptionContract, ...]:
+        """The one."""
+        return (self.contract,)
+
+    @property
+    def singles(self) -> tuple[AmericanOption, ...]:
+        """Itself."""
+        return (self,)
 
     @cached_property
     def process(self) -> GBM | BinomialLattice:
         """The price of the share."""
         c = self.contract
-        return GBM(c.price, c.drift, c.volatility, c.step)
-
-    @property
-    def horizon(self) -> int:
-        """T exercise dates, the first at once."""
-        return self.contract.dates
-
-    @property
-    def start(self) -> State:
-        """Held, at today's price."""
-        return State(0, self.process.start, np.ones(1))
-
-    def actions(self, state: State) -> FloatArray:
-        """Hold, and exercise while held: (m, 1)."""
-        require_prices(state)
-        require_held(state)
-        return np.array([[0.0], [1.0]]) if state.resource[0] > 0.5 else np.zeros((1, 1))
-
-    def step(
-        self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Payoffs (n,) in money of date 0, and what is held after (n, 1)."""
-        check_exercise(t, resource, actions)
-        payoff = self.contract.discount(t) * self.contract.payoff(exogenous[:, 0])
-        return np.asarray(actions[:, 0] * payoff), resource - actions
-
-    def allocate(self, paths: FloatArray, state: State | None = None) -> Allocation:
-        """The best date of each path, the first of several; none where no payoff is positive."""
-        state = state or self.start
-        steps = paths.shape[1]
-        discounts = self.contract.discount(np.arange(state.t, state.t + steps))
-        payoffs = discounts * self.contract.payoff(paths[:, :, 0]) * state.resource[0]
-        best = payoffs.argmax(axis=1)
-        values = payoffs[np.arange(len(paths)), best]
-        actions = np.zeros((len(paths), steps, 1))
-        actions[np.arange(len(paths)), best, 0] = values > 0
-        return Allocation(values, actions, "best date: one unit of one resource, no other bounds")
-
-    def feasible(
-        self, t: int, exogenous: FloatArray, resource: FloatArray, wanted: FloatArray
-    ) -> FloatArray:
-        """(n, 1) what is wanted, as far as the option is still held."""
-        return np.where((wanted > 0.5) & (resource > 0.5), 1.0, 0.0)
-
-    def replan(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
-        """(n, 1) exercise where, for expected prices, no later date pays more."""
-        c = self.contract
-        ahead = np.arange(self.horizon - t)
-        expected = np.asarray(exogenous * np.exp(c.drift * c.step * ahead))
-        payoffs = c.discount(ahead) * c.payoff(expected)
-        best = (payoffs[:, 0] > 0) & (payoffs.argmax(axis=1) == 0)
-        return np.where(best[:, np.newaxis] & (resource > 0.5), 1.0, 0.0)
-
-    def penalised(self, samples: int, seed: Seed) -> Penalised:
-        """Tight bounds on fresh paths, by Longstaff-Schwartz and its martingale."""
-        from counterplan.domains.option_dual import penalised_option
-
-        return penalised_option(self, samples, seed)
-
-    def without_luck(self, paths: FloatArray, actions: FloatArray) -> FloatArray:
-        """(n,) what actions (n, T, 1) earned, minus the martingale of the optimal value."""
-        from counterplan.domains.option_dual import without_luck
-
-        return without_luck(self, paths, actions)
+        if self.prices == "gbm":
+            return GBM(c.price, c.drift, c.volatility, c.step)
+        return BinomialLattice(c.price, c.rate, c.volatility, c.step, c.dividend)
 
     @cached_property
-    def bermudan(self) -> Bermudan:
-        """The optimal exercise under geometric Brownian motion."""
+    def exercise(self) -> Bermudan | LatticeExercise:
+        """The optimal exercise."""
+        if isinstance(self.process, BinomialLattice):
+            return LatticeExercise(self.contract, self.process)
         return Bermudan.solve(self.contract)
 
     def waiting(self, t: int, prices: FloatArray) -> FloatArray:
         """(n,) the value at date t, in money of date t, of holding on and then exercising best."""
-        return self.bermudan.continuation(t, prices)
+        return self.exercise.continuation(t, prices)
 
-    def optimal_value(self, state: State | None = None) -> float:
-        """The Bermudan value in money of date 0: by quadrature to about 1e-12 of the strike."""
-        t, exogenous, resource = state or self.start
-        now = self.contract.payoff(exogenous)
-        best = np.maximum(now, self.waiting(t, exogenous))[0]
-        return float(resource[0] * self.contract.discount(t) * best)
-
-    def optimal_actions(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
-        """Exercise (n, 1) where the payoff is positive and no less than waiting is worth."""
-        payoff = self.contract.payoff(exogenous)
-        worth = (payoff > 0) & (payoff >= self.waiting(t, exogenous[:, 0])[:, np.newaxis])
-        return np.where((resource > 0.5) & worth, 1.0, 0.0)
-
-    def loss(
-        self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
-    ) -> FloatArray:
-        """(n,) by how much each action is worth less than the best one, in money of date 0."""
-        now, later = self.contract.payoff(exogenous), self.waiting(t, exogenous[:, 0])[:, None]
-        missed = np.maximum(now, later) - actions * now - (1.0 - actions) * later
-        return np.asarray(self.contract.discount(t) * np.where(resource > 0.5, missed, 0.0)[:, 0])
-
-    def fixed_date(self, prices: FloatArray, dates_to_go: int) -> tuple[FloatArray, FloatArray]:
-        """(n,) the value now of exercising that many dates later, and its slope in the price."""
-        return european_with_slope(self.contract, prices, dates_to_go)
+    def exercises(self, t: int, prices: FloatArray) -> BoolArray:
+        """(n,) where exercising is optimal, among prices (n,) at date t."""
+        held = np.ones((len(prices), 1))
+        return np.asarray(self.optimal_actions(t, prices[:, np.newaxis], held)[:, 0] > 0)
 
     def compiled(self, quantiles: int = 0) -> Kernel:
         """The model as compiled functions; its bounds need `bound_tables`."""
@@ -226,8 +347,9 @@ class AmericanOption(HasFutures):
         """The bounds at nodes of the price, for every date, as `BOUND_TABLES` has them."""
         c, T = self.contract, self.horizon
         samples = whole_number(samples, "samples", minimum=2)
-        prices, logs = self.nodes()
-        fixed = [self.fixed_date(prices, s) for s in range(T)]
+        prices = price_nodes(c, NODES)
+        first, second = np.log(prices[:2])
+        fixed = [self.exercise.fixed_date(prices, s) for s in range(T)]
         factors = self.process.sample_paths(samples, T, seed, start=np.ones(1))[:, :, 0]
         discounts = c.discount(np.arange(T))
         found = best_dates(factors, discounts, c.sign, c.strike, prices)
@@ -243,36 +365,24 @@ class AmericanOption(HasFutures):
             best = values.argmax(axis=0), np.arange(NODES)
             rows[t] = np.column_stack([values[best], slopes[best], upper[left]])
         return BOUND_TABLES.pack(
-            first=logs[0],
-            width=logs[1] - logs[0],
+            first=first,
+            width=second - first,
             nodes=prices,
             steepest=discounts * (steepest[::-1] if c.sign > 0 else 0.0),
             rows=discounts[:, None, None] * rows,
         )
 
-    def nodes(self, count: int = NODES) -> tuple[FloatArray, FloatArray]:
-        """(count,) prices to tabulate at, and their logarithms, which are evenly spaced."""
-        c = self.contract
-        reach = REACH * c.volatility * np.sqrt(c.maturity) + abs(c.drift) * c.maturity
-        middle = 0.5 * (np.log(c.price) + np.log(c.strike))
-        apart = 0.5 * abs(np.log(c.price / c.strike))
-        logs = np.linspace(middle - apart - reach, middle + apart + reach, count)
-        return np.exp(logs), logs
-
     def _edges(self) -> FloatArray:
         """(T,) where exercising begins to beat waiting for any fixed date, to the nodes' width."""
         c, T = self.contract, self.horizon
-        prices, _ = self.nodes()
+        prices, waiting = price_nodes(c, NODES), np.zeros(NODES)
         payoff = c.payoff(prices)
-        waiting = np.zeros(NODES)
         edges = np.full(T, c.strike)
         for t in range(T - 2, -1, -1):
-            waiting = np.maximum(waiting, self.fixed_date(prices, T - 1 - t)[0])
+            waiting = np.maximum(waiting, self.exercise.fixed_date(prices, T - 1 - t)[0])
             worth = (payoff > 0) & (payoff >= waiting)
-            if c.sign > 0:
-                edges[t] = prices[worth].min(initial=np.inf)
-            else:
-                edges[t] = prices[worth].max(initial=0.0)
+            call, beyond = c.sign > 0, prices[worth]
+            edges[t] = beyond.min(initial=np.inf) if call else beyond.max(initial=0.0)
         return edges
 
     # --- In words -----------------------------------------------------------------------------
@@ -288,7 +398,7 @@ class AmericanOption(HasFutures):
         """
         check_config(config)
         kind: Any = prices or "gbm"
-        if kind not in PRICES:
+        if kind not in ("gbm", "binomial"):
             raise InputError(f"--prices {kind!r}: an option's are 'gbm' or 'binomial'; choose one")
         return cls(config or "A", kind)
 
@@ -309,43 +419,6 @@ class AmericanOption(HasFutures):
     def describe_state(self, state: State) -> str:
         """The date and the price."""
         return f"date {state.t + 1} of {self.horizon}, price {state.exogenous[0]:g}"
-
-
-class LatticeOption(AmericanOption):
-    """An option on the binomial lattice: `AmericanOption(config, prices='binomial')`."""
-
-    @cached_property
-    def process(self) -> BinomialLattice:
-        """The price of the share."""
-        c = self.contract
-        return BinomialLattice(c.price, c.rate, c.volatility, c.step, c.dividend)
-
-    def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Up and down: values (2, 1) and probabilities (2,)."""
-        return self.process.successors(t, exogenous)
-
-    def waiting(self, t: int, prices: FloatArray) -> FloatArray:
-        """(n,) the value of holding on, exact on the lattice that starts from each price."""
-        process = self.process
-        return lattice_values(self.contract, t, prices, process.up, process.probability)[1]
-
-    def fixed_date(self, prices: FloatArray, dates_to_go: int) -> tuple[FloatArray, FloatArray]:
-        """(n,) the value now of exercising that many dates later, and a slope that supports it."""
-        process, c = self.process, self.contract
-        rises = np.arange(dates_to_go + 1)
-        factors = process.up ** (2.0 * rises - dates_to_go)
-        odds = _binomial(dates_to_go, process.probability) * c.discount(dates_to_go)
-        payoff = c.payoff(prices[:, np.newaxis] * factors)
-        slopes = c.sign * ((payoff > 0) @ (odds * factors))
-        return payoff @ odds, np.asarray(slopes, dtype=np.float64)
-
-
-def _binomial(n: int, p: float) -> FloatArray:
-    """(n + 1,) the probabilities of 0 .. n rises."""
-    odds: Any = np.ones(1)
-    for _ in range(n):
-        odds = np.convolve(odds, [1.0 - p, p])
-    return np.asarray(odds)
 
 
 def _raised(found: FloatArray, n: int) -> FloatArray:

@@ -46,9 +46,9 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
+from counterplan.core.compiled import njit
 from counterplan.core.validation import BoolArray, FloatArray
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning.model import State

@@ -18,13 +18,14 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.core.options import DefaultOptions
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 from numpy.typing import ArrayLike
 
+from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray
 
 VECTOR = types.float64[::1]

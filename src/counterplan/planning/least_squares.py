@@ -26,8 +26,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
+from counterplan.core.compiled import njit
 from counterplan.core.problem import ProgressCallback, Watch
 from counterplan.core.validation import FloatArray, IntArray, Seed, whole_number
 from counterplan.errors import NotApplicableError, StoppedError

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 import numpy as np
 
 from counterplan.core.result import Explanation
-from counterplan.runs.question import Explainer, Outlier, PartChange, Question
+from counterplan.runs.question import Explainer, PartChange, Question
 from counterplan.tables.parts import Recorded
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Answer:
 
     recorded        the episode as the table tells it; its outcomes are the columns "outcome:NAME"
     explanation     the library's own result, None if it failed
-    outliers        the values behind `far_outside_training`
+    outliers        each an `Outlier`, the values behind `far_outside_training`
     """
 
     episode_id: str | None
@@ -106,7 +106,7 @@ class Answer:
     far_outside_training: str | None = None
     recorded: Recorded = field(repr=False, metadata=BESIDE)
     explanation: Explanation | None = field(default=None, repr=False, metadata=BESIDE)
-    outliers: tuple[Outlier, ...] = field(default=(), repr=False, metadata=BESIDE)
+    outliers: tuple[Any, ...] = field(default=(), repr=False, metadata=BESIDE)
 
     def row(self) -> dict[str, Any]:
         """One row of the table of results."""

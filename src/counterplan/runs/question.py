@@ -7,15 +7,6 @@ the episode poses, the names of actions, and the data that the model was learned
     discrete     a tabular model; a policy answers
     stays        a neural model of one of the built-in tables of intensive care
     schema       either kind of model, on a table that a schema describes
-
-How far a counterfactual leaves the data is its `Support`. States that are vectors: the distance of
-each counterfactual state to the nearest state in the data, in the model's own units, divided by
-what is typical between the states of different episodes there (`scm.seen`). A changed action was
-taken nearby if one of the NEIGHBOURS transitions whose states are nearest took it; components that
-are no choice (replayed inputs) do not matter. An episode that the model was learned from is part of
-that data itself. Discrete states: the probability that the counterfactual episode comes to take an
-action in a state in which nobody took it (`mdp.visits`), and how often each changed action was
-taken in its state.
 """
 
 from __future__ import annotations
@@ -26,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -39,11 +30,11 @@ from counterplan.scm.tabular import TabularMDP
 from counterplan.tables.models import model_from_bytes
 
 if TYPE_CHECKING:
-    from scipy.spatial import KDTree
-
     from counterplan.core.problem import Solver
     from counterplan.core.result import Explanation
+    from counterplan.counterfactual.support import Support
     from counterplan.scm.neural import NeuralSCM
+    from counterplan.scm.support import Outlier
     from counterplan.tables.layout import SchemaLayout
 
 EXACT = "exact"
@@ -141,53 +132,6 @@ class Question:
         return {name: value for name, value in asked.items() if value is not None}
 
 
-NEIGHBOURS = 100
-# A chance of leaving the data that is not held against a policy.
-TOLERATED = 0.05
-# In the model's units, where what it has learned from lies between -0.5 and 0.5: beyond that by
-# more than the whole range.
-FAR = 1.5
-
-
-@dataclass(frozen=True)
-class Support:
-    """What is known of the data under a counterfactual; None where nothing is.
-
-    taken        for each change: how often the new action was taken there (discrete: in its state;
-                 vectors: among the nearest NEIGHBOURS transitions)
-    distance     (T,) of the states, in units of what is typical
-    is_far       whether a state is farther than nearly all states of the data are from others
-    unseen       probability of an action in a state in which it was never taken
-    """
-
-    taken: tuple[int | None, ...]
-    distance: FloatArray | None = None
-    is_far: bool | None = None
-    unseen: float | None = None
-
-    @property
-    def new_actions(self) -> int | None:
-        """How many changed actions were never taken there."""
-        return None if self.supported is None else sum(count == 0 for count in self.taken)
-
-    @property
-    def supported(self) -> bool | None:
-        """Whether there is data under all of it."""
-        if self.is_far is None and self.unseen is None:
-            return None
-        return not (self.is_far or (self.unseen or 0.0) > TOLERATED or 0 in self.taken)
-
-
-class Outlier(NamedTuple):
-    """A state far outside what a model has learned from, `low` to `high`."""
-
-    episode: str | None
-    column: str
-    value: float
-    low: float
-    high: float
-
-
 @dataclass(frozen=True)
 class PartChange:
     """A component of an action that is `alternative` instead of `observed`."""
@@ -251,9 +195,10 @@ class Explainer(ABC):
     def actions_taken(self, episode: Episode) -> list[int | None]:
         """The number of each action of an episode, None where nothing was decided."""
 
-    @abstractmethod
     def support(self, explanation: Any) -> Support:
         """How far an explanation leaves the data that the model was learned from."""
+        found: Support = explanation.support
+        return found
 
     def change_probabilities(self, explanation: Any) -> FloatArray | None:
         """(T, A) how likely a policy makes each change, None where changes are certain."""
@@ -334,18 +279,10 @@ class DiscreteExplainer(Explainer):
         return [None if a == self.no_action else int(a) for a in episode.actions]
 
     def support(self, explanation: Any) -> Support:
-        from counterplan.counterfactual.discrete.distributions import LOST
+        from counterplan.counterfactual.support import policy_support
 
-        changes, path, visits = explanation.changes, explanation.most_likely, self.mdp.visits
-        if visits is None:
-            return Support((None,) * len(changes))
-        step = np.where(visits > 0, 0, LOST)
-        if self.no_action is not None:
-            # It is never a new one; a model in which every row has an action has no such column.
-            step[:, self.no_action :] = 0
-        _, _, unseen = explanation.process.sums([step] * len(explanation.episode))
-        taken = tuple(int(visits[path.states[change.t], change.alternative]) for change in changes)
-        return Support(taken, unseen=min(1.0, float(unseen)))
+        states, changes = explanation.most_likely.states, explanation.changes
+        return policy_support(explanation.process, states, changes, self.no_action)
 
     def change_probabilities(self, explanation: Any) -> FloatArray | None:
         found: FloatArray = explanation.change_probabilities()
@@ -395,16 +332,9 @@ class ContinuousExplainer(Explainer):
         return [*map(int, action_indices(episode, vectors)), None]
 
     def outliers(self, episode: Episode) -> tuple[Outlier, ...]:
-        if (scaling := self.scm.scaling) is None:
-            return ()
-        distance = np.abs(scaling.encode_states(episode.states))
-        found = []
-        for column in np.flatnonzero(distance.max(axis=0) > FAR):
-            middle, width = scaling.state_offset[column], scaling.state_range[column]
-            value = float(episode.states[distance[:, column].argmax(), column])
-            ends = float(middle - width / 2), float(middle + width / 2)
-            found.append(Outlier(episode.id, self.layout.features[column], value, *ends))
-        return tuple(found)
+        from counterplan.scm.support import outliers
+
+        return tuple(outliers(self.scm.scaling, self.layout.features, episode))
 
     def paths(self, explanation: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
         episode = explanation.episode
@@ -413,43 +343,6 @@ class ContinuousExplainer(Explainer):
     def step_values(self, episode: Episode, states: Any, actions: Any) -> Sequence[Any]:
         vectors = self.layout.action_set(episode)[np.arange(len(episode) - 1), actions]
         return [*states.T, *([*values, None] for values in vectors.T)]
-
-    @cached_property
-    def _tree(self) -> KDTree:
-        """The states of the data, to be searched."""
-        from scipy.spatial import KDTree
-
-        assert self.scm.seen is not None
-        return KDTree(self.scm.seen.states.astype(np.float64))
-
-    def support(self, explanation: Any) -> Support:
-        changes, seen, scaling = explanation.changes, self.scm.seen, self.scm.scaling
-        # Of one episode alone nothing is known about how far others are.
-        if seen is None or math.isinf(seen.typical):
-            return Support((None,) * len(changes))
-        states, vectors = explanation.states, self.layout.action_set(explanation.episode)
-        if scaling is not None:
-            states, vectors = scaling.encode_states(states), scaling.encode_actions(vectors)
-        distance = np.asarray(self._tree.query(states)[0])
-        taken = tuple(
-            self._count_taken(states[change.t], vectors[change.t], change.alternative)
-            for change in changes
-        )
-        with np.errstate(divide="ignore", invalid="ignore"):
-            relative = np.nan_to_num(distance / seen.typical, nan=0.0, posinf=np.inf)
-        return Support(taken, relative, bool(distance.max() > seen.far))
-
-    def _count_taken(self, state: FloatArray, options: FloatArray, action: int) -> int:
-        """How many of the nearest transitions took the action number `action` of `options`: a dose
-        counts as the nearest level; anything where all have the same, which is no choice."""
-        seen = self.scm.seen
-        assert seen is not None
-        count = min(NEIGHBOURS, len(seen.states))
-        nearest = self._tree.query(state, k=range(1, count + 1))[1]
-        off = np.abs(seen.actions[nearest] - options[action])
-        apart = [np.diff(np.unique(values)) for values in options.T]
-        tolerance = [steps.min() / 2 if len(steps) else np.inf for steps in apart]
-        return int((off <= tolerance).all(axis=1).sum())
 
 
 # The built-in tables, as descriptions of tasks name them.

@@ -30,8 +30,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import InputError
 from counterplan.scm.tabular import TabularMDP, check_index

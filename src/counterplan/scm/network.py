@@ -34,9 +34,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
 from counterplan.scm.point import Region, number_array

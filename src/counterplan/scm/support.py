@@ -7,21 +7,31 @@ state of another episode, and `far`, which 99 in 100 of them do not exceed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray, IntArray, Seed, generator
 from counterplan.errors import InputError
 from counterplan.scm.point import Scaling, number_array
 from counterplan.scm.transitions import Transitions
+
+if TYPE_CHECKING:
+    from scipy.spatial import KDTree
 
 # A search among so many takes about a millisecond, and a file of them about a megabyte.
 LARGEST = 20_000
 # Of so many states the distances to other episodes are taken.
 COMPARED = 2_000
 FAR_QUANTILE = 0.99
+# In the model's units, where what it has learned from lies between -0.5 and 0.5: beyond that by
+# more than the whole range.
+FAR = 1.5
 
 SingleArray = NDArray[np.float32]
 
@@ -54,6 +64,13 @@ class Seen:
             raise InputError(
                 f"seen: distances {self.typical} and {self.far} are not in order, from 0 up"
             )
+
+    @cached_property
+    def tree(self) -> KDTree:
+        """The states, to be searched."""
+        from scipy.spatial import KDTree
+
+        return KDTree(self.states.astype(np.float64))
 
     def check(self, n_features: int, n_components: int) -> None:
         """Raise unless it is made for so many features and action components."""
@@ -102,4 +119,28 @@ def _to_other_episodes(
         if wanted == len(states):
             break
         places, wanted = places[~known], 4 * wanted
+    return found
+
+
+class Outlier(NamedTuple):
+    """A state far outside what a model has learned from, `low` to `high`."""
+
+    stay: str | None
+    column: str
+    value: float
+    low: float
+    high: float
+
+
+def outliers(scaling: Scaling | None, features: Sequence[str], episode: Episode) -> list[Outlier]:
+    """For each feature with states far outside what the model has learned from, the farthest."""
+    if scaling is None:
+        return []
+    distance = np.abs(scaling.encode_states(episode.states))
+    found = []
+    for column in np.flatnonzero(distance.max(axis=0) > FAR).tolist():
+        middle, half = scaling.state_offset[column], scaling.state_range[column] / 2
+        value = float(episode.states[distance[:, column].argmax(), column])
+        ends = float(middle - half), float(middle + half)
+        found.append(Outlier(episode.id, features[column], value, *ends))
     return found

@@ -20,6 +20,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -27,7 +28,7 @@ import numpy as np
 
 from counterplan.core.episode import Episode
 from counterplan.core.files import atomic_file, check_target, read_json, suffix_of
-from counterplan.core.table import FrameTable, TableFile, open_table_file
+from counterplan.core.table import frame_file, open_table_file
 from counterplan.errors import FileError, InputError, MistakesError
 from counterplan.tables.reader import CheckedTable, check_table, frame_table
 from counterplan.tables.schema import DISCRETE, Column, Schema
@@ -55,6 +56,24 @@ class PlainSchema(Schema):
         pass
 
 
+def plain_schema(states: Known = None, actions: Known = None, rewards: bool = False) -> Schema:
+    """The schema of a table with these states and actions."""
+    reward = (Column(REWARD, "reward"),) if rewards else ()
+    columns = (_column("state", states), _column("action", actions), *reward)
+    return PlainSchema(columns, kind=DISCRETE)
+
+
+def _column(name: str, known: Known) -> Column:
+    if known is None:
+        return Column(name, name, levels=())
+    labels = () if isinstance(known, int) else tuple(label.strip() for label in known)
+    # Where two have the same label, only numbers tell them apart.
+    if len(set(labels)) == len(labels) > 0:
+        return Column(name, name, labels=labels)
+    count = known if isinstance(known, int) else len(known)
+    return Column(name, name, levels=tuple(map(float, range(count))))
+
+
 def read_episodes(
     path: str | Path,
     *,
@@ -76,35 +95,19 @@ def open_episodes(
     """The episodes in a file or frame, checked, with their rewards if it has any."""
     place: Callable[[int], str] = "row {}".format
     if not isinstance(source, str | os.PathLike):
-        file: TableFile = frame_table(source)
+        file = frame_table(source)
     elif suffix_of(path := Path(source), FORMATS, "episode files") == ".json":
         frame, place = _json_table(path, rewards)
-        file = FrameTable(path, frame.columns, frame)
+        file = frame_file(path, frame, frame.columns)
     else:
         file = open_table_file(path)
-    columns = [_column("state", states), _column("action", actions)]
-    if rewards and REWARD in file.header:
-        columns.append(Column(REWARD, "reward"))
+    schema = plain_schema(states, actions, rewards and REWARD in file.header)
     try:
-        return check_table(file, PlainSchema(tuple(columns), kind=DISCRETE), place=place)
+        return check_table(file, schema, place=place)
     except MistakesError as problem:
         # There is no schema that the user could correct.
         text = re.sub(r",? or [^;\n]*schema", "", str(problem))
         raise MistakesError(text) from None
-
-
-def _column(name: str, known: Known) -> Column:
-    if known is None:
-        return Column(name, name, levels=())
-    labels = () if isinstance(known, int) else tuple(label.strip() for label in known)
-    # Where two have the same label, only numbers tell them apart.
-    if len(set(labels)) == len(labels) > 0:
-        return Column(name, name, labels=labels)
-    count = known if isinstance(known, int) else len(known)
-    return Column(name, name, levels=tuple(float(number) for number in range(count)))
-
-
-# --- JSON -------------------------------------------------------------------------------------
 
 
 def _json_table(path: str | Path, rewards: bool) -> tuple[pl.DataFrame, Callable[[int], str]]:
@@ -118,38 +121,31 @@ def _json_table(path: str | Path, rewards: bool) -> tuple[pl.DataFrame, Callable
     if not listed:
         raise FileError(f"{path}: the list of episodes is empty; add at least one")
     has_rewards = rewards and any(isinstance(one, dict) and "rewards" in one for one in listed)
+    fields = ("state", "action", REWARD)[: 2 + has_rewards]
+    rows: list[dict[str, list[str]]] = []
     names: dict[str, int] = {}
-    columns: dict[str, list[str]] = {
-        name: [] for name in ("episode_id", "t", "state", "action", REWARD)[: 4 + has_rewards]
-    }
     places: list[tuple[int, int]] = []
     for position, one in enumerate(listed):
         where = f"{path}, episodes[{position}]"
         name = _json_name(where, position, one)
-        if name in names:
+        if names.setdefault(name, position) != position:
             raise FileError(f"{where}: has the id {name!r} of episodes[{names[name]}]; rename it")
-        names[name] = position
-        texts = {key: _json_texts(where, one, f"{key}s") for key in list(columns)[2:]}
+        texts = {field: _json_texts(where, one, f"{field}s") for field in fields}
         T = len(texts["state"])
-        for key, entries in texts.items():
+        for field, entries in texts.items():
             if len(entries) != T:
-                problem = f"has {T} states but {len(entries)} {key}s; give one for each step"
+                problem = f"has {T} states but {len(entries)} {field}s; give one for each step"
                 raise FileError(f"{where}: {problem}")
-            columns[key] += entries
-        columns["episode_id"] += [name] * T
-        columns["t"] += map(str, range(T))
+        rows.append({"episode_id": [name] * T, "t": list(map(str, range(T))), **texts})
         places += [(position, t) for t in range(T)]
-
-    def place(row: int) -> str:
-        return "episodes[{}], t={}".format(*places[row])
-
-    return pl.DataFrame(columns), place
+    columns = {name: list(chain.from_iterable(one[name] for one in rows)) for name in rows[0]}
+    return pl.DataFrame(columns), lambda row: "episodes[{}], t={}".format(*places[row])
 
 
 def _json_name(where: str, position: int, one: Any) -> str:
     if not isinstance(one, dict):
-        problem = 'is no object; expected {"id": ..., "states": [...], "actions": [...]}'
-        raise FileError(f"{where}: {problem}")
+        expected = '{"id": ..., "states": [...], "actions": [...]}'
+        raise FileError(f"{where}: is no object; expected {expected}")
     given = one.get("id", position)
     if isinstance(given, bool) or not isinstance(given, int | str) or not str(given).strip():
         raise FileError(f"{where}: has the id {given!r}; give a name or a whole number")
@@ -164,13 +160,9 @@ def _json_texts(where: str, one: Mapping[str, Any], field: str) -> list[str]:
         raise FileError(f'{where}: "{field}" is empty; an episode needs at least one step')
     for t, value in enumerate(values):
         if isinstance(value, bool) or not isinstance(value, int | float | str):
-            shown = json.dumps(value)[:80]
-            problem = "is neither a number nor a label; correct it"
-            raise FileError(f'{where}: "{field}"[{t}]: {shown} {problem}')
+            problem = f"{json.dumps(value)[:80]} is neither a number nor a label; correct it"
+            raise FileError(f'{where}: "{field}"[{t}]: {problem}')
     return [str(value) for value in values]
-
-
-# --- Writing ----------------------------------------------------------------------------------
 
 
 def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
@@ -197,10 +189,7 @@ def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
         }
     )
     with atomic_file(path) as file:
-        if suffix == ".csv":
-            frame.write_csv(file)
-        else:
-            frame.write_parquet(file)
+        (frame.write_csv if suffix == ".csv" else frame.write_parquet)(file)
 
 
 def _named(episodes: Iterable[Episode]) -> dict[str, Episode]:
@@ -232,20 +221,15 @@ def check_explanations_target(path: str | Path) -> None:
 def write_explanations(path: str | Path, document: Mapping[str, Any]) -> None:
     """Write {"k": ..., "explanations": [records]} as JSON, or the records as CSV."""
     if suffix_of(path, RECORD_FORMATS, "files of explanations") == ".json":
-        content = json.dumps(document, indent=2, allow_nan=False).encode()
-        with atomic_file(path) as file:
-            file.write(content)
-        return
-    rows = [
-        {**record, "changes": "; ".join(change["text"] for change in record["changes"])}
-        for record in document["explanations"]
-    ]
-    _write_csv(path, rows)
+        content = json.dumps(document, indent=2, allow_nan=False)
+    else:
+        import polars as pl
 
-
-def _write_csv(path: str | Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    import polars as pl
-
-    texts = [{name: str(value) for name, value in row.items()} for row in rows]
+        rows = [
+            {**record, "changes": "; ".join(change["text"] for change in record["changes"])}
+            for record in document["explanations"]
+        ]
+        texts = [{name: str(value) for name, value in row.items()} for row in rows]
+        content = pl.DataFrame(texts).write_csv()
     with atomic_file(path) as file:
-        pl.DataFrame(texts).write_csv(file)
+        file.write(content.encode())

@@ -17,7 +17,7 @@ import numpy as np
 
 from counterplan.core.episode import Episode
 from counterplan.core.table import table_columns
-from counterplan.core.validation import BoolArray, FloatArray, IntArray
+from counterplan.core.validation import FloatArray, IntArray
 from counterplan.errors import FileError, InputError
 from counterplan.scm.estimate import (
     TransitionCounts,
@@ -27,7 +27,7 @@ from counterplan.scm.estimate import (
 )
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.tabular import TabularMDP
-from counterplan.tables.episodes import open_episodes
+from counterplan.tables.episodes import open_episodes, plain_schema
 from counterplan.tables.layout import MEANS, NO_ACTION, REWARD, SCHEMA, SchemaLayout, learned_reward
 from counterplan.tables.parts import Recorded
 from counterplan.tables.reader import CheckedTable, open_table
@@ -67,8 +67,8 @@ class TabularFit:
     summary: str
 
 
-def fit_model(path: str | Path, settings: FitSettings) -> tuple[TabularMDP, TransitionCounts]:
-    """The posterior-mean model of a plain file of episodes, and what was counted in it."""
+def fit_model(path: str | Path, settings: FitSettings) -> TabularFit:
+    """The posterior-mean model of a plain file of episodes."""
     check_kind(path)
     with open_episodes(path, settings.state_labels, settings.action_labels) as table:
         if table.schema.reward is None:
@@ -76,20 +76,23 @@ def fit_model(path: str | Path, settings: FitSettings) -> tuple[TabularMDP, Tran
                 f"{path}: has no rewards, which a model needs; add a column 'reward' (JSON: "
                 '"rewards" in each episode) with what each step earned'
             )
-        every = list(table)
-    S, A = _sizes(path, every, settings)
-    rewards = RewardTable(table, S, A, settings.mean_rewards)
-    rewards.add(every)
-    counts = count_transitions((one.episode for one in every), S, A)
-    prior = neighbour_prior(S) if settings.prior is None else settings.prior
-    mdp = estimate_mdp(
-        counts,
-        rewards.table(counts.visits, settings.bar_unobserved),
-        prior=prior,
-        state_labels=settings.state_labels,
-        action_labels=settings.action_labels,
-    )
-    return mdp.with_data(counts.visits) if settings.support else mdp, counts
+        S, A = len(settings.state_labels or ()), len(settings.action_labels or ())
+        if not (S and A):
+            ends = [(one.episode.states.max(), one.episode.actions.max()) for one in table]
+            largest = np.max(ends, axis=0)
+            S, A = S or 1 + int(largest[0]), A or 1 + int(largest[1])
+        if S * A * S > LARGEST_TABLE:
+            raise FileError(
+                f"{path}: {S} states and {A} actions make a model too large for memory; number "
+                "both from 0 up without gaps, or group the states"
+            )
+        layout = SchemaLayout(plain_schema(S, A))
+        rewards = _Rewards(table, layout, settings.mean_rewards)
+        counts = _counted(table, rewards)
+        labels = settings.state_labels, settings.action_labels
+        model = _estimated(layout, counts, rewards, settings, *labels)
+        visits = counts.visits if settings.support else None
+        return TabularFit(model.with_data(visits), counts, table.summary())
 
 
 def check_kind(path: str | Path) -> None:
@@ -102,20 +105,6 @@ def check_kind(path: str | Path) -> None:
             f"{UNDERSTOOD}; for a table of your own: counterplan schema "
             f"{quote(str(path))} -o schema.toml, then give --schema schema.toml"
         )
-
-
-def _sizes(path: str | Path, every: Sequence[Recorded], settings: FitSettings) -> tuple[int, int]:
-    """Numbers of states and actions, refused where the dense counts would not fit in memory."""
-    states = np.concatenate([one.episode.states for one in every])
-    actions = np.concatenate([one.episode.actions for one in every])
-    S = len(settings.state_labels or ()) or 1 + int(states.max())
-    A = len(settings.action_labels or ()) or 1 + int(actions.max())
-    if S * A * S > LARGEST_TABLE:
-        raise FileError(
-            f"{path}: {S} states and {A} actions make a model too large for memory; number both "
-            "from 0 up without gaps, or group the states"
-        )
-    return S, A
 
 
 # --- By a schema ------------------------------------------------------------------------------
@@ -148,19 +137,18 @@ def fit_discrete(path: str | Path, schema: Schema, settings: FitSettings) -> Tab
     layout = SchemaLayout(schema)
     assert layout.states is not None
     check_reward(layout)
-    # The last action stands for none, in the last row of an episode.
-    S, choices = len(layout.states), len(layout.choices)
-    A = choices + 1
-    if S * A * S > LARGEST_TABLE:
+    S, A = len(layout.states), len(layout.choices)
+    if S * (A + 1) * S > LARGEST_TABLE:
         raise FileError(
-            f"{path}: the columns of the schema combine to {S:,} states and {choices:,} actions, "
+            f"{path}: the columns of the schema combine to {S:,} states and {A:,} actions, "
             "too many for memory; use fewer columns, or fewer levels"
         )
     with open_table(path, schema) as table:
-        rewards = RewardTable(table, S, A, settings.mean_rewards, layout)
+        rewards = _Rewards(table, layout, settings.mean_rewards)
         try:
-            counts = _trimmed(count_transitions(_noted(table, rewards), S, A))
-            model = _estimated(layout, counts, rewards, settings)
+            counts = _counted(table, rewards)
+            states, actions = layout.states.names(), layout.choices.names()
+            model = _estimated(layout, counts, rewards, settings, states, actions)
         except FileError:
             raise
         except InputError as problem:
@@ -176,35 +164,41 @@ def check_reward(layout: SchemaLayout) -> None:
         layout.reward()
 
 
-def _noted(table: CheckedTable, rewards: RewardTable) -> Iterator[Episode]:
-    """The episodes of a table, whose rewards are taken down on the way."""
-    for part in table.parts():
-        rewards.add(part)
-        yield from (one.episode for one in part)
+def _counted(table: CheckedTable, rewards: _Rewards) -> TransitionCounts:
+    """What happened how often, without the last action, which stands for none, if every row has
+    one; the rewards are taken down on the way."""
 
+    def episodes() -> Iterator[Episode]:
+        for part in table.parts():
+            rewards.add(part)
+            yield from (one.episode for one in part)
 
-def _trimmed(counts: TransitionCounts) -> TransitionCounts:
-    """Without the last action, which stands for none, if every row has one."""
-    if counts.visits[:, -1].any():
+    counts = count_transitions(episodes(), *rewards.shape)
+    if table.schema.is_plain or counts.visits[:, -1].any():
         return counts
     return TransitionCounts(counts.transitions[:, :-1], counts.visits[:, :-1], counts.starts)
 
 
 def _estimated(
-    layout: SchemaLayout, counts: TransitionCounts, rewards: RewardTable, settings: FitSettings
+    layout: SchemaLayout,
+    counts: TransitionCounts,
+    rewards: _Rewards,
+    settings: FitSettings,
+    states: Sequence[str] | None,
+    actions: Sequence[str] | None,
 ) -> TabularMDP:
-    assert layout.states is not None
-    ends = len(layout.choices) < counts.visits.shape[1]
-    admissible = np.ones(counts.visits.shape, dtype=np.bool_)
+    """The model; `states` and `actions` are their labels."""
+    A = len(layout.choices)
+    ends = counts.visits.shape[1] > A
     # Nobody can choose that an episode ends.
-    admissible[:, len(layout.choices) :] = False
+    admissible = np.broadcast_to(np.arange(A + 1) < A, counts.visits.shape) if ends else None
     return estimate_mdp(
         counts,
         rewards.table(counts.visits, settings.bar_unobserved),
         prior=_prior(layout, settings.prior),
-        admissible=admissible if ends else None,
-        state_labels=layout.states.names(),
-        action_labels=[*layout.choices.names(), *([NO_ACTION] if ends else [])],
+        admissible=admissible,
+        state_labels=states,
+        action_labels=[*(actions or ()), NO_ACTION] if ends else actions,
     )
 
 
@@ -212,57 +206,41 @@ def _prior(layout: SchemaLayout, prior: float | None) -> float | FloatArray:
     """Pseudo-counts; none for transitions that change what is fixed."""
     assert layout.states is not None
     S, moving = len(layout.states), layout.states.sizes[layout.fixed :]
-    if prior is None:
-        if len(moving) > 1:
-            raise InputError("the neighbour prior is for one state column, with ordered levels")
-        base = neighbour_prior(S)
-    elif not layout.fixed:
+    if prior is not None and not layout.fixed:
         return prior
-    else:
-        base = np.full((S, S), prior)
+    if prior is None and len(moving) > 1:
+        raise InputError("the neighbour prior is for one state column, with ordered levels")
+    base = neighbour_prior(S) if prior is None else np.full((S, S), prior)
     group = np.arange(S) // int(np.prod(moving))
     return np.where(group[:, None] == group, base, 0.0)
 
 
-# --- Rewards ----------------------------------------------------------------------------------
-
-
-class RewardTable:
+class _Rewards:
     """R(s, a) of a table with discrete states, episode by episode."""
 
-    def __init__(
-        self,
-        table: CheckedTable,
-        n_states: int,
-        n_actions: int,
-        mean: bool,
-        layout: SchemaLayout | None = None,
-    ) -> None:
-        """`mean`: average where a pair earned different amounts, else that is an error; `layout`:
-        of the table's schema, None if it is plain."""
-        self._file, self._layout, self._mean = table, layout, mean
-        self._sums = np.zeros((n_states, n_actions))
+    def __init__(self, table: CheckedTable, layout: SchemaLayout, mean: bool) -> None:
+        """`mean`: average where a pair earned different amounts, else that is an error."""
+        assert layout.states is not None
+        self._file, self._layout, self._states, self._mean = table, layout, layout.states, mean
+        # The last action stands for none, in the last row of an episode.
+        self.shape = len(layout.states), len(layout.choices) + (not table.schema.is_plain)
+        self._sums = np.zeros(self.shape)
         # What each pair earned first, and in which row.
-        self._first = np.full((n_states, n_actions), np.nan)
-        self._rows = np.zeros((n_states, n_actions), dtype=np.int64)
-
-    @property
-    def _has_merit(self) -> bool:
-        return self._layout is not None and self._layout.has_merit
+        self._first = np.full(self.shape, np.nan)
+        self._rows = np.zeros(self.shape, dtype=np.int64)
 
     def add(self, part: Sequence[Recorded]) -> None:
         """Take down what the steps of some episodes earned."""
-        if self._has_merit:
+        if self._layout.has_merit:
             return
-        states, actions = (
-            np.concatenate([getattr(one.episode, name) for one in part])
-            for name in ("states", "actions")
+        pairs = states, actions = (
+            np.concatenate([one.episode.states for one in part]),
+            np.concatenate([one.episode.actions for one in part]),
         )
         given = np.concatenate([one.rewards for one in part if one.rewards is not None])
         rows = np.concatenate([one.rows for one in part if one.rows is not None])
         # A row without an action earns nothing.
         earned = np.where(np.isnan(given), 0.0, given)
-        pairs = states, actions
         if self._mean:
             np.add.at(self._sums, pairs, earned)
             return
@@ -273,43 +251,37 @@ class RewardTable:
         differing = np.flatnonzero(self._first[pairs] != earned)
         if differing.size:
             place = int(differing[0])
-            pair = int(states[place]), int(actions[place])
-            self._refuse(pair, int(rows[place]), float(earned[place]))
+            self._refuse(int(states[place]), int(actions[place]), int(rows[place]), earned[place])
 
-    def _refuse(self, pair: tuple[int, int], row: int, earned: float) -> NoReturn:
-        layout, place = self._layout, self._file.place
-        action = str(pair[1]) if layout is None else repr(layout.action_name(pair[1]))
+    def _refuse(self, state: int, action: int, row: int, earned: float) -> NoReturn:
+        place, before = self._file.place, int(self._rows[state, action])
+        name = self._layout.action_name(action)
         raise FileError(
-            f"{self._file.path}, {place(row)}: state {self._state(pair[0])}, action {action} "
-            f"earned {earned:g}, but {self._first[pair]:g} in {place(int(self._rows[pair]))}; a "
-            "reward must depend on state and action only, or be averaged (--mean-rewards)"
+            f"{self._file.path}, {place(row)}: state {self._state(state)}, action "
+            f"{name if self._file.schema.is_plain else repr(name)} earned {earned:g}, but "
+            f"{self._first[state, action]:g} in {place(before)}; a reward must depend on state and "
+            "action only, or be averaged (--mean-rewards)"
         )
 
     def _state(self, state: int) -> str:
-        if self._layout is None or self._layout.states is None:
-            return str(state)
-        return repr(self._layout.states.name(state))
+        name = self._states.name(state)
+        return name if self._file.schema.is_plain else repr(name)
 
     def table(self, visits: IntArray, bar_unobserved: bool) -> FloatArray:
         """(S, A) the rewards; pairs that were never seen are barred, or earn their state's mean."""
         A, seen = visits.shape[1], visits > 0
         # From here on actions stand for none.
-        idle = A if self._layout is None else len(self._layout.choices)
-        if self._has_merit:
-            assert self._layout is not None
+        idle = len(self._layout.choices)
+        if self._layout.has_merit:
             known = np.repeat(self._layout.merits[:, None], A, axis=1)
         elif self._mean:
             known = self._sums[:, :A] / np.maximum(visits, 1)
         else:
             known = np.where(seen, self._first[:, :A], 0.0)
         if bar_unobserved:
-            allowed = seen.copy()
-            allowed[:, idle:] = True
-            return np.where(allowed, known, -np.inf)
-        return known if self._has_merit else self._with_means(known, seen, idle)
-
-    def _with_means(self, known: FloatArray, seen: BoolArray, idle: int) -> FloatArray:
-        """The same with the mean of a state's pairs that were seen in place of the others."""
+            return np.where(seen | (np.arange(A) >= idle), known, -np.inf)
+        if self._layout.has_merit:
+            return known
         never = np.flatnonzero(~seen.any(axis=1))
         if never.size:
             raise FileError(
@@ -317,8 +289,7 @@ class RewardTable:
                 "is known about its rewards; number the states without gaps, or bar what was never "
                 "seen (leave out --value-unobserved)"
             )
-        acted = seen[:, :idle]
-        means = known[:, :idle].sum(axis=1) / np.maximum(acted.sum(axis=1), 1)
+        means = known[:, :idle].sum(axis=1) / np.maximum(seen[:, :idle].sum(axis=1), 1)
         filled = np.where(seen, known, means[:, None])
         filled[:, idle:] = 0.0
         return filled

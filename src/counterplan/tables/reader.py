@@ -37,11 +37,11 @@ from counterplan.core.table import (
     GAPS,
     NO_ROWS,
     Block,
-    FrameTable,
     Mistakes,
     TableFile,
     as_number,
     distinct_texts,
+    frame_file,
     open_table_file,
 )
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
@@ -114,8 +114,7 @@ class CheckedTable:
     def summary(self) -> str:
         """One line: how many episodes and steps, and how many gaps were filled."""
         text = f"{len(self.episodes):,} episodes, {self.rows:,} steps"
-        carried = sum(counts.carried for counts in self.filled.values())
-        mean = sum(counts.mean for counts in self.filled.values())
+        carried, mean = np.sum([(0, 0), *self.filled.values()], axis=0)
         if not carried + mean:
             return text
         return f"{text}; gaps: {carried:,} carried forward, {mean:,} set to the mean"
@@ -136,13 +135,13 @@ def open_table(
 ) -> CheckedTable:
     """Check a whole table; all mistakes are one error, with a line for each.
 
-    source  a .csv or .parquet file, or a frame of polars or pandas
+    source  a .csv or .parquet file, or a frame of polars or pandas, whose rows count from 0
     means   what gaps in columns with missing = "mean" stand for, as `means_of_model` gives them;
             None takes the means of this table
     """
-    if isinstance(source, str | os.PathLike):
-        return check_table(open_table_file(Path(source)), schema, means)
-    return check_table(frame_table(source), schema, means)
+    is_path = isinstance(source, str | os.PathLike)
+    file = open_table_file(Path(source)) if is_path else frame_table(source)
+    return check_table(file, schema, means)
 
 
 def read_table(
@@ -175,8 +174,7 @@ def check_table(
     """Check a table whose header has been read; `place` names its rows in messages."""
     mistakes = Mistakes(file.path, place)
     wanted = [schema.episode, schema.time, *(column.name for column in schema.used)]
-    advice = "" if schema.is_plain else "correct the header or the schema"
-    file.check_columns(wanted, advice)
+    file.check_columns(wanted, "" if schema.is_plain else "correct the header or the schema")
     reading, spill = _Reading(schema), Spill(LEADING + len(schema.used))
     try:
         for block in file.blocks(wanted, mistakes):
@@ -196,7 +194,7 @@ def check_table(
     except BaseException:
         spill.close()
         raise
-    outcomes = tuple(tuple(texts) for texts in reading.outcomes.values())
+    outcomes = tuple(map(tuple, reading.outcomes.values()))
     return CheckedTable(
         file.path, schema, reading.rows, names, known, filled, place, spill, outcomes
     )
@@ -228,16 +226,12 @@ class _Reading:
         """The rows of a block as numbers; what is wrong is reported."""
         schema = self._schema
         table = np.empty((len(block), LEADING + len(schema.used)))
-        table[:, EPISODE] = self._episodes(block)
-        table[:, ROW] = block.rows
+        table[:, EPISODE], table[:, ROW] = self._episodes(block), block.rows
         table[:, TIME] = block.numbers(schema.time, may_miss=False)
         for place, column in enumerate(schema.used, LEADING):
-            if column.role == "outcome":
-                table[:, place] = _codes(block.texts[column.name], self.outcomes[column.name])
-                continue
             table[:, place] = values = self._column(block, column)
             # Those that may have no gaps count as well: a later table may fill them with the mean.
-            if column.role != "reward" and column.size is None:
+            if column.role not in ("reward", "outcome") and column.size is None:
                 known = values[np.isfinite(values)]
                 total, count = self._sums.get(column.name, (0.0, 0))
                 self._sums[column.name] = total + float(known.sum()), count + known.size
@@ -247,11 +241,11 @@ class _Reading:
     def _episodes(self, block: Block) -> IntArray:
         """The numbers of the episodes of rows, -1 where the name cannot be one."""
         name = self._schema.episode
-        texts = block.texts[name]
-        block.report((texts == "").to_numpy(), name, "is empty; name the episode or remove the row")
-        is_long = (texts.str.len_chars() > LONGEST_ID).to_numpy()
-        block.report(is_long, name, f"is longer than {LONGEST_ID:,} characters; shorten it")
-        distinct, codes = distinct_texts(texts)
+        distinct, codes = distinct_texts(block.texts[name])
+        lengths = np.array([len(text) for text in distinct])[codes]
+        block.report(lengths == 0, name, "is empty; name the episode or remove the row")
+        problem = f"is longer than {LONGEST_ID:,} characters; shorten it"
+        block.report(lengths > LONGEST_ID, name, problem)
         known = [
             self.numbers.setdefault(text, len(self.numbers)) if 0 < len(text) <= LONGEST_ID else -1
             for text in distinct
@@ -260,28 +254,25 @@ class _Reading:
 
     def _column(self, block: Block, column: Column) -> FloatArray:
         """(n,) the numbers of a column, by its levels, labels and bounds."""
+        name = column.name
+        if column.role == "outcome":
+            return _codes(block.texts[name], self.outcomes[name])
         if column.size is not None:
-            return block.choices(column.name, *self._choices[column.name])
+            return block.choices(name, *self._choices[name])
         if column.levels == ():
-            return _indices(block, column)
-        values, unit = block.numbers(column.name), f" {column.unit}" if column.unit else ""
-        for side, bound in (("low", column.low), ("high", column.high)):
+            problem = f"is not a whole number from 0 to {LARGEST_INDEX}; number the {column.role}s "
+            problem += "so, or give their labels"
+            values = block.numbers(name, problem=problem)
+            whole = (values >= 0.0) & (values == np.floor(values)) & (values <= LARGEST_INDEX)
+            block.expect(name, values, whole, problem)
+            return values
+        values, unit = block.numbers(name), f" {column.unit}" if column.unit else ""
+        for key, word, bound in (("low", "below", column.low), ("high", "above", column.high)):
             if bound is not None:
-                right = values >= bound if side == "low" else values <= bound
-                word = "below" if side == "low" else "above"
-                problem = f"is {word} {side} = {bound:g}{unit}; correct it, or {side} in the schema"
-                block.expect(column.name, values, right, problem)
+                right = values >= bound if key == "low" else values <= bound
+                problem = f"is {word} {key} = {bound:g}{unit}; correct it, or {key} in the schema"
+                block.expect(name, values, right, problem)
         return values
-
-
-def _indices(block: Block, column: Column) -> FloatArray:
-    """(n,) whole numbers from 0 up."""
-    problem = f"is not a whole number from 0 to {LARGEST_INDEX}; number the {column.role}s so, or "
-    problem += "give their labels"
-    values = block.numbers(column.name, problem=problem)
-    right = (values >= 0.0) & (values == np.floor(values)) & (values <= LARGEST_INDEX)
-    block.expect(column.name, values, right, problem)
-    return values
 
 
 def _accepted(column: Column) -> tuple[dict[str, float], set[float], str]:
@@ -299,13 +290,11 @@ def _accepted(column: Column) -> tuple[dict[str, float], set[float], str]:
 def _codes(texts: pl.Series, known: dict[str, int]) -> FloatArray:
     """(n,) the number of each text, nan where there is none."""
     # Whole numbers read alike however they are stored.
-    plain = texts.str.replace(r"^(-?\d+)\.0+$", "$1")
-    is_gap = texts.str.to_uppercase().is_in(GAPS)
-    codes = [
-        np.nan if gap else known.setdefault(text, len(known))
-        for text, gap in zip(plain, is_gap, strict=True)
+    distinct, codes = distinct_texts(texts.str.replace(r"^(-?\d+)\.0+$", "$1"))
+    numbers = [
+        np.nan if text.upper() in GAPS else known.setdefault(text, len(known)) for text in distinct
     ]
-    return np.array(codes, dtype=np.float64)
+    return np.array(numbers, dtype=np.float64)[codes]
 
 
 class Spill:
@@ -361,6 +350,7 @@ class Spill:
 class _Bucket:
     """The rows of some whole episodes, sorted by episode and time.
 
+    values    by column: (n,) its numbers, nan where there is a gap
     numbers   (m,) of the episodes
     starts    (m,) their first rows
     lengths   (m,) how many rows they have
@@ -372,19 +362,17 @@ class _Bucket:
         known = rows[timed]
         self.schema = schema
         self.rows = known[np.lexsort((known[:, ROW], known[:, TIME], known[:, EPISODE]))]
+        names = [column.name for column in schema.used]
+        self.values = dict(zip(names, self.rows.T[LEADING:], strict=True))
         # Where a time is wrong, the steps of the episode are not looked at.
         self._doubtful = np.unique(rows[~timed, EPISODE])
         self.numbers, self.starts = np.unique(self.rows[:, EPISODE], return_index=True)
-        self.lengths = np.diff(np.append(self.starts, len(self.rows)))
+        self.lengths = np.diff(self.starts, append=len(self.rows))
         self.filled = np.zeros(len(self.rows), dtype=np.int64)
 
-    def column(self, column: Column) -> FloatArray:
-        """(n,) the numbers of a column, nan where there is a gap."""
-        return self.rows[:, LEADING + self.schema.used.index(column)]
-
     def columns(self, columns: Sequence[Column]) -> FloatArray:
-        """(n, columns) those of several."""
-        return self.rows[:, [LEADING + self.schema.used.index(column) for column in columns]]
+        """(n, columns) the numbers of several."""
+        return np.column_stack([self.values[column.name] for column in columns])
 
     @cached_property
     def is_last(self) -> BoolArray:
@@ -396,8 +384,7 @@ class _Bucket:
         """(n,) rows with an action; only the last of an episode may be without."""
         if self.schema.is_plain:
             return np.ones(len(self.rows), dtype=np.bool_)
-        given = self.columns(self.schema.of("action"))
-        return ~(self.is_last & np.isnan(given).all(axis=1))
+        return ~(self.is_last & np.isnan(self.columns(self.schema.of("action"))).all(axis=1))
 
     @property
     def decides(self) -> BoolArray:
@@ -426,23 +413,24 @@ class _Bucket:
         wrong &= ~np.isin(rows[:, EPISODE], self._doubtful)
         for place in np.flatnonzero(wrong):
             name, before = names[int(rows[place, EPISODE])], rows[place - 1]
-            problem = f", column {schema.time!r}: {times[place]:g} "
             if place in self.starts:
                 kind = "start"
-                problem += f"is the first step of episode {name!r}; number the steps from 0 up"
+                problem = f"is the first step of episode {name!r}; number the steps from 0 up"
             elif step[place] <= tolerance[place]:
                 kind, other = "twice", mistakes.place(int(before[ROW]))
-                problem += f"occurs twice in episode {name!r}, in {other} too; keep one of them"
+                problem = f"occurs twice in episode {name!r}, in {other} too; keep one of them"
             else:
                 kind, due = "gap", before[TIME] + schema.increment
-                problem += f"follows {before[TIME]:g} in episode {name!r}; expected {due:g}: add "
+                problem = f"follows {before[TIME]:g} in episode {name!r}; expected {due:g}: add "
                 problem += "the missing row, or correct `increment` in [table] of the schema"
-            mistakes.in_row(int(rows[place, ROW]), problem, kind)
+            text = f", column {schema.time!r}: {times[place]:g} {problem}"
+            mistakes.in_row(int(rows[place, ROW]), text, kind)
 
     def _check_constant(self, names: Sequence[str], mistakes: Mistakes) -> None:
         """Fixed columns and outcomes are the same in all rows of an episode, gaps apart."""
         for column in self.schema.of("fixed", "outcome"):
-            values, first = self.column(column), self._first_known(self.column(column))
+            values = self.values[column.name]
+            first = self._first_known(np.isfinite(values))
             differs = np.isfinite(values) & (first >= 0) & (values != values[first])
             for place in np.flatnonzero(differs):
                 row, earlier = (int(self.rows[i, ROW]) for i in (place, first[place]))
@@ -452,45 +440,46 @@ class _Bucket:
                 problem += f"episode {name!r}, but its role is {column.role!r}; correct it, or use "
                 mistakes.in_row(row, f"{problem}role = {advice!r}", f"changes {column.name}")
 
-    def _first_known(self, values: FloatArray) -> IntArray:
+    def _first_known(self, known: BoolArray) -> IntArray:
         """(n,) the first row of the same episode with a value, -1 if there is none."""
-        places = np.where(np.isfinite(values), np.arange(len(values)), len(values))
+        n = len(known)
+        places = np.where(known, np.arange(n), n)
         earliest = np.repeat(np.minimum.reduceat(places, self.starts), self.lengths)
-        return np.where(earliest < len(values), earliest, -1)
+        return np.where(earliest < n, earliest, -1)
 
     def _check_rewards(self, mistakes: Mistakes) -> None:
         """Every step that counts has earned something known."""
-        column = self.schema.reward
-        if column is None:
+        if self.schema.reward is None:
             return
-        earned = self.column(column)
+        name = self.schema.reward.name
+        earned = self.values[name]
         problem = "is missing; say what the step earned"
-        self._report(np.isnan(earned) & self.decides, column, problem, mistakes)
+        self._report(np.isnan(earned) & self.decides, name, problem, mistakes)
         if self.schema.is_discrete:
             idle = ~self.has_action & np.isfinite(earned) & (earned != 0.0)
             problem = "is earned without an action; move it to the row of the action that earned it"
-            self._report(idle, column, problem, mistakes)
+            self._report(idle, name, problem, mistakes)
 
-    def _report(self, wrong: BoolArray, column: Column, problem: str, mistakes: Mistakes) -> None:
+    def _report(self, wrong: BoolArray, name: str, problem: str, mistakes: Mistakes) -> None:
         rows = self.rows[wrong, ROW].astype(np.int64)
-        mistakes.in_rows(column.name, problem, np.sort(rows).tolist())
+        mistakes.in_rows(name, problem, np.sort(rows).tolist())
 
     def fill(self, means: Mapping[str, float], mistakes: Mistakes) -> dict[str, Filled]:
         """Fill the gaps by the policies of their columns and count them; report those that stay."""
         counts = {}
         for column in (*self.schema.features, *self.schema.components):
-            gap = np.isnan(self.column(column))
+            values = self.values[column.name]
+            gap = np.isnan(values)
             if not gap.any():
                 continue
             used = self.decides if column.role in ("action", "contextual") else True
-            carried = gap & (self._source(column, gap) >= 0)
+            source = self._source(column, gap)
             mean = means.get(column.name, np.nan) if column.size is None else np.nan
+            carried = gap & (source >= 0)
             averaged = gap & ~carried & (column.missing != REFUSE) & np.isfinite(mean)
             left = gap & ~carried & ~averaged & used
-            self._report(left, column, self._why_left(column), mistakes)
-            values = self.rows[:, LEADING + self.schema.used.index(column)]
-            values[carried] = values[self._source(column, gap)[carried]]
-            values[averaged] = mean
+            self._report(left, column.name, self._why_left(column), mistakes)
+            values[carried], values[averaged] = values[source[carried]], mean
             carried, averaged = carried & used, averaged & used
             self.filled += carried | averaged
             counts[column.name] = Filled(int(carried.sum()), int(averaged.sum()))
@@ -498,10 +487,8 @@ class _Bucket:
 
     def _source(self, column: Column, gap: BoolArray) -> IntArray:
         """(n,) the row of the same episode whose value is taken for a gap, -1 if there is none."""
-        if column.missing == REFUSE:
-            return np.full(len(gap), -1)
-        if column.role == "fixed":
-            return self._first_known(np.where(gap, np.nan, 0.0))
+        if column.missing != REFUSE and column.role == "fixed":
+            return self._first_known(~gap)
         if column.missing != CARRY:
             return np.full(len(gap), -1)
         latest = np.maximum.accumulate(np.where(gap, -1, np.arange(len(gap))))
@@ -516,8 +503,9 @@ class _Bucket:
                 "from has a value; give one, or ignore the column"
             )
         if column.role == "action" and not self.schema.is_plain:
-            where = "only the last row of an episode may be without an action"
-            return f"is missing; fill it in: {where}"
+            return (
+                "is missing; fill it in: only the last row of an episode may be without an action"
+            )
         choices = "'carry-forward'" if column.size is not None else "'carry-forward' or 'mean'"
         return f"is missing; fill it in, or say missing = {choices} in the schema"
 
@@ -529,15 +517,16 @@ class _Bucket:
         states: NDArray[Any] = self.columns(schema.features)
         actions: NDArray[Any] = self.columns(schema.components)
         if schema.is_discrete:
+            chosen = schema.of("action")
             states = _cells(schema.features, states)
-            cells = np.full(len(self.rows), len(Grid(schema.of("action"))))
-            cells[self.has_action] = _cells(schema.of("action"), actions[self.has_action])
+            cells = np.full(len(self.rows), len(Grid(chosen)))
+            cells[self.has_action] = _cells(chosen, actions[self.has_action])
             actions = cells
         times = self.rows[:, TIME] * (schema.step / schema.increment)
         places = self.rows[:, ROW].astype(np.int64)
-        earned = None if schema.reward is None else self.column(schema.reward).copy()
+        earned = None if schema.reward is None else self.values[schema.reward.name].copy()
         about = [
-            (column.name, self.column(column), texts)
+            (column.name, self.values[column.name], texts)
             for column, texts in zip(schema.of("outcome"), outcomes, strict=True)
         ]
         for number, start, length in zip(self.numbers, self.starts, self.lengths, strict=True):
@@ -568,13 +557,13 @@ def _outcome(codes: FloatArray, texts: Sequence[str]) -> str:
 # --- Frames -----------------------------------------------------------------------------------
 
 
-def frame_table(frame: Any) -> FrameTable:
+def frame_table(frame: Any) -> TableFile:
     """A frame of polars or pandas as a table."""
     given = as_polars(frame)
     header = [name.strip() for name in given.columns]
     if len(set(header)) == len(header):
         given = given.rename(dict(zip(given.columns, header, strict=True)))
-    return FrameTable(NAME, header, given)
+    return frame_file(NAME, given, header)
 
 
 def as_polars(frame: Any) -> pl.DataFrame:
@@ -584,10 +573,8 @@ def as_polars(frame: Any) -> pl.DataFrame:
     """
     import polars as pl
 
-    if isinstance(frame, pl.LazyFrame):
-        return frame.collect()
-    if isinstance(frame, pl.DataFrame):
-        return frame
+    if isinstance(frame, pl.DataFrame | pl.LazyFrame):
+        return frame.lazy().collect()
     if type(frame).__module__.partition(".")[0] != "pandas" or not hasattr(frame, "columns"):
         raise InputError(
             f"expected a frame of polars or pandas, got {type(frame).__name__}; for arrays use "
@@ -605,10 +592,7 @@ def _series(name: str, column: Any) -> pl.Series:
     """A column of pandas; anything but numbers becomes text."""
     import polars as pl
 
-    missing = np.asarray(column.isna(), dtype=np.bool_)
-    kind = str(column.dtype).lower()
-    if kind.startswith(("int", "uint", "float", "bool")):
-        values = zip(missing, column.tolist(), strict=True)
-        return pl.Series(name, [None if gap else value for gap, value in values], strict=False)
-    texts = [None if gap else str(value) for gap, value in zip(missing, column, strict=True)]
-    return pl.Series(name, texts, dtype=pl.String)
+    is_number = str(column.dtype).lower().startswith(("int", "uint", "float", "bool"))
+    pairs = zip(column.isna(), column.tolist() if is_number else column, strict=True)
+    values = [None if gap else value if is_number else str(value) for gap, value in pairs]
+    return pl.Series(name, values, dtype=None if is_number else pl.String, strict=False)

@@ -250,9 +250,7 @@ def check_sequence(problem: Problem, k: int, explanation: Explanation) -> None:
     """Check one answer against the rules of its problem, by replaying it and by brute force."""
     assert isinstance(explanation, SequenceExplanation), "a continuous solver must give a sequence"
     assert problem.reward is not None
-    world = SequenceWorld(
-        problem.scm, problem.episode, problem.actions, problem.reward, problem.constraints
-    )
+    world = SequenceWorld(problem)
     value = world.value_of(explanation.actions)
     assert close(value, explanation.value), (
         f"k={k}: the sequence earns {value}, not the stated {explanation.value}"
@@ -261,7 +259,7 @@ def check_sequence(problem: Problem, k: int, explanation: Explanation) -> None:
     assert close(value, stated), f"k={k}: the stated states earn {stated}, not {value}"
     _check_rules(world, k, explanation)
     if explanation.status == Status.OPTIMAL:
-        best = world.best_from(0, world.states[0], k)
+        best = world.best((0, world.states[0], k))
         assert close(best.value, explanation.value), (
             f"k={k}: called optimal with {explanation.value}, but brute force finds {best}"
         )

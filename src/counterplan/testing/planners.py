@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray, Seed, generator
 from counterplan.errors import InfeasibleError
 from counterplan.planning.evaluate import evaluate

@@ -32,9 +32,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
+from counterplan.core.compiled import njit
 from counterplan.core.validation import (
     BoolArray,
     FloatArray,

@@ -37,8 +37,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.continuous.setting import OUTWARD, SequenceSetting, rounded_up
 from counterplan.errors import NotApplicableError

@@ -8,7 +8,7 @@ over all T states. Everything here is in the model's own units.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from counterplan.core.problem import Problem
 from counterplan.core.result import Change, Explanation, Status
 from counterplan.core.reward import Reward
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
+from counterplan.counterfactual.support import Support, sequence_support
 from counterplan.errors import CounterplanError, InputError
 from counterplan.scm.point import PointSCM, Replay, Scaling, action_indices, action_vectors
 
@@ -66,6 +67,7 @@ class SequenceExplanation(Explanation):
     observed: IntArray
     states: FloatArray
     history: FloatArray
+    problem: Problem = field(repr=False)
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:
@@ -74,6 +76,12 @@ class SequenceExplanation(Explanation):
             Change(int(t), int(self.observed[t]), int(self.actions[t]))
             for t in np.flatnonzero(self.actions != self.observed)
         )
+
+    @cached_property
+    def support(self) -> Support:
+        """How far the alternative leaves the data, where the model knows its data."""
+        vectors = np.asarray(self.problem.actions, dtype=np.float64)
+        return sequence_support(self.problem.scm, self.states, vectors, self.changes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +107,7 @@ class SequenceSetting:
     costs: IntArray
     k: int
     scaling: Scaling | None
-    episode: Episode
+    problem: Problem
 
     @property
     def horizon(self) -> int:
@@ -239,7 +247,8 @@ class SequenceSetting:
         states = self.trajectories(actions[None])[0]
         value = float(self.reward(states).sum())
         return SequenceExplanation(
-            episode=self.episode,
+            episode=self.problem.episode,
+            problem=self.problem,
             k=k,
             value=value,
             factual_value=float(self.reward(self.states).sum()),
@@ -286,7 +295,7 @@ def prepare_sequence(problem: Problem) -> SequenceSetting:
         costs=rules.costs,
         k=min(problem.k, spendable),
         scaling=scaling,
-        episode=episode,
+        problem=problem,
     )
 
 

@@ -38,6 +38,7 @@ from counterplan.counterfactual.discrete.laws import (
     SampledLaw,
     law_of,
 )
+from counterplan.counterfactual.support import Support, policy_support
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.tabular import TabularMDP
@@ -108,6 +109,11 @@ class PolicyExplanation(Explanation):
     def most_likely(self) -> Path:
         """The likeliest counterfactual episode under the policy, with its probability."""
         return self.process.most_likely()
+
+    @cached_property
+    def support(self) -> Support:
+        """How far the policy leaves the data, where the model knows its data."""
+        return policy_support(self.process, self.states, self.changes)
 
     def policy(self, t: int, state: int, used: int) -> int:
         """The action at step t in `state` when `used` of the budget is spent (the most probable

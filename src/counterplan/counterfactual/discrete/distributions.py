@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.discrete.dynamic_program import PolicyTable, Setting
 from counterplan.counterfactual.discrete.laws import CounterfactualLaw

@@ -30,9 +30,9 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from counterplan.core.compiled import njit
 from counterplan.core.constraints import ResolvedConstraints
 from counterplan.core.episode import Episode
 from counterplan.core.problem import Watch
@@ -135,10 +135,12 @@ class PolicyTable:
         return result
 
 
-def keep_observed(episode: Episode, n_states: int, k: int) -> PolicyTable:
+def keep_observed(setting: Setting) -> PolicyTable:
     """The policy that changes nothing."""
-    actions = np.empty((len(episode), n_states, k + 1, 1), dtype=np.int32)
-    actions[:] = episode.actions[:, None, None, None]
+    observed = setting.episode.actions
+    shape = (len(observed), setting.mdp.n_states, setting.k + 1, 1)
+    actions = np.empty(shape, dtype=np.int32)
+    actions[:] = observed[:, None, None, None]
     return PolicyTable(actions)
 
 
@@ -235,7 +237,7 @@ def solve(
     setting: Setting, law: Expectation, watch: Watch | None = None
 ) -> tuple[BackwardPass, PolicyTable]:
     """The optimal policy for every budget 0..k."""
-    table = keep_observed(setting.episode, setting.mdp.n_states, setting.k)
+    table = keep_observed(setting)
 
     def take_best(t: int, worths: FloatArray) -> FloatArray:
         return choose_best(setting, table, t, worths)

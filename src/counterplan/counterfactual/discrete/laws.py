@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from counterplan.core.compiled import njit
 from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError

@@ -21,6 +21,7 @@ from counterplan.core.episode import Episode
 from counterplan.core.problem import Problem
 from counterplan.core.result import Change, Explanation, Status
 from counterplan.core.validation import BoolArray, FloatArray
+from counterplan.counterfactual.support import Support
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning.evaluate import Journey, carried_out, played, refuse_action
 from counterplan.planning.hindsight import IsResourceProgram, StatedAsProgram, checked_path
@@ -57,6 +58,11 @@ class AllocationExplanation(Explanation):
             Change(int(t), tuple(self.observed[t].tolist()), tuple(self.actions[t].tolist()))
             for t in np.flatnonzero((self.actions != self.observed).any(axis=1))
         )
+
+    @property
+    def support(self) -> Support:
+        """Nothing is known: a planning problem is stated, not learned."""
+        return Support((None,) * len(self.changes))
 
 
 @dataclass(frozen=True, eq=False)

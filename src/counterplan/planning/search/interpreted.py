@@ -19,8 +19,9 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
-from numba import njit, objmode
+from numba import objmode
 
+from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
 from counterplan.planning.model import ExogenousModel, FiniteSupport, State

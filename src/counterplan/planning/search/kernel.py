@@ -29,11 +29,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.experimental import structref
 
+from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray
 from counterplan.planning.compiled import GENERATOR, MATRIX, VECTOR, borrowed, jit
 from counterplan.planning.model import ExogenousModel
@@ -55,19 +55,19 @@ SIGNATURES = {
 }
 
 
-@nb.njit(SUCCESSORS, cache=True)
+@njit(SUCCESSORS, cache=True)
 def no_successors(parameters, t, x, states, probabilities):  # type: ignore[no-untyped-def]
     """Continuous support."""
     return 0
 
 
-@nb.njit(POLICY, cache=True)
+@njit(POLICY, cache=True)
 def uniform_policy(parameters, t, x, d, generator, actions, m):  # type: ignore[no-untyped-def]
     """The paper's rollout: any action, equally likely."""
     return int(generator.random() * m)
 
 
-@nb.njit(BOUNDS, cache=True)
+@njit(BOUNDS, cache=True)
 def no_bounds(parameters, tables, t, x, d, generator, out):  # type: ignore[no-untyped-def]
     """Nothing is known of the value."""
     out[0] = -np.inf

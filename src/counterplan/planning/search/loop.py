@@ -39,8 +39,9 @@ policy optimal, where the tree is complete.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
+from counterplan.core.compiled import njit
 from counterplan.errors import InputError
 from counterplan.planning.compiled import GENERATOR, VECTOR, borrowed, inlined, jit
 from counterplan.planning.search.kernel import (

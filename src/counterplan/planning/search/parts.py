@@ -31,8 +31,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
+from counterplan.core.compiled import njit
 from counterplan.planning.compiled import GENERATOR, VECTOR, borrowed, inlined, jit
 from counterplan.planning.search.kernel import (
     BACKUP,

@@ -22,8 +22,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
+from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.planning.compiled import MATRIX, VECTOR, inlined
 from counterplan.planning.model import State

@@ -20,8 +20,9 @@ from counterplan.core.result import Change, Interval
 from counterplan.core.validation import counted
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 from counterplan.counterfactual.discrete.robust import robust_explain, value_interval
+from counterplan.counterfactual.support import NEIGHBOURS
 from counterplan.errors import InputError
-from counterplan.runs.question import NEIGHBOURS, ContinuousExplainer, DiscreteExplainer
+from counterplan.runs.question import ContinuousExplainer, DiscreteExplainer
 from counterplan.runs.run import Run
 from counterplan.tables.parts import Recorded
 from counterplan.viz import (

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from counterplan.core.validation import counted
+from counterplan.counterfactual.support import TOLERATED
 from counterplan.errors import FileError, InputError
 from counterplan.runs.answer import support_in_words
-from counterplan.runs.question import TOLERATED, ContinuousExplainer, DiscreteExplainer
+from counterplan.runs.question import ContinuousExplainer, DiscreteExplainer
 from counterplan.runs.run import RESULTS, STATUSES, TRAJECTORIES, CaseQuery, Run
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.tabular import TabularMDP

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from counterplan.domains.infection import DOSES, VERSIONS, Infection
 from counterplan.errors import InputError
+from experiments.infection import DOSES, VERSIONS, Infection
 
 
 @pytest.mark.parametrize("version", VERSIONS)

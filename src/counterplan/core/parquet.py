@@ -1,0 +1,190 @@
+"""Parquet files that are not to be trusted, slice by slice.
+
+No size that a file states is believed: a few kilobytes can hold a billion rows, or say that they
+do, and a page with a negative number of values makes polars' decoder ask for 2^61 bytes, which ends
+the process and cannot be caught. So rows are counted before any is read, and the head of every page
+is compared with what the end of the file (Thrift's compact protocol) says of it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from counterplan.errors import FileError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MAGIC = b"PAR1"
+# Entries that are read at a time.
+ENTRIES = 500_000
+# More than ten million episodes of a hundred steps.
+MOST_ROWS = 1_000_000_000
+DAMAGED = "is damaged or no Parquet table"
+
+
+def parquet_header(path: str | Path) -> tuple[Mapping[str, Any], int]:
+    """The columns of a file with what they hold, and how many rows there are; all checked."""
+    with Path(path).open("rb") as file:
+        head, size = file.read(4), file.seek(0, os.SEEK_END)
+        if head != MAGIC:
+            raise FileError(
+                f"{path}: is no Parquet table (it does not begin with PAR1); write it anew"
+            )
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            length = int.from_bytes(content[size - 8 : size - 4], "little")
+            if content[size - 4 :] != MAGIC or not 0 < length < size - 8:
+                raise FileError(
+                    f"{path}: is cut off (it does not end with PAR1); copy or write it anew"
+                )
+            rows = _stated_rows(path, content, size - 8 - length)
+    if rows > MOST_ROWS:
+        raise FileError(f"{path}: has {rows:,} rows, more than {MOST_ROWS:,}; split it up")
+    with _parquet_errors(path):
+        return _scan(path).collect_schema(), rows
+
+
+def parquet_slices(
+    path: str | Path, rows: int, wanted: Sequence[str]
+) -> Iterator[tuple[int, pl.DataFrame]]:
+    """The wanted columns, some rows at a time, each with the number of its first row."""
+    # Slices hold less in memory than the batches of polars' own streaming.
+    size = max(ENTRIES // len(wanted), 1)
+    for start in range(0, rows, size):
+        with _parquet_errors(path):
+            part = _scan(path).select(wanted).slice(start, size).collect()
+        yield start, part
+
+
+def _stated_rows(path: str | Path, content: mmap.mmap, footer: int) -> int:
+    """How many rows a file has, once its parts agree on it and its pages hold what it states."""
+    try:
+        about = _Thrift(content, footer).struct()
+        if about[3] < 0 or sum(group[3] for group in about[4]) != about[3]:
+            raise ValueError("its parts do not have as many rows as it states")
+        for group in about[4]:
+            for chunk in group[1]:
+                _check_pages(content, footer, chunk[3])
+        return int(about[3])
+    except (KeyError, IndexError, TypeError, StopIteration, RecursionError):
+        reason = "the description of its columns cannot be read"
+    except ValueError as problem:
+        reason = str(problem)
+    raise FileError(f"{path}: {DAMAGED}: {reason}; write it anew")
+
+
+def _check_pages(content: mmap.mmap, footer: int, column: Mapping[int, Any]) -> None:
+    """Raise unless the pages of a column hold as many values as it states."""
+    values, place = column[5], min(column[9], column.get(11) or column[9])
+    end = place + column[7]
+    if not 0 <= place <= end <= footer:
+        raise ValueError("a column of it lies outside of the file")
+    while place < end:
+        thrift = _Thrift(content, place)
+        page = thrift.struct()
+        # A dictionary holds values that pages only refer to.
+        count = page[7][1] if 7 in page else (page[5] if 5 in page else page[8])[1]
+        values -= 0 if 7 in page else count
+        if min(count, values, page[2], page[3]) < 0:
+            raise ValueError("a page of it states more values than its column, or less than none")
+        place = thrift.place + page[3]
+    if values:
+        raise ValueError("its pages hold fewer values than it states")
+
+
+class _Thrift:
+    """Reads structs of Thrift's compact protocol: by the number of a field, what it holds."""
+
+    def __init__(self, content: mmap.mmap, place: int) -> None:
+        self.content, self.place = content, place
+
+    def struct(self) -> dict[int, Any]:
+        found: dict[int, Any] = {}
+        number = 0
+        while head := self._byte():
+            number = number + (head >> 4) if head >> 4 else self._integer()
+            found[number] = self._value(head & 15)
+        return found
+
+    def _value(self, kind: int) -> Any:
+        match kind:
+            case 1 | 2:
+                return kind == 1
+            case 3:
+                return self._byte()
+            case 4 | 5 | 6:
+                return self._integer()
+            case 7 | 8:  # a double, or a text: nothing here depends on them
+                length = 8 if kind == 7 else self._varint()
+                self.place += length
+                return None
+            case 9 | 10:
+                head = self._byte()
+                size, inner = head >> 4, head & 15
+                size = self._varint() if size == 15 else size
+                flags = inner in (1, 2)
+                return [self._byte() if flags else self._value(inner) for _ in range(size)]
+            case 12:
+                return self.struct()
+        raise TypeError(kind)
+
+    def _byte(self) -> int:
+        value = self.content[self.place]
+        self.place += 1
+        return value
+
+    def _varint(self) -> int:
+        value = 0
+        for shift in range(0, 70, 7):
+            byte = self._byte()
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+        raise TypeError(value)
+
+    def _integer(self) -> int:
+        value = self._varint()
+        return (value >> 1) ^ -(value & 1)
+
+
+def _scan(path: str | Path) -> pl.LazyFrame:
+    """A file as polars reads it: that file alone, as it is."""
+    import polars as pl
+
+    return pl.scan_parquet(path, glob=False, hive_partitioning=False, low_memory=True)
+
+
+@contextmanager
+def _parquet_errors(path: str | Path) -> Iterator[None]:
+    """What polars says of a file, as one line."""
+    import polars as pl
+
+    try:
+        with _muted():
+            yield
+    # Damage inside a page makes the decoder panic, which is no subclass of Exception.
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as problem:
+        reason = (str(problem).splitlines() or [type(problem).__name__])[0][:200]
+        raise FileError(f"{path}: {DAMAGED}: {reason}; write it anew") from None
+
+
+@contextmanager
+def _muted() -> Iterator[None]:
+    """Nothing on standard error: where the decoder panics it writes pages there by itself."""
+    try:
+        original = os.dup(2)
+    except OSError:  # there is none
+        yield
+        return
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(original, 2)
+        os.close(original)

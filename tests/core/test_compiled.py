@@ -1,0 +1,66 @@
+"""Compiled code is renewed when anything that went into it has changed, and always has a place."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+CALLER = """
+from counterplan.core.compiled import njit
+from counterplan.scm.gumbel import starts_before  # a kernel of ours: this module is looked after
+from helper import FACTOR, helped
+@njit(cache=True)
+def answer(x):
+    return FACTOR * helped(x)
+print(answer(1.0), sum(answer.stats.cache_hits.values()))
+"""
+HELPER = """
+from numba import njit
+from constants import FACTOR
+@njit(cache=True)
+def helped(x):
+    return x + {}
+"""
+
+
+def run(folder: Path, *lines: str) -> list[str]:
+    program = "\n".join(lines) or "import caller"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout.split()
+
+
+def test_code_is_compiled_anew_when_a_function_or_constant_of_another_file_changes(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "caller.py").write_text(CALLER)
+    (tmp_path / "helper.py").write_text(HELPER.format("1.0"))
+    (tmp_path / "constants.py").write_text("FACTOR = 10.0")
+    assert run(tmp_path) == ["20.0", "0"]
+    assert run(tmp_path) == ["20.0", "1"]
+    (tmp_path / "helper.py").write_text(HELPER.format("2.0"))
+    assert run(tmp_path) == ["30.0", "0"]
+    (tmp_path / "constants.py").write_text("FACTOR = 20.0")
+    assert run(tmp_path) == ["60.0", "0"]
+
+
+def test_without_a_writable_folder_code_is_kept_as_long_as_the_program_runs(tmp_path: Path) -> None:
+    (tmp_path / "caller.py").write_text(CALLER)
+    (tmp_path / "helper.py").write_text(HELPER.format("1.0"))
+    (tmp_path / "constants.py").write_text("FACTOR = 10.0")
+    printed = run(
+        tmp_path,
+        "import os",
+        "from counterplan.core import compiled",
+        "nowhere = [place for place in compiled._PLACES if 'UserProvided' in place.__name__]",
+        "compiled._PLACES[:] = nowhere",
+        "import caller",
+        "folder = os.environ['NUMBA_CACHE_DIR']",
+        "print(folder, any(name.endswith('.nbi') for _, _, n in os.walk(folder) for name in n))",
+    )
+    assert printed[:2] == ["20.0", "0"]
+    assert printed[3] == "True"
+    assert not Path(printed[2]).exists()
+    assert not list(tmp_path.rglob("*.nbi"))
