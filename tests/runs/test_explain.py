@@ -349,7 +349,7 @@ def continuous_frame(episodes: list[Recorded]) -> pl.DataFrame:
         for t, (state, action) in enumerate(zip(one.episode.states, actions, strict=True)):
             row = dict(zip(FEATURES, state.tolist(), strict=True))
             row |= dict(zip(ACTIONS, action, strict=True))
-            rows.append({"episode_id": one.episode.id, "t": t, **row, "died": "1"})
+            rows.append({"episode_id": one.episode.id, "t": t, **row, "died": one.outcomes[0][1]})
     return pl.DataFrame(rows)
 
 

@@ -102,14 +102,13 @@ def test_files_of_the_task(out: Path) -> None:
     assert run.file("notes") == b"seen"
     with pytest.raises(FileError, match="out: is a run without a file 'schema'"):
         run.file("schema")
-    assert run.spec().files == {"model.json": b"{}", "notes": b"seen"}
-    assert (run.spec().kind, run.spec().description) == ("own_tasks.counting", {"unit": "h"})
+    assert (run.kind, run.manifest.task.description) == ("own_tasks.counting", {"unit": "h"})
     (out / "files" / "notes").write_bytes(b"forged")
     with pytest.raises(FileError, match="files/notes: is damaged"):
         run.file("notes")
     (out / "files" / "notes").unlink()
     with pytest.raises(FileError, match="files/notes: is missing; run the same command again"):
-        run.spec()
+        run.file("notes")
 
 
 @pytest.mark.parametrize("name", ["../model", "a/b", "", ".hidden", "model.", "Model", "a.b.c"])

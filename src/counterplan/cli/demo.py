@@ -32,8 +32,8 @@ from counterplan.errors import FileError
 from counterplan.planning.description import columns_of
 from counterplan.runs.cohort import PART_SIZE, RunSettings, run_cohort
 from counterplan.runs.explain import explain_table
-from counterplan.runs.regret import regret_spec
 from counterplan.runs.run import RESULTS, CaseQuery, open_run
+from counterplan.runs.scenario import regret_spec
 from counterplan.runs.store import sha256
 from counterplan.tables.layout import MEANS, SCHEMA
 from counterplan.tables.models import save_model

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from counterplan.planning.description import Column, Columns
     from counterplan.planning.model import State
     from counterplan.planning.search.planners import Planner
-    from counterplan.runs.regret import Summary
+    from counterplan.runs.scenario import Summary
     from counterplan.runs.task import TaskSpec
     from counterplan.tables.scenarios import ScenarioFile
 
@@ -338,7 +338,7 @@ FILES = (".csv", ".json", ".parquet")
 def judge(options: PlanOptions, problem: ProblemChoice) -> None:
     """Judge every scenario of a table, and print those that lost most."""
     from counterplan.planning.description import columns_of
-    from counterplan.runs.regret import Summary
+    from counterplan.runs.scenario import Summary
     from counterplan.tables.scenarios import open_scenarios
 
     columns = columns_of(problem.make())
@@ -392,7 +392,7 @@ def _write_template(options: PlanOptions, columns: Columns) -> None:
 
 
 def _spec(options: PlanOptions, problem: ProblemChoice) -> TaskSpec:
-    from counterplan.runs.regret import regret_spec
+    from counterplan.runs.scenario import regret_spec
 
     is_planned = options.planner is not None or options.simulations is not None
     planner = (options.planner or PlannerName.UCT).value if is_planned else None

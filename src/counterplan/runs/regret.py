@@ -14,13 +14,9 @@ follows. A planner's chance comes from the seed and the scenario's id alone.
 from __future__ import annotations
 
 import hashlib
-import heapq
-import tempfile
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,7 +25,6 @@ from numpy.typing import ArrayLike
 from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.explain import explain
-from counterplan.domains.problems import ProblemChoice, options_of, problem_class
 from counterplan.planning.description import action_in_words, axes_of, columns_of
 from counterplan.planning.evaluate import Journey, carried_out, played
 from counterplan.planning.hindsight import checked_path
@@ -46,12 +41,11 @@ from counterplan.planning.regret import (
 from counterplan.planning.search.planners import PLANNERS
 from counterplan.runs.answer import BESIDE, FAILED, column_types, parquet_bytes, row_of
 from counterplan.runs.run import DECISIONS, RESULTS
-from counterplan.runs.task import REGRET, PartResult, TaskSpec, reason_of
+from counterplan.runs.scenario import open_problem
+from counterplan.runs.task import PartResult, TaskSpec, reason_of
 from counterplan.tables.scenarios import Scenario, scenarios_from_bytes
 
 OPTIMAL, HEURISTIC = "optimal", "heuristic"
-# Files that a problem is made from keep their kind: CSV, or Parquet if the name says so.
-PARQUET = ".parquet"
 # Starts whose optimum is kept: most scenarios begin alike.
 STARTS = 32
 # The columns that are there only where an explanation is asked for.
@@ -118,44 +112,9 @@ def _named(name: str, endings: Sequence[str], values: FloatArray | None) -> dict
     return dict(zip(columns, (np.asarray(values) + 0.0).tolist(), strict=True))
 
 
-def regret_spec(
-    problem: ProblemChoice,
-    planner: str | None,
-    simulations: int,
-    clip: bool,
-    seed: int,
-    k: int | None = None,
-) -> TaskSpec:
-    """The task for a problem; `planner` None: no planner decides along; `k`: what at most so many
-    changed decisions would have brought is told, too."""
-    if planner:
-        PLANNERS[planner](simulations)  # a bad number is told of before anything is written
-    asked: dict[str, Any] = {"domain": problem.domain}
-    files = {}
-    for name, value in problem.options.items():
-        if isinstance(value, Path):
-            ending = PARQUET if value.suffix.lower() == PARQUET else ""
-            files[name + ending] = value.read_bytes()
-        elif value:
-            asked[name] = value
-    searched = {"planner": planner, "simulations": simulations, "clip": clip} if planner else {}
-    changed = {} if k is None else {"k": k}
-    return TaskSpec(REGRET, {"problem": asked, "seed": seed, **searched, **changed}, files)
-
-
 def open_task(spec: TaskSpec) -> RegretTask:
     """The task, its problem made ready."""
-    options = dict(spec.description["problem"])
-    domain = options.pop("domain")
-    with tempfile.TemporaryDirectory() as folder:
-        for name, option in options_of(problem_class(domain)).items():
-            for ending in ("", PARQUET):
-                content = spec.files.get(name + ending)
-                if option.kind is Path and content is not None:
-                    options[name] = Path(folder) / (name + ending)
-                    options[name].write_bytes(content)
-        problem = ProblemChoice(domain, options).make()
-    return RegretTask(problem, spec.description)
+    return RegretTask(open_problem(spec.description, spec.files), spec.description)
 
 
 class RegretTask:
@@ -324,62 +283,3 @@ class RegretTask:
 def scenario_seed(seed: int, name: str) -> int:
     """A seed of its own for every scenario, wherever and in whatever order it is judged."""
     return int.from_bytes(hashlib.sha256(f"{seed}\n{name}".encode()).digest()[:8], "big")
-
-
-TOTALS = ("executed", "hindsight", "without_foresight", "open_loop", "planned", "expected_regret")
-
-
-@dataclass
-class Summary:
-    """Results as they come: totals, and those that lost most.
-
-    most      how many of these are kept
-    executed  scenarios that say what was done; totals are over these, if there are any
-    """
-
-    most: float
-    scenarios: int = 0
-    executed: int = 0
-    sense: str = "max"
-    failures: list[dict[str, Any]] = field(default_factory=list)
-    failed: int = 0
-    _totals: Sequence[Counter[str]] = field(default_factory=lambda: (Counter(), Counter()))
-    _worst: list[tuple[float, int, dict[str, Any]]] = field(default_factory=list)
-
-    def add(self, row: dict[str, Any]) -> None:
-        """Another scenario."""
-        self.scenarios += 1
-        self.sense = row["sense"]
-        if row["status"] == FAILED:
-            self.failed += 1
-            if len(self.failures) < self.most:
-                self.failures.append(row)
-            return
-        is_executed = row["executed"] is not None
-        self.executed += is_executed
-        known = {name: row[name] for name in TOTALS if row[name] is not None}
-        self._totals[is_executed].update(known)
-        keep = heapq.heappush if len(self._worst) < self.most else heapq.heappushpop
-        keep(self._worst, (lost(row), -self.scenarios, row))
-
-    @property
-    def totals(self) -> dict[str, float]:
-        """Sums over the scenarios."""
-        return dict(self._totals[self.executed > 0])
-
-    @property
-    def worst(self) -> list[dict[str, Any]]:
-        """Those that lost most, the most first; of equals the first in the table."""
-        return [row for _, _, row in sorted(self._worst, reverse=True)]
-
-    def record(self, output: Path | None) -> dict[str, Any]:
-        """All of it, for JSON."""
-        names = ("scenarios", "executed", "failed", "sense", "totals", "worst", "failures")
-        out = None if output is None else str(output)
-        return {"out": out, **{name: getattr(self, name) for name in names}}
-
-
-def lost(row: dict[str, Any]) -> float:
-    """What a scenario lost: in expectation, or where that is not known against the policy."""
-    known = (row[name] for name in ("expected_regret", "regret_policy"))
-    return float(next((value for value in known if value is not None), 0.0))

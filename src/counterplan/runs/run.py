@@ -20,12 +20,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from counterplan.errors import FileError, InputError
 from counterplan.runs.question import COHORT, DISCRETE, ICU, SCHEMA, Question, stored_explainer
 from counterplan.runs.store import Manifest, RunFolder, missing_line, read_manifest, refuse_links
-from counterplan.runs.task import EXPLAIN, REGRET, TaskSpec, open_task
+from counterplan.runs.task import EXPLAIN, REGRET
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from counterplan.planning.description import Columns
     from counterplan.planning.model import ExogenousModel
     from counterplan.runs.question import Explainer
-    from counterplan.runs.regret import RegretTask
     from counterplan.scm.neural import NeuralSCM
     from counterplan.scm.tabular import TabularMDP
     from counterplan.tables.parts import Recorded
@@ -372,26 +371,24 @@ class Run(RunFolder):
     # --- Plans -----------------------------------------------------------------------------------
 
     @cached_property
-    def task(self) -> RegretTask:
-        """The task of a run of `plan`, its problem made ready."""
+    def problem(self) -> ExogenousModel:
+        """What was planned."""
         if self.kind != REGRET:
             raise FileError(f"{self.folder}: is a run of {self.kind!r}, which has no scenarios")
-        files = {name: self.file(name) for name in self.manifest.task.files}
-        spec = TaskSpec(self.kind, self.manifest.task.description, files)
+        from counterplan.runs.scenario import open_problem
+
+        task = self.manifest.task
         try:
-            return cast("RegretTask", open_task(spec))
+            return open_problem(task.description, {name: self.file(name) for name in task.files})
         except (KeyError, TypeError) as problem:
             raise self._damaged(problem) from None
 
-    @property
-    def problem(self) -> ExogenousModel:
-        """What was planned."""
-        return self.task.problem
-
-    @property
+    @cached_property
     def columns(self) -> Columns:
         """How its scenarios are written down."""
-        return self.task.columns
+        from counterplan.planning.description import columns_of
+
+        return columns_of(self.problem)
 
     def scenario(self, name: str) -> Scenario:
         """A scenario as it was read."""

@@ -15,8 +15,8 @@ from counterplan.errors import InputError
 from counterplan.planning.description import about, action_in_words, axes_of, state_in_words
 from counterplan.planning.model import State
 from counterplan.runs.answer import changes_in_words
-from counterplan.runs.regret import TOTALS, lost
 from counterplan.runs.run import DECISIONS, Run
+from counterplan.runs.scenario import TOTALS, lost
 from counterplan.viz import path_figure, style
 from counterplan.viz.labels import Quantity
 from counterplan.viz.report.page import (
