@@ -118,7 +118,7 @@ def _losses(problem: Any, player: Any, episodes: int, clip: Any, optimum: float)
     """(n,) by how much each episode falls short of V*, luck apart."""
     import counterplan as cp
     from counterplan.core.validation import generator
-    from counterplan.planning.evaluate import without_luck
+    from counterplan.planning.evaluate import controlled_outcomes
     from counterplan.planning.policies import futures
 
     played = cp.evaluate(problem, player, episodes=episodes, clip=clip, seed=SEED)
@@ -126,7 +126,7 @@ def _losses(problem: Any, player: Any, episodes: int, clip: Any, optimum: float)
     paths = futures(problem, episodes, generator(SEED).spawn(2)[0])
     if hasattr(problem, "loss"):
         return _lost(problem, paths, played.actions)
-    earned = without_luck(problem, paths, played.actions, seed=SEED)
+    earned = controlled_outcomes(problem, paths, played.actions, seed=SEED)
     return optimum - earned if problem.sense == "max" else earned - optimum
 
 

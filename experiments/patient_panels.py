@@ -15,7 +15,7 @@ from counterplan.counterfactual.discrete.distributions import Realizations
 from counterplan.domains.therapy import SEVERITIES, TOPICS
 from counterplan.viz import style
 from counterplan.viz.explanations import DistinctExplanation, distinct_explanations
-from counterplan.viz.labels import Quantity, share
+from counterplan.viz.quantity import Quantity, share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

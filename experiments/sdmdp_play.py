@@ -16,7 +16,12 @@ import numpy as np
 
 from counterplan.core.validation import FloatArray
 from counterplan.planning import policies
-from counterplan.planning.evaluate import Evaluation, KnowsLuck, evaluate, without_luck
+from counterplan.planning.evaluate import (
+    Evaluation,
+    HasControlledOutcomes,
+    controlled_outcomes,
+    evaluate,
+)
 from counterplan.planning.hindsight import allocate
 from counterplan.planning.model import FiniteSupport
 from experiments.sdmdp_domains import Case, baseline
@@ -151,13 +156,13 @@ def take_luck_out(
     case = players[0].case
     problem, paths, seed = study.problem(case), _futures(study, case).paths, study.seed(case)
     actions = np.array([results[cell]["actions"] for cell in players])
-    if isinstance(problem, FiniteSupport | KnowsLuck):
+    if isinstance(problem, FiniteSupport | HasControlledOutcomes):
         # Penalties follow from the path alone, so that one fit serves all players.
         together = np.tile(paths, (len(players), 1, 1))
-        values = without_luck(problem, together, np.concatenate(actions), seed)
+        values = controlled_outcomes(problem, together, np.concatenate(actions), seed)
         steady = values.reshape(len(players), -1)
     else:
         # Penalties are estimated with draws, which must be the same for all players.
-        steady = np.array([without_luck(problem, paths, done, seed) for done in actions])
+        steady = np.array([controlled_outcomes(problem, paths, done, seed) for done in actions])
     names = [json.dumps(cell.key()) for cell in players]
     return dict(zip(names, steady.tolist(), strict=True))

@@ -192,7 +192,7 @@ class Study:
         return max(10, round(self.sizes.episodes * part * domain.episodes))
 
     def _referred(self, case: Case) -> Reference:
-        from counterplan.planning.evaluate import without_luck
+        from counterplan.planning.evaluate import controlled_outcomes
         from counterplan.planning.model import estimate
 
         problem, samples = self.problem(case), self.sizes.samples
@@ -205,7 +205,7 @@ class Study:
         recording = Recording(Ready("best known", rule))
         # Without luck few futures are enough.
         actions = evaluate(problem, recording, samples // 10, seed=play).actions
-        played = estimate(without_luck(problem, recording.paths, actions))
+        played = estimate(controlled_outcomes(problem, recording.paths, actions))
         bounds = value_bounds(problem, samples, bound, method="tight")
         return Reference(*bounds.interval(), played.mean, played.se, rule)
 

@@ -39,5 +39,9 @@ class StoppedError(CounterplanError):
     """A computation that its callback stopped before there was anything to report."""
 
 
+class CertificateError(ArithmeticError):
+    """A proof that does not hold: a fault of counterplan, not of what it was given. No answer."""
+
+
 class TrainingError(CounterplanError):
     """A fit that diverged: there is no model; the message says what to try."""

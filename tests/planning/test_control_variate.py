@@ -13,11 +13,12 @@ from counterplan.domains.basket import OptionBasket
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.options import AmericanOption
 from counterplan.errors import InputError, NotApplicableError
-from counterplan.planning.evaluate import evaluate, without_luck
+from counterplan.planning.evaluate import controlled_outcomes, evaluate
 from counterplan.planning.least_squares import LeastSquares
 from counterplan.planning.oracle import expectimax
 from counterplan.planning.policies import Greedy, OpenLoop, Optimal, Resolve, follow, futures
-from counterplan.testing.planners import Selling, random_selling
+
+from .selling import Selling, random_selling
 
 
 def every_path(model: Selling) -> tuple[FloatArray, FloatArray]:
@@ -48,7 +49,7 @@ def test_means_are_the_same_exactly(sense: str, policy: Any) -> None:
     paths, odds = every_path(model)
     actions = played(model, policy, paths)
     outcomes = follow(model, policy.prepare(model, 0), paths)
-    steady = without_luck(model, paths, actions)
+    steady = controlled_outcomes(model, paths, actions)
     assert odds @ steady == pytest.approx(odds @ outcomes, abs=1e-9)
     spread = np.sqrt(odds @ (steady - odds @ steady) ** 2)
     assert spread < np.sqrt(odds @ (outcomes - odds @ outcomes) ** 2)
@@ -58,7 +59,7 @@ def test_optimal_policy_has_no_luck_left() -> None:
     """Up to the fit on 10,000 paths: 1 % of the value."""
     model = random_selling(5)
     paths, _ = every_path(model)
-    steady = without_luck(model, paths, played(model, Optimal(), paths))
+    steady = controlled_outcomes(model, paths, played(model, Optimal(), paths))
     assert steady == pytest.approx(expectimax(model).value, rel=0.01)
 
 
@@ -68,12 +69,12 @@ def test_option(config: str) -> None:
     and on average what they earn: 4 standard errors of the difference."""
     option = AmericanOption(config)
     paths = futures(option, 4000, 1)
-    steady = without_luck(option, paths, played(option, Optimal(), paths))
+    steady = controlled_outcomes(option, paths, played(option, Optimal(), paths))
     assert steady == pytest.approx(option.optimal_value(), rel=0.01)
     actions = played(option, Resolve(), paths)
     outcomes, steady = (
         follow(option, Resolve().prepare(option), paths),
-        without_luck(option, paths, actions),
+        controlled_outcomes(option, paths, actions),
     )
     assert np.all(steady <= 1.01 * option.optimal_value())
     difference = steady - outcomes
@@ -83,7 +84,7 @@ def test_option(config: str) -> None:
 def test_basket() -> None:
     basket = OptionBasket("F", cap=4, correlation=0.4)
     paths = futures(basket, 500, 1)
-    steady = without_luck(basket, paths, played(basket, Optimal(), paths))
+    steady = controlled_outcomes(basket, paths, played(basket, Optimal(), paths))
     assert steady == pytest.approx(basket.optimal_value(), rel=0.01)
 
 
@@ -96,7 +97,7 @@ def test_tells_players_apart_sooner() -> None:
         [measure(policy) for policy in (Optimal(), Resolve())]
         for measure in (
             lambda policy: follow(model, policy.prepare(model), paths),
-            lambda policy: without_luck(model, paths, played(model, policy, paths)),
+            lambda policy: controlled_outcomes(model, paths, played(model, policy, paths)),
         )
     )
     assert (steady[1] - steady[0]).std() < 0.5 * (plain[1] - plain[0]).std()
@@ -113,7 +114,7 @@ def test_an_evaluation_can_be_cleared_of_luck() -> None:
         * option.contract.payoff(paths)
     ).sum(axis=(1, 2))
     assert outcomes == pytest.approx(found.outcomes, abs=1e-9)
-    assert without_luck(option, paths, found.actions).std() < 0.1 * found.outcomes.std()
+    assert controlled_outcomes(option, paths, found.actions).std() < 0.1 * found.outcomes.std()
 
 
 def test_levels_that_no_action_leads_to() -> None:
@@ -122,10 +123,11 @@ def test_levels_that_no_action_leads_to() -> None:
     paths = futures(model, 10, 0)
     actions = played(model, OpenLoop(), paths)
     actions[:, 0] -= 0.123
+    actions[:, 1] += 0.123
     with pytest.raises(NotApplicableError, match="cannot be reached by the problem's own actions"):
-        without_luck(model, paths, actions)
+        controlled_outcomes(model, paths, actions)
 
 
 def test_shapes_must_agree() -> None:
     with pytest.raises(InputError, match="must agree in episodes and steps"):
-        without_luck(AmericanOption("C"), np.ones((3, 11, 1)), np.ones((2, 11, 1)))
+        controlled_outcomes(AmericanOption("C"), np.ones((3, 11, 1)), np.ones((2, 11, 1)))

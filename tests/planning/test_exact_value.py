@@ -11,11 +11,13 @@ from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid import HybridVehicle
 from counterplan.errors import NotApplicableError
 from counterplan.planning import exact_value as exact_module
-from counterplan.planning.exact_value import exact_value, solve
+from counterplan.planning.exact_value import Solution, exact_value
 from counterplan.planning.model import Sense, State
 from counterplan.planning.oracle import expectimax
 from counterplan.planning.policies import Optimal, follow
-from counterplan.testing.planners import Selling
+from tests.domains.planning_support import discretised
+
+from .selling import Selling
 
 
 class Coin:
@@ -42,7 +44,7 @@ class Coin:
 
 def test_by_hand() -> None:
     """At 8, selling earns 4.5 and waiting 3.5; at 2, waiting earns 0.125; at 4, selling now 0.5."""
-    solution = solve(Coin())
+    solution = Solution(Coin())
     assert exact_value(Coin()) == solution.value == pytest.approx(0.25 * 4.5 + 0.75 * 0.125)
     states = np.array([[8.0], [2.0]]), np.ones((2, 1))
     assert solution.actions(1, *states).tolist() == [[1.0], [0.0]]
@@ -54,7 +56,7 @@ def test_equals_the_oracle(seed: int, sense: Sense) -> None:
     rng = np.random.default_rng(seed)
     matrix = rng.dirichlet(np.ones(3), size=3)
     problem = Selling(rng.random(3), matrix, least=int(rng.integers(4)), sense=sense)
-    solution, oracle = solve(problem), expectimax(problem)
+    solution, oracle = Solution(problem), expectimax(problem)
     assert solution.value == pytest.approx(oracle.value, rel=1e-9, abs=1e-12)
     _, x, d = problem.start
     chosen = solution.actions(0, x[None], d[None])[0]
@@ -77,12 +79,13 @@ def test_models_bring_their_own() -> None:
 
 
 def test_from_a_later_state() -> None:
-    problem = Bunkering("B", fixed_cost=100.0).discretised(3)
+    problem = discretised(Bunkering("B", fixed_cost=100.0), 3)
     state = State(4, np.array([1500.0]), np.array([3.5]))
-    solution = solve(problem, state)
+    solution = Solution(problem, state)
     assert solution.value == pytest.approx(problem.optimal_value(state), rel=1e-9)
-    with pytest.raises(NotApplicableError, match="cannot be reached"):
-        solution.actions(4, np.array([[1500.0]]), np.array([[4.0]]))
+    # Off the list: solved when it is met.
+    other = State(4, np.array([1500.0]), np.array([4.0]))
+    assert -solution.at(other)[0] == pytest.approx(problem.optimal_value(other), rel=1e-9)
 
 
 def test_says_why_it_does_not_apply(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,8 @@ from counterplan.planning.bounds import penalised, penalised_by
 from counterplan.planning.least_squares import LeastSquares, Regression
 from counterplan.planning.model import State, estimate
 from counterplan.planning.oracle import expectimax
-from counterplan.testing.planners import Selling, random_selling
+
+from .selling import Selling, random_selling
 
 SENSES = [("max", 1.0), ("min", -1.0)]
 

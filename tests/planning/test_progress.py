@@ -15,7 +15,8 @@ from counterplan.errors import StoppedError
 from counterplan.planning.evaluate import played
 from counterplan.planning.regret import benchmark
 from counterplan.planning.search.planners import PlanStatus
-from counterplan.testing.planners import random_selling
+
+from .selling import random_selling
 
 SHIP, SALE = Bunkering("A"), random_selling(0)
 
@@ -62,8 +63,22 @@ def test_bounds_from_the_futures_so_far() -> None:
     assert found.lower_se > whole.lower_se
 
 
+def test_an_evaluation_on_the_futures_that_were_over() -> None:
+    T = SALE.horizon
+    whole = cp.evaluate(SALE, cp.UCT(5), 5, seed=2)
+    found = cp.evaluate(SALE, cp.UCT(5), 5, seed=2, progress=Told(2 * T + 1))
+    assert found.stopped
+    assert not whole.stopped
+    assert found.outcomes.tolist() == whole.outcomes[:2].tolist()
+    assert found.actions.tolist() == whole.actions[:2].tolist()
+    told = Told()
+    assert not cp.evaluate(SALE, cp.UCT(5), 5, seed=2, progress=told).stopped
+    assert [one.done for one in told.seen] == list(range(1, 5 * T + 1))
+    with pytest.raises(StoppedError, match="no future is over"):
+        cp.evaluate(SALE, cp.UCT(5), 5, seed=2, progress=Told(1))
+
+
 STOPPED: dict[str, Callable[[Any], object]] = {
-    "evaluate": lambda progress: cp.evaluate(SALE, cp.UCT(5), 3, progress=progress),
     "exact_value": lambda progress: cp.exact_value(SALE, progress=progress),
     "fit": lambda progress: cp.policies.LeastSquares(50).fit(SHIP, 0, progress),
     "tight bounds": lambda progress: cp.value_bounds(SHIP, 20, method="tight", progress=progress),

@@ -26,7 +26,9 @@ from counterplan.planning.processes.modes import ResampledTraces
 from counterplan.planning.processes.prices import GBM
 from counterplan.planning.regret import Regret, benchmark, regret
 from counterplan.planning.resource import Resource
-from counterplan.testing.planners import Selling
+from tests.domains.planning_support import discretised
+
+from .selling import Selling
 
 
 def port_prices(t: int, count: int) -> FloatArray:
@@ -73,7 +75,7 @@ def voyage(seed: int) -> Any:
     legs = rng.integers(1, 20, size=3).astype(float)
     prices = GBM(10.0, float(rng.uniform(-1, 1)), float(rng.uniform(0.1, 1.5)), 0.5)
     capacity = float(legs.max() + rng.integers(0, 20))
-    return Bunkering(prices=prices, legs=legs, capacity=capacity).discretised(3)
+    return discretised(Bunkering(prices=prices, legs=legs, capacity=capacity), 3)
 
 
 def every_path(model: Any) -> tuple[FloatArray, FloatArray]:
@@ -250,7 +252,7 @@ def test_capped_basket_earns_more_than_regression() -> None:
     basket = cp.domains.OptionBasket("E")
     paths = futures(basket, 400, np.random.default_rng(2).spawn(2)[0])
     own, fitted = (
-        basket.without_luck(paths, cp.evaluate(basket, policy, 400, seed=2).actions)
+        basket.controlled_outcomes(paths, cp.evaluate(basket, policy, 400, seed=2).actions)
         for policy in (PerOption(None), PerOption())
     )
     difference = own - fitted

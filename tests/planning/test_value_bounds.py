@@ -16,7 +16,8 @@ from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.bounds import ValueBounds, value_bounds
 from counterplan.planning.processes.prices import GBM
 from counterplan.planning.resource import Resource
-from counterplan.testing.planners import random_selling
+
+from .selling import random_selling
 
 PROBLEMS: list[Any] = [
     *(AmericanOption("B"), AmericanOption("C"), AmericanOption("D", "binomial")),

@@ -32,7 +32,8 @@ from counterplan.tables.scenarios import (
     scenarios_to_bytes,
     write_template,
 )
-from counterplan.testing.planners import random_selling
+
+from ..planning.selling import random_selling
 
 PROBLEMS: dict[str, Any] = {
     "bunkering": lambda: Bunkering("A"),

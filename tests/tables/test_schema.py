@@ -176,8 +176,8 @@ MISTAKES = {
     "low above high": (STATE.format("low = 3\nhigh = 2"), "columns.s.low: 3 is not below high = 2"),
     "missing unknown": (
         STATE.format("missing = 'carry forward'"),
-        "columns.s.missing: 'carry forward' is none of refuse, carry-forward, mean (did you mean "
-        "'carry-forward'?)",
+        "columns.s.missing: 'carry forward' is none of refuse, carry-forward, mean, median "
+        "(did you mean 'carry-forward'?)",
     ),
     "better unknown": (STATE.format("better = 'low'"), "columns.s.better: 'low' is none of lower"),
     "weight zero": (STATE.format("better = 'lower'\nweight = 0"), "columns.s.weight: 0 is no numb"),

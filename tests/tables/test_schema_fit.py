@@ -10,11 +10,11 @@ import pytest
 
 import counterplan as cp
 from counterplan.errors import FileError, InputError
+from counterplan.scm.training import FitSettings as NeuralSettings
 from counterplan.tables.fit import FitSettings, fit_continuous, fit_discrete, fit_model
 from counterplan.tables.layout import SchemaLayout, layout_of_model, means_of_model
 from counterplan.tables.models import load_model, save_model
 from counterplan.tables.schema import Column, Schema
-from counterplan.tables.stays import CohortSettings
 
 from .schema_support import DISCRETE, measured, write
 
@@ -26,7 +26,7 @@ ann,2,well,walk,1
 bob,0,well,walk,1
 bob,1,ill,rest,0
 """
-SMALL = CohortSettings(hidden=8, epochs=2)
+SMALL = NeuralSettings(hidden=8, epochs=2)
 
 
 @pytest.mark.parametrize("bar_unobserved", [True, False])
@@ -203,7 +203,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_neural_model_remembers_schema_means_and_reward(world: Path, tmp_path: Path) -> None:
-    model, stays = fit_continuous(world, CONTINUOUS, SMALL)
+    model, _, _, summary = fit_continuous(world, CONTINUOUS, SMALL)
     assert model.about["features"] == ["age", "x", "y"]
     assert model.about["actions"] == ["a", "vent"]
     assert model.fixed == 1
@@ -216,16 +216,16 @@ def test_neural_model_remembers_schema_means_and_reward(world: Path, tmp_path: P
     assert layout.reward().constant == pytest.approx(1.0)
     known = pl.read_csv(world)["x"].drop_nulls().mean()
     assert means_of_model(loaded)["x"] == pytest.approx(known)
-    assert stays.summary == "12 episodes, 96 steps; gaps: 0 carried forward, 1 set to the mean"
+    assert summary == "12 episodes, 96 steps; gaps: 0 carried forward, 1 set to the mean"
     assert loaded.scaling is not None
     assert loaded.scaling.action_range.tolist() == [2.0, 1.0]
 
 
 def test_neural_model_explains(world: Path) -> None:
-    model, stays = fit_continuous(world, CONTINUOUS, SMALL)
+    model, episodes, _, _ = fit_continuous(world, CONTINUOUS, SMALL)
     layout = layout_of_model(model)
     assert layout is not None
-    episode = stays.episodes[0]
+    episode = episodes[0]
     ex = cp.explain(model, episode, k=1, actions=layout.action_set(episode), reward=layout.reward())
     assert ex.value >= ex.factual_value
     assert ex.factual_value == pytest.approx(layout.reward()(episode.states).sum())
@@ -250,7 +250,7 @@ def test_reward_that_is_empty(tmp_path: Path) -> None:
 
 def test_what_is_better_goes_before_a_reward_column(world: Path) -> None:
     columns = (Column("x", "state", missing="mean", better="lower"), *CONTINUOUS.columns[1:])
-    model, _ = fit_continuous(world, Schema(columns), SMALL)
+    model, *_ = fit_continuous(world, Schema(columns), SMALL)
     assert "reward" not in model.about
     layout = layout_of_model(model)
     assert layout is not None

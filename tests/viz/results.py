@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
+import polars as pl
 from matplotlib.figure import Figure
 
 import counterplan as cp
@@ -15,7 +17,7 @@ from counterplan.core.result import Interval
 from counterplan.counterfactual import Frontier, PolicyExplanation, SequenceExplanation
 from counterplan.domains.interacting import DRUGS, FEATURES, InteractingEpisode, interacting_episode
 from counterplan.tables import Column, SchemaLayout
-from counterplan.viz import Labels, Quantity
+from counterplan.viz import Labels, Quantity, labels_of
 
 CHANCE = Quantity("survival probability", percent=True)
 COST = Quantity("cost", better="lower")
@@ -73,6 +75,47 @@ def sequence(nodes: int | None = None) -> SequenceExplanation:
     options = {"actions": given.actions, "reward": given.reward}
     solver = cp.AStar(batch=4, incumbent=False)
     return cp.explain(given.scm, given.episode, k=2, limits=limits, solver=solver, **options)
+
+
+def policy_rows() -> pl.DataFrame:
+    """The policy as rows of a run's `trajectories`."""
+    found, path, episode = policy(), policy().most_likely, policy().episode
+    return pl.DataFrame(
+        {
+            "episode_id": ["a"] * 5, "k": [2] * 5, "t": range(5),
+            "time": [4.0 * t for t in range(5)],
+            "changed": path.actions != episode.actions,
+            "change_probability": found.change_probabilities().sum(axis=1),
+            "state": episode.states, "counterfactual_state": path.states,
+            "action": episode.actions, "counterfactual_action": path.actions,
+        }
+    )  # fmt: skip
+
+
+def sequence_rows() -> pl.DataFrame:
+    """The sequence as rows of a run's `trajectories`."""
+    found, levels = sequence(), problem().actions
+    changed = np.isin(np.arange(12), [change.t for change in found.changes])
+    columns: dict[str, Any] = {
+        "episode_id": ["a"] * 12, "k": [2] * 12, "t": range(12),
+        "time": [2.0 * t for t in range(12)], "changed": changed,
+        "change_probability": changed.astype(float),
+    }  # fmt: skip
+    for prefix, states, taken in (
+        ("", found.episode.states, found.observed),
+        ("counterfactual_", found.states, found.actions),
+    ):
+        for place, name in enumerate(FEATURES):
+            columns[f"{prefix}state:{name}"] = states[:, place]
+        for place, name in enumerate(DRUGS):
+            columns[f"{prefix}action:{name}"] = [*levels[taken, place].tolist(), None]
+    return pl.DataFrame(columns, strict=False)
+
+
+def mortal() -> Labels:
+    """Names for the discrete model, in whose last state an episode is over."""
+    states = np.array([[0.0], [1.0], [2.0], [np.nan]])
+    return replace(labels_of(layout()), states=states, endings={3: "died"})
 
 
 @cache

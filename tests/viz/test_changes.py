@@ -1,26 +1,34 @@
-"""A strip shows how often steps are changed, above the states of the courses."""
+"""A strip shows how often steps are changed, above the states of the episodes."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
-import polars as pl
 import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from counterplan.errors import InputError
-from counterplan.viz import StateBand, change_strip_figure, labels_of, style
+from counterplan.viz import StateBand, change_strip_figure, style
 
-from .results import FIGURES, drugs, layout, policy, problem, sequence, texts
+from .results import (
+    FIGURES,
+    drugs,
+    layout,
+    mortal,
+    policy,
+    policy_rows,
+    problem,
+    sequence,
+    sequence_rows,
+    texts,
+)
 
 LEVELS = np.array([0.0, 1.0, 2.0, 4.0])
 
 
-def changed(figure: Figure) -> np.ndarray:
+def changed(figure: Figure) -> list[float]:
     """The heights of the bars."""
-    return np.array([bar.get_height() for bar in figure.axes[0].containers[0]])
+    return [bar.get_height() for bar in figure.axes[0].containers[0]]
 
 
 def bands(figure: Figure) -> dict[str, list[str]]:
@@ -30,6 +38,10 @@ def bands(figure: Figure) -> dict[str, list[str]]:
     for text in lower.texts:
         found[list(found)[int(text.get_position()[1])]].append(text.get_text())
     return found
+
+
+def ticks(figure: Figure) -> list[str]:
+    return [label.get_text() for label in figure.axes[1].get_xticklabels()]
 
 
 def numbers(levels: np.ndarray) -> list[str]:
@@ -47,21 +59,25 @@ def test_a_policy_with_the_names_of_its_schema() -> None:
     }
     lower = figure.axes[1]
     assert lower.get_title() == "ill (points): darker is worse"
-    assert [label.get_text() for label in lower.get_xticklabels()] == ["0", "4", "8", "12", "16"]
+    assert ticks(figure) == ["0", "4", "8", "12", "16"]
     assert lower.get_xlabel() == "time (h)"
     shades = [sum(to_rgb(cell.get_facecolor())) for cell in lower.patches[:5]]
     order = np.argsort(LEVELS[policy().episode.states], kind="stable")
     assert np.all(np.diff(np.array(shades)[order]) <= 0), "more severe is darker"
+    rows = change_strip_figure(policy_rows(), labels=layout())
+    assert (changed(rows), ticks(rows)) == (changed(figure), ticks(figure))
+    assert [*bands(rows).values()] == [*bands(figure).values()][:2]
 
 
 def test_a_sequence_changes_for_sure() -> None:
-    figure = change_strip_figure(sequence(), labels=drugs(), feature="burden")
-    assert set(np.flatnonzero(changed(figure))) == {change.t for change in sequence().changes}
-    assert bands(figure) == {
-        "observed": numbers(problem().episode.states[:, 0]),
-        "counterfactual": numbers(sequence().states[:, 0]),
-    }
-    assert figure.axes[1].get_title() == "burden: darker is higher"
+    for found in (sequence(), sequence_rows()):
+        figure = change_strip_figure(found, labels=drugs(), feature="burden")
+        assert set(np.flatnonzero(changed(figure))) == {change.t for change in sequence().changes}
+        assert bands(figure) == {
+            "observed": numbers(problem().episode.states[:, 0]),
+            "counterfactual": numbers(sequence().states[:, 0]),
+        }
+        assert figure.axes[1].get_title() == "burden: darker is higher"
 
 
 def test_shades_rise_with_levels_and_stay_within_the_scale() -> None:
@@ -71,50 +87,14 @@ def test_shades_rise_with_levels_and_stay_within_the_scale() -> None:
     assert [to_rgb(cell.get_facecolor()) for cell in figure.axes[1].patches] == expected
 
 
-def test_a_course_that_is_over_has_no_more_cells() -> None:
-    labels = replace(labels_of(layout()), endings={3: "died"})
-    labels = replace(labels, states=np.array([[0.0], [1.0], [2.0], [np.nan]]))
-    found = bands(change_strip_figure(policy(), labels=labels))
-    died = 0
+def test_an_episode_that_is_over_has_no_more_cells() -> None:
+    found = bands(change_strip_figure(policy(), labels=mortal()))
     for name, states in (
         ("observed", policy().episode.states),
         ("likeliest", policy().most_likely.states),
     ):
-        first = int(np.argmax(np.append(states, 3) == 3))
-        if first < len(states):
-            died += 1
-            assert found[name][first] == "died"
-            going = [int(state) for state in states[first + 1 :] if state != 3]
-            assert len(found[name]) == first + 1 + len(going)
-    assert died
-
-
-def test_rows_of_a_run() -> None:
-    found = policy()
-    frame = pl.DataFrame(
-        {
-            "episode_id": ["a"] * 5,
-            "k": [2] * 5,
-            "t": range(5),
-            "time": [4.0 * t for t in range(5)],
-            "change_probability": found.change_probabilities().sum(axis=1),
-            "state": found.episode.states,
-            "counterfactual_state": found.most_likely.states,
-        }
-    )
-    figure, direct = change_strip_figure(frame, labels=layout()), FIGURES["change strip"]()
-    np.testing.assert_array_equal(changed(figure), changed(direct))
-    assert [*bands(figure).values()] == [*bands(direct).values()][:2]
-    ticks = [[label.get_text() for label in one.axes[1].get_xticklabels()]
-             for one in (figure, direct)]  # fmt: skip
-    assert ticks[0] == ticks[1]
-    vectors = frame.select("episode_id", "k", "t", "time", "change_probability").with_columns(
-        pl.Series("state:a", np.zeros(5)), pl.Series("state:b", np.arange(5.0)),
-        pl.Series("counterfactual_state:a", np.zeros(5)),
-        pl.Series("counterfactual_state:b", np.ones(5)),
-    )  # fmt: skip
-    figure = change_strip_figure(vectors, labels=drugs(), feature="preparation")
-    assert [*bands(figure).values()] == [numbers(np.arange(5.0)), numbers(np.ones(5))]
+        if 3 in states:
+            assert found[name].index("died") == len(found[name]) - 1 == np.argmax(states == 3)
 
 
 def test_long_strips_stay_on_the_page() -> None:

@@ -1,4 +1,4 @@
-"""Names and units come from schemas, layouts and models."""
+"""Names and units come from schemas, layouts and models; changes of doses are said in them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 import counterplan as cp
+from counterplan.core.result import Change
 from counterplan.domains import icu_sepsis
+from counterplan.domains.icu_episodes import IcuLayout
+from counterplan.domains.sepsis_table import CohortLayout
 from counterplan.errors import InputError
-from counterplan.tables.stays import CohortLayout, IcuLayout
-from counterplan.viz import Labels, labels_of
-from counterplan.viz.labels import Quantity, share, step_title, with_unit
+from counterplan.viz import Labels, Move, labels_of
+from counterplan.viz.labels import moves_of, step_title, value_names, with_unit
 
-from .results import CHANCE, SCHEMA, discrete, layout
+from .results import ODD, SCHEMA, discrete, layout
 
 
 def test_a_schema_and_its_layout_say_the_same() -> None:
@@ -27,15 +29,13 @@ def test_a_schema_and_its_layout_say_the_same() -> None:
         assert labels.quantity.label == "Outcome (summed −ill, points)"
 
 
-def test_a_model_remembers_its_schema() -> None:
-    mdp = discrete()[0].with_data(about={"schema": SCHEMA.as_dict()})
-    assert labels_of(cp.GumbelMaxSCM(mdp)).features == SCHEMA.features
-
-
-def test_a_model_without_a_schema_has_its_own_labels() -> None:
-    labels = labels_of(discrete()[0])
-    assert labels.doses[0].labels == discrete()[0].action_labels
-    assert labels.ticks(0) == ((0.0, "0"), (1.0, "1"), (2.0, "2"), (3.0, "3"))
+def test_a_model_remembers_its_schema_or_has_labels_of_its_own() -> None:
+    mdp = discrete()[0]
+    remembers = mdp.with_data(about={"schema": SCHEMA.as_dict()})
+    assert labels_of(cp.GumbelMaxSCM(remembers)).features == SCHEMA.features
+    labels = labels_of(mdp)
+    assert labels.doses[0].labels == mdp.action_labels
+    assert value_names(labels.features[0]) == {0.0: "0", 1.0: "1", 2.0: "2", 3.0: "3"}
     assert labels.text(0, 2.0) == "2"
 
 
@@ -44,6 +44,7 @@ def test_tables_of_intensive_care_have_units(table: CohortLayout) -> None:
     labels = labels_of(table)
     assert [column.name for column in labels.features] == list(table.features)
     assert labels.title(labels.place()).lower() == "sofa (points)"
+    assert [with_unit(dose) for dose in labels.doses] == ["vasopressor (level)", "fluids (level)"]
     assert labels.actions.shape == (25, 2)
     np.testing.assert_array_equal(labels.actions[7], [1.0, 2.0])  # 5 * vasopressor + fluids
     assert (labels.step, labels.unit) == (4.0, "h")
@@ -64,8 +65,7 @@ def test_names_alone() -> None:
     assert (labels.place(), labels.place("a"), labels.place(1)) == (1, 0, 1)
     np.testing.assert_array_equal(labels.values([[1.0, 2.0], [3.0, 4.0]], 1), [2.0, 4.0])
     assert Labels.named(["a"]).actions.shape == (0, 0)
-    assert step_title("d") == "time (d)"
-    assert step_title("") == "step"
+    assert (step_title("d"), step_title("")) == ("time (d)", "step")
 
 
 def test_what_is_wrong_is_said() -> None:
@@ -79,22 +79,15 @@ def test_what_is_wrong_is_said() -> None:
         Labels(SCHEMA.features, states=np.zeros((4, 2)))
     with pytest.raises(InputError, match=r"expected \(N, 0\)"):
         Labels(SCHEMA.features, actions=np.zeros((3, 2)))
+    with pytest.raises(InputError, match="str has no names for features"):
+        labels_of("names")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("probability", "text"),
-    [(0.0, "0 %"), (0.004, "< 1 %"), (0.25, "25 %"), (0.998, "> 99 %"), (1.0, "100 %")],
-)
-def test_share_never_claims_never_or_always(probability: float, text: str) -> None:
-    assert share(probability) == text
-
-
-def test_quantity_writes_percent_and_plain_numbers() -> None:
-    assert CHANCE.write(0.8378) == "83.8 %"
-    assert CHANCE.write(-0.0) == "0.0 %"
-    assert CHANCE.write_gain(0.8378) == "+83.8 points"
-    assert CHANCE.write_gain(-0.1) == "-10.0 points"
-    assert CHANCE.write_range(0.0, 1.0) == "0.0 to 100.0 %"
-    assert Quantity().write(12.34567) == "12.35"
-    assert Quantity().write(float("-inf")) == "-inf"
-    assert Quantity().write_range(1.0, 2.5) == "1 to 2.5"
+def test_moves_say_levels_by_their_labels_with_direction_and_size() -> None:
+    labels = labels_of(layout())
+    up, down = moves_of([Change(0, 0, 2), Change(1, 2, 1)], labels)
+    assert (up.label, up.size, up.direction) == ("no → full", 5.0, 1)
+    assert (down.label, down.size, down.direction) == (f"full → {ODD}", -3.0, -1)
+    (other,) = moves_of([Change(0, 0, 2)], labels_of(discrete()[0]))
+    assert (other.what, other.label, other.direction) == ("action", "none → rest", 0)
+    assert [Move(0, "x", 3.0, after).label for after in (5.0, 2.5)] == ["+2", "−0.5"]

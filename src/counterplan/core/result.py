@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, overload
 
 from counterplan.core.episode import Episode
-from counterplan.errors import InputError
+from counterplan.errors import CertificateError, InputError
 
 # Whether more is better (rewards) or less (costs).
 Sense: TypeAlias = Literal["max", "min"]
@@ -88,6 +88,18 @@ class Explanation(ABC):
     stats: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     method: str = ""
     sense: Sense = "max"
+
+    def __post_init__(self) -> None:
+        """Whatever a solver did: no certificate holds something that is not a number, and none
+        calls optimal what its own bound does not confirm."""
+        numbers = {"value": self.value, "observed": self.factual_value, "bound": self.bound}
+        if any(math.isnan(number) for number in numbers.values()):
+            raise CertificateError(f"not a number in an explanation by {self.method!r}: {numbers}")
+        room = 1e-9 * max(1.0, abs(self.value)) if math.isfinite(self.value) else 0.0
+        if self.gap < -room or (self.status == Status.OPTIMAL and self.gap > room):
+            raise CertificateError(
+                f"{self.status} by {self.method!r}, but value and bound disagree: {numbers}"
+            )
 
     @property
     @abstractmethod

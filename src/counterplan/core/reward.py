@@ -54,7 +54,9 @@ class LinearReward:
         )
 
     def __call__(self, states: FloatArray) -> FloatArray:
-        return np.asarray(states @ self.weights + self.constant)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = np.asarray(states @ self.weights + self.constant)
+        return _finite(values, states, ": state it in larger units")
 
     def gradient(self, n_features: int) -> FloatArray:
         """The weights."""
@@ -103,10 +105,7 @@ class LipschitzReward:
         values = np.asarray(self.function(states), dtype=np.float64)
         if values.shape != (len(states),):
             raise InputError(f"the reward has shape {values.shape}, expected ({len(states)},)")
-        if not np.isfinite(values).all():
-            state = states[int(np.flatnonzero(~np.isfinite(values))[0])]
-            raise InputError(f"the reward is not finite for state {state.tolist()}")
-        return values
+        return _finite(values, states)
 
     def gradient(self, n_features: int) -> FloatArray:
         """Unknown: zero, and all is left to the remainder."""
@@ -131,6 +130,13 @@ class LipschitzReward:
             lambda states: function(states * spread + offset),
             float(np.max(steeper)) if np.ndim(self.lipschitz) == 0 else steeper,
         )
+
+
+def _finite(values: FloatArray, states: FloatArray, advice: str = "") -> FloatArray:
+    if not np.isfinite(values).all():
+        state = states[int(np.flatnonzero(~np.isfinite(values))[0])]
+        raise InputError(f"the reward is not finite for state {state.tolist()}{advice}")
+    return values
 
 
 def _one_each(values: ArrayLike, name: str, least: float) -> FloatArray:

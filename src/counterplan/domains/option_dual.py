@@ -165,7 +165,9 @@ def penalised_gains(
     return problem.discounted(0, paths) - martingales - never[:, np.newaxis], never
 
 
-def without_luck(problem: OptionProblem, paths: FloatArray, actions: FloatArray) -> FloatArray:
+def controlled_outcomes(
+    problem: OptionProblem, paths: FloatArray, actions: FloatArray
+) -> FloatArray:
     """(n,) what actions (n, T, B) earned along paths (n, T, B), minus the martingales of the
     options' own optimal values: the same mean for whoever does not know the future, and hardly any
     variance. Without a cap the optimal policy earns V* on every path, up to the grid; what is

@@ -54,7 +54,6 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,17 +75,17 @@ from counterplan.domains.sepsis_table import (
     COLUMNS,
     FEATURES,
     FIXED,
-    LEVELS,
     LONGEST,
     MOVING,
     SHORTEST,
-    SOFA,
+    CohortLayout,
     DoseEdges,
     SepsisCohort,
     read_cohort,
 )
 from counterplan.errors import InputError
 from counterplan.scm.point import ElementwiseSCM, Scaling
+from counterplan.tables.stays import LEVELS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -462,53 +461,18 @@ def _deaths(states: FloatArray, lengths: IntArray, rng: np.random.Generator) -> 
 # --- Questions about a cohort -----------------------------------------------------------------
 
 ACTIONS = ("vasopressor", "fluids", "ventilation")
-# Two values, 0 and 1: shifted, not stretched to the range seen.
-BINARY = 2
 
 
 def action_set(episode: Episode) -> FloatArray:
     """(T-1, 25, 3) what could have been given at each step: any levels, ventilation as it was."""
-    if episode.actions.ndim != 2 or episode.actions.shape[1] != len(ACTIONS):
-        raise InputError(
-            f"{episode.name}: actions have shape {episode.actions.shape}, expected (T-1, 3): "
-            "vasopressor level, fluid level, ventilation"
-        )
-    steps = len(episode) - 1
-    levels = np.stack(np.meshgrid(*[np.arange(LEVELS)] * 2, indexing="ij"), axis=-1).reshape(-1, 2)
-    vectors = np.empty((steps, len(levels), len(ACTIONS)))
-    vectors[:, :, :2] = levels
-    vectors[:, :, 2] = episode.actions[:steps, 2:]
-    return vectors
+    return CohortLayout().action_set(episode)
 
 
 def reward() -> LinearReward:
     """-SOFA, in points."""
-    weights = np.zeros(len(FEATURES))
-    weights[SOFA] = -1.0
-    return LinearReward(weights)
+    return CohortLayout().reward()
 
 
 def scaling(cohort: SepsisCohort) -> Scaling:
-    """The paper's: 0/1 features less 0.5, others from the cohort's range to [-0.5, 0.5], levels / 4
-    - 0.5, ventilation - 0.5."""
-    return scaling_of(cohort.episodes)
-
-
-def scaling_of(episodes: Sequence[Episode]) -> Scaling:
-    """The same from the episodes of a cohort."""
-    states = np.concatenate([episode.states for episode in episodes])
-    low, high = states.min(axis=0), states.max(axis=0)
-    low[:BINARY], high[:BINARY] = 0.0, 1.0
-    constant = np.flatnonzero(high == low)
-    if constant.size:
-        name = FEATURES[constant[0]]
-        raise InputError(
-            f"scaling: {name} is {low[constant[0]]} in every row: a feature needs at least two "
-            "different values"
-        )
-    return Scaling(
-        state_offset=(low + high) / 2,
-        state_range=high - low,
-        action_offset=np.array([2.0, 2.0, 0.5]),
-        action_range=np.array([4.0, 4.0, 1.0]),
-    )
+    """The paper's, see `CohortLayout.scaling`."""
+    return CohortLayout().scaling(cohort.episodes)

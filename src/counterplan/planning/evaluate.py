@@ -7,7 +7,15 @@ same futures, so two evaluations are compared future by future (common random nu
     difference = mean_i (own_i - other_i),    se = sd_i(own_i - other_i) / sqrt(n)
 
 A control variate C whose expectation is known takes out what the outcomes share with it:
-own_i - beta (C_i - E[C]), beta by least squares.
+own_i - beta (C_i - E[C]), beta by least squares. `controlled_outcomes` needs no other policy: with
+the penalties z of `bounds`,
+
+    sum_t r_t - z_t        has the same mean as   sum_t r_t        and hardly any variance
+
+where V is close to V*: with V* itself the optimal policy earns exactly V* on every path, and any
+other V* minus what its decisions cost. Two players on the same paths are then told apart by a
+fraction of the futures that plain paired differences need. The penalties depend on the paths and
+the seed only, so they are the same for both.
 """
 
 from __future__ import annotations
@@ -36,11 +44,11 @@ from counterplan.planning.model import (
     checked_problem,
     estimate,
 )
-from counterplan.planning.policies import Policy, Rule, futures
+from counterplan.planning.policies import Played, Policy, Rule, futures, play
 from counterplan.planning.resource import ResourceProgram
 from counterplan.planning.search.planners import Clip, Decide, Planner
 
-# What actions may miss the offered ones by.
+# What actions and amounts may miss what is possible by: rounding.
 ROUNDING = 1e-9
 
 
@@ -78,6 +86,7 @@ class Evaluation:
     actions   (n, T, A) what was done
     seconds   spent on deciding
     futures   a fingerprint of the futures: only evaluations on the same ones are paired
+    stopped   whether fewer futures were played than asked for
     """
 
     name: str
@@ -86,6 +95,7 @@ class Evaluation:
     actions: FloatArray
     seconds: float
     futures: str
+    stopped: bool = False
 
     @property
     def mean(self) -> float:
@@ -147,80 +157,88 @@ def evaluate(
 ) -> Evaluation:
     """Play a planner or a policy on `episodes` futures; the same seed gives the same futures.
 
-    No one earns by what cannot be done: the shipped models refuse such actions in `step`, in every
-    episode. A model of your own may do the same (then give it `feasible`, the closest possible
-    actions); of one without `feasible` the first episode is looked at: actions must lie within the
-    least and the most of those that `actions` offers.
+    No one earns by what cannot be done: the shipped models refuse such actions in `step`. A model
+    of your own may do the same (then give it `feasible`, the closest possible actions); of one
+    without `feasible`, actions must lie within the least and the most of those that `actions`
+    offers (a policy's are looked at in the first episode).
 
     clip      as in `plan`; only planners heed it
-    progress  called with the decisions made; False stops, and raises StoppedError: all futures are
-              played side by side, so that none is over before all are
+    progress  called with the decisions that a planner has made; False stops, and the result holds
+              the futures that were over by then (StoppedError before the first)
     """
     n = whole_number(episodes, "episodes", minimum=1)
     nature, own = generator(seed).spawn(2)
     paths = futures(checked_problem(problem), n, nature)
-    if isinstance(planner, Planner):
-        watch = Watch("decisions", progress=progress)
-        rule = _deciding(planner.begin(problem, clip, own), watch, n, problem.horizon)
-    elif isinstance(planner, Policy):
-        rule = planner.prepare(problem, own)
-    else:
+    if not isinstance(planner, Planner | Policy):
         raise InputError(
             f"{type(planner).__name__} is neither a planner such as UCT() nor a policy such as "
             "policies.Greedy()"
         )
-    began = time.perf_counter()
-    outcomes, actions = _play(problem, rule, paths, planner.name)
+    if isinstance(planner, Planner):
+        decide = planner.begin(problem, clip, own)
+        began = time.perf_counter()
+        found = _play_each(problem, decide, paths, planner.name, progress)
+    else:
+        rule = _checked(problem, planner.prepare(problem, own), planner.name)
+        began = time.perf_counter()
+        found = play(problem, rule, paths)
+    played = paths[: len(found.rewards)]
     return Evaluation(
         name=planner.name,
         sense=problem.sense,
-        outcomes=outcomes,
-        actions=actions,
+        outcomes=found.totals,
+        actions=found.actions,
         seconds=time.perf_counter() - began,
-        futures=hashlib.sha256(paths.tobytes()).hexdigest()[:16],
+        futures=hashlib.sha256(played.tobytes()).hexdigest()[:16],
+        stopped=len(played) < n,
     )
 
 
-def _deciding(decide: Decide, watch: Watch, episodes: int, horizon: int) -> Rule:
-    """A planner as a rule: asked episode by episode."""
+def _play_each(
+    problem: ExogenousModel,
+    decide: Decide,
+    paths: FloatArray,
+    name: str,
+    progress: ProgressCallback | None,
+) -> Played:
+    """A planner along one future after the other, until all are over or it is stopped."""
+    watch, done, total = Watch("decisions", progress=progress), 0, paths.shape[0] * paths.shape[1]
 
-    def rule(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
-        chosen = []
-        for i in range(len(exogenous)):
-            state = State(t, exogenous[i].copy(), resource[i].copy())
-            chosen.append(np.array(decide(state).action, dtype=np.float64))
-            done, total = t * episodes + i + 1, episodes * horizon
-            if watch.must_stop(done, total=total) and done < total:
-                raise StoppedError(f"stopped after {done:,} of {total:,} decisions: no result")
-        return np.array(chosen)
+    def decided(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
+        nonlocal done
+        action = np.array(decide(State(t, exogenous[0], resource[0])).action, dtype=np.float64)
+        done += 1
+        if watch.must_stop(done, total=total) and done < total:
+            raise StoppedError(f"stopped after {done:,} of {total:,} decisions: no future is over")
+        return action[np.newaxis]
 
-    return rule
+    rule, parts = _checked(problem, decided, name), list[Played]()
+    try:
+        for i in range(len(paths)):
+            parts.append(play(problem, rule, paths[i : i + 1]))
+    except StoppedError:
+        if not parts:
+            raise
+    return Played(*(np.concatenate(one) for one in zip(*parts, strict=True)))
 
 
-def _play(
-    problem: ExogenousModel, rule: Rule, paths: FloatArray, name: str
-) -> tuple[FloatArray, FloatArray]:
-    """Totals (n,) and actions (n, T, A) along paths (n, T, X); the rule sees x_t, never beyond."""
-    n, T = paths.shape[:2]
-    start = problem.start
-    size = problem.actions(start).shape[1]
-    resource = np.tile(np.asarray(start.resource, dtype=np.float64), (n, 1))
-    outcomes, done = np.zeros(n), np.empty((n, T, size))
+def _checked(problem: ExogenousModel, rule: Rule, name: str) -> Rule:
+    """The rule, refused where it gives no actions, or such as the problem does not offer."""
+    size = problem.actions(problem.start).shape[1]
     checks_itself = isinstance(problem, MakesFeasible | IsResourceProgram)
-    for t in range(T):
-        exogenous = np.ascontiguousarray(paths[:, t])
-        actions = np.asarray(rule(t, exogenous.copy(), resource.copy()), dtype=np.float64)
-        if actions.shape != (n, size) or not np.all(np.isfinite(actions)):
+
+    def checked(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
+        actions = np.asarray(rule(t, exogenous, resource), dtype=np.float64)
+        if actions.shape != (len(exogenous), size) or not np.all(np.isfinite(actions)):
             raise InputError(
-                f"{name} at t={t} must give finite actions of shape ({n}, {size}), "
+                f"{name} at t={t} must give finite actions of shape ({len(exogenous)}, {size}), "
                 f"got shape {actions.shape}"
             )
         if not checks_itself:
             _check_offered(problem, State(t, exogenous[0], resource[0]), actions[0], name)
-        rewards, resource = problem.step(t, exogenous, resource, actions)
-        outcomes += rewards
-        done[:, t] = actions
-    return outcomes, done
+        return actions
+
+    return checked
 
 
 def _check_offered(problem: ExogenousModel, state: State, action: FloatArray, name: str) -> None:
@@ -237,20 +255,9 @@ def _check_offered(problem: ExogenousModel, state: State, action: FloatArray, na
         )
 
 
-# ----------------------------------------------------------------------------------------------
-# What was done along one realised path, and what came of it.
-#
-#     d_{t+1} = step_t(x_t, d_t, a_t),    value = sum_t r_t
-#
-# Whoever decides is asked with x_t and d_t, never with what came later.
-
-# What bounds may be missed by, in units of the amount: rounding.
-JOURNEY_ROUNDING = 1e-9
-
-
 @dataclass(frozen=True, eq=False)
 class Journey:
-    """Decisions and where they led.
+    """Decisions along one realised path, and where they led.
 
     value    what they earned (or cost) in all
     actions  (steps, A)
@@ -293,18 +300,10 @@ def carried_out(
 
 def played(problem: ExogenousModel, rule: Rule, path: FloatArray, state: State) -> Journey:
     """What a rule does along a path that begins in a state."""
-    resource = np.array(state.resource, dtype=np.float64)[np.newaxis]
-    levels, actions, rewards, states, total = [resource[0]], [], [], [], 0.0
-    for s in range(len(path)):
-        now = path[s : s + 1]
-        action = np.asarray(rule(state.t + s, now.copy(), resource.copy()), dtype=np.float64)
-        states.append(State(state.t + s, path[s], resource[0]))
-        reward, resource = problem.step(state.t + s, now, resource, action)
-        rewards.append(float(reward[0]))
-        total += rewards[-1]
-        actions.append(action[0])
-        levels.append(resource[0])
-    return Journey(total, np.array(actions), np.array(levels), np.array(rewards), states)
+    found = play(problem, rule, path[None], state)
+    rewards, actions, levels = (one[0] for one in found)
+    states = [State(state.t + s, x, levels[s]) for s, x in enumerate(path)]
+    return Journey(float(found.totals[0]), actions, levels, rewards, states)
 
 
 def refuse_action(problem: ExogenousModel, state: State, action: FloatArray) -> None:
@@ -317,7 +316,7 @@ def refuse_action(problem: ExogenousModel, state: State, action: FloatArray) -> 
     problem.step(state.t, *one)
     if isinstance(problem, MakesFeasible):
         closest = problem.feasible(state.t, *one)[0]
-        if np.abs(closest - action).max() > JOURNEY_ROUNDING * (1.0 + np.abs(action).max()):
+        if np.abs(closest - action).max() > ROUNDING * (1.0 + np.abs(action).max()):
             raise InfeasibleError(
                 f"{action.tolist()} at t={state.t} with {state.resource.tolist()} is not possible; "
                 f"{closest.tolist()} is, and closest to it"
@@ -325,9 +324,9 @@ def refuse_action(problem: ExogenousModel, state: State, action: FloatArray) -> 
 
 
 def _check_program(program: ResourceProgram, state: State, action: FloatArray) -> None:
-    room = program.room(state.t, state.resource[np.newaxis])
-    low, high, total = float(room.low[0]), float(room.high[0]), float(action.sum())
-    slack = JOURNEY_ROUNDING * (1.0 + abs(total))
+    low, high = (float(one[0]) for one in program.spendable(state.t, state.resource[np.newaxis]))
+    total = float(action.sum())
+    slack = ROUNDING * (1.0 + abs(total))
     levels = state.resource[: len(action)]
     is_taken = program.plain_stocks or len(action) > 1
     is_short = is_taken and (action > levels + slack).any()
@@ -338,32 +337,20 @@ def _check_program(program: ResourceProgram, state: State, action: FloatArray) -
         )
 
 
-# ----------------------------------------------------------------------------------------------
-# Results without luck: a control variate that knows the problem.
-#
-# What a policy earns on a path is its value plus luck. With penalties z (`information_relaxation`),
-#
-#     sum_t r_t - z_t        has the same mean as   sum_t r_t        and hardly any variance
-#
-# where V is close to V*: with V* itself the optimal policy earns exactly V* on every path, and any
-# other V* minus what its decisions cost. Two players on the same paths are then told apart by a
-# fraction of the futures that plain paired differences need. The penalties depend on the paths and
-# the seed only, so they are the same for both.
-
 # A level this far from the grid is not on it.
 OFF_GRID = 1e-6
 
 
 @runtime_checkable
-class KnowsLuck(Protocol):
+class HasControlledOutcomes(Protocol):
     """A model with better penalties of its own."""
 
-    def without_luck(self, paths: FloatArray, actions: FloatArray) -> FloatArray:
+    def controlled_outcomes(self, paths: FloatArray, actions: FloatArray) -> FloatArray:
         """(n,) results of actions (n, T, A) along paths (n, T, X), penalised."""
         ...
 
 
-def without_luck(
+def controlled_outcomes(
     problem: ExogenousModel, paths: FloatArray, actions: FloatArray, seed: Seed = 0
 ) -> FloatArray:
     """(n,) what actions (n, T, A) earned along paths (n, T, X) from the start, without luck.
@@ -374,19 +361,17 @@ def without_luck(
         raise InputError(
             f"paths {paths.shape} and actions {actions.shape} must agree in episodes and steps"
         )
-    if isinstance(problem, KnowsLuck):
-        return problem.without_luck(paths, actions)
+    if isinstance(problem, HasControlledOutcomes):
+        return problem.controlled_outcomes(paths, actions)
     rng = generator(seed)
     fit = LeastSquares(FIT_PATHS).fit(problem, rng)
     sign = 1.0 if problem.sense == "max" else -1.0
-    resources = np.tile(problem.start.resource, (len(paths), 1))
-    totals = np.zeros(len(paths))
+    found = play(problem, lambda t, x, d: actions[:, t - problem.start.t], paths)
+    totals, rows = np.zeros(len(paths)), np.arange(len(paths))
     for t in range(paths.shape[1]):
-        now = np.ascontiguousarray(paths[:, t])
-        rewards, resources = problem.step(t, now, resources, actions[:, t])
-        levels = _places(fit.grids[t + 1], resources, t)
-        paid = penalty(fit, t, paths, DRAWS, rng)[np.arange(len(paths)), levels]
-        totals += rewards - sign * paid
+        levels = _places(fit.grids[t + 1], found.levels[:, t + 1], t)
+        paid = penalty(fit, t, paths, DRAWS, rng)[rows, levels]
+        totals += found.rewards[:, t] - sign * paid
     return totals
 
 

@@ -3,15 +3,15 @@
 A model may bring a dynamic program of its own (`HasExactValue`). Where chance and actions are
 finite, the general one here lists every state (x, d) that can be reached, forwards, and solves
 
-    V_t(x, d) = max_a [ r_t(x, d, a) + sum_x' P(x' | x) V_{t+1}(x', step_t(x, d, a)) ],    V_T = 0
+    V_t(x, d) = max_a Q_t(x, d, a),    V_T = 0
+    Q_t(x, d, a) = r_t(x, d, a) + sum_x' P(x' | x) V_{t+1}(x', step_t(x, d, a))
 
 backwards (min for costs). It is exact, and meant for problems small enough to list.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from counterplan.planning.model import (
     HasExactValue,
     State,
     checked_state,
+    sign_of,
 )
 
 # More (state, time) pairs are not listed: about ten seconds of work.
@@ -32,8 +33,8 @@ MOST_STATES = 100_000
 DECIMALS = 9
 
 Key: TypeAlias = bytes
-# What follows an x: keys and probabilities.
-Next: TypeAlias = tuple[list[Key], FloatArray]
+# (x, d) -> V*, to be maximised whatever the sense, and the best action
+Values: TypeAlias = dict[tuple[Key, Key], tuple[float, FloatArray]]
 
 
 def exact_value(
@@ -49,142 +50,116 @@ def exact_value(
     at = None if state is None else checked_state(problem, state)
     if isinstance(problem, HasExactValue):
         return problem.optimal_value(at)
-    return solve(problem, at, progress).value
+    return Solution(problem, at, progress).value
 
 
-@dataclass(frozen=True)
 class Solution:
-    """A model solved from one state on.
+    """A model solved from one state on; states that cannot be reached from there are solved when
+    they are met.
 
-    value    V* there
-    chosen   for each time and (x, d) that can be reached: V and the best action
+    value  V* in that state
     """
 
-    value: float
-    chosen: list[dict[tuple[Key, Key], tuple[float, FloatArray]]]
-    first: int
+    def __init__(
+        self,
+        model: ExogenousModel,
+        state: State | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        if not isinstance(model, FiniteSupport):
+            raise NotApplicableError(
+                f"{type(model).__name__} has neither an exact solution of its own nor finitely "
+                "many successors, so no dynamic program applies; value_bounds brackets the value"
+            )
+        at = model.start if state is None else state
+        self._model, self._sign, self._known = model, sign_of(model), dict[int, Values]()
+        self._solve(at, progress)
+        self.value = self._sign * self.at(at)[0]
 
-    def at(self, state: State) -> tuple[float, FloatArray] | None:
-        """V*, to be maximised whatever the sense, and the best action; None if not reached."""
-        if not self.first <= state.t < self.first + len(self.chosen):
-            return None
-        return self.chosen[state.t - self.first].get((_key(state.exogenous), _key(state.resource)))
+    def at(self, state: State) -> tuple[float, FloatArray]:
+        """V*, to be maximised whatever the sense, and the best action."""
+        key = _key(state.exogenous), _key(state.resource)
+        if key not in self._known.get(state.t, {}):
+            self._solve(state, None)
+        return self._known[state.t][key]
 
     def actions(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
-        """(n, A) the optimal actions in states (n, X), (n, D) that can be reached."""
-        rows = []
-        for x, d in zip(exogenous, resource, strict=True):
-            found = self.at(State(t, x, d))
-            if found is None:
-                raise NotApplicableError(
-                    f"the state x={x}, d={d} at t={t} cannot be reached from where the model was "
-                    "solved; solve it from there"
-                )
-            rows.append(found[1])
-        return np.array(rows)
+        """(n, A) the optimal actions in states (n, X), (n, D)."""
+        states = zip(exogenous, resource, strict=True)
+        return np.array([self.at(State(t, x, d))[1] for x, d in states])
+
+    def loss(self, t: int, x: FloatArray, d: FloatArray, a: FloatArray) -> float:
+        """V* - Q* >= 0: what an action (A,) loses in expectation in (X,), (D,)."""
+        assert isinstance(self._model, FiniteSupport)
+        rewards, after = self._model.step(t, x[np.newaxis], d[np.newaxis], a[np.newaxis])
+        taken = self._sign * float(rewards[0])
+        if t + 1 < self._model.horizon:
+            following, chances = self._model.successors(t, x)
+            ahead = [self.at(State(t + 1, y, after[0]))[0] for y in following]
+            taken += float(chances @ np.array(ahead))
+        return self.at(State(t, x, d))[0] - taken
+
+    def _solve(self, at: State, progress: ProgressCallback | None) -> None:
+        layers = _listed(self._model, at, progress)
+        watch, later = Watch("backward pass", progress=progress), Values()
+        for t in reversed(range(at.t, self._model.horizon)):
+            follows, choices = layers[t - at.t]
+            now = Values()
+            for (x, d), (actions, rewards, after) in choices.items():
+                totals = self._sign * rewards
+                if later:
+                    keys, chances = follows[x]
+                    ahead = [[later[y, e][0] for y in keys] for e in after]
+                    totals = totals + np.array(ahead) @ chances
+                best = int(np.argmax(totals))
+                now[x, d] = (float(totals[best]), actions[best])
+            self._known.setdefault(t, {}).update(now)
+            later = now
+            _stop_if(watch, self._model.horizon - t, self._model.horizon - at.t)
 
 
-def solve(
-    model: ExogenousModel, state: State | None = None, progress: ProgressCallback | None = None
-) -> Solution:
-    """List what can be reached, then solve backwards."""
-    if not isinstance(model, FiniteSupport):
-        raise NotApplicableError(
-            f"{type(model).__name__} has neither an exact solution of its own nor finitely many "
-            "successors, so no dynamic program applies; value_bounds brackets the value"
-        )
-    at = model.start if state is None else state
-    watch = Watch("listing states", progress=progress)
-    listing = _Listing(model, at, watch)
-    watch = Watch("backward pass", progress=progress)
-    sign = 1.0 if model.sense == "max" else -1.0
-    later: dict[tuple[Key, Key], tuple[float, FloatArray]] = {}
-    chosen = []
-    for t in reversed(range(at.t, model.horizon)):
-        now: dict[tuple[Key, Key], tuple[float, FloatArray]] = {}
-        for (x, d), (actions, rewards, after) in listing.choices[t - at.t].items():
-            totals = sign * rewards
-            if t + 1 < model.horizon:
-                keys, chances = listing.follows[t - at.t][x]
-                ahead = [[later[y, e][0] for y in keys] for e in after]
-                totals = totals + np.array(ahead) @ chances
-            best = int(np.argmax(totals))
-            now[x, d] = (float(totals[best]), actions[best])
-        chosen.append(now)
-        later = now
-        _stop_if(watch, len(chosen), model.horizon - at.t)
-    value = sign * later[_key(at.exogenous), _key(at.resource)][0]
-    return Solution(value, chosen[::-1], at.t)
+class _Layer(NamedTuple):
+    """What can be reached at one time.
 
-
-class _Listing:
-    """Every state that can be reached.
-
-    choices  by time and (x, d): actions (m, A), rewards (m,) and the keys of the next resources
-    follows  by time and x: what may follow
+    follows  by x: the keys and the probabilities of what may follow
+    choices  by (x, d): actions (m, A), rewards (m,) and the keys of the next resources
     """
 
-    def __init__(self, model: ExogenousModel, at: State, watch: Watch) -> None:
-        self.model = model
-        self.choices: list[dict[tuple[Key, Key], tuple[FloatArray, FloatArray, list[Key]]]] = []
-        self.follows: list[dict[Key, Next]] = []
-        self.count = 0
-        xs = {_key(at.exogenous): np.asarray(at.exogenous, dtype=np.float64)}
-        ds = {_key(at.resource): np.asarray(at.resource, dtype=np.float64)}
-        pairs = {(x, d) for x in xs for d in ds}
-        for t in range(at.t, model.horizon):
-            pairs, xs, ds = self._forward(t, pairs, xs, ds)
-            _stop_if(watch, t + 1 - at.t, model.horizon - at.t)
+    follows: dict[Key, tuple[list[Key], FloatArray]]
+    choices: dict[tuple[Key, Key], tuple[FloatArray, FloatArray, list[Key]]]
 
-    def _forward(
-        self,
-        t: int,
-        pairs: set[tuple[Key, Key]],
-        xs: dict[Key, FloatArray],
-        ds: dict[Key, FloatArray],
-    ) -> tuple[set[tuple[Key, Key]], dict[Key, FloatArray], dict[Key, FloatArray]]:
-        """The states after t, with what their keys stand for."""
-        self.count += len(pairs)
-        following, next_xs = self._chance(t, xs)
-        next_ds: dict[Key, FloatArray] = {}
-        next_pairs: set[tuple[Key, Key]] = set()
-        choices = {}
+
+def _listed(model: ExogenousModel, at: State, progress: ProgressCallback | None) -> list[_Layer]:
+    """Every state that can be reached, by time."""
+    assert isinstance(model, FiniteSupport)
+    watch, count, layers = Watch("listing states", progress=progress), 0, list[_Layer]()
+    values = {_key(one): np.asarray(one, dtype=np.float64) for one in at[1:]}
+    pairs = {(_key(at.exogenous), _key(at.resource))}
+    for t in range(at.t, model.horizon):
+        layer, count, following = _Layer({}, {}), count + len(pairs), set[tuple[Key, Key]]()
+        for x in {x for x, _ in pairs} if t + 1 < model.horizon else ():
+            successors, chances = model.successors(t, values[x])
+            keys = [_key(y) for y in successors]
+            values.update(zip(keys, successors, strict=True))
+            layer.follows[x] = keys, chances
         for x, d in pairs:
-            actions, rewards, after = self._step(State(t, xs[x], ds[d]))
+            actions = model.actions(State(t, values[x], values[d]))
+            m = len(actions)
+            xs, ds = (np.repeat(values[one][None], m, axis=0) for one in (x, d))
+            rewards, after = model.step(t, xs, ds, actions)
             keys = [_key(e) for e in after]
-            next_ds.update(zip(keys, after, strict=True))
-            choices[x, d] = actions, rewards, keys
-            next_pairs |= {(y, e) for y in following[x][0] for e in keys}
-            if self.count + len(next_pairs) > MOST_STATES:
+            values.update(zip(keys, after, strict=True))
+            layer.choices[x, d] = actions, rewards, keys
+            following |= {(y, e) for y in layer.follows.get(x, ((),))[0] for e in keys}
+            if count + len(following) > MOST_STATES:
                 raise NotApplicableError(
                     f"more than {MOST_STATES:,} states can be reached by t={t + 1}, too many to "
                     "list; value_bounds brackets the value"
                 )
-        self.choices.append(choices)
-        self.follows.append(following)
-        return next_pairs, next_xs, next_ds
-
-    def _chance(
-        self, t: int, xs: dict[Key, FloatArray]
-    ) -> tuple[dict[Key, Next], dict[Key, FloatArray]]:
-        following: dict[Key, Next] = {}
-        next_xs: dict[Key, FloatArray] = {}
-        if t + 1 == self.model.horizon:
-            return {x: ([], np.empty(0)) for x in xs}, next_xs
-        assert isinstance(self.model, FiniteSupport)
-        for x, values in xs.items():
-            successors, chances = self.model.successors(t, values)
-            keys = [_key(y) for y in successors]
-            next_xs.update(zip(keys, successors, strict=True))
-            following[x] = keys, chances
-        return following, next_xs
-
-    def _step(self, state: State) -> tuple[FloatArray, FloatArray, FloatArray]:
-        actions = self.model.actions(state)
-        x = np.repeat(state.exogenous[None], len(actions), axis=0)
-        d = np.repeat(state.resource[None], len(actions), axis=0)
-        rewards, after = self.model.step(state.t, x, d, actions)
-        return actions, rewards, after
+        layers.append(layer)
+        pairs = following
+        _stop_if(watch, t + 1 - at.t, model.horizon - at.t)
+    return layers
 
 
 def _stop_if(watch: Watch, done: int, total: int) -> None:

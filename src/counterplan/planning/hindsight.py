@@ -31,11 +31,11 @@ from counterplan.planning.allocation import (
     NO_METHOD,
     allocate_advantage,
     allocate_knapsack,
+    allocate_nested,
     allocate_transport,
     nested_start,
     nested_steps,
     refuses_transport,
-    solve_nested,
     total_only,
 )
 from counterplan.planning.model import (
@@ -45,6 +45,7 @@ from counterplan.planning.model import (
     State,
     checked_state,
 )
+from counterplan.planning.policies import follow
 from counterplan.planning.resource import ResourceProgram
 
 Method: TypeAlias = Literal["auto", "knapsack", "advantage", "nested", "lp", "model"]
@@ -113,9 +114,8 @@ def hindsight(
     exogenous, now = checked_path(problem, path, state)
     found = allocate(problem, exogenous[None], method, now)
     value, actions = float(found.values[0]), found.actions[0]
-    certificate = Certificate(
-        _replay(problem, exogenous, actions, now), _bound(problem, exogenous, now)
-    )
+    replayed = follow(problem, lambda t, x, d: actions[[t - now.t]], exogenous[None], now)
+    certificate = Certificate(float(replayed[0]), _bound(problem, exogenous, now))
     return Hindsight(value, actions, found.method, certificate)
 
 
@@ -209,14 +209,6 @@ def _by_model(
     return problem.allocate(paths, state)
 
 
-def _replay(problem: ExogenousModel, path: FloatArray, actions: FloatArray, state: State) -> float:
-    resource, total = state.resource[None], 0.0
-    for s in range(len(path)):
-        reward, resource = problem.step(state.t + s, path[s : s + 1], resource, actions[s : s + 1])
-        total += float(reward[0])
-    return total
-
-
 # --- The general methods: why one does not apply, and how it is called -------------------------
 
 REASONS = {
@@ -272,5 +264,5 @@ def solve_by(
         values, actions = allocate_knapsack(rewards[:, :, 0], bounds, budget)
     else:
         starts = np.full(len(rewards), nested_start(program, state))
-        values, actions = solve_nested(rewards[:, :, 0], nested_steps(program, state), starts)
+        values, actions = allocate_nested(rewards[:, :, 0], nested_steps(program, state), starts)
     return values, actions[:, :, None]

@@ -26,6 +26,9 @@ from counterplan.planning.processes.base import Process
 if TYPE_CHECKING:
     from counterplan.planning.search.kernel import Kernel
 
+# What levels may miss their bounds by.
+ROUNDING = 1e-9
+
 
 class State(NamedTuple):
     """Where a decision is made: before decision t, x_t revealed.
@@ -160,11 +163,57 @@ class HasBoundTables(Protocol):
         ...
 
 
-# ----------------------------------------------------------------------------------------------
-# The states that questions are about, checked before anything is done with them.
+class HasFutures:
+    """Paths x_t, x_{t+1}, ... of a model whose exogenous part is one process."""
 
-# What levels may miss their bounds by.
-ROUNDING = 1e-9
+    process: Any
+
+    if TYPE_CHECKING:
+
+        @property
+        def horizon(self) -> int: ...
+
+        @property
+        def start(self) -> State: ...
+
+    @property
+    def law(self) -> Process:
+        """What the exogenous part follows."""
+        found: Process = self.process
+        return found
+
+    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
+        """x_{t+1} for each x_t: (n, X) -> (n, X)."""
+        return self.law.draw(t, exogenous, generator)
+
+    def sample_paths(self, n: int, seed: Seed = 0, state: State | None = None) -> FloatArray:
+        """(n, T - t, X): futures that begin with the state's x_t."""
+        now = self.start if state is None else state
+        return self.law.sample_paths(n, self.horizon - now.t, seed, now.t, now.exogenous)
+
+    def sample_path(self, seed: Seed = 0) -> FloatArray:
+        """(T, X): one future from the start."""
+        return np.asarray(self.sample_paths(1, seed)[0])
+
+    def mean_path(self, state: State | None = None) -> FloatArray:
+        """(T - t, X): E[x_s | x_t]."""
+        now = self.start if state is None else state
+        return self.law.mean_path(self.horizon - now.t, now.t, now.exogenous)
+
+
+def sign_of(problem: ExogenousModel) -> float:
+    """What turns values in the problem's own sense into ones to be maximised, and back."""
+    return 1.0 if problem.sense == "max" else -1.0
+
+
+def checked_problem(problem: ExogenousModel) -> ExogenousModel:
+    """The problem, if it has all that a planner needs."""
+    if not isinstance(problem, ExogenousModel):
+        raise InputError(
+            f"{type(problem).__name__} is not a problem to plan for: it needs horizon, sense, "
+            "start, draw, actions and step (see ExogenousModel)"
+        )
+    return problem
 
 
 def checked_state(problem: ExogenousModel, state: State | None) -> State:
@@ -174,23 +223,17 @@ def checked_state(problem: ExogenousModel, state: State | None) -> State:
     knows which levels, prices and modes there are.
     """
     start = problem.start
-    if state is None:
-        return _arrays(start, problem)
-    found = _arrays(state, problem)
-    if found.t < problem.horizon:
-        problem.actions(found)
-    return found
-
-
-def _arrays(state: State, problem: ExogenousModel) -> State:
-    start = problem.start
     try:
-        t, exogenous, resource = state
+        t, *parts = start if state is None else state
+        exogenous, resource = parts
     except (TypeError, ValueError):
         raise InputError(f"state must be State(t, exogenous, resource), got {state!r}") from None
     t = whole_number(t, "state t", maximum=problem.horizon)
     x = _vector(exogenous, "exogenous", np.size(start.exogenous))
-    return State(t, x, _vector(resource, "resource", np.size(start.resource)))
+    found = State(t, x, _vector(resource, "resource", np.size(start.resource)))
+    if state is not None and t < problem.horizon:
+        problem.actions(found)
+    return found
 
 
 def _vector(values: object, name: str, size: int) -> FloatArray:
@@ -237,74 +280,6 @@ def require_held(state: State) -> None:
             f"the state at t={state.t} holds {held}: give 1 for each option still held and 0 for "
             "the others"
         )
-
-
-# ----------------------------------------------------------------------------------------------
-# Futures of a model whose exogenous part is one process.
-
-
-class HasFutures:
-    """Paths x_t, x_{t+1}, ... of a model with `process`, `horizon` and `start`."""
-
-    if TYPE_CHECKING:
-
-        @property
-        def process(self) -> Any: ...
-
-        @property
-        def horizon(self) -> int: ...
-
-        @property
-        def start(self) -> State: ...
-
-    @property
-    def law(self) -> Process:
-        """What the exogenous part follows."""
-        found: Process = self.process
-        return found
-
-    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
-        """x_{t+1} for each x_t: (n, X) -> (n, X)."""
-        return self.law.draw(t, exogenous, generator)
-
-    def sample_paths(self, n: int, seed: Seed = 0, state: State | None = None) -> FloatArray:
-        """(n, T - t, X): futures that begin with the state's x_t."""
-        now = self.start if state is None else state
-        return self.law.sample_paths(n, self.horizon - now.t, seed, now.t, now.exogenous)
-
-    def sample_path(self, seed: Seed = 0) -> FloatArray:
-        """(T, X): one future from the start."""
-        return np.asarray(self.sample_paths(1, seed)[0])
-
-    def mean_path(self, state: State | None = None) -> FloatArray:
-        """(T - t, X): E[x_s | x_t]."""
-        now = self.start if state is None else state
-        return self.law.mean_path(self.horizon - now.t, now.t, now.exogenous)
-
-
-# ----------------------------------------------------------------------------------------------
-# Problems and states that a question is about, checked before anything is done with them.
-
-__all__ = ["checked_problem", "checked_state", "is_number"]
-
-
-def checked_problem(problem: ExogenousModel) -> ExogenousModel:
-    """The problem, if it has all that a planner needs."""
-    if not isinstance(problem, ExogenousModel):
-        raise InputError(
-            f"{type(problem).__name__} is not a problem to plan for: it needs horizon, sense, "
-            "start, draw, actions and step (see ExogenousModel)"
-        )
-    return problem
-
-
-def is_number(value: object) -> bool:
-    """Whether it is one number, whatever its value."""
-    return isinstance(value, int | float | np.integer | np.floating | np.bool_)
-
-
-# ----------------------------------------------------------------------------------------------
-# A Monte Carlo mean and its standard error.
 
 
 class Estimate(NamedTuple):

@@ -15,7 +15,13 @@ import numpy as np
 
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError, NotApplicableError
-from counterplan.planning.model import ExogenousModel, FiniteSupport, State, checked_state
+from counterplan.planning.model import (
+    ExogenousModel,
+    FiniteSupport,
+    State,
+    checked_state,
+    sign_of,
+)
 
 
 class FiniteModel(ExogenousModel, FiniteSupport, Protocol):
@@ -42,50 +48,42 @@ def expectimax(
         )
     if temperature < 0.0:
         raise InputError(f"temperature must be at least 0, got {temperature}")
-    place = checked_state(problem, state)
-    known: dict[tuple[int, bytes, bytes], float] = {}
-    actions, values = _action_values(problem, place, temperature, known)
-    return Optimum(_combined(problem, values, temperature), values, actions)
+    search = _Search(problem, temperature, {})
+    actions, values = search.choices(checked_state(problem, state))
+    return Optimum(search.combined(values), values, actions)
 
 
-def _combined(problem: FiniteModel, values: FloatArray, temperature: float) -> float:
-    sign = -1.0 if problem.sense == "min" else 1.0
-    highest = float(np.max(sign * values))
-    if temperature == 0.0:
-        return sign * highest
-    excess = np.exp((sign * values - highest) / temperature)
-    return sign * (highest + temperature * float(np.log(np.sum(excess))))
+@dataclass(frozen=True)
+class _Search:
+    problem: FiniteModel
+    temperature: float
+    known: dict[tuple[int, bytes, bytes], float]
 
+    def combined(self, values: FloatArray) -> float:
+        sign = sign_of(self.problem)
+        highest = float(np.max(sign * values))
+        if self.temperature == 0.0:
+            return sign * highest
+        excess = np.exp((sign * values - highest) / self.temperature)
+        return sign * (highest + self.temperature * float(np.log(np.sum(excess))))
 
-def _action_values(
-    problem: FiniteModel,
-    state: State,
-    temperature: float,
-    known: dict[tuple[int, bytes, bytes], float],
-) -> tuple[FloatArray, FloatArray]:
-    """The actions (m, A) of a state and their values (m,)."""
-    actions = np.asarray(problem.actions(state), dtype=np.float64)
-    m = len(actions)
-    x, d = np.tile(state.exogenous, (m, 1)), np.tile(state.resource, (m, 1))
-    rewards, resources = problem.step(state.t, x, d, actions)
-    values = np.array(rewards, dtype=np.float64)
-    if state.t + 1 < problem.horizon:
-        following, probabilities = problem.successors(state.t, state.exogenous)
-        for a in range(m):
-            for after, probability in zip(following, probabilities, strict=True):
-                then = State(state.t + 1, after, resources[a])
-                values[a] += probability * _value(problem, then, temperature, known)
-    return actions, values
+    def choices(self, state: State) -> tuple[FloatArray, FloatArray]:
+        """The actions (m, A) of a state and their values (m,)."""
+        problem = self.problem
+        actions = np.asarray(problem.actions(state), dtype=np.float64)
+        m = len(actions)
+        x, d = np.tile(state.exogenous, (m, 1)), np.tile(state.resource, (m, 1))
+        rewards, resources = problem.step(state.t, x, d, actions)
+        values = np.array(rewards, dtype=np.float64)
+        if state.t + 1 < problem.horizon:
+            following, probabilities = problem.successors(state.t, state.exogenous)
+            for a in range(m):
+                for after, probability in zip(following, probabilities, strict=True):
+                    values[a] += probability * self.value(State(state.t + 1, after, resources[a]))
+        return actions, values
 
-
-def _value(
-    problem: FiniteModel,
-    state: State,
-    temperature: float,
-    known: dict[tuple[int, bytes, bytes], float],
-) -> float:
-    key = (state.t, state.exogenous.tobytes(), state.resource.tobytes())
-    if key not in known:
-        _, values = _action_values(problem, state, temperature, known)
-        known[key] = _combined(problem, values, temperature)
-    return known[key]
+    def value(self, state: State) -> float:
+        key = (state.t, state.exogenous.tobytes(), state.resource.tobytes())
+        if key not in self.known:
+            self.known[key] = self.combined(self.choices(state)[1])
+        return self.known[key]

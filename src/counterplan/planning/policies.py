@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import NotApplicableError
-from counterplan.planning.exact_value import solve
+from counterplan.planning.exact_value import Solution
 from counterplan.planning.model import (
     ExogenousModel,
     HasExactValue,
@@ -32,24 +32,19 @@ from counterplan.planning.model import (
     State,
 )
 
-# ----------------------------------------------------------------------------------------------
-# A policy: a rule that sees the present, never the future.
-
 # (t, x (n, X), d (n, D)) -> actions (n, A)
 Rule: TypeAlias = Callable[[int, FloatArray, FloatArray], FloatArray]
 
 
 @runtime_checkable
 class Policy(Protocol):
-    """Prepared once for a model (a table, a regression), then asked at every state."""
+    """A rule that sees the present, never the future: prepared once for a model (a table, a
+    regression), then asked at every state."""
 
     @property
     def name(self) -> str: ...
 
     def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Rule: ...
-
-
-# ----------------------------------------------------------------------------------------------
 
 
 @runtime_checkable
@@ -65,9 +60,7 @@ class Replans(Protocol):
 class OpenLoop:
     """The plan that is optimal for expected values, executed."""
 
-    @property
-    def name(self) -> str:
-        return "open loop"
+    name: ClassVar[str] = "open loop"
 
     def prepare(self, model: ExogenousModel, seed: Seed = 0, state: State | None = None) -> Rule:
         """The rule for a plan made in `state` (default: the start)."""
@@ -85,9 +78,7 @@ class OpenLoop:
 class Resolve:
     """The plan that is optimal for expected values, made anew in every state."""
 
-    @property
-    def name(self) -> str:
-        return "re-solve"
+    name: ClassVar[str] = "re-solve"
 
     def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Rule:
         """The rule; nothing is made in advance."""
@@ -109,9 +100,7 @@ class Resolve:
 class Greedy:
     """The best reward now, the first of equals."""
 
-    @property
-    def name(self) -> str:
-        return "greedy"
+    name: ClassVar[str] = "greedy"
 
     def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Rule:
         """The rule; nothing is made in advance."""
@@ -134,15 +123,13 @@ class Greedy:
 class Optimal:
     """Nothing does better without foresight."""
 
-    @property
-    def name(self) -> str:
-        return "optimal"
+    name: ClassVar[str] = "optimal"
 
     def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Rule:
         """The rule, by the model's own dynamic program or the general one."""
         if isinstance(model, HasExactValue):
             return model.optimal_actions
-        return solve(model).actions
+        return Solution(model).actions
 
 
 def expected_plan(model: ExogenousModel, state: State) -> FloatArray:
@@ -184,10 +171,6 @@ def each_state(
     return np.array(chosen)[row.ravel()]
 
 
-# ----------------------------------------------------------------------------------------------
-# Futures of any model, and a rule played along them.
-
-
 def futures(
     model: ExogenousModel, n: int, seed: Seed = 0, state: State | None = None
 ) -> FloatArray:
@@ -204,16 +187,44 @@ def futures(
     return paths
 
 
+class Played(NamedTuple):
+    """What a rule did along n paths.
+
+    rewards  (n, steps)
+    actions  (n, steps, A)
+    levels   (n, steps + 1, D) the resource before each action, and at the end
+    """
+
+    rewards: FloatArray
+    actions: FloatArray
+    levels: FloatArray
+
+    @property
+    def totals(self) -> FloatArray:
+        """(n,) added up in the order of the steps."""
+        return np.asarray(np.cumsum(self.rewards, axis=1)[:, -1])
+
+
+def play(
+    model: ExogenousModel, rule: Rule, paths: FloatArray, state: State | None = None
+) -> Played:
+    """A rule along paths (n, T - t, X) from a state (default: the start); it sees x_t, never
+    beyond."""
+    t, _, resource = state or model.start
+    levels = [np.tile(np.asarray(resource, dtype=np.float64), (len(paths), 1))]
+    rewards, actions = [], []
+    for s in range(paths.shape[1]):
+        now = np.ascontiguousarray(paths[:, s])
+        chosen = np.asarray(rule(t + s, now.copy(), levels[-1].copy()), dtype=np.float64)
+        earned, after = model.step(t + s, now, levels[-1], chosen)
+        rewards.append(earned)
+        actions.append(chosen)
+        levels.append(after)
+    return Played(*(np.stack(one, axis=1) for one in (rewards, actions, levels)))
+
+
 def follow(
     model: ExogenousModel, rule: Rule, paths: FloatArray, state: State | None = None
 ) -> FloatArray:
-    """(n,) what the rule earns (or costs) along paths (n, T - t, X); it sees x_t, never beyond."""
-    t, _, resource = state or model.start
-    resources = np.tile(resource, (len(paths), 1))
-    totals = np.zeros(len(paths))
-    for s in range(paths.shape[1]):
-        now = np.ascontiguousarray(paths[:, s])
-        actions = rule(t + s, now, resources)
-        rewards, resources = model.step(t + s, now, resources, actions)
-        totals += rewards
-    return totals
+    """(n,) what the rule earns (or costs) along paths (n, T - t, X)."""
+    return play(model, rule, paths, state).totals

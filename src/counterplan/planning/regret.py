@@ -7,16 +7,24 @@ For one realised path, with regret counted so that more is worse (s = 1 for rewa
                                                          would have brought on this path; negative
                                                          where the decisions were luckier
     expected_regret  = sum_t V*_t - Q*_t >= 0            what the decisions lost in expectation when
-                                                         they were made: no luck in it (benchmark)
+                                                         they were made: no luck in it
 
-Hindsight is an exact allocation; nobody could have had it. The expected regret is what to
-judge decisions by. It holds decisions to have been made without foresight and the model's law to
-be true.
+Hindsight is an exact allocation; nobody could have had it. The expected regret is what to judge
+decisions by. It holds decisions to have been made without foresight and the model's law to be true:
+with Q*_t(x, d, a) = r_t + E[V*_{t+1}(x_{t+1}, d') | x_t] and V* = max_a Q* (costs: min), along any
+path,
+
+    E[ sum_t r_t ] = V* - E[ sum_t (V*_t - Q*_t) ]
+
+It is known where V* is: by the model's own dynamic program (a method `loss`), or by listing every
+state that can be reached, where they are few. Elsewhere the best policy known takes the optimum's
+place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -27,7 +35,7 @@ from counterplan.core.problem import ProgressCallback
 from counterplan.core.validation import FloatArray, Seed
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.evaluate import Journey, carried_out, played
-from counterplan.planning.exact_value import Solution, solve
+from counterplan.planning.exact_value import Solution
 from counterplan.planning.hindsight import Certificate, Hindsight, checked_path, hindsight
 from counterplan.planning.least_squares import LeastSquares
 from counterplan.planning.model import (
@@ -37,26 +45,18 @@ from counterplan.planning.model import (
     Sense,
     State,
     checked_problem,
+    sign_of,
 )
 from counterplan.planning.policies import Policy, Rule
-
-# ----------------------------------------------------------------------------------------------
-# The best that could have been done without foresight, and what single decisions lose against it.
-#
-# With Q*_t(x, d, a) = r_t + E[V*_{t+1}(x_{t+1}, d') | x_t] and V* = max_a Q* (costs: min), a
-# decision loses V*_t(x, d) - Q*_t(x, d, a) >= 0 in expectation. Along any path, for decisions made
-# without foresight,
-#
-#     E[ sum_t r_t ] = V* - E[ sum_t (V*_t - Q*_t) ]
-#
-# so the sum of the losses is what decisions cost on average, and nothing in it is luck. It is known
-# where V* is: by the model's own dynamic program (a method `loss`), or by listing every state that
-# can be reached, where they are few. Elsewhere the best policy known takes the optimum's place.
 
 # (t, x (X,), d (D,), a (A,)) -> what the action loses in expectation
 Loss: TypeAlias = Callable[[int, FloatArray, FloatArray, FloatArray], float]
 
 OPTIMAL = "optimal"
+# Values that differ by this much of their size are the same but for rounding.
+ROUNDING = 1e-9
+# Losses below this share of the value are rounding too.
+NEGLIGIBLE = 1e-12
 
 
 @runtime_checkable
@@ -102,64 +102,42 @@ def benchmark(
 ) -> Benchmark:
     """The policy, if one is asked for; else the optimum from a state on where it can be computed,
     or the best policy known. Losses are always those against the optimum."""
-    found = optimum(problem, state, progress)
+    found = _optimum(problem, state, progress)
     if policy is None and found is not None:
         return found
     chosen = _best_known(problem, state) if policy is None else policy
-    loss = None if found is None else found.loss
     rule: Rule
     if isinstance(chosen, LeastSquares):
         rule = chosen.fit(problem, seed, progress).act
     else:
         rule = chosen.prepare(problem, seed)
-    return Benchmark(chosen.name, False, rule, loss)
+    return Benchmark(chosen.name, False, rule, None if found is None else found.loss)
 
 
-def optimum(
-    problem: ExogenousModel, state: State, progress: ProgressCallback | None = None
-) -> Benchmark | None:
-    """The optimum from a state on, None where no dynamic program applies."""
-    for exact in (_by_model, _by_listing, _by_model_alone):
-        try:
-            found = exact(problem, state, progress)
-        except NotApplicableError:
-            continue
-        if found is not None:
-            return found
-    return None
-
-
-def _by_model(
-    problem: ExogenousModel, state: State, _: ProgressCallback | None
-) -> Benchmark | None:
-    if not isinstance(problem, KnowsLoss):
-        return None
-    model = problem
-
-    def loss(t: int, x: FloatArray, d: FloatArray, a: FloatArray) -> float:
-        return float(model.loss(t, x[np.newaxis], d[np.newaxis], a[np.newaxis])[0])
-
-    loss(*state, problem.actions(state)[0])  # raises where it does not apply
-    return Benchmark(OPTIMAL, True, problem.optimal_actions, loss)
-
-
-def _by_listing(
+def _optimum(
     problem: ExogenousModel, state: State, progress: ProgressCallback | None
 ) -> Benchmark | None:
-    if not isinstance(problem, FiniteSupport):
-        return None
-    listed = _Listed(problem, state, progress)
-    return Benchmark(OPTIMAL, True, listed.actions, listed.loss)
-
-
-def _by_model_alone(
-    problem: ExogenousModel, state: State, _: ProgressCallback | None
-) -> Benchmark | None:
-    if not isinstance(problem, HasExactValue):
-        return None
+    """The optimum from a state on, None where no dynamic program applies."""
     t, x, d = state
-    problem.optimal_actions(t, x[np.newaxis], d[np.newaxis])  # raises where it does not apply
-    return Benchmark(OPTIMAL, True, problem.optimal_actions, None)
+    one = x[np.newaxis], d[np.newaxis]
+    if isinstance(problem, KnowsLoss):
+        model = problem
+
+        def loss(t: int, x: FloatArray, d: FloatArray, a: FloatArray) -> float:
+            return float(model.loss(t, x[np.newaxis], d[np.newaxis], a[np.newaxis])[0])
+
+        with suppress(NotApplicableError):
+            loss(*state, problem.actions(state)[0])
+            return Benchmark(OPTIMAL, True, problem.optimal_actions, loss)
+    if isinstance(problem, FiniteSupport):
+        with suppress(NotApplicableError):
+            listed = Solution(problem, state, progress)
+            return Benchmark(OPTIMAL, True, listed.actions, listed.loss)
+    if isinstance(problem, HasExactValue):
+        with suppress(NotApplicableError):
+            problem.optimal_actions(t, *one)
+            return Benchmark(OPTIMAL, True, problem.optimal_actions, None)
+    return None
 
 
 def _best_known(problem: ExogenousModel, state: State) -> Policy:
@@ -172,50 +150,6 @@ def _best_known(problem: ExogenousModel, state: State) -> Policy:
             f"not at t={state.t} with {state.resource.tolist()}: pass a policy to compare with"
         )
     return LeastSquares()
-
-
-class _Listed:
-    """V* of every state that can be reached; states off the list are solved when they are met."""
-
-    def __init__(
-        self, problem: ExogenousModel, state: State, progress: ProgressCallback | None
-    ) -> None:
-        self._problem = problem
-        self._sign = 1.0 if problem.sense == "max" else -1.0
-        self._solved: list[Solution] = [solve(problem, state, progress)]
-
-    def actions(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
-        states = zip(exogenous, resource, strict=True)
-        return np.array([self._found(State(t, x, d))[1] for x, d in states])
-
-    def loss(self, t: int, x: FloatArray, d: FloatArray, a: FloatArray) -> float:
-        best = self._found(State(t, x, d))[0]
-        rewards, after = self._problem.step(t, x[np.newaxis], d[np.newaxis], a[np.newaxis])
-        taken = self._sign * float(rewards[0])
-        if t + 1 < self._problem.horizon:
-            assert isinstance(self._problem, FiniteSupport)
-            following, chances = self._problem.successors(t, x)
-            ahead = [self._found(State(t + 1, y, after[0]))[0] for y in following]
-            taken += float(chances @ np.array(ahead))
-        return best - taken
-
-    def _found(self, state: State) -> tuple[float, FloatArray]:
-        """V*, to be maximised, and the best action."""
-        for solution in self._solved:
-            if (known := solution.at(state)) is not None:
-                return known
-        self._solved.append(solve(self._problem, state))
-        known = self._solved[-1].at(state)
-        assert known is not None
-        return known
-
-
-# ----------------------------------------------------------------------------------------------
-
-# Values that differ by this much of their size are the same but for rounding.
-ROUNDING = 1e-9
-# Losses below this share of the value are rounding too.
-NEGLIGIBLE = 1e-12
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -269,8 +203,8 @@ class Regret:
         return None if self.expected_losses is None else float(self.expected_losses.sum())
 
     def _worse(self, reference: float) -> float:
-        sign = 1.0 if self.sense == "max" else -1.0
-        return sign * (reference - self.executed) + 0.0  # no minus in front of a zero
+        lost = reference - self.executed if self.sense == "max" else self.executed - reference
+        return lost + 0.0  # no minus in front of a zero
 
 
 def regret(
@@ -298,32 +232,24 @@ def regret(
             "a planner is played by evaluate"
         )
     against = benchmark(problem, at, policy, seed, progress)
-    return compared(problem, exogenous, done, against, at)
-
-
-def compared(
-    problem: ExogenousModel, path: FloatArray, done: Journey, against: Benchmark, state: State
-) -> Regret:
-    """The same for decisions that have been checked and a benchmark that has been prepared."""
-    known = proved_hindsight(problem, path, state)
-    follows = played(problem, against.rule, path, state)
-    found = Regret(
+    known = proved_hindsight(problem, exogenous, at)
+    check_regret(problem, done.value, known.value)
+    follows = played(problem, against.rule, exogenous, at)
+    return Regret(
         sense=problem.sense,
         executed=done.value,
         hindsight=known.value,
         without_foresight=follows.value,
         policy=against.name,
-        expected_losses=expected_losses(path, done, against, state),
+        expected_losses=expected_losses(exogenous, done, against, at),
         actions=done.actions,
         levels=done.levels,
         hindsight_actions=known.actions,
         policy_actions=follows.actions,
-        advised=advice(path, done, against, state),
+        advised=advice(exogenous, done, against, at),
         method=known.method,
         certificate=known.certificate,
     )
-    check_regret(problem, found.executed, found.hindsight)
-    return found
 
 
 def proved_hindsight(problem: ExogenousModel, path: FloatArray, state: State) -> Hindsight:
@@ -353,19 +279,13 @@ def expected_losses(
 
 def advice(path: FloatArray, done: Journey, against: Benchmark, state: State) -> FloatArray:
     """(steps, A) what the benchmark would have done in the states that decisions led to."""
-    steps = zip(path, done.levels[:-1], strict=True)
-    return np.array(
-        [
-            against.rule(state.t + s, x[None].copy(), d[None].copy())[0]
-            for s, (x, d) in enumerate(steps)
-        ]
-    )
+    steps = enumerate(zip(path, done.levels[:-1], strict=True), state.t)
+    return np.array([against.rule(t, x[None].copy(), d[None].copy())[0] for t, (x, d) in steps])
 
 
 def check_regret(problem: ExogenousModel, value: float, best: float) -> None:
     """Raise where decisions do better than hindsight allows: it was found among other actions."""
-    better = value - best if problem.sense == "max" else best - value
-    if better > ROUNDING * (1.0 + abs(best)):
+    if sign_of(problem) * (value - best) > ROUNDING * (1.0 + abs(best)):
         raise NotApplicableError(
             f"the decisions come to {value:g}, better than {type(problem).__name__}'s hindsight of "
             f"{best:g}: they are not among the actions that it offers"

@@ -8,7 +8,7 @@
 
 One resource may be anything of that. Several resources are either plain stocks (nothing flows in or
 out), or spill over and need not be used (all lows are 0): then every state can be continued, and
-the room left to an action has a closed form, Eq. 2.19-2.21 with the bounds of all later steps.
+what is left to an action has a closed form, Eq. 2.19-2.21 with the bounds of all later steps.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -60,17 +59,6 @@ class Resource:
             raise InputError(f"effect must be -1 (consumes) or +1 (adds), got {self.effect!r}")
         object.__setattr__(self, "change", vector(self.change, "change"))
 
-    def changes(self, T: int) -> FloatArray:
-        """(T,) what is added after each step."""
-        return vector(self.change, "change", T)
-
-
-class Room(NamedTuple):
-    """The least and the most that may be spent now, (n,) each, so that all later bounds hold."""
-
-    low: FloatArray
-    high: FloatArray
-
 
 @dataclass(frozen=True, eq=False)
 class ResourceProgram:
@@ -90,14 +78,11 @@ class ResourceProgram:
         object.__setattr__(self, "budget", _budget(self.budget))
         if not self.resources:
             raise InputError("there is no resource: pass at least one Resource")
-        _ = self.changes  # checks their lengths
-        if len(self.resources) > 1:
-            self._check_several()
-        elif self.resources[0].spill:
-            self._check_spill(self.resources[0])
-        self._check_unlimited()
+        self._check_kinds()
         self._check_capacity()
-        self._check_feasible()
+        failure = _first_failure(self)
+        if failure is not None:
+            raise InfeasibleError(f"infeasible at step {failure}")
 
     @property
     def horizon(self) -> int:
@@ -118,8 +103,8 @@ class ResourceProgram:
     @cached_property
     def changes(self) -> FloatArray:
         """(T, A)."""
-        T = len(self.step_bounds)
-        return np.column_stack([resource.changes(T) for resource in self.resources])
+        changes = [vector(one.change, "change", self.horizon) for one in self.resources]
+        return np.column_stack(changes)
 
     @property
     def start(self) -> FloatArray:
@@ -141,8 +126,9 @@ class ResourceProgram:
             return np.column_stack([self.later[:, 0], np.full(self.horizon, np.inf)])
         return _viable_levels(self.resources[0], self.step_bounds, self.changes[:, 0])
 
-    def room(self, t: int, resource: FloatArray) -> Room:
-        """What may be spent at t by each of (n, D); low > high where nothing may."""
+    def spendable(self, t: int, resource: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The least and the most (n,) that may be spent at t by each of (n, D), so that all later
+        bounds hold; the least exceeds the most where nothing may."""
         A = len(self.resources)
         level = resource[:, :A].sum(axis=1)
         least, most = self.step_bounds[t]
@@ -161,7 +147,7 @@ class ResourceProgram:
             touching = crossed & (low <= high + TOLERANCE * (1 + np.abs(high)))
             meet = np.maximum(high, 0.0)
             low, high = np.where(touching, meet, low), np.where(touching, meet, high)
-        return Room(low, high)
+        return low, high
 
     def levels_after(self, t: int, resource: FloatArray, actions: FloatArray) -> FloatArray:
         """(n, D) after the actions (n, A) and the change of step t."""
@@ -180,36 +166,35 @@ class ResourceProgram:
         """(2, A)."""
         return np.array([(one.effect, one.capacity) for one in self.resources]).T
 
-    def _check_several(self) -> None:
-        if any(resource.effect > 0 for resource in self.resources):
+    def _check_kinds(self) -> None:
+        """Refuse combinations that have no closed form."""
+        first, several = self.resources[0], len(self.resources) > 1
+        if several and any(resource.effect > 0 for resource in self.resources):
             raise InputError(
                 "several resources must all be consumed (effect=-1); model one that is added to "
                 "as a problem of its own"
             )
-        free = not self.step_bounds[:, 0].any() and self.budget[0] == 0
-        spills = all(one.spill or not np.any(one.changes(self.horizon)) for one in self.resources)
-        if self.plain_stocks or (free and spills and (self.changes >= 0).all()):
-            return
-        raise InputError(
-            "several resources whose levels change by themselves must spill over (spill=True), "
-            "never lose by themselves (change >= 0), and need not be used (all lower bounds 0)"
-        )
-
-    def _check_spill(self, resource: Resource) -> None:
-        if self.budget[0] > 0:
+        if several and not self.plain_stocks:
+            free = not self.step_bounds[:, 0].any() and self.budget[0] == 0
+            spills = all(
+                one.spill or not self.changes[:, i].any() for i, one in enumerate(self.resources)
+            )
+            if not (free and spills and (self.changes >= 0).all()):
+                raise InputError(
+                    "several resources whose levels change by themselves must spill over "
+                    "(spill=True), never lose by themselves (change >= 0), and need not be used "
+                    "(all lower bounds 0)"
+                )
+        if not several and first.spill and self.budget[0] > 0:
             raise InputError(
                 "a budget that must be reached does not go with a resource that spills over; "
                 "use step bounds, or set spill=False"
             )
-        if resource.effect > 0 and self.has_budget:
+        if not several and first.spill and first.effect > 0 and self.has_budget:
             raise InputError(
                 "a budget does not go with a resource that is added to and spills over; use step "
                 "bounds, or set spill=False"
             )
-
-    def _check_unlimited(self) -> None:
-        """Every action needs a most."""
-        first = self.resources[0]
         if first.effect > 0 and math.isinf(min(first.capacity, self.budget[1])):
             endless = np.flatnonzero(np.isinf(self.step_bounds[:, 1]))
             if endless.size:
@@ -220,22 +205,15 @@ class ResourceProgram:
 
     def _check_capacity(self) -> None:
         for i, resource in enumerate(self.resources):
-            change = self.changes[:, i]
-            large = (-change > resource.capacity) | (
-                (change > resource.capacity) & (not resource.spill)
-            )
+            change, capacity = self.changes[:, i], resource.capacity
+            large = (-change > capacity) | ((change > capacity) & (not resource.spill))
             if large.any():
                 t = int(np.argmax(large))
                 moves = f"takes {-change[t]:g}" if change[t] < 0 else f"adds {change[t]:g}"
                 raise InfeasibleError(
-                    f"step t={t} {moves}, but the capacity is {resource.capacity:g}: enlarge the "
-                    f"capacity or {'split the step' if change[t] < 0 else 'set spill=True'}"
+                    f"step t={t} {moves}, but the capacity is {capacity:g}: enlarge the capacity "
+                    f"or {'split the step' if change[t] < 0 else 'set spill=True'}"
                 )
-
-    def _check_feasible(self) -> None:
-        failure = _first_failure(self)
-        if failure is not None:
-            raise InfeasibleError(f"infeasible at step {failure}")
 
 
 def _step_bounds(values: ArrayLike) -> FloatArray:
@@ -246,11 +224,7 @@ def _step_bounds(values: ArrayLike) -> FloatArray:
     if bounds.ndim != 2 or bounds.shape[1:] != (2,) or len(bounds) == 0:
         raise InputError(f"step bounds must be (T, 2): least and most per step: {bounds.shape}")
     for t, (low, high) in enumerate(bounds):
-        if not (0.0 <= low < math.inf and low <= high):
-            raise InfeasibleError(
-                f"step t={t} is bounded by {low:g} and {high:g}: the least must be at least 0 and "
-                "not exceed the most"
-            )
+        _require_order(f"step t={t} is bounded by {low:g} and {high:g}", low, high)
     return bounds
 
 
@@ -261,12 +235,13 @@ def _budget(values: tuple[float, float]) -> tuple[float, float]:
         raise InputError(
             f"budget must be two numbers, least and most in total, got {values!r}"
         ) from None
-    if not (0.0 <= low < math.inf and low <= high):
-        raise InfeasibleError(
-            f"the budget is {low:g} to {high:g}: the least must be at least 0 and not exceed the "
-            "most"
-        )
+    _require_order(f"the budget is {low:g} to {high:g}", low, high)
     return low, high
+
+
+def _require_order(what: str, low: float, high: float) -> None:
+    if not (0.0 <= low < math.inf and low <= high):
+        raise InfeasibleError(f"{what}: the least must be at least 0 and not exceed the most")
 
 
 def _viable_levels(resource: Resource, bounds: FloatArray, changes: FloatArray) -> FloatArray:

@@ -312,7 +312,8 @@ def _by_schema(table: Any, model: Model, name: str, schema: Schema) -> Opened:
 
 
 def _stays(table: Any, model: NeuralSCM, name: str) -> Opened:
-    from counterplan.tables.stays import CohortLayout, layout_of, stays_for
+    from counterplan.domains.sepsis_table import CohortLayout
+    from counterplan.domains.stays import layout_of, stays_for
 
     if not _is_path(table):
         raise InputError(f"{name}: remembers no schema: give one for the table")
@@ -325,9 +326,9 @@ def _stays(table: Any, model: NeuralSCM, name: str) -> Opened:
 
     def read(notes: list[str], dropped: dict[str, str]) -> Iterable[Recorded]:
         stays, _ = stays_for(model, name, table)
-        notes.append(f"{stays.summary}.")
+        notes.append(f"{stays.summary()}.")
         dropped.update(stays.dropped)
-        return stays.recorded()
+        return stays.recorded
 
     return {"kind": COHORT if isinstance(layout, CohortLayout) else ICU}, read, ("died",)
 
@@ -337,7 +338,7 @@ def _discrete(table: Any, mdp: TabularMDP, name: str) -> Opened:
 
     if _is_path(table) and not SOME_OF_STAYS.isdisjoint(table_columns(table)):
         # Here, since the tables of intensive care load what neural models are made of.
-        from counterplan.tables.stays import layout_of
+        from counterplan.domains.stays import layout_of
 
         if layout_of(table) is not None:
             raise FileError(

@@ -367,7 +367,8 @@ def open_explainer(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> E
             return DiscreteExplainer(model, layout)
         return ContinuousExplainer(model, layout)
     if kind in (COHORT, ICU) and not isinstance(model, TabularMDP):
-        from counterplan.tables.stays import CohortLayout, IcuLayout
+        from counterplan.domains.icu_episodes import IcuLayout
+        from counterplan.domains.sepsis_table import CohortLayout
 
         return ContinuousExplainer(model, CohortLayout() if kind == COHORT else IcuLayout())
     raise InputError(f"a {type(model).__name__} has no answers about {kind!r}")

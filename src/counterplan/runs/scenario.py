@@ -6,6 +6,7 @@ can be made again anywhere (`open_problem`); `Summary` adds up what the scenario
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 import tempfile
 from collections import Counter
@@ -15,10 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from counterplan.domains.problems import ProblemChoice, options_of, problem_class
+from counterplan.runs.cohort import RunSettings, run_cohort
+from counterplan.runs.run import Run, open_run
+from counterplan.runs.store import sha256
 from counterplan.runs.task import REGRET, TaskSpec
 
 if TYPE_CHECKING:
+    from counterplan.core.problem import ProgressCallback
     from counterplan.planning.model import ExogenousModel
+    from counterplan.tables.scenarios import ScenarioFile
 
 # Files that a problem is made from keep their kind: CSV, or Parquet if the name says so.
 PARQUET = ".parquet"
@@ -63,6 +69,32 @@ def open_problem(description: Mapping[str, Any], files: Mapping[str, bytes]) -> 
                     options[name] = Path(folder) / (name + ending)
                     options[name].write_bytes(content)
         return ProblemChoice(domain, options).make()
+
+
+def run_scenarios(
+    table: ScenarioFile,
+    spec: TaskSpec,
+    folder: Path,
+    progress: ProgressCallback | None = None,
+    **places: Any,
+) -> Run:
+    """Judge all scenarios of a table and keep everything in a folder; `places`: the workers or the
+    cluster of `RunSettings`."""
+    from counterplan.tables.scenarios import scenario_parts
+
+    about = spec.description
+    searched = {name: about.get(name) for name in ("planner", "simulations", "clip")}
+    changed = {"k": about["k"]} if "k" in about else {}
+    with Path(table.path).open("rb") as file:
+        checksum = hashlib.file_digest(file, "sha256").hexdigest()
+    settings = RunSettings(
+        arguments={**about["problem"], **searched, **changed},
+        hashes={"input": checksum, **{name: sha256(one) for name, one in spec.files.items()}},
+        seed=about["seed"],
+        **places,
+    )
+    parts = scenario_parts(table.scenarios(), table.columns, settings.part_size)
+    return open_run(run_cohort(spec, parts, folder, settings, progress).out)
 
 
 TOTALS = ("executed", "hindsight", "without_foresight", "open_loop", "planned", "expected_regret")

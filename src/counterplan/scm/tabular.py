@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from counterplan.core.episode import Episode
+from counterplan.core.reward import LARGEST
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import InputError
 
@@ -362,12 +363,12 @@ def _checked_rewards(values: ArrayLike, shape: tuple[int, int]) -> FloatArray:
         raise InputError(
             f"rewards have shape {rewards.shape}, but the transitions have (S, A) = {shape}"
         )
-    bad = np.argwhere(np.isnan(rewards) | (rewards == np.inf))
+    bad = np.argwhere(_is_no_reward(rewards))
     if bad.size:
         state, action = (int(i) for i in bad[0])
         raise InputError(
             f"reward of state {state}, action {action} is {rewards[state, action]}: rewards are "
-            "finite numbers, or -inf for pairs that must not occur"
+            f"numbers up to {LARGEST:g}, or -inf for pairs that must not occur"
         )
     return rewards
 
@@ -378,10 +379,17 @@ def _checked_final_rewards(values: ArrayLike | None, n_states: int) -> FloatArra
     rewards = numbers(values, "final_rewards")
     if rewards.shape != (n_states,):
         raise InputError(f"final_rewards have shape {rewards.shape}, expected ({n_states},)")
-    bad = np.flatnonzero(np.isnan(rewards) | (rewards == np.inf))
+    bad = np.flatnonzero(_is_no_reward(rewards))
     if bad.size:
-        raise InputError(f"final reward of state {bad[0]} is {rewards[bad[0]]}: must be a number")
+        raise InputError(
+            f"final reward of state {bad[0]} is {rewards[bad[0]]}: must be a number, up to "
+            f"{LARGEST:g}"
+        )
     return rewards
+
+
+def _is_no_reward(values: FloatArray) -> BoolArray:
+    return np.asarray(~((np.abs(values) <= LARGEST) | (values == -np.inf)))
 
 
 def _checked_mask(values: ArrayLike | None, shape: tuple[int, int]) -> BoolArray | None:

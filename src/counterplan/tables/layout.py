@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -46,6 +46,9 @@ class SchemaLayout:
     states    the grid of states of a discrete problem, None if states are continuous
     learned   what a state is worth, where that was learned from a column
     """
+
+    # What one more of a dose is, where tables hold levels and not amounts.
+    dose_unit: ClassVar[str] = ""
 
     def __init__(self, schema: Schema, reward: LinearReward | None = None) -> None:
         """`reward`: what a state is worth, where no column of the schema says what is better."""

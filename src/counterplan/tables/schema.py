@@ -5,13 +5,15 @@
     time = "t"                    # the column that orders the rows of an episode
     step = 4.0                    # how long a step lasts, in `unit`
     unit = "h"
+    gaps = "refuse"               # or "allow": an episode may lack rows
 
     [columns.sofa]
     role = "state"                # state, fixed, contextual, action, reward, outcome or ignore
     unit = "points"
     low = 0                       # values outside are mistakes
     high = 24
-    missing = "carry-forward"     # refuse (if not given), carry-forward or mean
+    outside = "refuse"            # or "missing": what is outside counts as a gap
+    missing = "carry-forward"     # refuse (if not given), carry-forward, mean or median
     better = "lower"              # what is good: makes the reward, with `weight` (1 if not given)
 
     [columns.vasopressor]
@@ -47,8 +49,9 @@ from counterplan.errors import FileError, InputError, MistakesError
 
 WHAT = "a schema: [table] and [columns.NAME] with a role for each column"
 DISCRETE, CONTINUOUS = "discrete", "continuous"
-REFUSE, CARRY, MEAN = "refuse", "carry-forward", "mean"
-MEASURED = ("role", "unit", "low", "high", "missing", "levels", "labels")
+REFUSE, CARRY, MEAN, MEDIAN = "refuse", "carry-forward", "mean", "median"
+MISSING, ALLOW = "missing", "allow"
+MEASURED = ("role", "unit", "low", "high", "outside", "missing", "levels", "labels")
 # Which keys have a meaning for which role.
 KEYS = {
     "state": (*MEASURED, "better", "weight"),
@@ -60,12 +63,14 @@ KEYS = {
     "ignore": (*MEASURED, "better", "weight"),
 }
 COLUMN = KEYS["ignore"]
-TABLE = ("episode", "time", "step", "increment", "unit", "kind")
+TABLE = ("episode", "time", "step", "increment", "unit", "gaps", "kind")
 # What keys with few values may be.
 CHOICES = {
     "role": tuple(KEYS),
     "kind": (DISCRETE, CONTINUOUS),
-    "missing": (REFUSE, CARRY, MEAN),
+    "outside": (REFUSE, MISSING),
+    "missing": (REFUSE, CARRY, MEAN, MEDIAN),
+    "gaps": (REFUSE, ALLOW),
     "better": ("lower", "higher"),
 }
 # A schema is written by hand; what is larger is something else.
@@ -84,7 +89,8 @@ class Column:
     name     as the table's header has it
     role     state, fixed, contextual (an input that is replayed from the episode, never chosen),
              action, reward, outcome (describes the episode; no model sees it) or ignore
-    missing  what a gap means: refuse, carry-forward or mean
+    outside  what a value below low or above high is: a mistake (refuse) or missing
+    missing  what a gap means: refuse, carry-forward, mean or median
     better   lower or higher, None if neither is good or bad
     weight   how much a unit of it counts, where `better` is given
     levels   the numbers that it may hold, None for any; in plain tables also (): whole numbers from
@@ -97,6 +103,7 @@ class Column:
     unit: str = ""
     low: float | None = None
     high: float | None = None
+    outside: str = REFUSE
     missing: str = REFUSE
     better: str | None = None
     weight: float = 1.0
@@ -156,6 +163,7 @@ class Schema:
     step       how long a step lasts, in `unit`
     increment  by how much the time column grows from one row of an episode to the next
     kind       discrete or continuous; what the columns imply if not given
+    gaps       whether an episode may lack rows: refuse or allow
     """
 
     columns: tuple[Column, ...]
@@ -165,6 +173,7 @@ class Schema:
     increment: float = 1.0
     unit: str = ""
     kind: str = ""
+    gaps: str = REFUSE
 
     # Whether steps count from 0 and every row has an action, as in plain tables of episodes.
     is_plain: ClassVar[bool] = False
@@ -398,11 +407,11 @@ def _choice_problems(place: str, given: Mapping[str, Any]) -> Iterator[str]:
         if given["role"] == "action":
             yield f"{place}: has no levels; list what could be done: levels = [0, 1, 2] or labels"
         return
-    for key in ("low", "high"):
+    for key in ("low", "high", "outside"):
         if key in given:
             yield f"{place}.{key}: says nothing beside levels or labels; remove it"
-    if given.get("missing") == MEAN:
-        yield f"{place}.missing: a mean is no level; use 'refuse' or 'carry-forward'"
+    if given.get("missing") in (MEAN, MEDIAN):
+        yield f"{place}.missing: a {given['missing']} is no level; use 'refuse' or 'carry-forward'"
 
 
 def _together(table: Mapping[str, Any], columns: Mapping[str, Any]) -> Iterator[str]:

@@ -8,12 +8,12 @@ from .intervals import IntervalRow as IntervalRow
 from .intervals import interval_figure as interval_figure
 from .labels import Labels as Labels
 from .labels import Move as Move
-from .labels import Quantity as Quantity
 from .labels import labels_of as labels_of
 from .outcomes import outcome_figure as outcome_figure
 from .path import PathNames as PathNames
 from .path import path_figure as path_figure
 from .progress import progress_figure as progress_figure
+from .quantity import Quantity as Quantity
 from .style import save_figure as save_figure
 from .trajectory import Trajectory as Trajectory
 from .trajectory import trajectory_figure as trajectory_figure

@@ -11,30 +11,23 @@ from numpy.typing import ArrayLike
 
 from counterplan.core.result import Explanation
 from counterplan.core.validation import FloatArray, Seed
-from counterplan.counterfactual.continuous.setting import SequenceExplanation
-from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 from counterplan.errors import InputError
 from counterplan.viz import style
-from counterplan.viz.labels import (
-    Labels,
-    Named,
-    Quantity,
+from counterplan.viz.explained import (
+    Course,
+    ExplainedEpisode,
     Rows,
-    as_rows,
+    explained_episode,
     is_table,
-    labels_of,
-    one_episode,
-    share,
-    step_title,
 )
+from counterplan.viz.labels import Labels, Named, labels_of, step_title
+from counterplan.viz.quantity import Quantity, share
 from counterplan.viz.style import literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# How many sampled trajectories the average of a policy's is taken over.
-SAMPLES = 1_000
 # Up to so many steps each has its number.
 MOST_NUMBERS = 24
 # Inches: of the widest strip, and of the narrowest cell that holds a text or a percentage.
@@ -79,19 +72,24 @@ def change_strip_figure(
     scale     the levels drawn palest and darkest, by default those that occur
     seed      of the samples that an average is taken over
     """
-    changed, trajectories, times = _read(found, seed)
+    what, known = "change_strip_figure", None if labels is None else labels_of(labels)
+    if is_table(found) or isinstance(found, Explanation):
+        episode = explained_episode(found, known, feature, what, seed)
+    else:
+        given = np.asarray(found, dtype=np.float64)
+        episode = ExplainedEpisode(given.sum(axis=1) if given.ndim == 2 else given)
     unit, step, darker = "", 1.0, "worse"
-    if labels is not None:
-        known = labels_of(labels)
+    if known is not None:
         place = known.place(feature)
-        bands = bands or [_band(name, states, known, place) for name, states in trajectories]
+        bands = bands or _bands(episode, known, place)
         severity = severity or known.title(place)
         unit, step = known.unit, known.step if known.unit else 1.0
         darker = DARKER[known.features[place].better]
+    times: Any = episode.times
     if times is None:
-        times = [step * t for t in range(len(changed))]
+        times = step * np.arange(len(episode.changed))
     heading = f"{severity or 'severity'}: darker is {darker}"
-    return draw_change_strip(changed, bands, heading, times, step_title(unit), scale)
+    return draw_change_strip(episode.changed, bands, heading, times, step_title(unit), scale)
 
 
 def draw_change_strip(
@@ -134,10 +132,8 @@ def _draw_changes(axes: Axes, changed: FloatArray, *, numbers: bool) -> None:
     axes.bar(range(len(changed)), changed, width=0.82, color=style.COUNTERFACTUAL)
     for t, probability in enumerate(changed):
         if numbers and probability >= 0.005:
-            axes.text(
-                t, probability + 0.03, share(probability).removesuffix(" %"), ha="center",
-                va="bottom", size=style.SMALL_SIZE, color=style.INK,
-            )  # fmt: skip
+            text = share(probability).removesuffix(" %")
+            style.write(axes, t, probability + 0.03, text, va="bottom")
     axes.set_ylim(0.0, 1.25)
     axes.set_yticks([0.0, 0.5, 1.0])
     Quantity(percent=True).label_axis(axes.yaxis)
@@ -160,13 +156,9 @@ def _draw_bands(
                 row, 0.94, left=t - 0.47, height=0.86, color=colour,
                 edgecolor=style.MUTED, linewidth=0.5,
             )  # fmt: skip
-            if not texts and np.isfinite(level):
-                continue
-            size = style.SMALL_SIZE if len(text) <= 5 else style.SMALL_SIZE - 1.5
-            axes.text(
-                t, row, literal(text), ha="center", va="center", size=size,
-                color=style.ink_on(colour),
-            )  # fmt: skip
+            if texts or np.isnan(level):
+                size = style.SMALL_SIZE if len(text) <= 5 else style.SMALL_SIZE - 1.5
+                style.write(axes, t, row, text, size=size, color=style.ink_on(colour))
     axes.set_yticks(range(len(bands)), [literal(band.label) for band in bands])
     axes.tick_params(axis="y", labelsize=style.TEXT_SIZE, labelcolor=style.INK)
     axes.set_ylim(len(bands) - 0.45, -0.55)
@@ -179,59 +171,23 @@ def _extremes(bands: Sequence[StateBand]) -> tuple[float, float]:
     return low, high if high > low else low + 1.0
 
 
-# --- From results ---
-
-# Names with their states: (T,) discrete, (T, D) vectors, or (N, T) several of a policy.
-Trajectories = list[tuple[str, Any]]
-
-
-def _read(found: Any, seed: Seed) -> tuple[FloatArray, Trajectories, list[float] | None]:
-    """How often each step is changed, the trajectories, and when steps begin if that is known."""
-    if isinstance(found, PolicyExplanation):
-        trajectories = [
-            ("observed", found.episode.states),
-            ("likeliest", found.most_likely.states),
-            ("average", found.sample(SAMPLES, seed=seed).states),
-        ]
-        return found.change_probabilities().sum(axis=1), trajectories, None
-    if isinstance(found, SequenceExplanation):
-        changed = np.zeros(len(found.episode))
-        changed[[change.t for change in found.changes]] = 1.0
-        both = [("observed", found.episode.states), ("counterfactual", found.states)]
-        return changed, both, None
-    if is_table(found):
-        return _read_rows(found)
-    changed = np.asarray(found, dtype=np.float64)
-    return changed.sum(axis=1) if changed.ndim == 2 else changed, [], None
+def _bands(episode: ExplainedEpisode, labels: Labels, place: int) -> list[StateBand]:
+    bands = [_band(course, labels, place) for course in episode.courses]
+    return bands if episode.sampled is None else [*bands, _average(episode.sampled)]
 
 
-def _read_rows(table: Any) -> tuple[FloatArray, Trajectories, list[float] | None]:
-    what = "change_strip_figure"
-    needed = ("episode_id", "k", "t", "time", "change_probability")
-    rows = one_episode(as_rows(table, what, *needed), what)
-    trajectories = []
-    for prefix, label in (("", "observed"), ("counterfactual_", "counterfactual")):
-        names = [name for name in rows[0] if name.startswith(f"{prefix}state")]
-        columns = [[row[name] for row in rows] for name in names]
-        states = np.array(columns[0] if names == [f"{prefix}state"] else np.transpose(columns))
-        trajectories.append((label, states))
-    changed = np.array([row["change_probability"] for row in rows], dtype=np.float64)
-    return changed, trajectories, [float(row["time"]) for row in rows]
+def _band(course: Course, labels: Labels, place: int) -> StateBand:
+    """A trajectory as cells; in the first one after it is over stands how it ended."""
+    texts = ["" if np.isnan(one) else labels.text(place, float(one)) for one in course.values]
+    if "" in texts:
+        texts[texts.index("")] = course.ending
+    return StateBand(course.name, course.values, texts)
 
 
-def _band(name: str, states: Any, labels: Labels, place: int) -> StateBand:
-    values = labels.values(states, place)
-    if values.ndim == 2:  # sampled ones: the mean of those that are not over
-        going = np.isfinite(values)
-        totals, counts = np.where(going, values, 0.0).sum(axis=0), going.sum(axis=0)
-        means = np.divide(totals, counts, out=np.full(len(counts), np.nan), where=counts > 0)
-        return StateBand(name, means, ["" if np.isnan(mean) else f"{mean:.3g}" for mean in means])
-    texts: list[str] = []
-    over = False
-    for state, value in zip(states, values, strict=True):
-        if np.isnan(value):
-            texts.append("" if over else labels.endings.get(int(state), ""))
-            over = True
-        else:
-            texts.append(labels.text(place, float(value)))
-    return StateBand(name, values, texts)
+def _average(sampled: FloatArray) -> StateBand:
+    """The mean of those sampled trajectories that are not over."""
+    going = np.isfinite(sampled)
+    totals, counts = np.where(going, sampled, 0.0).sum(axis=0), going.sum(axis=0)
+    means = np.divide(totals, counts, out=np.full(len(counts), np.nan), where=counts > 0)
+    texts = ["" if np.isnan(mean) else f"{mean:.3g}" for mean in means]
+    return StateBand("average", means, texts)

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from counterplan.core.validation import FloatArray, counted
 from counterplan.errors import InputError
 from counterplan.viz import style
-from counterplan.viz.labels import Quantity, Rows, as_rows, is_table
+from counterplan.viz.explained import Rows, as_rows, is_table
+from counterplan.viz.quantity import Quantity
 from counterplan.viz.style import FULL, PALE, STRIPES, TAIL
 
 if TYPE_CHECKING:
@@ -53,58 +54,45 @@ def cohort_figure(
     guaranteed    the improvement of each case that holds in every causal model, as an outline
     tail          the share of all cases that is highlighted as the most improvable
     """
+    from matplotlib.ticker import MaxNLocator
+
     quantity = quantity or Quantity()
     found = histogram(_gains(improvements), tail, quantity.percent)
-    sure = np.zeros(0) if guaranteed is None else np.asarray(guaranteed, dtype=np.float64)
-    outline = np.histogram(sure[sure > 0.0], found.edges)[0]
-    unsure = int((sure <= 0.0).sum())
-    edges, width = found.edges, float(found.edges[1])
+    sure = np.asarray([] if guaranteed is None else guaranteed, dtype=np.float64)
+    outline, unsure = np.histogram(sure[sure > 0.0], found.edges)[0], int((sure <= 0.0).sum())
+    left, width, top = found.edges[:-1], float(found.edges[1]), float(found.edges[-1])
     # "None" is not "a little": its bar stands left of zero.
     apart, has_none = -2.5 * width, found.none > 0 or unsure > 0
 
     figure, axes = style.new_axes(4.6, 3.1)
     if has_none:
         axes.bar(apart, found.none, width, color=PALE, label="no change helps")
-    shape: dict[str, Any] = {"width": width, "align": "edge", "edgecolor": "white"}
-    shape["linewidth"] = 0.6
+    shape: dict[str, Any] = {"align": "edge", "edgecolor": "white", "linewidth": 0.6}
     if found.body.any():
-        axes.bar(edges[:-1], found.body, color=FULL, label="best explanation", **shape)
+        axes.bar(left, found.body, width, color=FULL, label="best explanation", **shape)
     if found.tail.any():
         most = counted(int(found.tail.sum()), "case")
         name = style.literal(f"top {most}: {quantity.write_gain(found.threshold)} or more")
-        axes.bar(
-            edges[:-1], found.tail, bottom=found.body, color=TAIL, hatch=STRIPES, label=name,
-            **shape,
-        )  # fmt: skip
+        look = {"color": TAIL, "hatch": STRIPES, "label": name, **shape}
+        axes.bar(left, found.tail, width, found.body, **look)
     if guaranteed is not None:
-        look: dict[str, Any] = {"color": style.GUARANTEED, "linewidth": 1.8}
+        look = {"color": style.GUARANTEED, "linewidth": 1.8}
         if has_none:
             axes.stairs([unsure], [apart - width / 2, apart + width / 2], **look)
-        axes.stairs(outline, edges, label="guaranteed in every model", **look)
-    highest = max((found.body + found.tail).max(), outline.max(), found.none, unsure, 1.0)
-    _label(axes, found, quantity, float(highest), apart if has_none else None)
-    style.legend_above(figure)
-    return figure
-
-
-def _label(
-    axes: Any, found: Histogram, quantity: Quantity, highest: float, apart: float | None
-) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    width, top = float(found.edges[1]), float(found.edges[-1])
+        axes.stairs(outline, found.edges, label="guaranteed in every model", **look)
     unit = f" ({quantity.unit})" if quantity.unit else ""
     axes.set_xlabel(style.wrapped(f"improvement of the {quantity.name}{unit}", 3.8))
     left_out = f" ({found.infinite:,} infinite, left out)" if found.infinite else ""
     axes.set_ylabel(f"cases{left_out}")
-    axes.set_ylim(0.0, 1.08 * highest)
+    highest = max((found.body + found.tail).max(), outline.max(), found.none, unsure, 1.0)
+    axes.set_ylim(0.0, 1.08 * float(highest))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    places = np.linspace(0.0, top, 6).tolist()
-    texts = [quantity.write_tick(place) for place in places]
-    if apart is not None:
-        places, texts = [apart, *places], ["none", *texts]
-    axes.set_xticks(places, texts)
-    axes.set_xlim((apart or 0.0) - width, top + width)
+    ticks = {place: quantity.write_tick(place) for place in np.linspace(0.0, top, 6).tolist()}
+    ticks = {apart: "none", **ticks} if has_none else ticks
+    axes.set_xticks([*ticks], [*ticks.values()])
+    axes.set_xlim((apart if has_none else 0.0) - width, top + width)
+    style.legend_above(figure)
+    return figure
 
 
 def histogram(gains: FloatArray, tail: float | None, percent: bool = False) -> Histogram:
@@ -114,39 +102,30 @@ def histogram(gains: FloatArray, tail: float | None, percent: bool = False) -> H
     if gains.size == 0:
         raise InputError("cohort_figure: there are no cases to draw")
     finite = gains[np.isfinite(gains)]
-    top = 1.0 if percent else _round_top(float(finite.max(initial=0.0)) or 1.0)
+    positive = finite[finite > 0.0]
+    top = 1.0 if percent else _round_top(float(positive.max(initial=0.0)) or 1.0)
     edges = np.linspace(0.0, top, BINS + 1)
-    threshold = _threshold(finite, tail)
-    is_tail, positive = finite >= threshold, finite > 0.0
-    body, most = (
-        np.histogram(finite[chosen & positive], edges)[0].astype(np.float64)
-        for chosen in (~is_tail, is_tail)
-    )
-    none = int((finite <= 0.0).sum())
-    return Histogram(edges, body, most, none, gains.size - finite.size, threshold)
+    count = math.ceil((tail or 0.0) * finite.size)
+    threshold = math.nan
+    if count and positive.size:
+        # Fewer may be improvable at all; then all of these are the tail.
+        threshold = max(float(np.sort(finite)[-count]), float(positive.min()))
+    is_tail = positive >= threshold
+    body, most = (np.histogram(positive[chosen], edges)[0] for chosen in (~is_tail, is_tail))
+    none, infinite = finite.size - positive.size, gains.size - finite.size
+    return Histogram(edges, body.astype(np.float64), most, none, infinite, threshold)
 
 
 def _gains(given: Any) -> FloatArray:
-    if not is_table(given):
-        return np.asarray(given, dtype=np.float64)
-    rows = as_rows(given, "cohort_figure", "improvement", "k", "status")
-    if len({row["k"] for row in rows}) > 1:
-        raise InputError("cohort_figure: the table holds several k; choose one")
-    found = [row["improvement"] for row in rows if row["improvement"] is not None]
-    return np.array(found, dtype=np.float64)
+    if is_table(given):
+        rows = as_rows(given, "cohort_figure", "improvement", "k", "status")
+        if len({row["k"] for row in rows}) > 1:
+            raise InputError("cohort_figure: the table holds several k; choose one")
+        given = [row["improvement"] for row in rows if row["improvement"] is not None]
+    return np.asarray(given, dtype=np.float64)
 
 
 def _round_top(highest: float) -> float:
     """The least number from there on whose fifths are round."""
     size = 10.0 ** math.floor(math.log10(max(highest / 5, 1e-300)))
     return 5 * size * next(one for one in ROUND if one * size * 5 >= highest * (1 - 1e-12))
-
-
-def _threshold(gains: FloatArray, tail: float | None) -> float:
-    """The improvement from which on cases belong to the tail; nan if there is none."""
-    count = 0 if tail is None else math.ceil(tail * gains.size)
-    positive = gains[gains > 0.0]
-    if count == 0 or positive.size == 0:
-        return math.nan
-    # Fewer may be improvable at all; then all of these are the tail.
-    return max(float(np.sort(gains)[-count]), float(positive.min()))

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from counterplan.core.episode import Episode
 from counterplan.core.result import Change
-from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
-from counterplan.counterfactual.discrete.distributions import Realizations
 from counterplan.errors import InputError
 from counterplan.viz import style
-from counterplan.viz.labels import Quantity, share
+from counterplan.viz.explained import SAMPLES, is_policy
+from counterplan.viz.quantity import Quantity, share
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SAMPLES = 1_000
+    from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
+    from counterplan.counterfactual.discrete.distributions import Realizations
+
 # Behind actions as they were taken.
 UNCHANGED = "#eceef1"
 
@@ -41,17 +41,17 @@ def distinct_explanations(
         realizations.actions, axis=0, return_inverse=True, return_counts=True
     )
     totals = np.bincount(member.reshape(-1), weights=realizations.outcomes)
-    order = np.argsort(-counts, kind="stable")
+    observed = episode.actions
     return tuple(
         DistinctExplanation(
             tuple(
-                Change(int(t), int(episode.actions[t]), int(sequences[i, t]))
-                for t in np.flatnonzero(sequences[i] != episode.actions)
+                Change(int(t), int(observed[t]), int(sequences[i, t]))
+                for t in np.flatnonzero(sequences[i] != observed)
             ),
             float(counts[i] / len(realizations.outcomes)),
             float(totals[i] / counts[i]),
         )
-        for i in order
+        for i in np.argsort(-counts, kind="stable")
     )
 
 
@@ -71,14 +71,15 @@ def explanations_figure(
     episode       its observed actions stand in the last row; a policy's explanation knows it
     action_name   a short name for an action; if not given the model's
     """
-    if isinstance(explanations, PolicyExplanation):
+    distinct: Any = explanations
+    if is_policy(explanations):
         action_name = action_name or explanations.process.setting.mdp.action_name
         episode = explanations.episode
-        explanations = distinct_explanations(explanations.sample(SAMPLES, seed=0), episode)
+        distinct = distinct_explanations(explanations.sample(SAMPLES, seed=0), episode)
     if episode is None:
         raise InputError("explanations_figure: say which episode is explained: episode=")
     name, quantity = action_name or str, quantity or Quantity()
-    shown = [explanation for explanation in explanations[:most] if explanation.changes]
+    shown = [explanation for explanation in distinct[:most] if explanation.changes]
     if not shown:
         raise InputError("explanations_figure: no explanation changes anything")
     steps = sorted({change.t for one in shown for change in one.changes})
@@ -92,37 +93,19 @@ def explanations_figure(
         colour = style.COUNTERFACTUAL if line < len(shown) else UNCHANGED
         for column, t in enumerate(steps):
             if row.get(t):
-                _draw_cell(axes, line, column, row[t], colour)
-    margins = [(share(one.frequency), quantity.write(one.mean_outcome)) for one in shown]
-    _draw_margins(axes, len(steps), margins)
+                axes.barh(line, 0.94, left=column - 0.47, height=0.84, color=colour)
+                style.write(axes, column, line, row[t], color=style.ink_on(colour))
+    beside = (len(steps) - 0.1, len(steps) + 0.75)
+    for place, heading in zip(beside, ("f", "r"), strict=True):
+        style.write(axes, place, -0.75, heading, size=style.TEXT_SIZE, style="italic")
+    for line, one in enumerate(shown):
+        style.write(axes, beside[0], line, share(one.frequency))
+        style.write(axes, beside[1], line, quantity.write(one.mean_outcome))
+    names = [*(f"explanation {line + 1}" for line in range(len(shown))), "observed"]
+    axes.set_yticks(range(len(names)), names)
+    axes.tick_params(axis="y", labelsize=style.TEXT_SIZE, labelcolor=style.INK)
+    axes.set_xlim(-0.55, len(steps) + 1.25)
+    axes.set_ylim(len(shown) + 0.5, -0.5)
     axes.set_xticks(range(len(steps)), [f"step {t}" for t in steps])
     axes.xaxis.tick_top()
     return figure
-
-
-def _draw_cell(axes: Axes, line: int, column: int, text: str, colour: str) -> None:
-    axes.barh(line, 0.94, left=column - 0.47, height=0.84, color=colour)
-    axes.text(
-        column, line, style.literal(text), ha="center", va="center", size=style.SMALL_SIZE,
-        color=style.ink_on(colour),
-    )  # fmt: skip
-
-
-def _draw_margins(axes: Axes, columns: int, margins: Sequence[tuple[str, str]]) -> None:
-    """Row names on the left; frequency f and mean outcome r on the right."""
-    places = (columns - 0.1, columns + 0.75)
-    for place, heading in zip(places, ("f", "r"), strict=True):
-        axes.text(
-            place, -0.75, heading, ha="center", va="center", style="italic",
-            size=style.TEXT_SIZE, color=style.INK,
-        )  # fmt: skip
-    for line, texts in enumerate(margins):
-        for place, text in zip(places, texts, strict=True):
-            axes.text(
-                place, line, text, ha="center", va="center", size=style.SMALL_SIZE, color=style.INK
-            )
-    names = [*(f"explanation {line + 1}" for line in range(len(margins))), "observed"]
-    axes.set_yticks(range(len(names)), names)
-    axes.tick_params(axis="y", labelsize=style.TEXT_SIZE, labelcolor=style.INK)
-    axes.set_xlim(-0.55, columns + 1.25)
-    axes.set_ylim(len(margins) + 0.5, -0.5)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from counterplan.core.result import Interval
 from counterplan.errors import InputError
 from counterplan.viz import style
-from counterplan.viz.labels import Quantity, Rows, as_rows, is_table
+from counterplan.viz.explained import Rows, as_rows, is_table
+from counterplan.viz.quantity import Quantity
 from counterplan.viz.style import COUNTERFACTUAL_MARK, GUARANTEED_MARK, OBSERVED_MARK
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -47,57 +47,40 @@ def interval_figure(
     cases = _cases(rows)
     if not cases:
         raise InputError("interval_figure: there are no cases to draw")
-    quantity = quantity or Quantity()
     figure, axes = style.new_axes(4.6, 1.1 + 0.17 * max(len(cases), 2), grid="x")
-    lines = range(len(cases))
-    every = [(line, row.interval) for line, row in enumerate(cases)]
-    stable = [(line, row.stable) for line, row in enumerate(cases) if row.stable is not None]
-    _draw_ranges(axes, every, style.BAND, 7, "range over causal models")
-    if stable:
-        _draw_ranges(axes, stable, style.STABLE, 3, "range over stable ones")
+    for name, colour, width, label in (
+        ("interval", style.BAND, 7, "range over causal models"),
+        ("stable", style.STABLE, 3, "range over stable ones"),
+    ):
+        given = [(line, getattr(row, name)) for line, row in enumerate(cases)]
+        ranges = [(line, *interval) for line, interval in given if interval is not None]
+        if ranges:
+            lines, low, high = zip(*ranges, strict=True)
+            axes.hlines(lines, low, high, color=colour, linewidth=width, label=label)
     if observed is not None:
         axes.axvline(observed, **OBSERVED_MARK.look(1.4, 0), label="observed")
-    values = [row.value for row in cases]
-    axes.plot(values, lines, **COUNTERFACTUAL_MARK.look(0, 4.5), label="best explanation")
+    values, look = [row.value for row in cases], COUNTERFACTUAL_MARK.look(0, 4.5)
+    axes.plot(values, range(len(cases)), **look, label="best explanation")
     sure = [(row.guaranteed, line) for line, row in enumerate(cases) if row.guaranteed is not None]
     if sure:
         look = GUARANTEED_MARK.look(0, 4.0)
         axes.plot(*zip(*sure, strict=True), **look, label="guaranteed in every model")
-    axes.set_yticks(lines, [style.literal(row.label) for row in cases])
+    axes.set_yticks(range(len(cases)), [style.literal(row.label) for row in cases])
     axes.tick_params(axis="y", length=0, labelsize=style.SMALL_SIZE - 1)
     axes.set_ylim(len(cases) - 0.4, -0.6)
-    axes.set_xlabel(style.wrapped(quantity.label, 3.0))
-    if quantity.percent:
-        axes.set_xlim(-0.03, 1.03)
-    quantity.label_axis(axes.xaxis)
+    style.label_quantity(axes, "x", quantity or Quantity(), 3.0)
     style.legend_above(figure)
     return figure
-
-
-def _draw_ranges(
-    axes: Axes, ranges: Sequence[tuple[int, Interval]], colour: str, width: float, label: str
-) -> None:
-    axes.hlines(
-        [line for line, _ in ranges],
-        [interval.low for _, interval in ranges],
-        [interval.high for _, interval in ranges],
-        color=colour,
-        linewidth=width,
-        label=label,
-    )
 
 
 def _cases(given: Any) -> list[IntervalRow]:
     if is_table(given):
         needed = ("episode_id", "value", "interval_low", "interval_high")
         return [
-            IntervalRow(
-                str(row["episode_id"]),
-                float(row["value"]),
-                Interval(float(row["interval_low"]), float(row["interval_high"])),
-            )
+            IntervalRow(str(name), float(value), Interval(float(low), float(high)))
             for row in as_rows(given, "interval_figure", *needed)
-            if row["interval_low"] is not None
+            for name, value, low, high in [[row[column] for column in needed]]
+            if low is not None
         ]
     for one in given:
         if not isinstance(one, IntervalRow):

@@ -1,104 +1,31 @@
-"""What numbers are called and how they are written: outcomes, features, doses and their changes.
+"""What the numbers of states and actions are called: features, doses, and changes of doses.
 
-Quantity   an outcome: its name, unit and way of writing values
-    Labels     features of states and doses of actions; `labels_of` a schema, a layout or a model
-Move       what an explanation changes about one dose
-as_rows    tables of a run, as frames or mappings, which figures take as well as results
+labels_of(schema)                  of a schema, a layout, a model or a shipped problem
+Labels.named(features, doses, actions)      names given one by one
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from counterplan.core.result import Change
 from counterplan.core.validation import FloatArray
-from counterplan.domains.icu_sepsis import DEATH, SURVIVAL, IcuSepsis
-from counterplan.domains.icu_sepsis import LEVELS as DOSE_LEVELS
-from counterplan.domains.sepsis_table import HOURS
 from counterplan.errors import InputError
-from counterplan.scm.gumbel import GumbelMaxSCM
-from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.tabular import TabularMDP
 from counterplan.tables.layout import SchemaLayout, layout_of_model
 from counterplan.tables.schema import Column, Grid, Schema
-from counterplan.tables.stays import DRUGS, CohortLayout, IcuLayout
+from counterplan.viz.quantity import Quantity
 
 if TYPE_CHECKING:
-    import polars as pl
-    from matplotlib.axis import Axis
-
-# From where to where numbers are written in full.
-LARGE, HUGE = 1e3, 1e15
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """An outcome's name, whether it is a probability to be written in percent, its unit, and
-    whether higher or lower values are better."""
-
-    name: str = "outcome"
-    percent: bool = False
-    unit: str = ""
-    better: Literal["higher", "lower"] = "higher"
-
-    @property
-    def title(self) -> str:
-        """The name at the start of a label."""
-        return self.name[:1].upper() + self.name[1:]
-
-    @property
-    def label(self) -> str:
-        """What stands at an axis: the name and the unit."""
-        return f"{self.title} ({self.unit})" if self.unit else self.title
-
-    def write(self, value: float) -> str:
-        """A value as text: 83.8 % for probabilities, otherwise four significant digits or, if it
-        is large, all in front of the point."""
-        if not math.isfinite(value):
-            return f"{value}"
-        value = 0.0 if value == 0.0 else value  # no minus in front of a zero
-        if self.percent:
-            return f"{100 * value:.1f} %"
-        return f"{value:,.0f}" if LARGE <= abs(value) < HUGE else f"{value:.4g}"
-
-    def write_gain(self, value: float) -> str:
-        """A difference of two values, with its sign; of percentages, in points."""
-        sign = "+" if value > 0 else ""
-        if self.percent and math.isfinite(value):
-            return f"{sign}{100 * value + 0.0:.1f} points"
-        return f"{sign}{self.write(value)}"
-
-    def write_range(self, low: float, high: float) -> str:
-        """An interval as text."""
-        if self.percent and math.isfinite(low) and math.isfinite(high):
-            return f"{100 * low + 0.0:.1f} to {100 * high + 0.0:.1f} %"
-        return f"{self.write(low)} to {self.write(high)}"
-
-    def label_axis(self, axis: Axis) -> None:
-        """Write the axis's numbers in this quantity's way."""
-        axis.set_major_formatter(lambda value, _: self.write_tick(value))
-
-    def write_tick(self, value: float) -> str:
-        """A round number beside an axis, with as many digits as it needs: 2.5 % rounded to whole
-        percent would be wrong."""
-        if self.percent:
-            return f"{100 * value + 0.0:.6g} %"
-        return f"{value + 0.0:,.6g}".replace("-", "−")
-
-
-def share(probability: float) -> str:
-    """A probability in whole percent; what is neither never nor always does not look so."""
-    if 0.0 < probability < 0.01:
-        return "< 1 %"
-    if 0.99 < probability < 1.0:
-        return "> 99 %"
-    return f"{100 * probability:.0f} %"
+    from counterplan.domains.icu_sepsis import IcuSepsis
+    from counterplan.scm.gumbel import GumbelMaxSCM
+    from counterplan.scm.neural import NeuralSCM
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +37,7 @@ class Labels:
     actions   (N, doses) the doses that each action stands for
     states    (S, features) the features of each discrete state, nan where one means nothing; None
               where states are vectors
-    endings   names of discrete states in which a course is over
+    endings   names of discrete states in which an episode is over
     step      how long a step lasts, in `unit`
     unit      of time; empty where steps are counted
     outcome   what an outcome is, where no feature says it
@@ -128,16 +55,15 @@ class Labels:
     def __post_init__(self) -> None:
         if not self.features:
             raise InputError("labels: no features; name at least one number of a state")
-        if self.actions.ndim != 2 or self.actions.shape[1] != len(self.doses):
-            raise InputError(
-                f"labels: actions have shape {self.actions.shape}, expected (N, "
-                f"{len(self.doses)}): a number for each of {len(self.doses)} doses"
-            )
-        if self.states is not None and self.states.shape[1:] != (len(self.features),):
-            raise InputError(
-                f"labels: states have shape {self.states.shape}, expected (S, "
-                f"{len(self.features)}): a number for each feature"
-            )
+        for name, letter, vectors, columns in (
+            ("actions", "N", self.actions, self.doses),
+            ("states", "S", self.states, self.features),
+        ):
+            if vectors is not None and vectors.shape[1:] != (len(columns),):
+                raise InputError(
+                    f"labels: {name} have shape {vectors.shape}, expected ({letter}, "
+                    f"{len(columns)}): a number for each of {len(columns)} names"
+                )
 
     @classmethod
     def named(
@@ -158,12 +84,12 @@ class Labels:
                 f"labels: {len(doses)} doses, but actions of shape {vectors.shape}: expected "
                 "(N, doses)"
             )
-        columns = [
+        columns = tuple(
             Column(name, "action", levels=tuple(np.unique(given).tolist()))
             for name, given in zip(doses, vectors.T, strict=True)
-        ]
+        )
         states = tuple(Column(name, "state") for name in features)
-        return cls(states, tuple(columns), vectors, step=step, unit=unit)
+        return cls(states, columns, vectors, step=step, unit=unit)
 
     def place(self, feature: str | int | None = None) -> int:
         """Which feature is meant: by name or number; None for the first that says what is better,
@@ -191,18 +117,7 @@ class Labels:
 
     def text(self, place: int, value: float) -> str:
         """A value of a feature, short: its label, or the number."""
-        column = self.features[place]
-        known = column.values
-        if column.labels is not None and known is not None and value in known:
-            return column.labels[known.index(value)]
-        return f"{value:.3g}"
-
-    def ticks(self, place: int) -> tuple[tuple[float, str], ...]:
-        """Numbers and names of a feature that has names; none of one that has not."""
-        column = self.features[place]
-        if column.labels is None or column.values is None:
-            return ()
-        return tuple(zip(column.values, column.labels, strict=True))
+        return value_names(self.features[place]).get(value) or f"{value:.3g}"
 
     @property
     def quantity(self) -> Quantity:
@@ -222,6 +137,11 @@ def with_unit(column: Column) -> str:
     return f"{column.name} ({column.unit})" if column.unit else column.name
 
 
+def value_names(column: Column) -> dict[float, str]:
+    """The names of a column's values, none where it has none."""
+    return dict(zip(column.values or (), column.labels or (), strict=False))
+
+
 def step_title(unit: str) -> str:
     """What stands at an axis of time."""
     return f"time ({unit})" if unit else "step"
@@ -230,90 +150,58 @@ def step_title(unit: str) -> str:
 # --- Labels of everything that knows names ---
 
 Named: TypeAlias = (
-    Labels | Schema | SchemaLayout | TabularMDP | GumbelMaxSCM | NeuralSCM | IcuSepsis
+    "Labels | Schema | SchemaLayout | TabularMDP | GumbelMaxSCM | NeuralSCM | IcuSepsis"
 )
-# Units of the built-in tables of intensive care, by column.
-UNITS = {
-    "age": "days", "FiO2_1": "share", "paO2": "mmHg", "Platelets_count": "10⁹/L",
-    "Total_bili": "mg/dL", "GCS": "points", "MeanBP": "mmHg", "Creatinine": "mg/dL",
-    "output_4hourly": "mL", "SOFA": "points",
-}  # fmt: skip
-ICU_UNITS = {
-    "age": "years", "hr": "1/min", "map": "mmHg", "resp": "1/min", "fio2": "%", "po2": "mmHg",
-    "lact": "mmol/L", "bili": "mg/dL", "plt": "10⁹/L", "crea": "mg/dL", "urine": "mL",
-    "sofa": "points",
-}  # fmt: skip
 
 
 def labels_of(source: Named) -> Labels:
     """The names that a schema, a layout, a model or a shipped problem has for its numbers."""
     if isinstance(source, Labels):
         return source
-    if isinstance(source, GumbelMaxSCM):
-        source = source.mdp
-    if isinstance(source, TabularMDP | NeuralSCM):
-        return _of_model(source)
     if isinstance(source, Schema):
-        source = SchemaLayout(source)
-    if isinstance(source, CohortLayout | IcuLayout):
-        return _of_stays(source)
+        return _of_layout(SchemaLayout(source))
     if isinstance(source, SchemaLayout):
-        return _of_schema(source)
-    if isinstance(source, IcuSepsis):
-        return _of_icu_sepsis(source)
-    raise InputError(
-        f"{type(source).__name__} has no names for features and doses: pass a SchemaLayout, or "
-        "viz.Labels.named(features, doses, actions)"
-    )
-
-
-def _of_schema(layout: SchemaLayout) -> Labels:
-    schema, states = layout.schema, layout.states
-    return Labels(
-        schema.features,
-        layout.choices.columns,
-        layout.choices.vectors,
-        None if states is None else states.vectors,
-        step=schema.step,
-        unit=schema.unit,
-    )
-
-
-def _of_model(model: TabularMDP | NeuralSCM) -> Labels:
+        return _of_layout(source)
+    if hasattr(source, "sofa"):
+        return _of_icu_sepsis(cast("IcuSepsis", source))
+    model: Any = getattr(source, "mdp", source)
+    if not hasattr(model, "about"):
+        raise InputError(
+            f"{type(source).__name__} has no names for features and doses: pass a SchemaLayout, or "
+            "viz.Labels.named(features, doses, actions)"
+        )
     layout = layout_of_model(model)
     if layout is not None:
-        return _of_schema(layout)
-    if isinstance(model, NeuralSCM):
+        return _of_layout(layout)
+    if not isinstance(model, TabularMDP):
         raise InputError(
             "the model remembers no schema, so its features have no names: pass a layout, or "
             "viz.Labels.named(features, doses, actions)"
         )
-    states = tuple(model.state_name(state) for state in range(model.n_states))
-    actions = tuple(model.action_name(action) for action in range(model.n_actions))
-    return Labels(
-        (Column("state", "state", labels=states),),
-        (Column("action", "action", labels=actions),),
-        _numbered(model.n_actions),
-        _numbered(model.n_states),
-    )
+    states = tuple(map(model.state_name, range(model.n_states)))
+    actions = tuple(map(model.action_name, range(model.n_actions)))
+    features = Grid((Column("state", "state", labels=states),))
+    doses = Grid((Column("action", "action", labels=actions),))
+    return Labels(features.columns, doses.columns, doses.vectors, features.vectors)
 
 
-def _of_stays(layout: CohortLayout | IcuLayout) -> Labels:
-    """The tables of intensive care: five levels each of two drugs, the SOFA score to be lowered."""
-    units = UNITS if isinstance(layout, CohortLayout) else ICU_UNITS
-    merits = layout.reward().gradient(len(layout.features))
-    features = tuple(
-        Column(name, "state", unit=units.get(name, ""), better="lower" if merit < 0 else None)
-        for name, merit in zip(layout.features, merits, strict=True)
-    )
-    doses = Grid(tuple(_levels(drug) for drug in DRUGS))
-    return Labels(features, doses.columns, doses.vectors, step=float(HOURS), unit="h")
+def _of_layout(layout: SchemaLayout) -> Labels:
+    schema, choices, states = layout.schema, layout.choices, layout.states
+    doses = choices.columns
+    if layout.dose_unit:
+        doses = tuple(replace(dose, unit=layout.dose_unit) for dose in doses)
+    grid = None if states is None else states.vectors
+    return Labels(schema.features, doses, choices.vectors, grid, step=schema.step, unit=schema.unit)
 
 
 def _of_icu_sepsis(model: IcuSepsis) -> Labels:
     """Discrete states with a severity; the last three are no states of illness."""
+    from counterplan.domains.icu_sepsis import DEATH, LEVELS, SURVIVAL
+
     score = np.where(np.arange(len(model.sofa)) < DEATH, model.sofa, np.nan)[:, np.newaxis]
-    doses = Grid((_levels("fluids"), _levels("vasopressor")))
+    levels = tuple(map(float, range(LEVELS)))
+    drugs = ("fluids", "vasopressor")
+    doses = Grid(tuple(Column(drug, "action", unit="level", levels=levels) for drug in drugs))
     return Labels(
         (Column("SOFA", "state", unit="points", better="lower"),),
         doses.columns,
@@ -322,15 +210,6 @@ def _of_icu_sepsis(model: IcuSepsis) -> Labels:
         {DEATH: "died", SURVIVAL: "alive"},
         outcome=Quantity("survival probability", percent=True),
     )
-
-
-def _levels(drug: str) -> Column:
-    levels = tuple(float(level) for level in range(DOSE_LEVELS))
-    return Column(drug, "action", unit="level", levels=levels)
-
-
-def _numbered(count: int) -> FloatArray:
-    return np.arange(count, dtype=np.float64)[:, np.newaxis]
 
 
 # --- Changes of doses ---
@@ -360,26 +239,24 @@ class Move(NamedTuple):
         return 0 if math.isnan(self.size) else int(math.copysign(1, self.size))
 
     @property
+    def texts(self) -> tuple[str, str, str]:
+        """Ways to write it, from long to short: "none → high", the same in two lines, and "+2",
+        which is empty where there is no more or less."""
+        number = f"{self.size:+g}".replace("-", "−") if self.direction else ""
+        label = self.text or number
+        return label, label.replace(" → ", "\n→ "), number
+
+    @property
     def label(self) -> str:
         """Direction and size in a few signs: "+2", "−0.5", "none → high"."""
-        return self.text or self.number
-
-    @property
-    def number(self) -> str:
-        """The size of the change; empty where there is no more or less."""
-        return f"{self.size:+g}".replace("-", "−") if self.direction else ""
-
-    @property
-    def two_lines(self) -> str:
-        """The label in less width."""
-        return self.label.replace(" → ", "\n→ ")
+        return self.texts[0]
 
 
 def moves_of(changes: Iterable[Change], labels: Labels) -> tuple[Move, ...]:
     """One for each dose that a change of the action changes."""
     found: list[Move] = []
+    known = range(len(labels.actions))
     for t, observed, alternative in changes:
-        known = range(len(labels.actions))
         if observed not in known or alternative not in known:
             found.append(Move(t, "action", math.nan, math.nan, f"{observed} → {alternative}"))
             continue
@@ -390,46 +267,10 @@ def moves_of(changes: Iterable[Change], labels: Labels) -> tuple[Move, ...]:
 
 def move(t: int, dose: Column, before: float, after: float) -> Move:
     """A change of one dose, in the words of its column."""
-    named = dict(zip(dose.values or (), dose.labels or (), strict=False))
-    if before not in named or after not in named:
+    names = value_names(dose)
+    if before not in names or after not in names:
         return Move(t, with_unit(dose), before, after)
-    text = f"{named[before]} → {named[after]}"
+    text = f"{names[before]} → {names[after]}"
     if dose.levels is None:  # names alone have no order
         before = after = math.nan
     return Move(t, with_unit(dose), before, after, text)
-
-
-# --- Tables of a run as rows: polars frames, lazy or not, or mappings ---
-
-Rows: TypeAlias = "pl.DataFrame | pl.LazyFrame | Iterable[Mapping[str, Any]]"
-
-
-def is_table(given: object) -> bool:
-    """Whether this is a frame, or rows of one."""
-    if hasattr(given, "collect_schema") or hasattr(given, "to_dicts"):
-        return True
-    return isinstance(given, list | tuple) and bool(given) and isinstance(given[0], Mapping)
-
-
-def as_rows(table: Any, what: str, *needed: str) -> list[Mapping[str, Any]]:
-    """The rows of a table that must have some columns; `what` names it in errors."""
-    frame = table.collect() if hasattr(table, "collect") else table
-    rows: list[Mapping[str, Any]]
-    rows = frame.to_dicts() if hasattr(frame, "to_dicts") else list(frame)
-    if not rows:
-        raise InputError(f"{what}: there are no rows to draw")
-    absent = [name for name in needed if name not in rows[0]]
-    if absent:
-        raise InputError(f"{what}: the table has no column {absent[0]!r}")
-    return rows
-
-
-def one_episode(rows: list[Mapping[str, Any]], what: str) -> list[Mapping[str, Any]]:
-    """Rows of one episode and budget, in the order of their steps."""
-    which = {(row["episode_id"], row["k"]) for row in rows}
-    if len(which) > 1:
-        raise InputError(
-            f"{what}: the table holds {len(which):,} pairs of episode and k; choose one, such as "
-            "table.filter(episode_id=..., k=...)"
-        )
-    return sorted(rows, key=lambda row: int(row["t"]))

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from counterplan.core.validation import FloatArray, Seed
-from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 from counterplan.errors import InputError, NotApplicableError
-from counterplan.planning.evaluate import Evaluation
 from counterplan.viz import style
-from counterplan.viz.labels import Quantity, share
+from counterplan.viz.explained import is_policy
+from counterplan.viz.quantity import Quantity, share
 from counterplan.viz.style import FULL, OBSERVED_MARK, PALE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
+    from counterplan.planning.evaluate import Evaluation
 
 # Values are drawn apart if so many of them, evenly spaced, would fill the plot.
 MOST_BARS = 60
@@ -51,25 +53,28 @@ def outcome_figure(
     probabilities  of the values; None where the outcomes are samples
     mean           marked if given; an explanation or evaluation knows it
     """
-    if isinstance(outcomes, PolicyExplanation):
+    given: Any = outcomes
+    if is_policy(outcomes):
         observed = outcomes.factual_value if observed is None else observed
         mean = outcomes.outcome_mean if mean is None else mean
-        outcomes, probabilities = _distribution(outcomes, seed)
-    elif isinstance(outcomes, Evaluation):
-        lower = outcomes.sense == "min"
-        quantity = quantity or Quantity(better="lower" if lower else "higher")
-        mean = outcomes.mean if mean is None else mean
-        outcomes = outcomes.outcomes
+        try:
+            exact = outcomes.outcome_distribution()
+            given, probabilities = exact.values, exact.probabilities
+        except NotApplicableError:
+            given = outcomes.sample(SAMPLES, seed=seed).outcomes
+    elif hasattr(outcomes, "sense"):  # an evaluation; planners are not loaded to know one
+        quantity = quantity or Quantity(better="lower" if given.sense == "min" else "higher")
+        mean = given.mean if mean is None else mean
+        given = given.outcomes
     if observed is None:
         raise InputError("outcome_figure: say what was observed: observed=")
     quantity = quantity or Quantity()
-    bars = outcome_bars(outcomes, probabilities, observed, quantity)
-    heights = "share of samples" if probabilities is None else "probability"
-    return _draw(bars, observed, mean, quantity, heights)
+    bars = outcome_bars(given, probabilities, observed, quantity)
+    return _draw(bars, observed, mean, quantity, probabilities is None)
 
 
 def _draw(
-    bars: Bars, observed: float, mean: float | None, quantity: Quantity, heights: str
+    bars: Bars, observed: float, mean: float | None, quantity: Quantity, is_sampled: bool
 ) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
@@ -87,26 +92,14 @@ def _draw(
     axes.axvline(observed, **OBSERVED_MARK.look(1.6, 0), label="observed")
     if mean is not None:
         axes.axvline(mean, color=style.INK, linewidth=1.2, label="expected")
-    axes.set_xlabel(style.wrapped(quantity.label, 3.8))
     # Few numbers, so that long ones do not touch.
     axes.xaxis.set_major_locator(MaxNLocator(5))
-    if quantity.percent:
-        axes.set_xlim(-0.03, 1.03)
-    axes.set_ylabel(heights)
+    style.label_quantity(axes, "x", quantity, 3.8)
+    axes.set_ylabel("share of samples" if is_sampled else "probability")
     axes.set_ylim(0.0, 1.05 * float((bars.better + bars.rest).max()))
-    quantity.label_axis(axes.xaxis)
     Quantity(percent=True).label_axis(axes.yaxis)
     style.legend_above(figure)
     return figure
-
-
-def _distribution(found: PolicyExplanation, seed: Seed) -> tuple[FloatArray, FloatArray | None]:
-    """Outcomes and their probabilities, None where they are samples."""
-    try:
-        exact = found.outcome_distribution()
-    except NotApplicableError:
-        return found.sample(SAMPLES, seed=seed).outcomes, None
-    return exact.values, exact.probabilities
 
 
 def outcome_bars(
@@ -114,16 +107,12 @@ def outcome_bars(
 ) -> Bars:
     """The finite outcomes as bars."""
     given = np.asarray(outcomes, dtype=np.float64)
-    if given.size == 0:
-        raise InputError("outcome_figure: there are no outcomes to draw")
-    if probabilities is None:
-        weights = np.full(given.shape, 1.0 / given.size)
-    else:
-        weights = np.asarray(probabilities, dtype=np.float64)
     finite = np.isfinite(given)
     if not finite.any():
-        raise InputError("outcome_figure: no outcome is finite, so there are none to draw")
-    values, weights = given[finite], weights[finite]
+        what = "no outcome is finite, so there are none" if given.size else "there are no outcomes"
+        raise InputError(f"outcome_figure: {what} to draw")
+    every = 1.0 / given.size if probabilities is None else np.asarray(probabilities)
+    values, weights = given[finite], np.broadcast_to(every, given.shape)[finite]
     left, width = _places(np.unique(values), observed, quantity)
     bar = np.searchsorted(left, values, side="right") - 1
     is_better = values > observed if quantity.better == "higher" else values < observed
@@ -145,6 +134,6 @@ def _places(values: FloatArray, observed: float, quantity: Quantity) -> tuple[Fl
     gap = float(np.diff(values).min()) if len(values) > 1 else (high - low) / BINS or alone
     if high - low <= MOST_BARS * gap:
         return values - 0.4 * gap, 0.8 * gap
-    edges = np.linspace(low, high, BINS + 1)
     # The last edge belongs to the last bin, so that searching the left ones finds it.
+    edges = np.linspace(low, high, BINS + 1)
     return edges[:-1], float(edges[1] - edges[0])

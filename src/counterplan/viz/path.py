@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,11 +14,10 @@ from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
 from counterplan.planning import description
 from counterplan.planning.description import axes_of, columns_of
-from counterplan.planning.hindsight import checked_path
 from counterplan.planning.model import ExogenousModel, State
-from counterplan.planning.regret import Regret
 from counterplan.viz import style
-from counterplan.viz.labels import Quantity, Rows, as_rows, is_table
+from counterplan.viz.explained import Rows, as_rows, is_table
+from counterplan.viz.quantity import Quantity
 from counterplan.viz.style import (
     COUNTERFACTUAL_MARK,
     HINDSIGHT_MARK,
@@ -32,25 +31,26 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from counterplan.planning.regret import Regret
+
 # What the numbers of a problem are called, for problems that do not say so themselves.
 PathNames = description.Axes
-
-# Who decides: the name in tables, the one in figures, and what they look like.
-PLAYERS = {
-    "executed": ("executed", OBSERVED_MARK),
-    "planned": ("planned", COUNTERFACTUAL_MARK),
-    "policy": ("planned", COUNTERFACTUAL_MARK),
-    "hindsight": ("hindsight", HINDSIGHT_MARK),
+# Who decides, by name in tables: what they look like, the executed decisions first.
+MARKS = {
+    "executed": OBSERVED_MARK,
+    "planned": COUNTERFACTUAL_MARK,
+    "policy": COUNTERFACTUAL_MARK,
+    "hindsight": HINDSIGHT_MARK,
 }
 # Inches of a panel, and what a figure has besides.
 PANEL, BESIDES = 1.15, 1.0
 MOST_NUMBERS = 20
 # Width and marker size of lines that lie upon each other, the lowest first.
 LINES = ((2.0, 5.5), (1.6, 4.6), (1.2, 3.0))
+WRITE = Quantity().write
 
 
-@dataclass(frozen=True, eq=False)
-class Player:
+class Player(NamedTuple):
     """Someone who decides along the path.
 
     name     who, and what it came to
@@ -82,11 +82,6 @@ class RealisedPath:
     heading: str = ""
 
     @property
-    def steps(self) -> FloatArray:
-        """(T,) where steps are drawn."""
-        return np.arange(len(self.seen), dtype=np.float64)
-
-    @property
     def is_yes_or_no(self) -> bool:
         """Whether every action is to do something or not, such as exercising an option; resources
         then say nothing more and are not drawn."""
@@ -95,6 +90,9 @@ class RealisedPath:
     def offset(self, player: int) -> float:
         """How far a player's marks stand from the middle of a step."""
         return 0.2 * (player - (len(self.players) - 1) / 2)
+
+
+DrawPanel: TypeAlias = "Callable[[Axes, RealisedPath], None]"
 
 
 def path_figure(
@@ -116,14 +114,16 @@ def path_figure(
     if problem is None:
         raise InputError("path_figure: say which problem: problem=")
     titles = names or axes_of(problem)
-    if isinstance(found, Regret):
-        if path is None:
-            raise InputError("path_figure: a regret does not keep its path: pass it, path=")
-        return _draw_path(_of_regret(found, problem, path, state, titles))
-    if not is_table(found):
+    if is_table(found):
+        rows = as_rows(found, "path_figure", "scenario_id", "t")
+        return _draw_path(_of_rows(rows, problem, titles))
+    from counterplan.planning.regret import Regret
+
+    if not isinstance(found, Regret):
         raise InputError(f"path_figure: cannot draw a {type(found).__name__}")
-    rows = as_rows(found, "path_figure", "scenario_id", "t")
-    return _draw_path(_of_rows(rows, problem, titles))
+    if path is None:
+        raise InputError("path_figure: a regret does not keep its path: pass it, path=")
+    return _draw_path(_of_regret(found, problem, path, state, titles))
 
 
 # --- From results ---
@@ -132,22 +132,23 @@ def path_figure(
 def _of_regret(
     found: Regret, problem: ExogenousModel, path: ArrayLike, state: State | None, names: PathNames
 ) -> RealisedPath:
+    from counterplan.planning.hindsight import checked_path
+
     exogenous, start = checked_path(problem, path, state)
-    written = Quantity()
-
-    def player(key: str, value: float, actions: FloatArray, whose: str = "") -> Player:
-        name, mark = PLAYERS[key]
-        levels = _levels(problem, exogenous, actions, start)
-        return Player(f"{name}{whose}: {written.write(value)}", mark, actions, levels)
-
-    players = (
-        player("executed", found.executed, found.actions),
-        player("policy", found.without_foresight, found.policy_actions, f" ({found.policy})"),
-        player("hindsight", found.hindsight, found.hindsight_actions),
-    )
-    heading = f"lost {written.write(found.regret_hindsight)} against hindsight"
+    players = tuple(
+        Player(
+            f"{name}: {WRITE(value)}", MARKS[key], actions,
+            _levels(problem, exogenous, actions, start),
+        )
+        for key, name, value, actions in (
+            ("executed", "executed", found.executed, found.actions),
+            ("policy", f"planned ({found.policy})", found.without_foresight, found.policy_actions),
+            ("hindsight", "hindsight", found.hindsight, found.hindsight_actions),
+        )
+    )  # fmt: skip
+    heading = f"lost {WRITE(found.regret_hindsight)} against hindsight"
     if found.expected_regret is not None:
-        heading += f", {written.write(found.expected_regret)} in expectation"
+        heading += f", {WRITE(found.expected_regret)} in expectation"
     columns = columns_of(problem)
     seen = columns.written(exogenous, found.actions)[:, : len(columns.observed)]
     return RealisedPath(seen, players, found.expected_losses, names, heading)
@@ -173,39 +174,32 @@ def _of_rows(
     steps = sorted(rows, key=lambda row: int(row["t"]))
     columns, axes = columns_of(problem), axes_of(problem)
     seen = columns.from_rows(steps)
-    decides = "policy" if _known(steps, "planned", axes.action_keys) is None else "planned"
-    path, players = columns.path(seen), []
+    path, known = columns.path(seen), partial(_known, steps)
+    decides = "policy" if known("planned", axes.action_keys) is None else "planned"
+    players = []
     for key in ("executed", decides, "hindsight"):
-        actions = _known(steps, key, axes.action_keys)
+        actions = known(key, axes.action_keys)
         if actions is not None:
-            name, mark = PLAYERS[key]
-            start = columns.state(path, _first_level(steps, decides, axes.level_keys))
-            players.append(Player(name, mark, actions, _levels(problem, path, actions, start)))
+            level = known(f"{decides}_level", axes.level_keys)
+            start = columns.state(path, None if level is None else level[0])
+            levels = _levels(problem, path, actions, start)
+            name = "planned" if key == "policy" else key
+            players.append(Player(name, MARKS[key], actions, levels))
     if not players:
         raise InputError("path_figure: this scenario failed: nobody's decisions are known")
-    losses = _known(steps, "expected_loss", ("",))
-    lost = None if losses is None else losses[:, 0]
-    heading = "" if lost is None else f"lost {Quantity().write(float(lost.sum()))} in expectation"
-    return RealisedPath(seen, tuple(players), lost, names, heading)
-
-
-def _first_level(
-    steps: Sequence[Mapping[str, Any]], player: str, keys: Sequence[str]
-) -> FloatArray | None:
-    """The resource that everyone began with, None for the problem's own."""
-    known = _known(steps[:1], f"{player}_level", keys)
-    return None if known is None else known[0]
+    losses = known("expected_loss", ("",))
+    if losses is None:
+        return RealisedPath(seen, tuple(players), None, names)
+    heading = f"lost {WRITE(float(losses.sum()))} in expectation"
+    return RealisedPath(seen, tuple(players), losses[:, 0], names, heading)
 
 
 def _known(
     steps: Sequence[Mapping[str, Any]], name: str, endings: Sequence[str]
 ) -> FloatArray | None:
-    """(T, n) the columns of a name, None if they are not there or empty."""
-    columns = [f"{name}{ending}" for ending in endings]
-    values = [[row.get(column) for column in columns] for row in steps]
-    if any(value is None for row in values for value in row):
-        return None
-    return np.array(values, dtype=np.float64)
+    """(T, n) the columns of a name, None if they are not there or not full."""
+    values = [[row.get(f"{name}{ending}") for ending in endings] for row in steps]
+    return None if any(None in row for row in values) else np.array(values, dtype=np.float64)
 
 
 # --- Drawing ---
@@ -213,7 +207,9 @@ def _known(
 
 def _draw_path(path: RealisedPath) -> Figure:
     """What was seen, what was done, what was left and what was lost, from top to bottom."""
-    steps, panels = len(path.seen), _panels(path)
+    from matplotlib.lines import Line2D
+
+    panels, steps = _panels(path), len(path.seen)
     figure = style.new_figure(min(max(5.6, 2.0 + 0.3 * steps), 9.0), BESIDES + PANEL * len(panels))
     places = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axes, (title, draw) in zip(places, panels, strict=True):
@@ -227,16 +223,17 @@ def _draw_path(path: RealisedPath) -> Figure:
     last.set_xlim(-0.6, steps - 0.4 + (0.0 if path.is_yes_or_no else 0.5))
     heading = f"   ({path.heading})" if path.heading else ""
     last.set_xlabel(literal(f"{path.names.step}{heading}"))
-    _legend(figure, path)
+    looks = {literal(one.name): one.mark.look(1.3) for one in path.players}
+    handles = [Line2D([], [], label=name, **look) for name, look in looks.items()]
+    style.legend_above(figure, handles, columns=3)
     return figure
 
 
-def _panels(path: RealisedPath) -> list[tuple[str, Callable[[Axes, RealisedPath], None]]]:
+def _panels(path: RealisedPath) -> list[tuple[str, DrawPanel]]:
     """Titles, and what draws each."""
     names = path.names
     seen = names.observed[0].rsplit(" ", 1)[0] if len(names.observed) > 1 else names.observed[0]
-    first = _draw_modes if names.modes else _draw_seen
-    panels: list[tuple[str, Callable[[Axes, RealisedPath], None]]] = [(seen, first)]
+    panels: list[tuple[str, DrawPanel]] = [(seen, _draw_seen)]
     if path.is_yes_or_no:
         panels.append(("", _draw_choices))
     else:
@@ -248,34 +245,30 @@ def _panels(path: RealisedPath) -> list[tuple[str, Callable[[Axes, RealisedPath]
 
 
 def _draw_seen(axes: Axes, path: RealisedPath) -> None:
-    """Prices, one line each, with its number at the end where there are several."""
-    for values, mark in zip(path.seen.T, SERIES * len(path.seen.T), strict=False):
-        axes.plot(path.steps, values, color=style.INK, linewidth=1.2, linestyle=mark.line,
-                  marker=".", markersize=5)  # fmt: skip
-    if len(path.names.observed) > 1:
-        for title, value in zip(path.names.observed, path.seen[-1], strict=True):
+    """Prices, one line each, with its number at the end where there are several; or which of
+    several modes it was, as a staircase."""
+    names, steps = path.names, range(len(path.seen))
+    look: dict[str, Any] = {"color": style.INK, "linewidth": 1.2, "marker": ".", "markersize": 5}
+    if names.modes:
+        axes.plot(steps, path.seen[:, 0], drawstyle="steps-mid", **look)
+        axes.set_yticks(range(len(names.modes)), names.modes)
+        axes.set_ylim(-0.5, len(names.modes) - 0.5)
+        return
+    for number, values in enumerate(path.seen.T):
+        axes.plot(steps, values, linestyle=SERIES[number % len(SERIES)].line, **look)
+        if len(names.observed) > 1:
             axes.annotate(
-                literal(title.split()[-1]), (float(path.steps[-1]), float(value)), xytext=(4, 0),
-                textcoords="offset points", va="center", size=style.SMALL_SIZE, color=style.INK,
+                literal(names.observed[number].split()[-1]), (steps[-1], values[-1]),
+                xytext=(4, 0), textcoords="offset points", va="center", size=style.SMALL_SIZE,
+                color=style.INK,
             )  # fmt: skip
     axes.margins(y=0.15)
-
-
-def _draw_modes(axes: Axes, path: RealisedPath) -> None:
-    """Which of several modes it was, as a staircase."""
-    axes.plot(
-        path.steps, path.seen[:, 0], color=style.INK, linewidth=1.2, drawstyle="steps-mid",
-        marker=".", markersize=5,
-    )  # fmt: skip
-    axes.set_yticks(range(len(path.names.modes)), path.names.modes)
-    axes.set_ylim(-0.5, len(path.names.modes) - 0.5)
 
 
 def _draw_amounts(axes: Axes, path: RealisedPath, part: int) -> None:
     """A stem with a marker for each player and step."""
     for number, player in enumerate(path.players):
-        places = path.steps + path.offset(number)
-        values = player.actions[:, part]
+        places, values = np.arange(len(path.seen)) + path.offset(number), player.actions[:, part]
         axes.vlines(places, 0.0, values, color=player.mark.colour, linewidth=1.4)
         axes.plot(places, values, **player.mark.look(0, 5.0), label=player.name)
     axes.axhline(0.0, color=style.MUTED, linewidth=0.8)
@@ -306,14 +299,5 @@ def _draw_levels(axes: Axes, path: RealisedPath, part: int) -> None:
 def _draw_losses(axes: Axes, path: RealisedPath) -> None:
     """What each executed decision lost in expectation."""
     assert path.losses is not None
-    axes.bar(path.steps, path.losses, width=0.6, color=style.OBSERVED)
+    axes.bar(range(len(path.losses)), path.losses, width=0.6, color=style.OBSERVED)
     axes.set_ylim(0.0, 1.15 * float(path.losses.max(initial=0.0)) or 1.0)
-
-
-def _legend(figure: Figure, path: RealisedPath) -> None:
-    from matplotlib.lines import Line2D
-
-    handles = [
-        Line2D([], [], label=literal(one.name), **one.mark.look(1.3)) for one in path.players
-    ]
-    style.legend_above(figure, handles, columns=3)

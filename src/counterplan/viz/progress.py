@@ -11,7 +11,7 @@ from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.continuous.setting import SequenceExplanation
 from counterplan.errors import InputError
 from counterplan.viz import style
-from counterplan.viz.labels import Quantity
+from counterplan.viz.quantity import Quantity
 from counterplan.viz.style import BOUND_MARK, COUNTERFACTUAL_MARK, OBSERVED_MARK
 
 if TYPE_CHECKING:
@@ -31,13 +31,15 @@ def progress_figure(found: Explanation, *, quantity: Quantity | None = None) -> 
             "continuous states that AStar finds have a search to show"
         )
     quantity = quantity or Quantity()
-    nodes, values, bounds = found.history.T
+    places, values, bounds = found.history.T
     bounds = np.where(np.isfinite(bounds), bounds, np.nan)
-    logarithmic = bool(nodes[-1] >= MANY)
-    # The start, before any node, stands at 1 on a logarithmic axis.
-    places = np.maximum(nodes, 1.0) if logarithmic else nodes
-
+    logarithmic = bool(places[-1] >= MANY)
     figure, axes = style.new_axes(4.6, 3.1)
+    if logarithmic:
+        places = np.maximum(places, 1.0)  # the start, before any node
+        axes.set_xscale("log")
+    elif len(places) == 1:  # nothing was to be searched
+        axes.set_xticks(places)
     axes.fill_between(
         places, values, bounds, where=np.isfinite(bounds).tolist(), step="post",
         color=style.BAND, alpha=0.6, linewidth=0,
@@ -51,13 +53,12 @@ def progress_figure(found: Explanation, *, quantity: Quantity | None = None) -> 
             places, heights, drawstyle="steps-post", markevery=marked(places, logarithmic),
             label=label, **mark.look(1.6, 4.5),
         )  # fmt: skip
-    if logarithmic:
-        axes.set_xscale("log")
-    elif len(places) == 1:  # nothing was to be searched
-        axes.set_xticks(places)
-    axes.set_xlabel(f"nodes expanded; {style.literal(_ending(found, quantity))}")
-    axes.set_ylabel(style.wrapped(quantity.label, 2.5))
-    quantity.label_axis(axes.yaxis)
+    nodes = int(found.stats.get("nodes_expanded", found.history[-1, 0]))
+    ending = f"proved optimal after {nodes:,} nodes"
+    if found.gap:
+        ending = f"stopped after {nodes:,} nodes, gap {quantity.write(found.gap)}"
+    axes.set_xlabel(f"nodes expanded; {style.literal(ending)}")
+    style.label_quantity(axes, "y", quantity, 2.5)
     style.legend_above(figure)
     return figure
 
@@ -66,11 +67,4 @@ def marked(places: FloatArray, logarithmic: bool) -> list[int]:
     """Moments with a marker: a few, evenly spaced, and always the last."""
     spaced = np.geomspace if logarithmic else np.linspace
     wanted = np.searchsorted(places, spaced(float(places[0]), float(places[-1]), MARKERS))
-    return [int(place) for place in np.unique(np.minimum(wanted, len(places) - 1))]
-
-
-def _ending(found: SequenceExplanation, quantity: Quantity) -> str:
-    nodes = int(found.stats.get("nodes_expanded", found.history[-1, 0]))
-    if found.gap == 0.0:
-        return f"proved optimal after {nodes:,} nodes"
-    return f"stopped after {nodes:,} nodes, gap {quantity.write(found.gap)}"
+    return [*map(int, np.unique(np.minimum(wanted, len(places) - 1)))]

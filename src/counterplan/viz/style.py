@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
+    from counterplan.viz.quantity import Quantity
+
 OBSERVED = "#3d4450"
 COUNTERFACTUAL = "#0072b2"
 HINDSIGHT = "#009e73"
@@ -156,6 +158,20 @@ def bare_axes(axes: Axes) -> None:
     axes.tick_params(length=0, labelsize=SMALL_SIZE, colors=SOFT_INK)
 
 
+def label_quantity(axes: Axes, side: Literal["x", "y"], quantity: Quantity, inches: float) -> None:
+    """An axis of outcomes: name, unit and numbers; of probabilities from 0 to 100 %."""
+    axes.set(**{f"{side}label": wrapped(quantity.label, inches)})
+    quantity.label_axis(axes.xaxis if side == "x" else axes.yaxis)
+    if quantity.percent:
+        axes.set(**{f"{side}lim": (-0.03, 1.03)})
+
+
+def write(axes: Axes, x: float, y: float, text: str, **look: Any) -> None:
+    """A literal text in the middle of a cell."""
+    usual: dict[str, Any] = {"ha": "center", "va": "center", "size": SMALL_SIZE, "color": INK}
+    axes.text(x, y, literal(text), **(usual | look))
+
+
 def add_legend(axes: Axes, **places: Any) -> None:
     """A legend inside the plot, without a frame."""
     axes.legend(frameon=False, fontsize=SMALL_SIZE, labelcolor=INK, **places)
@@ -171,20 +187,20 @@ def legend_above(figure: Figure, handles: Sequence[Artist] = (), columns: int = 
     ]
     labels = [str(one.get_label()) for one in shown]
     letters = int(figure.get_figwidth() / LEGEND_LETTER)
-    while columns > 1 and _legend_width(labels, columns) > letters:
+
+    def width(columns: int) -> int:
+        # Names go from above to below, then into the next column.
+        rows = -(-len(labels) // columns) or 1
+        starts = range(0, len(labels), rows)
+        return sum(max(map(len, labels[at : at + rows])) + BESIDE_LABEL for at in starts)
+
+    while columns > 1 and width(columns) > letters:
         columns -= 1
     names = ["\n".join(wrap(label, letters - BESIDE_LABEL)) for label in labels]
     figure.legend(
         shown, names, loc="outside upper left", ncols=columns, frameon=False,
         fontsize=SMALL_SIZE, labelcolor=INK,
     )  # fmt: skip
-
-
-def _legend_width(labels: Sequence[str], columns: int) -> int:
-    """In letters; names go from above to below, then into the next column."""
-    rows = -(-len(labels) // columns)
-    starts = range(0, len(labels), rows) if rows else ()
-    return sum(max(map(len, labels[at : at + rows])) + BESIDE_LABEL for at in starts)
 
 
 def severity_colours() -> Colormap:
@@ -230,22 +246,16 @@ def svg_bytes(figure: Figure) -> bytes:
     Letters are drawn as shapes; where the font lacks one, as text, for which whoever shows the file
     has another font.
     """
-    with warnings.catch_warnings(record=True) as noticed:
-        warnings.filterwarnings("always", MISSING_LETTER)
-        content = _svg_bytes(figure, "path")
-    if any(re.match(MISSING_LETTER, str(one.message)) for one in noticed):
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", MISSING_LETTER)
-            content = _svg_bytes(figure, "none")
-    return content
-
-
-def _svg_bytes(figure: Figure, letters: str) -> bytes:
     import matplotlib
 
-    file = io.BytesIO()
     nothing: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    # Element ids are drawn at random unless there is a salt.
-    with matplotlib.rc_context({"svg.hashsalt": "counterplan", "svg.fonttype": letters}):
-        figure.savefig(file, format="svg", metadata=nothing)
+    for letters in ("path", "none"):
+        file = io.BytesIO()
+        # Element ids are drawn at random unless there is a salt.
+        salted: dict[Any, Any] = {"svg.hashsalt": "counterplan", "svg.fonttype": letters}
+        with warnings.catch_warnings(record=True) as noticed, matplotlib.rc_context(salted):
+            warnings.filterwarnings("always", MISSING_LETTER)
+            figure.savefig(file, format="svg", metadata=nothing)
+        if not any(re.match(MISSING_LETTER, str(one.message)) for one in noticed):
+            break
     return file.getvalue()

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from counterplan.core.result import Change, Explanation
-from counterplan.core.validation import FloatArray, IntArray, Seed
-from counterplan.counterfactual.continuous.setting import SequenceExplanation
-from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
+from counterplan.core.result import Explanation
+from counterplan.core.validation import FloatArray, Seed
 from counterplan.errors import InputError
 from counterplan.viz import style
-from counterplan.viz.labels import (
-    Labels,
-    Move,
-    Named,
-    Rows,
-    as_rows,
-    is_table,
-    labels_of,
-    move,
-    moves_of,
-    one_episode,
-)
+from counterplan.viz.explained import Rows, explained_episode
+from counterplan.viz.labels import Move, Named, labels_of, value_names
 from counterplan.viz.style import COUNTERFACTUAL_MARK, LETTER, OBSERVED_MARK, literal, wrapped
 
 if TYPE_CHECKING:
@@ -35,8 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STEP = "step"
-# How many sampled trajectories tell the range of a policy's, and the share left out on each side.
-SAMPLES = 1_000
+# The share of a policy's sampled trajectories left out on each side of the band.
 OUTSIDE = 0.1
 # Of a row of arrows, as a share of the curves' height.
 ROW_HEIGHT = 0.22
@@ -48,22 +33,6 @@ SIZES = (style.SMALL_SIZE, style.SMALL_SIZE - 1.5)
 # Named numbers of a feature that fit beside an axis.
 MOST_NAMES = 12
 BACKGROUND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.6}
-# How a change may be written, from long to short; the last is not at all.
-MOVE_TEXTS: tuple[Callable[[Move], str], ...] = (
-    attrgetter("label"),
-    attrgetter("two_lines"),
-    attrgetter("number"),
-    lambda move: "",
-)
-
-
-class TrajectoryEnd(NamedTuple):
-    """A trajectory is over: at step t, after a last value, and how."""
-
-    t: int
-    last: float
-    text: str
-    is_observed: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +48,7 @@ class Trajectory:
     begin           when the first step begins
     low, high       (T,) between which 8 in 10 counterfactual ones lie, where chance decides
     ticks           numbers of the feature that have names
-    ends            how those end that are over before the last step
+    endings         how both end, where they are over before the last step
     starts          (T,) when each step begins, where not all are of the same length
     """
 
@@ -93,28 +62,28 @@ class Trajectory:
     low: FloatArray | None = None
     high: FloatArray | None = None
     ticks: tuple[tuple[float, str], ...] = ()
-    ends: tuple[TrajectoryEnd, ...] = ()
+    endings: tuple[str, str] = ("", "")
     starts: FloatArray | None = None
 
     def __post_init__(self) -> None:
         for name in ("observed", "counterfactual"):
             values = np.asarray(getattr(self, name), dtype=np.float64)
             object.__setattr__(self, name, values)
-            if values.ndim != 1 or values.size == 0 or not _is_finite_until_over(values):
+            if values.ndim != 1 or not values.size or not _is_finite_until_over(values):
                 raise InputError(
                     f"trajectory: {name} must be a list of finite numbers (nan only from where a "
                     "course is over)"
                 )
-        if len(self.observed) != len(self.counterfactual):
+        steps = len(self.observed)
+        if steps != len(self.counterfactual):
             raise InputError(
-                f"trajectory: {len(self.observed)} observed values, but "
+                f"trajectory: {steps} observed values, but "
                 f"{len(self.counterfactual)} counterfactual ones"
             )
-        for one in self.moves:
-            if not 0 <= one.t < len(self.observed):
+        for t in (one.t for one in self.moves):
+            if not 0 <= t < steps:
                 raise InputError(
-                    f"trajectory: a change at step {one.t}, but the steps are "
-                    f"0..{len(self.observed) - 1}"
+                    f"trajectory: a change at step {t}, but the steps are 0..{steps - 1}"
                 )
 
     @property
@@ -123,11 +92,6 @@ class Trajectory:
         if self.starts is not None:
             return self.starts
         return np.asarray(self.begin + self.step * np.arange(len(self.observed)))
-
-    @property
-    def time_title(self) -> str:
-        """What stands at the axis of time."""
-        return f"time ({self.unit}{'s' if self.unit == STEP else ''})"
 
     @property
     def doses(self) -> tuple[str, ...]:
@@ -141,9 +105,9 @@ class Trajectory:
         values = np.concatenate([one for one in given if one is not None])
         return float(np.nanmin(values)), float(np.nanmax(values))
 
-    def move_text(
-        self, dose: str, step: float, arrow: float, letters: Sequence[float]
-    ) -> tuple[Callable[[Move], str], int]:
+    def move_texts(
+        self, dose: str, step: float, arrow: float, letters: list[float]
+    ) -> tuple[list[str], int]:
         """How all changes of a dose are written, in the first way that fits between them, and which
         size of letters it takes; where none fits the markers alone tell it.
 
@@ -152,29 +116,23 @@ class Trajectory:
         """
         moves = [move for move in self.moves if move.what == dose]
         end = float(self.times[-1]) + self.step
-        places = [*(float(self.times[move.t]) for move in moves), end]
         unit = step * len(self.observed) / (end - float(self.times[0]))
+        places = [*(float(self.times[move.t]) for move in moves), end]
         gaps = [unit * (after - time) - arrow for time, after in pairwise(places)]
-        for text in MOVE_TEXTS[:-1]:
-            longest = [max(map(len, text(move).split("\n"))) for move in moves]
+        for texts in zip(*(move.texts for move in moves), strict=True):
+            lengths = [max(map(len, text.split("\n"))) for text in texts]
             for size, letter in enumerate(letters):
-                fits = (letter * n <= gap for n, gap in zip(longest, gaps, strict=True))
-                if all(text(move) for move in moves) and all(fits):
-                    return text, size
-        return MOVE_TEXTS[-1], 0
-
-    def relative_size(self, move: Move) -> float:
-        """The size of a change as a share of the largest of the same dose; a half where there is
-        no more or less."""
-        sizes = [abs(one.size) for one in self.moves if one.what == move.what and one.direction]
-        return abs(move.size) / max(sizes) if move.direction else 0.5
+                fits = (letter * n <= gap for n, gap in zip(lengths, gaps, strict=True))
+                if all(texts) and all(fits):
+                    return [*texts], size
+        return [""] * len(moves), 0
 
 
 def _is_finite_until_over(values: FloatArray) -> bool:
-    """Finite numbers, then nothing but nan; at least one number."""
+    """Finite numbers, at least one, then nothing but nan."""
     finite = np.isfinite(values)
-    ended = not np.isinf(values).any() and bool((np.diff(finite.astype(int)) <= 0).all())
-    return bool(finite[0]) and ended
+    going = int(finite.sum())
+    return going > 0 and bool(finite[:going].all() and np.isnan(values[going:]).all())
 
 
 def trajectory_figure(
@@ -202,9 +160,6 @@ def trajectory_figure(
     return figure
 
 
-# --- From results ---
-
-
 def trajectory_of(
     found: Explanation | Rows,
     labels: Named | None,
@@ -220,41 +175,26 @@ def trajectory_of(
             "or viz.Labels.named(features, doses, actions)"
         )
     known = labels_of(labels)
-    place = known.place(feature)
-    if is_table(found):
-        return _from_rows(as_rows(found, "trajectory_figure", "episode_id", "t"), known, place)
-    if isinstance(found, SequenceExplanation):
-        both = [known.values(states, place) for states in (found.episode.states, found.states)]
-        return _labelled(known, place, both, moves_of(found.changes, known), begin=begin)
-    if isinstance(found, PolicyExplanation):
-        states = (found.episode.states, found.most_likely.states)
-        both = [_until_over(known.values(one, place)) for one in states]
-        low, high = _range(known.values(found.sample(SAMPLES, seed=seed).states, place))
-        more = {"begin": begin, "low": low, "high": high, "ends": _ends(known, states, both)}
-        return _labelled(known, place, both, moves_of(found.changes, known), **more)
-    raise InputError(f"trajectory_figure: cannot draw a {type(found).__name__}")
-
-
-def _labelled(
-    labels: Labels, place: int, both: Sequence[FloatArray], moves: tuple[Move, ...], **more: Any
-) -> Trajectory:
-    title, unit = labels.title(place), labels.unit or STEP
-    ticks = labels.ticks(place)
-    return Trajectory(both[0], both[1], moves, title, labels.step, unit, ticks=ticks, **more)
-
-
-def _ends(
-    labels: Labels, states: Sequence[Sequence[int] | IntArray], both: Sequence[FloatArray]
-) -> tuple[TrajectoryEnd, ...]:
-    """How the observed and the counterfactual trajectory end."""
-    found = []
-    for number, (visited, values) in enumerate(zip(states, both, strict=True)):
-        over = np.flatnonzero(np.isnan(values))
-        if over.size:
-            t = int(over[0])
-            text = labels.endings.get(int(visited[t]), "")
-            found.append(TrajectoryEnd(t, float(values[t - 1]), text, number == 0))
-    return tuple(found)
+    episode = explained_episode(found, known, feature, "trajectory_figure", seed)
+    observed, counterfactual = episode.courses
+    place, times, step = known.place(feature), episode.times, known.step
+    if times is not None and len(times) > 1:  # rows may be missing
+        step = float(np.diff(times).min())
+    low, high = (None, None) if episode.sampled is None else _range(episode.sampled)
+    return Trajectory(
+        observed.values,
+        counterfactual.values,
+        episode.moves,
+        known.title(place),
+        step,
+        known.unit or STEP,
+        begin,
+        low,
+        high,
+        tuple(value_names(known.features[place]).items()),
+        (observed.ending, counterfactual.ending),
+        times,
+    )
 
 
 def _range(sampled: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -265,54 +205,6 @@ def _range(sampled: FloatArray) -> tuple[FloatArray, FloatArray]:
         if going.size:
             low[t], high[t] = np.quantile(going, [OUTSIDE, 1.0 - OUTSIDE], method="nearest")
     return low, high
-
-
-def _until_over(values: FloatArray) -> FloatArray:
-    """A trajectory that is nan ends there, whatever follows."""
-    return np.where(np.cumsum(np.isnan(values)) > 0, np.nan, values)
-
-
-def _from_rows(rows: Sequence[Mapping[str, Any]], labels: Labels, place: int) -> Trajectory:
-    steps = one_episode(list(rows), "trajectory_figure")
-    is_discrete = labels.states is not None
-    column = "state" if is_discrete else f"state:{labels.features[place].name}"
-    if column not in steps[0]:
-        raise InputError(f"trajectory_figure: the table has no column {column!r}")
-    given = [[row[prefix + column] for row in steps] for prefix in ("", "counterfactual_")]
-    if is_discrete:
-        both = [_until_over(labels.values(states, place)) for states in given]
-    else:
-        both = [np.array(values, dtype=np.float64) for values in given]
-    times = np.array([row["time"] for row in steps], dtype=np.float64)
-    ends = _ends(labels, given, both) if is_discrete else ()
-    moves = _discrete_moves(steps, labels) if is_discrete else _dose_moves(steps, labels)
-    made = _labelled(labels, place, both, moves, begin=float(times[0]), ends=ends)
-    if len(times) == 1:
-        return made
-    lengths = np.diff(times)
-    if np.allclose(lengths, lengths[0]):
-        return replace(made, step=float(lengths[0]))
-    return replace(made, step=float(lengths.min()), starts=times)  # rows are missing
-
-
-def _discrete_moves(steps: Sequence[Mapping[str, Any]], labels: Labels) -> tuple[Move, ...]:
-    changed = [row for row in steps if row["changed"]]
-    both = [Change(row["t"], row["action"], row["counterfactual_action"]) for row in changed]
-    return moves_of(both, labels)
-
-
-def _dose_moves(steps: Sequence[Mapping[str, Any]], labels: Labels) -> tuple[Move, ...]:
-    found: list[Move] = []
-    for row in steps:
-        for dose in labels.doses:
-            before = row.get(f"action:{dose.name}")
-            after = row.get(f"counterfactual_action:{dose.name}")
-            if before is not None and after is not None and before != after:
-                found.append(move(int(row["t"]), dose, float(before), float(after)))
-    return tuple(found)
-
-
-# --- Drawing ---
 
 
 def draw_trajectory(axes: Axes, trajectory: Trajectory) -> None:
@@ -329,9 +221,9 @@ def draw_trajectory(axes: Axes, trajectory: Trajectory) -> None:
     # Dashes over the solid line: where both are the same, both are seen.
     axes.plot(times, after, label="counterfactual", **COUNTERFACTUAL_MARK.look(2.0, 5.0))
     axes.plot(times, before, label="observed", **OBSERVED_MARK.look(1.4, 3.2))
-    _draw_ends(axes, trajectory)
+    _draw_endings(axes, trajectory)
     _draw_moves(axes, trajectory)
-    axes.set_xlabel(literal(trajectory.time_title))
+    axes.set_xlabel(literal(f"time ({trajectory.unit}{'s' if trajectory.unit == STEP else ''})"))
     axes.set_ylabel(wrapped(trajectory.feature, _inches(axes)[1]))
     margin = 0.5 * trajectory.step
     axes.set_xlim(times[0] - margin, times[-1] + margin)
@@ -339,48 +231,49 @@ def draw_trajectory(axes: Axes, trajectory: Trajectory) -> None:
     axes.set_xticks(times[::every])
 
 
-def _draw_ends(axes: Axes, trajectory: Trajectory) -> None:
+def _draw_endings(axes: Axes, trajectory: Trajectory) -> None:
     """How a trajectory ends that is over: in words, where the next value would be."""
-    for end in trajectory.ends:
-        colour = style.OBSERVED if end.is_observed else style.COUNTERFACTUAL
-        axes.annotate(
-            literal(end.text), xy=(trajectory.times[end.t], end.last), xytext=(0, 9),
-            textcoords="offset points", ha="center", va="center", size=style.SMALL_SIZE,
-            color=colour, weight="bold", bbox=BACKGROUND,
-        )  # fmt: skip
+    both = (trajectory.observed, trajectory.counterfactual)
+    colours = (style.OBSERVED, style.COUNTERFACTUAL)
+    for text, values, colour in zip(trajectory.endings, both, colours, strict=True):
+        if text:
+            t = int(np.isfinite(values).sum())
+            axes.annotate(
+                literal(text), xy=(trajectory.times[t], values[t - 1]), xytext=(0, 9),
+                textcoords="offset points", ha="center", va="center", size=style.SMALL_SIZE,
+                color=colour, weight="bold", bbox=BACKGROUND,
+            )  # fmt: skip
 
 
 def _draw_moves(axes: Axes, trajectory: Trajectory) -> None:
     """Arrows in rows below the curves, one row for each dose, as long as the change is large."""
-    doses = trajectory.doses
     low, high = trajectory.extent
     height = max(high - low, 1e-3 * max(1.0, abs(high)))
     row, bottom = ROW_HEIGHT * height, low - 0.1 * height
-    middles = [bottom - (number + 0.5) * row for number in range(len(doses))]
-    for middle in middles:
-        axes.axhline(middle, color=style.GRID, linewidth=0.8, zorder=0.5)
-    names = [wrapped(dose, DOSE, style.SMALL_SIZE) for dose in doses]
+    names = [wrapped(dose, DOSE, style.SMALL_SIZE) for dose in trajectory.doses]
     # The panel is less wide where the names beside it are long.
     longest = max((len(line) for name in names for line in name.split("\n")), default=0)
     width = _inches(axes)[0] - LETTER * style.SMALL_SIZE * max(longest - USUAL_NAME, 0)
     step, letters = width / len(trajectory.observed), [LETTER * size for size in SIZES]
-    texts = {dose: trajectory.move_text(dose, step, ARROW, letters) for dose in doses}
-    for one in trajectory.moves:
-        time, middle = float(trajectory.times[one.t]), middles[doses.index(one.what)]
-        axes.axvline(time, color=style.MUTED, linewidth=0.7, linestyle=":", zorder=0.6)
-        if one.direction:
-            reach = 0.38 * row * max(trajectory.relative_size(one), 0.35)
-            _draw_arrow(axes, time, middle, reach * one.direction)
-        else:
-            axes.plot(
-                time, middle, marker="D", markersize=4.5, color=style.COUNTERFACTUAL, zorder=3
-            )
-        text, size = texts[one.what]
-        axes.annotate(
-            literal(text(one)), xy=(time, middle), xytext=(5, 0), textcoords="offset points",
-            va="center", size=SIZES[size], color=style.INK, linespacing=0.9,
-        )  # fmt: skip
-    axes.set_ylim(bottom - len(doses) * row, high + 0.08 * height)
+    middles = [bottom - (number + 0.5) * row for number in range(len(names))]
+    for dose, middle in zip(trajectory.doses, middles, strict=True):
+        axes.axhline(middle, color=style.GRID, linewidth=0.8, zorder=0.5)
+        moves = [one for one in trajectory.moves if one.what == dose]
+        largest = max([abs(one.size) for one in moves if one.direction], default=1.0)
+        texts, size = trajectory.move_texts(dose, step, ARROW, letters)
+        for one, text in zip(moves, texts, strict=True):
+            time = float(trajectory.times[one.t])
+            axes.axvline(time, color=style.MUTED, linewidth=0.7, linestyle=":", zorder=0.6)
+            if one.direction:
+                reach = 0.38 * row * max(abs(one.size) / largest, 0.35)
+                _draw_arrow(axes, time, middle, reach * one.direction)
+            else:
+                axes.plot(time, middle, "D", markersize=4.5, color=style.COUNTERFACTUAL, zorder=3)
+            axes.annotate(
+                literal(text), xy=(time, middle), xytext=(5, 0), textcoords="offset points",
+                va="center", size=SIZES[size], color=style.INK, linespacing=0.9,
+            )  # fmt: skip
+    axes.set_ylim(bottom - len(names) * row, high + 0.08 * height)
     _write_ticks(axes, trajectory, bottom, list(zip(middles, names, strict=True)))
 
 

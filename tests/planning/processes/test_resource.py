@@ -162,22 +162,22 @@ def test_one_clear_line(make: Any, kind: type[CounterplanError], words: str) -> 
     assert "\n" not in str(caught.value)
 
 
-def test_the_room_counts_all_later_bounds() -> None:
+def test_what_may_be_spent_counts_all_later_bounds() -> None:
     """Eq. 2.19-2.21: 9 left of the budget and 4 later steps that must spend 1 each."""
     plan = program(Resource(20), bounds=[(1, 8)] * 5, budget=(9, 9))
-    room = plan.room(0, plan.start[None])
-    assert (room.low[0], room.high[0]) == (1, 5)
+    low, high = plan.spendable(0, plan.start[None])
+    assert (low[0], high[0]) == (1, 5)
     # The last step must spend what is left of it.
-    room = plan.room(4, np.array([[14.0, 6.0], [18.0, 2.0]]))
-    assert room.low.tolist() == [3, 7]
-    assert room.high.tolist() == [3, 7]
+    low, high = plan.spendable(4, np.array([[14.0, 6.0], [18.0, 2.0]]))
+    assert low.tolist() == [3, 7]
+    assert high.tolist() == [3, 7]
 
 
 def test_an_endless_step_leaves_the_later_ones_bounded() -> None:
     plan = program(Resource(20), bounds=[(0, math.inf), (0, 2)], budget=(5, 9))
     assert plan.later.tolist() == [[0, 2], [0, 0]]
-    room = plan.room(0, plan.start[None])
-    assert (room.low[0], room.high[0]) == (3, 9)
+    low, high = plan.spendable(0, plan.start[None])
+    assert (low[0], high[0]) == (3, 9)
 
 
 def test_levels_spill_and_totals_count() -> None:
@@ -190,15 +190,15 @@ def test_bounds_that_meet_but_for_rounding() -> None:
     plan = program(Resource(0.3), bounds=[(0.1, 0.1)] * 3)
     resource = plan.start[None]
     for t in range(3):
-        room = plan.room(t, resource)
-        assert room.low[0] <= room.high[0]
-        resource = plan.levels_after(t, resource, room.high[:, None])
+        low, high = plan.spendable(t, resource)
+        assert low[0] <= high[0]
+        resource = plan.levels_after(t, resource, high[:, None])
     assert resource[0, 0] == pytest.approx(0.0, abs=1e-12)
 
 
 def test_what_exceeds_a_budget_by_rounding_leaves_nothing_to_spend() -> None:
     plan = program(Resource(5), bounds=[(0, 2)] * 3, budget=(0, 0.3))
     spent = 0.1 + 0.2  # above 0.3
-    room = plan.room(2, np.array([[5 - spent, spent], [4.0, 1.0]]))
-    assert (room.low[0], room.high[0]) == (0.0, 0.0)
-    assert room.low[1] > room.high[1]  # this is more than rounding
+    low, high = plan.spendable(2, np.array([[5 - spent, spent], [4.0, 1.0]]))
+    assert (low[0], high[0]) == (0.0, 0.0)
+    assert low[1] > high[1]  # this is more than rounding

@@ -10,7 +10,7 @@ import pytest
 
 import counterplan as cp
 from counterplan.core.result import Interval
-from counterplan.viz.labels import Quantity
+from counterplan.viz.quantity import Quantity
 from counterplan.viz.report.case import PolicyCase
 from counterplan.viz.report.page import environment
 

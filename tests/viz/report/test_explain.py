@@ -15,7 +15,7 @@ import counterplan as cp
 from counterplan.errors import FileError, InputError
 from counterplan.runs.question import Question
 from counterplan.runs.run import CaseQuery, Run, open_run
-from counterplan.viz.labels import Quantity
+from counterplan.viz.quantity import Quantity
 from counterplan.viz.report import explain, report
 from counterplan.viz.report.page import Pseudonyms, Report, ReportOptions
 

@@ -8,7 +8,7 @@ import pytest
 
 from counterplan.errors import InputError
 from counterplan.runs.run import Run
-from counterplan.viz.labels import Quantity
+from counterplan.viz.quantity import Quantity
 from counterplan.viz.report import report
 from counterplan.viz.report.page import Pseudonyms, ReportOptions
 

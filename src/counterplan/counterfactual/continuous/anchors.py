@@ -55,6 +55,8 @@ PATIENCE = 10
 CHUNK = 2048
 # Anchors handled together: their coordinates stay in the fastest cache.
 BLOCK = 256
+# Added to squares of distances, which may have vanished.
+VANISHING = 1e-300
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz", "nnan"})
@@ -75,7 +77,8 @@ def lowest_cones(
                     away = coordinate[j] - x
                     cone[j] += away * away
             for j in range(BLOCK):
-                cone[j] = steepness * np.sqrt(cone[j])
+                # A little farther than it is: squares of tiny distances vanish.
+                cone[j] = steepness * np.sqrt(cone[j] + VANISHING)
             for level in range(first[i], last[i] + 1):
                 value, lowest = values[block, level], np.inf
                 for j in range(BLOCK):
@@ -111,7 +114,7 @@ def value_constants(setting: SequenceSetting) -> FloatArray:
     of_steps = setting.step_constants
     if of_steps is not None:
         for t in reversed(range(setting.horizon - 1)):
-            constants[t] += constants[t + 1] * of_steps[t]
+            constants[t] += constants[t + 1] * of_steps[t] if of_steps[t] > 0.0 else 0.0
     return np.asarray(constants * (1.0 + OUTWARD))
 
 
@@ -172,7 +175,8 @@ class AnchorBound:
                 rows = slice(start, start + CHUNK)
                 in_time = time.perf_counter() < deadline
                 best = self._best_step(t, anchors[rows]) if in_time else math.inf
-                values[:, rows] = rounded_up(here[rows] + best)
+                above = rounded_up(here[rows] + best)
+                values[:, rows] = np.where(np.isfinite(above), above, math.inf)
             self._values[t] = _in_blocks(values)
 
     def _best_step(self, t: int, anchors: FloatArray) -> FloatArray:
@@ -195,6 +199,8 @@ class AnchorBound:
         """(n, levels) the anchors' values at t + 1, lifted to the states `after` (n, D)."""
         moving = np.ascontiguousarray(after[:, self._setting.scm.fixed :])
         steepness = float(self._constants[t + 1]) * (1.0 + OUTWARD)
+        if not math.isfinite(steepness):
+            return np.full((len(after), len(self._levels.first)), math.inf)
         return np.asarray(
             lowest_cones(moving, first, last, self._coordinates, self._values[t + 1], steepness)
         )

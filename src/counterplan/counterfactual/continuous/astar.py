@@ -9,8 +9,9 @@ search expands the most promising nodes, many of one step at a time: all childre
 call to the model. A child whose promise does not beat the best sequence known is dropped; one whose
 budget is spent is followed to the end at once. When nothing open promises more than the best
 sequence known, that sequence is optimal; stopped earlier, the largest open promise certifies how
-much better the optimum can be. What is better by rounding only is not better: ties keep what was
-done.
+much better the optimum can be. A bound that is not a finite number promises everything: where
+numbers overflow nothing is dropped. What is better by rounding only is not better: ties keep what
+was done.
 """
 
 from __future__ import annotations
@@ -302,8 +303,7 @@ class Search:
         if setting.horizon == 1:
             return
         root = Nodes.root(setting.states[0], setting.horizon - 1, setting.n_actions)
-        promise = self._bound.upper(0, root.used, root.states)
-        self._keep(0, root, promise, found, watch)
+        self._keep(0, root, self._promise(0, root), found, watch)
 
     def _most_promising(self) -> tuple[int, float]:
         """The step whose open nodes promise most; the latest with open nodes if memory is short,
@@ -325,8 +325,14 @@ class Search:
         if t + 1 == setting.horizon - 1:
             self._finish(children, children.earned + setting.reward(children.states), found)
             return
-        promise = children.earned + self._bound.upper(t + 1, children.used, children.states)
-        self._keep(t + 1, children, np.minimum(promise, children.promise), found, watch)
+        promise = np.minimum(self._promise(t + 1, children), children.promise)
+        self._keep(t + 1, children, promise, found, watch)
+
+    def _promise(self, t: int, nodes: Nodes) -> FloatArray:
+        """(n,) the most that sequences through the nodes can earn, infinite where no bound of
+        whatever kind could be computed: the one place where bounds enter the search."""
+        promise = nodes.earned + self._bound.upper(t, nodes.used, nodes.states)
+        return np.where(np.isfinite(promise), promise, math.inf)
 
     def _keep(
         self, t: int, nodes: Nodes, promise: FloatArray, found: Outcome, watch: Watch
@@ -455,6 +461,7 @@ class AStar:
             )
         return None
 
+    @np.errstate(over="ignore", invalid="ignore")
     def solve(self, problem: Problem) -> Explanation:
         """The explanation for the budget problem.k."""
         watch = Watch("search", problem.limits, problem.progress)
@@ -462,6 +469,7 @@ class AStar:
         bound = self.heuristic.prepare(setting, watch.deadline)
         return self._explained(problem.k, setting, bound, setting.observed, watch)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
         """Every budget in turn, each starting from the best sequence of the one before. Limits
         hold for each of them, and for preparing the bound that they share."""
@@ -535,7 +543,8 @@ class _Least:
         return " and ".join(bound.name for bound in self._bounds)
 
     def upper(self, t: int, used: IntArray, states: FloatArray) -> FloatArray:
-        return np.asarray(np.min([b.upper(t, used, states) for b in self._bounds], axis=0))
+        # A bound that could not be computed says nothing about the others.
+        return np.asarray(np.fmin.reduce([b.upper(t, used, states) for b in self._bounds]))
 
     def restricted(self, setting: SequenceSetting) -> UpperBound:
         return _Least([bound.restricted(setting) for bound in self._bounds])

@@ -22,7 +22,7 @@ replaced by a single cone b + g . (s - s_t) + rho ||s - s_t|| above them all:
 A piece that is worth less at the centre may rise faster and still stay below the cone within the
 region. g is chosen to make rho small. Proof: induction on t, splitting F_t(s, a) - s_{t+1} into
 d_{t,a} and F_t(s, a) - F_t(s_t, a). Everything is rounded outwards, so that the bound holds as
-computed.
+computed; what is too large for a number is infinite, times no distance at all nothing.
 
 Where costs add up to very many amounts l, close ones share a level (`Levels`) and count as the
 least of it, which leaves more to spend. The region of a level holds all states reached with any of
@@ -46,6 +46,8 @@ from counterplan.scm.point import Region, Slopes
 
 # Steps of the method that places a cone.
 STEPS = 60
+# Squares of less than this are lost in a norm.
+TINIEST = 1e-150
 
 
 @njit(cache=True, nogil=True)
@@ -58,6 +60,8 @@ def covering_cone(
     of Badoiu and Clarkson for the smallest enclosing ball).
     """
     n, M = slope.shape
+    if not (np.isfinite(constant).all() and np.isfinite(slope).all()):
+        return np.inf, np.zeros(M), np.inf
     peak = constant.max()
     centre = slope[np.argmax(constant)].copy()
     best = centre.copy()
@@ -70,8 +74,8 @@ def covering_cone(
                 distance += (slope[a, j] - centre[j]) ** 2
             relief = (peak - constant[a]) / radius if radius > 0.0 else 0.0
             wanted = (np.sqrt(distance) + steepness[a]) * (1.0 + OUTWARD) + OUTWARD - relief
-            if wanted > need:
-                need, worst = wanted, a
+            if not wanted <= need:  # what is not a number needs everything
+                need, worst = wanted if wanted == wanted else np.inf, a
         if need < least:
             least = need
             best[:] = centre
@@ -127,7 +131,7 @@ class Local:
     def remainder(self, directions: FloatArray) -> FloatArray:
         """(n,) eta_a(x)."""
         if self.slopes is None:
-            return np.asarray(self.growth * np.linalg.norm(directions, axis=1))
+            return _times(self.growth, _norms(directions))
         padded = np.zeros((len(directions), self.fixed + directions.shape[1]))
         padded[:, self.fixed :] = directions
         return np.asarray(np.linalg.norm(self.slopes.remainder(padded)[:, self.fixed :], axis=1))
@@ -135,10 +139,11 @@ class Local:
     def box_after(self, region: Region) -> FloatArray:
         """(n, M) how far each feature can be from s_{t+1} after each action."""
         if self.slopes is None:
-            moved = np.repeat((self.growth * region.radius)[:, None], self.jumps.shape[1], axis=1)
+            reach = _times(self.growth, region.radius)
+            moved = np.repeat(reach[:, None], self.jumps.shape[1], axis=1)
         else:
             widest = np.abs(self.slopes.jacobian) + self.slopes.deviation
-            moved = (widest @ region.box)[:, self.fixed :]
+            moved = _times(widest, region.box).sum(axis=2)[:, self.fixed :]
         return np.abs(self.jumps) + moved
 
 
@@ -198,13 +203,13 @@ class FirstOrder:
             return np.full(len(states), math.inf)
         result = np.empty(len(states))
         away = (states - setting.states[t])[:, self._fixed :]
-        distance = np.linalg.norm(away, axis=1) * (1.0 + OUTWARD)
+        distance = _norms(away) * (1.0 + OUTWARD)
         counted = self._counted(used)
         for spent in np.unique(counted):
             rows = counted == spent
             piece = self._pieces[t, int(spent)]
             heights = piece.constant + away[rows] @ piece.slope.T
-            heights += distance[rows, None] * piece.steepness
+            heights += _times(distance[rows, None], piece.steepness)
             result[rows] = heights.max(axis=1)
         return rounded_up(result)
 
@@ -253,6 +258,8 @@ class FirstOrder:
                 "Lipschitz constants: provide one of them everywhere"
             )
         growth = np.full(len(actions), np.inf if constants is None else constants[t])
+        if slopes is not None and not _is_finite(slopes):
+            slopes = None
         if slopes is not None:
             growth = np.minimum(growth, _operator_norms(slopes, self._fixed))
         return Local(actions, after[actions], jumps[actions], slopes, growth, self._fixed)
@@ -260,7 +267,7 @@ class FirstOrder:
     def _extend(self, t: int, spent: int, local: Local) -> None:
         """Enlarge the regions of the next step by what one step from here can reach."""
         region, levels = self._regions[t, spent], self._levels
-        radius = rounded_up(np.linalg.norm(local.jumps, axis=1) + local.growth * region.radius)
+        radius = rounded_up(_norms(local.jumps) + _times(local.growth, region.radius))
         box = rounded_up(local.box_after(region))
         # Nothing changed so far: the observed state itself, and no rounding to allow for.
         certain = (region.radius == 0.0) & (np.abs(local.jumps).max(axis=1) == 0.0)
@@ -278,7 +285,7 @@ class FirstOrder:
             reach = float(radius[rows].max())
             if old is not None:
                 widest, reach = np.maximum(widest, old.box), max(reach, old.radius)
-            reach = min(reach, float(np.linalg.norm(widest)) * (1.0 + OUTWARD))
+            reach = min(reach, float(_norms(widest[None])[0]) * (1.0 + OUTWARD))
             self._regions[key] = Region(self._setting.states[t + 1], reach, widest)
 
     def _build(self) -> None:
@@ -308,13 +315,14 @@ class FirstOrder:
         slope = np.stack([cone.slope for cone in ahead])
         steepness = np.array([cone.steepness for cone in ahead])
         peak = np.array([cone.peak for cone in ahead])
-        jump = np.linalg.norm(local.jumps, axis=1)
-        constant = here + peak + (slope * local.jumps).sum(axis=1) + steepness * jump
+        jump = _norms(local.jumps)
+        constant = here + peak + (slope * local.jumps).sum(axis=1) + _times(steepness, jump)
         # What rounding can do depends on the terms, not on what is left after they cancel.
-        size = np.abs(here) + np.abs(peak) + (np.linalg.norm(slope, axis=1) + steepness) * jump
+        size = np.abs(here) + np.abs(peak) + _times(_norms(slope) + steepness, jump)
         tilt = gradient + local.transposed(slope)
-        steep = self._setting.reward.remainder + local.remainder(slope) + local.growth * steepness
-        steep += OUTWARD * (np.linalg.norm(gradient) + local.growth * np.linalg.norm(slope, axis=1))
+        steep = self._setting.reward.remainder + local.remainder(slope)
+        steep += _times(local.growth, steepness)
+        steep += OUTWARD * (_norms(gradient[None]) + _times(local.growth, _norms(slope)))
         return Piece(constant + OUTWARD * (1.0 + size), tilt, rounded_up(steep))
 
 
@@ -322,10 +330,35 @@ def _operator_norms(slopes: Slopes, fixed: int) -> FloatArray:
     """(n,) upper bounds on ||J + E'|| for |E'| <= E, over the moving features."""
     jacobian = slopes.jacobian[:, fixed:, fixed:]
     deviation = slopes.deviation[:, fixed:, fixed:]
-    # ||J||^16 <= ||(J^T J)^8||_F: close to the norm, and much cheaper than singular values.
-    power = np.swapaxes(jacobian, 1, 2) @ jacobian
+    # ||J||^16 <= ||(J^T J)^8||_F: close to the norm, and much cheaper than singular values. Powers
+    # are of J over its largest entry, which neither overflow nor vanish.
+    largest = np.maximum(np.abs(jacobian).max(axis=(1, 2)), TINIEST)
+    unit = jacobian / largest[:, None, None]
+    power = np.swapaxes(unit, 1, 2) @ unit
     for _ in range(3):
         power = power @ power
-    norm = np.linalg.norm(power, axis=(1, 2)) ** (1 / 16)
+    norm = np.linalg.norm(power, axis=(1, 2)) ** (1 / 16) * largest
     rows, columns = deviation.sum(axis=2).max(axis=1), deviation.sum(axis=1).max(axis=1)
-    return rounded_up(norm + np.sqrt(rows * columns))
+    return rounded_up(norm + np.sqrt(rows) * np.sqrt(columns))
+
+
+def _is_finite(slopes: Slopes) -> bool:
+    return bool(np.isfinite(slopes.jacobian).all() and np.isfinite(slopes.deviation).all())
+
+
+def _norms(rows: FloatArray) -> FloatArray:
+    """(n,) norms of rows (n, M): 0 of zeros only, however small the rest."""
+    norms = np.linalg.norm(rows, axis=1)
+    lost = norms < TINIEST
+    if lost.any():
+        norms[lost] = np.where(rows[lost].any(axis=1), TINIEST * np.sqrt(rows.shape[1]), 0.0)
+    return np.asarray(norms)
+
+
+def _times(one: FloatArray, other: FloatArray | float) -> FloatArray:
+    """The product of what is not negative, where nothing times infinity is nothing."""
+    product = one * other
+    lost = np.isnan(product)
+    if lost.any():
+        product[lost & ((one == 0.0) | (np.asarray(other) == 0.0))] = 0.0
+    return np.asarray(product)

@@ -245,7 +245,13 @@ class SequenceSetting:
         """An answer: a sequence of actions (T-1,) and where it leads. An optimal one is its own
         bound; otherwise the bound is never below the value."""
         states = self.trajectories(actions[None])[0]
-        value = float(self.reward(states).sum())
+        with np.errstate(over="ignore"):
+            value = float(self.reward(states).sum())
+        if not np.isfinite(value):
+            raise InputError(
+                f"{self.problem.episode.name}: the rewards of an alternative add up to {value}: "
+                "state them in larger units"
+            )
         return SequenceExplanation(
             episode=self.problem.episode,
             problem=self.problem,

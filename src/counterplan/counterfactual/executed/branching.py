@@ -169,10 +169,10 @@ class StepProgram:
         for s in np.arange(len(actions)):
             t = setting.state.t + int(s)
             if changed[s]:
-                room = program.room(t, resource)
+                low, high = program.spendable(t, resource)
                 wanted = np.maximum(actions[s], 0.0)
                 if len(wanted) == 1:
-                    wanted = np.clip(wanted, room.low, room.high)
+                    wanted = np.clip(wanted, low, high)
                 else:
                     wanted = np.minimum(wanted, resource[0, : len(wanted)])
                 result[s] = wanted

@@ -42,7 +42,6 @@ from counterplan.planning.model import (
     State,
     checked_problem,
     checked_state,
-    is_number,
 )
 from counterplan.planning.search import kernel as compiled
 from counterplan.planning.search import parts as part
@@ -454,6 +453,11 @@ class TreePlanner(ABC):
 
 
 LEAVES = ("rollout", "uniform", "bounds", "clipped")
+
+
+def is_number(value: object) -> bool:
+    """Whether it is one number, whatever its value."""
+    return isinstance(value, int | float | np.integer | np.floating | np.bool_)
 
 
 def require_number(value: float, name: str, above: bool = False) -> None:

@@ -35,7 +35,8 @@ from counterplan.viz import (
 )
 from counterplan.viz.changes import StateBand, draw_change_strip
 from counterplan.viz.intervals import IntervalRow
-from counterplan.viz.labels import Labels, Quantity, share, step_title, with_unit
+from counterplan.viz.labels import Labels, step_title, with_unit
+from counterplan.viz.quantity import Quantity, share
 from counterplan.viz.report.page import Item, Panel, Pseudonyms, Row, arrow
 from counterplan.viz.trajectory import trajectory_of
 

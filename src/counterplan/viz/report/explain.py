@@ -18,10 +18,11 @@ from counterplan.runs.question import ContinuousExplainer, DiscreteExplainer
 from counterplan.runs.run import RESULTS, STATUSES, TRAJECTORIES, CaseQuery, Run
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.tabular import TabularMDP
+from counterplan.tables.fit import poor_fit
 from counterplan.tables.layout import SchemaLayout
 from counterplan.tables.schema import Column
-from counterplan.tables.stays import poor_fit
-from counterplan.viz.labels import Labels, Quantity, labels_of
+from counterplan.viz.labels import Labels, labels_of
+from counterplan.viz.quantity import Quantity
 from counterplan.viz.report.case import Case, ExplainedRun, cohort_panels, make_case
 from counterplan.viz.report.page import (
     MOST_ROWS,

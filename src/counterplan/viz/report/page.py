@@ -32,7 +32,7 @@ from counterplan.core.result import Status
 from counterplan.core.validation import counted
 from counterplan.errors import FileError
 from counterplan.runs.store import Manifest
-from counterplan.viz.labels import share
+from counterplan.viz.quantity import share
 from counterplan.viz.style import svg_bytes
 
 if TYPE_CHECKING:

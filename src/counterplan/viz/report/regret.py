@@ -18,7 +18,7 @@ from counterplan.runs.answer import changes_in_words
 from counterplan.runs.run import DECISIONS, Run
 from counterplan.runs.scenario import TOTALS, lost
 from counterplan.viz import path_figure, style
-from counterplan.viz.labels import Quantity
+from counterplan.viz.quantity import Quantity
 from counterplan.viz.report.page import (
     MOST_ROWS,
     Item,

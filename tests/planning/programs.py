@@ -8,10 +8,9 @@ from functools import cache
 import numpy as np
 from hypothesis import strategies as st
 
+from counterplan.core.validation import FloatArray
 from counterplan.errors import InfeasibleError
 from counterplan.planning.resource import Resource, ResourceProgram
-
-from .support import Floats
 
 
 @st.composite
@@ -60,7 +59,7 @@ def single(draw: st.DrawFn, T: int) -> Resource:
 
 
 def best_by_enumeration(
-    program: ResourceProgram, rewards: Floats, first: tuple[int, ...] | None = None
+    program: ResourceProgram, rewards: FloatArray, first: tuple[int, ...] | None = None
 ) -> float:
     """The most that whole actions earn for rewards (T, A), straight from the definition; -inf if
     none are feasible. `first` fixes the first action."""
