@@ -28,7 +28,6 @@ from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
 from counterplan.core.reward import Reward
 from counterplan.core.validation import FloatArray
-from counterplan.counterfactual.continuous.setting import SequenceExplanation, prepare_sequence
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation, prepare
 from counterplan.counterfactual.discrete.distributions import PolicyProcess
 from counterplan.counterfactual.discrete.dynamic_program import (
@@ -44,6 +43,7 @@ from counterplan.scm.point import PointSCM, nearest_vectors
 from counterplan.scm.tabular import Rows
 
 if TYPE_CHECKING:
+    from counterplan.counterfactual.continuous.setting import SequenceExplanation
     from counterplan.counterfactual.executed.setting import AllocationExplanation
     from counterplan.planning.model import ExogenousModel
 
@@ -122,6 +122,8 @@ def _check_action(action: object, count: int) -> int:
 
 
 def _replay_sequence(problem: Problem, changes: Mapping[int, Any]) -> SequenceExplanation:
+    from counterplan.counterfactual.continuous.setting import prepare_sequence
+
     setting = prepare_sequence(problem)
     listed = np.asarray(problem.actions, dtype=np.float64)
     taken = setting.observed.copy()

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic import StringConstraints as Letters
 
-from counterplan.tables.reader import LONGEST_ID
+from counterplan.tables.parts import LONGEST_ID
 
 # No table has longer episodes, more actions or larger budgets than this.
 LARGEST = 10**6

@@ -193,23 +193,22 @@ Entries = Mapping[str, tuple[Any, str]]
 
 
 def _asked(manifest: Manifest) -> Sequence[Entries]:
-    versions = {name: (text, f"{name} {text}") for name, text in manifest.versions.items()}
     return (
         _flags(manifest.arguments),
         _flags({"seed": manifest.seed}),
         _sums(manifest.hashes),
-        {"part size": (manifest.part_size, f"part size {manifest.part_size}")},
-        versions,
-        {"task": (manifest.task.kind, f"task {manifest.task.kind}")},
+        _values({"part size": manifest.part_size}),
+        _values(manifest.versions),
+        _values({"task": manifest.task.kind}),
     )
 
 
 def _task(manifest: Manifest) -> Sequence[Entries]:
-    described = manifest.task.description.items()
-    return (
-        {name: (value, f"{name} {_short(value)}") for name, value in described},
-        _sums(manifest.task.files),
-    )
+    return _values(manifest.task.description), _sums(manifest.task.files)
+
+
+def _values(given: Mapping[str, Any]) -> Entries:
+    return {name: (value, f"{name} {_short(value)}") for name, value in given.items()}
 
 
 def _flags(options: Mapping[str, Any]) -> Entries:
@@ -248,7 +247,7 @@ class Receipt:
     numbers of PartResult.summary."""
 
     sha256: Annotated[dict[TableName, Checksum], Field(min_length=1)]
-    summary: dict[str, float]
+    summary: dict[str, int | float]
 
     def to_bytes(self) -> bytes:
         """As a JSON file."""

@@ -21,6 +21,8 @@ ID, STEP, TIME, FILLED = "episode_id", "t", "time", "filled"
 STATE, ACTION = "state", "action"
 PREFIX = "action:"
 FEATURE = "state:"
+# Of an episode.
+LONGEST_ID = 1_000
 
 
 class Recorded(NamedTuple):
