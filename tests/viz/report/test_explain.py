@@ -210,7 +210,7 @@ def test_infinite_outcomes_are_written_not_drawn(tmp_path: Path) -> None:
 
 def test_what_was_left_out_of_the_table_is_told(sequences: Run) -> None:
     noted = replace(sequences.manifest, notes=("48 stays kept, 12 dropped (12 with <b>gaps</b>).",))
-    made = report(Run(sequences.layout, noted), ReportOptions(cases=0))
+    made = report(Run(sequences.folder, noted), ReportOptions(cases=0))
     assert "What was read: 48 stays kept, 12 dropped (12 with <b>gaps</b>)." in read(made.html).text
 
 
