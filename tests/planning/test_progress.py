@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import counterplan as cp
-from counterplan.core.problem import Progress
+from counterplan.core.limits import Progress
 from counterplan.domains.bunkering import Bunkering
 from counterplan.errors import StoppedError
 from counterplan.planning.evaluate import played

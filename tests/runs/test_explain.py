@@ -14,7 +14,7 @@ import pytest
 
 import counterplan as cp
 from counterplan.cli import main
-from counterplan.core.problem import Progress
+from counterplan.core.limits import Progress
 from counterplan.counterfactual import Explanation
 from counterplan.errors import FileError, InputError, MistakesError
 from counterplan.runs.explain import open_cohort

@@ -33,6 +33,7 @@ from counterplan.scm import PointSCM
 from counterplan.scm.point import ElementwiseSCM
 from counterplan.testing import check_model, check_planner, check_scm, check_solver
 from counterplan.testing.continuous import MODELS, random_sequence_problem
+from experiments.simulated_sessions import write_sessions
 from tests.domains.planning_support import discretised
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -74,7 +75,7 @@ def test_the_mechanism_of_the_simulated_patients(tmp_path: Path) -> None:
 
 
 def test_the_simulated_therapy(tmp_path: Path) -> None:
-    therapy.write_sessions(tmp_path / "sessions.csv", patients=20, seed=0)
+    write_sessions(tmp_path / "sessions.csv", patients=20, seed=0)
     mdp = therapy.estimate(therapy.read_sessions(tmp_path / "sessions.csv"))
     check_scm(cp.GumbelMaxSCM(mdp), trials=5)
 

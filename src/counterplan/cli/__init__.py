@@ -21,8 +21,8 @@ INTERRUPTED = 130
 class Program(OneLineErrors):
     """The commands, in the order in which the help lists them."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        return list(COMMANDS)
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings | {"commands": dict.fromkeys(COMMANDS)})
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:

@@ -432,7 +432,7 @@ def _rows(options: PlanOptions, table: ScenarioFile, spec: TaskSpec) -> Iterator
     import polars as pl
 
     from counterplan.cli.run_progress import episode_bar, run_display
-    from counterplan.core.problem import Progress
+    from counterplan.core.limits import Progress
     from counterplan.runs.regret import open_task
     from counterplan.runs.scenario import run_scenarios
 

@@ -203,14 +203,6 @@ class Block:
         self.report(wrong, name, problem)
         values[wrong] = BAD
 
-    def groups(self, values: FloatArray, times: FloatArray) -> list[IntArray]:
-        """The rows with the same value, in the order of their first rows, each in the
-        order of times."""
-        _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
-        order = np.lexsort((times, first[inverse]))
-        starts = np.flatnonzero(np.diff(first[inverse][order])) + 1
-        return [np.asarray(rows, dtype=np.int64) for rows in np.split(order, starts)]
-
     def choices(
         self,
         name: str,

@@ -32,10 +32,9 @@ from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray, Seed, whole_number
 from counterplan.domains.option_contract import BASKETS, BasketContract, OptionContract
 from counterplan.domains.options import AmericanOption, OptionProblem, price_nodes
-from counterplan.domains.problems import check_config
 from counterplan.errors import InputError
 from counterplan.planning.compiled import Layout, inlined, jit
-from counterplan.planning.description import Axes, Column, Columns
+from counterplan.planning.description import Axes, Column, Columns, check_config
 from counterplan.planning.model import State
 from counterplan.planning.processes.prices import GBM
 

@@ -48,11 +48,9 @@ from counterplan.domains.bunkering_exact import (
     mean_paths,
     price_law,
 )
-from counterplan.domains.problems import check_config, positive_number
 from counterplan.errors import FileError, InfeasibleError, InputError, NotApplicableError
-from counterplan.planning.allocation import allocate_tank
 from counterplan.planning.compiled import Layout, jit
-from counterplan.planning.description import Axes, Column, Columns
+from counterplan.planning.description import Axes, Column, Columns, check_config, positive_number
 from counterplan.planning.model import (
     Allocation,
     HasFutures,
@@ -69,7 +67,6 @@ from counterplan.planning.processes.base import (
     vector,
 )
 from counterplan.planning.processes.prices import GBM, BootstrapPrices
-from counterplan.planning.resource import Resource
 
 if TYPE_CHECKING:
     from counterplan.domains.exogenous_mdp import ExogenousMDP
@@ -209,6 +206,7 @@ class Bunkering(HasFutures):
     def as_program(self) -> ExogenousMDP:
         """The voyage as a resource program: nothing but prices per unit and a tank."""
         from counterplan.domains.exogenous_mdp import ExogenousMDP
+        from counterplan.planning.resource import Resource
 
         if not self._nested:
             why = "a fixed cost" if self.fixed_cost else f"action_set={self.action_set!r}"
@@ -233,6 +231,8 @@ class Bunkering(HasFutures):
         self, t: int, prices: FloatArray, levels: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Costs (n,) and purchases (n, T - t) for prices (n, T - t) and levels (n,) at t."""
+        from counterplan.planning.allocation import allocate_tank
+
         legs = np.asarray(self.legs)[t:]
         if prices.shape[1:] != legs.shape:
             raise InputError(

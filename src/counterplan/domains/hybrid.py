@@ -47,10 +47,9 @@ from counterplan.domains.hybrid_exact import (
     rule_values,
     sum_regrets,
 )
-from counterplan.domains.problems import check_config, positive_number
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning.compiled import Layout, inlined, jit
-from counterplan.planning.description import Axes, Column, Columns
+from counterplan.planning.description import Axes, Column, Columns, check_config, positive_number
 from counterplan.planning.exact_value import Solution
 from counterplan.planning.model import Allocation, HasFutures, Sense, State, require_levels
 from counterplan.planning.processes.base import number

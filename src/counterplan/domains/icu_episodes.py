@@ -41,8 +41,6 @@ from counterplan.tables.reader import Filled
 from counterplan.tables.schema import Column, Grid
 from counterplan.tables.stays import DRUGS, Stays, drug_levels, read_stays, shipped_schema
 
-# --- The SOFA score ---------------------------------------------------------------------------
-
 # Values at which the next point is given.
 LUNGS = (400.0, 300.0, 200.0, 100.0)
 PLATELETS = (150.0, 100.0, 50.0, 20.0)
@@ -53,6 +51,12 @@ CREATININE = (1.2, 2.0, 3.5, 5.0)
 LITTLE_URINE, NO_URINE = 84.0, 34.0
 HIGH_VASOPRESSOR = 0.1
 
+SCHEMA = shipped_schema("icu_stays")
+FIXED = tuple(column.name for column in SCHEMA.of("fixed"))
+MEASURED = tuple(column.name for column in SCHEMA.of("state"))
+FEATURES = (*FIXED, *MEASURED, "sofa")
+ACTIONS = tuple(column.name for column in SCHEMA.of("action"))
+
 
 @dataclass(frozen=True, eq=False)
 class Organs:
@@ -62,10 +66,10 @@ class Organs:
     pao2         mmHg
     platelets    thousand per microlitre
     bilirubin    mg/dL
-    gcs          Glasgow coma scale, 3..15; None where it is not known: no points for it
     pressure     mean arterial pressure, mmHg
     creatinine   mg/dL
     urine        mL in four hours
+    gcs          Glasgow coma scale, 3..15; no points for it where it is not known
     vasopressor  mcg/kg/min of noradrenaline
     """
 
@@ -73,25 +77,25 @@ class Organs:
     pao2: FloatArray
     platelets: FloatArray
     bilirubin: FloatArray
-    gcs: FloatArray | None
     pressure: FloatArray
     creatinine: FloatArray
     urine: FloatArray
-    vasopressor: FloatArray
+    gcs: FloatArray | float = 15.0
+    vasopressor: FloatArray | float = 0.0
 
 
 def sofa_points(organs: Organs) -> Mapping[str, IntArray]:
     """(n,) points of each organ system."""
-    pressure = _below(organs.pressure, PRESSURE)
-    infusion = np.where(organs.vasopressor > 0.0, 3, 0) + (organs.vasopressor > HIGH_VASOPRESSOR)
-    urine = np.where(organs.urine < LITTLE_URINE, 3, 0) + (organs.urine < NO_URINE)
+    infusion = 3 * (np.asarray(organs.vasopressor) > 0.0)
+    infusion += np.asarray(organs.vasopressor) > HIGH_VASOPRESSOR
+    urine = 3 * (organs.urine < LITTLE_URINE) + (organs.urine < NO_URINE)
     # Up to 14 is one point: a threshold that is reached counts here, unlike the others.
-    nerves = 0 if organs.gcs is None else sum((organs.gcs <= start) for start in NERVES)
+    nerves = sum((organs.gcs <= start) * 1 for start in NERVES)
     return {
         "lungs": _below(organs.pao2 / organs.fio2, LUNGS),
         "coagulation": _below(organs.platelets, PLATELETS),
         "liver": len(BILIRUBIN) - _below(organs.bilirubin, BILIRUBIN),
-        "circulation": np.maximum(pressure, infusion),
+        "circulation": np.maximum(_below(organs.pressure, PRESSURE), infusion),
         "nerves": np.zeros(len(organs.pao2), dtype=np.int64) + nerves,
         "kidneys": np.maximum(len(CREATININE) - _below(organs.creatinine, CREATININE), urine),
     }
@@ -105,15 +109,6 @@ def sofa_score(organs: Organs) -> IntArray:
 def _below(values: FloatArray, thresholds: tuple[float, ...]) -> IntArray:
     """How many of the thresholds a value is below."""
     return np.asarray(sum((values < threshold) * 1 for threshold in thresholds), dtype=np.int64)
-
-
-# --- The table --------------------------------------------------------------------------------
-
-SCHEMA = shipped_schema("icu_stays")
-FIXED = tuple(column.name for column in SCHEMA.of("fixed"))
-MEASURED = tuple(column.name for column in SCHEMA.of("state"))
-FEATURES = (*FIXED, *MEASURED, "sofa")
-ACTIONS = tuple(column.name for column in SCHEMA.of("action"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,20 +144,10 @@ def read_episodes_4h(path: str | Path) -> IcuEpisodes:
 
 
 def _sofa(states: FloatArray) -> IntArray:
-    columns = dict(zip(FEATURES, states.T, strict=False))
-    return sofa_score(
-        Organs(
-            fio2=columns["fio2"] / 100.0,
-            pao2=columns["po2"],
-            platelets=columns["plt"],
-            bilirubin=columns["bili"],
-            gcs=None,
-            pressure=columns["map"],
-            creatinine=columns["crea"],
-            urine=columns["urine"],
-            vasopressor=np.zeros(len(states)),
-        )
-    )
+    by_name = dict(zip(FEATURES, states.T, strict=False))
+    names = "fio2", "po2", "plt", "bili", "map", "crea", "urine"
+    fio2, *others = (by_name[name] for name in names)
+    return sofa_score(Organs(fio2 / 100.0, *others))
 
 
 class IcuLayout(SchemaLayout):

@@ -41,10 +41,9 @@ from counterplan.core.compiled import njit
 from counterplan.core.validation import BoolArray, FloatArray, Seed, whole_number
 from counterplan.domains.option_contract import OPTIONS as CONFIGS
 from counterplan.domains.option_contract import Bermudan, LatticeExercise, OptionContract
-from counterplan.domains.problems import check_config
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning.compiled import Layout, inlined, jit
-from counterplan.planning.description import Axes, Column, Columns
+from counterplan.planning.description import Axes, Column, Columns, check_config
 from counterplan.planning.model import (
     Allocation,
     HasFutures,

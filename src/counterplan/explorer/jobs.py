@@ -26,7 +26,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from counterplan.core.problem import Progress
+from counterplan.core.limits import Progress
 from counterplan.errors import CounterplanError, FileError
 from counterplan.explorer.lists import Items
 from counterplan.explorer.models import JobState

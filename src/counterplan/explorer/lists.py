@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel
 
-from counterplan.core.problem import ProgressCallback
+from counterplan.core.limits import ProgressCallback
 from counterplan.errors import FileError
 from counterplan.explorer import models
 from counterplan.runs.run import OUTCOME, PART, RESULTS, Run, scan_files

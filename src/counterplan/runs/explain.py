@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from counterplan.core.files import check_readable
-from counterplan.core.problem import Progress, ProgressCallback
+from counterplan.core.limits import Progress, ProgressCallback
 from counterplan.core.table import table_columns
 from counterplan.errors import CounterplanError, FileError, InputError
 from counterplan.runs.answer import (

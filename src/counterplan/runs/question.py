@@ -23,7 +23,7 @@ import numpy as np
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
-from counterplan.core.problem import Limits
+from counterplan.core.limits import Limits
 from counterplan.core.validation import LARGEST_BUDGET, FloatArray, whole_number
 from counterplan.errors import InputError
 from counterplan.scm.tabular import TabularMDP

@@ -22,7 +22,7 @@ from counterplan.runs.store import sha256
 from counterplan.runs.task import REGRET, TaskSpec
 
 if TYPE_CHECKING:
-    from counterplan.core.problem import ProgressCallback
+    from counterplan.core.limits import ProgressCallback
     from counterplan.planning.model import ExogenousModel
     from counterplan.tables.scenarios import ScenarioFile
 

@@ -22,6 +22,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import ceil
@@ -31,7 +32,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_check
 import numpy as np
 from numba.core.errors import NumbaError
 
-from counterplan.core.problem import ProgressCallback, Watch
+from counterplan.core.limits import ProgressCallback, Watch
 from counterplan.core.result import Interval
 from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
 from counterplan.errors import InputError, NotApplicableError
@@ -46,7 +47,6 @@ from counterplan.planning.model import (
 from counterplan.planning.search import kernel as compiled
 from counterplan.planning.search import parts as part
 from counterplan.planning.search import tree
-from counterplan.planning.search.interpreted import interpret
 from counterplan.planning.search.kernel import SIGNATURES, Kernel, no_bounds, uniform_policy
 from counterplan.planning.search.loop import follow, search
 
@@ -62,11 +62,10 @@ def kernel_of(problem: ExogenousModel, quantiles: int) -> Kernel:
     """The model's compiled functions, or its methods called from compiled code."""
     checked_problem(problem)
     if isinstance(problem, Compiled):
-        try:
-            kernel = problem.compiled(quantiles=quantiles)
-        except NotApplicableError:
-            return interpret(problem)
-        return checked(kernel)
+        with suppress(NotApplicableError):
+            return checked(problem.compiled(quantiles=quantiles))
+    from counterplan.planning.search.interpreted import interpret
+
     return interpret(problem)
 
 
