@@ -40,8 +40,7 @@ from counterplan.planning.regret import (
 )
 from counterplan.planning.search.planners import PLANNERS
 from counterplan.runs.answer import BESIDE, FAILED, column_types, parquet_bytes, row_of
-from counterplan.runs.run import DECISIONS, RESULTS
-from counterplan.runs.scenario import open_problem
+from counterplan.runs.run import DECISIONS, RESULTS, open_problem
 from counterplan.runs.task import PartResult, TaskSpec, reason_of
 from counterplan.tables.scenarios import Scenario, scenarios_from_bytes
 

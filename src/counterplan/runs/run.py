@@ -16,6 +16,7 @@ may be complete or under way; only parts that are done are seen.
 from __future__ import annotations
 
 import io
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,6 +43,8 @@ RESULTS, TRAJECTORIES, DECISIONS = "results", "trajectories", "decisions"
 # The column of `Run.scan(..., parts=True)` that says which part a row is of.
 PART = "(part)"
 OUTCOME = "outcome:"
+# Files that a problem is made from keep their kind: CSV, or Parquet if the name says so.
+PARQUET = ".parquet"
 # Items whose part is remembered.
 MOST_REMEMBERED = 10_000
 # By what to rank cases: the column, and whether the largest comes first.
@@ -375,8 +378,6 @@ class Run(RunFolder):
         """What was planned."""
         if self.kind != REGRET:
             raise FileError(f"{self.folder}: is a run of {self.kind!r}, which has no scenarios")
-        from counterplan.runs.scenario import open_problem
-
         task = self.manifest.task
         try:
             return open_problem(task.description, {name: self.file(name) for name in task.files})
@@ -414,6 +415,22 @@ def open_run(out: str | Path) -> Run:
         )
     refuse_links(folder)
     return Run(folder, read_manifest(path))
+
+
+def open_problem(description: Mapping[str, Any], files: Mapping[str, bytes]) -> ExogenousModel:
+    """The problem of a run of `plan`, made ready from its task."""
+    from counterplan.domains.problems import ProblemChoice, options_of, problem_class
+
+    options = dict(description["problem"])
+    domain = options.pop("domain")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, option in options_of(problem_class(domain)).items():
+            for ending in ("", PARQUET):
+                content = files.get(name + ending)
+                if option.kind is Path and content is not None:
+                    options[name] = Path(folder) / (name + ending)
+                    options[name].write_bytes(content)
+        return ProblemChoice(domain, options).make()
 
 
 def scan_files(paths: list[Any], **options: Any) -> pl.LazyFrame:

@@ -1,33 +1,28 @@
 """What a run of scenarios is about, and all of them together; nobody judges or plans here.
 
 A problem goes along as a description and the files that it is made from (`regret_spec`), so that it
-can be made again anywhere (`open_problem`); `Summary` adds up what the scenarios lost.
+can be made again anywhere (`runs.run.open_problem`); `Summary` adds up what the scenarios lost.
 """
 
 from __future__ import annotations
 
 import hashlib
 import heapq
-import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from counterplan.domains.problems import ProblemChoice, options_of, problem_class
 from counterplan.runs.cohort import RunSettings, run_cohort
-from counterplan.runs.run import Run, open_run
+from counterplan.runs.run import PARQUET, Run, open_run
 from counterplan.runs.store import sha256
 from counterplan.runs.task import REGRET, TaskSpec
 
 if TYPE_CHECKING:
     from counterplan.core.limits import ProgressCallback
-    from counterplan.planning.model import ExogenousModel
+    from counterplan.domains.problems import ProblemChoice
     from counterplan.tables.scenarios import ScenarioFile
-
-# Files that a problem is made from keep their kind: CSV, or Parquet if the name says so.
-PARQUET = ".parquet"
 
 
 def regret_spec(
@@ -55,20 +50,6 @@ def regret_spec(
     searched = {"planner": planner, "simulations": simulations, "clip": clip} if planner else {}
     changed = {} if k is None else {"k": k}
     return TaskSpec(REGRET, {"problem": asked, "seed": seed, **searched, **changed}, files)
-
-
-def open_problem(description: Mapping[str, Any], files: Mapping[str, bytes]) -> ExogenousModel:
-    """The problem of a task, made ready."""
-    options = dict(description["problem"])
-    domain = options.pop("domain")
-    with tempfile.TemporaryDirectory() as folder:
-        for name, option in options_of(problem_class(domain)).items():
-            for ending in ("", PARQUET):
-                content = files.get(name + ending)
-                if option.kind is Path and content is not None:
-                    options[name] = Path(folder) / (name + ending)
-                    options[name].write_bytes(content)
-        return ProblemChoice(domain, options).make()
 
 
 def run_scenarios(
