@@ -119,8 +119,3 @@ def fits(page: Any) -> bool:
     """Whether nothing sticks out to the side."""
     wide = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
     return bool(page.evaluate(wide))
-
-
-def picture(page: Any, path: Path) -> None:
-    page.screenshot(path=path, full_page=True)
-    assert path.stat().st_size > 20_000

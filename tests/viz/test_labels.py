@@ -73,7 +73,7 @@ def test_what_is_wrong_is_said() -> None:
         Labels.named(["a", "b"]).place(2)
     with pytest.raises(InputError, match="no features"):
         Labels.named([])
-    with pytest.raises(InputError, match=r"1 doses, but actions of shape \(1, 2\)"):
+    with pytest.raises(InputError, match=r"actions have shape \(1, 2\), expected \(N, 1\)"):
         Labels.named(["a"], ["x"], [[0.0, 1.0]])
     with pytest.raises(InputError, match=r"expected \(S, 1\)"):
         Labels(SCHEMA.features, states=np.zeros((4, 2)))

@@ -23,6 +23,7 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -35,7 +36,7 @@ from counterplan.core.problem import Problem
 from counterplan.core.result import Interval
 from counterplan.core.reward import Reward
 from counterplan.core.validation import FloatArray
-from counterplan.counterfactual.continuous.exhaustive import Exhaustive as Exhaustive
+from counterplan.counterfactual.continuous.astar import AStar, Heuristic, NoBound
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 from counterplan.counterfactual.discrete.laws import DiscreteSCM
 from counterplan.counterfactual.executed.setting import stated_program
@@ -112,6 +113,26 @@ class World(ABC):
 
 
 # --- Continuous states ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Everything(NoBound):
+    name = "exhaustive"
+
+
+@dataclass(frozen=True)
+class Exhaustive(AStar):
+    """Tries every sequence, many at a time and depth first: a search without a bound. Exact for any
+    model, and slow."""
+
+    heuristic: Heuristic = _Everything()
+    batch: int = 1024
+    incumbent: bool = False
+
+    def refuses(self, problem: Problem) -> str | None:
+        if isinstance(problem.scm, PointSCM):
+            return super().refuses(problem)
+        return "Exhaustive tries sequences: a discrete problem asks for a policy, use BudgetDP()"
 
 
 class SequenceWorld(World):

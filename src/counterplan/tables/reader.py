@@ -445,7 +445,8 @@ class _Bucket:
             mistakes.in_row(row, f"{problem}its rows those of several episodes?", "long")
         step = np.diff(times, prepend=times[:1])
         tolerance = SAME * schema.increment + 1e-12 * np.abs(times)
-        count = np.maximum(np.rint(step / schema.increment), 1.0) if schema.gaps == ALLOW else 1.0
+        most = LONGEST_EPISODE if schema.gaps == ALLOW else 1
+        count = np.clip(np.rint(step / schema.increment), 1, most)
         wrong = np.abs(step - count * schema.increment) > tolerance
         wrong[self.starts] = schema.is_plain & (times[self.starts] != 0.0)
         wrong &= ~np.isin(rows[:, EPISODE], self._doubtful)

@@ -267,7 +267,6 @@ class BudgetDP:
     seed: int = 0
 
     def refuses(self, problem: Problem) -> str | None:
-        """One line on the violated assumption and what to use instead, or None."""
         if self.samples is not None:
             whole_number(self.samples, "samples", minimum=1)
             whole_number(self.seed, "seed")
@@ -276,7 +275,6 @@ class BudgetDP:
         return refuse_unless_discrete(problem)
 
     def solve(self, problem: Problem) -> Explanation:
-        """The explanation for the budget problem.k."""
         return self.frontier(problem)[-1]
 
     def frontier(self, problem: Problem) -> Sequence[Explanation]:

@@ -50,8 +50,6 @@ STATUS_WORDS = {
 }
 # Reasons, and changes that recur, which are told one by one; cases that are named with a reason.
 MOST_REASONS, MOST_RECURRING, MOST_NAMED = 20, 12, 3
-# Values of a column that are listed one by one.
-MOST_VALUES = 8
 
 
 def explain_report(run: Run, options: ReportOptions) -> Report:
@@ -246,7 +244,7 @@ def about_model(source: ExplainedRun) -> dict[str, Any]:
         "poor_fit": poor_fit(model) if training and not isinstance(model, TabularMDP) else None,
         "median_visits": 0 if visits is None else int(np.median(visits[visits > 0])),
         "notes": notes if is_text else (),
-        "described": _columns(source),
+        "described": described_columns(source),
     }
 
 
@@ -261,34 +259,11 @@ def training_of(record: Any) -> Mapping[str, Any]:
     return record if all(isinstance(number, int | float) for number in numbers) else {}
 
 
-def _columns(source: ExplainedRun) -> dict[str, Any]:
-    """The columns that the model and the question use, as the schema describes them; headings
-    without entries are left out."""
+def described_columns(source: ExplainedRun) -> Sequence[Column]:
+    """The columns that the model and the question use, as the schema describes them."""
     labels, layout = source.labels, source.layout
-    columns: Sequence[Column] = [*labels.features, *labels.doses]
-    if layout is not None:
-        doses = iter(labels.doses)
-        used = [column for column in layout.schema.columns if column.role != "ignore"]
-        columns = [next(doses) if column.role == "action" else column for column in used]
-    texts = [_column_texts(column) for column in columns]
-    headings = [name for name in texts[0] if any(text[name] for text in texts)]
-    return {"headings": headings, "rows": [[text[name] for name in headings] for text in texts]}
-
-
-def _column_texts(column: Column) -> dict[str, str]:
-    names = column.labels or tuple(f"{level:g}" for level in column.levels or ())
-    values = ", ".join(names[:MOST_VALUES])
-    if len(names) > MOST_VALUES:
-        values += f" and {len(names) - MOST_VALUES:,} more"
-    if not names and (column.low is not None or column.high is not None):
-        low, high = ("" if end is None else f"{end:g}" for end in (column.low, column.high))
-        values = f"{low} to {high}".strip()
-    weight = f", weight {column.weight:g}" if column.better and column.weight != 1.0 else ""
-    return {
-        "Column": column.name,
-        "Role": column.role,
-        "Unit": column.unit,
-        "Values": values,
-        "Gaps": "" if column.missing == "refuse" else column.missing,
-        "Better": f"{column.better or ''}{weight}",
-    }
+    if layout is None:
+        return [*labels.features, *labels.doses]
+    doses = iter(labels.doses)
+    used = [column for column in layout.schema.columns if column.role != "ignore"]
+    return [next(doses) if column.role == "action" else column for column in used]

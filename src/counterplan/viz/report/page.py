@@ -33,7 +33,6 @@ from counterplan.core.files import read_bytes
 from counterplan.core.result import Status
 from counterplan.core.validation import counted
 from counterplan.errors import FileError
-from counterplan.runs.store import Manifest
 from counterplan.viz.labels import with_unit
 from counterplan.viz.quantity import share
 from counterplan.viz.style import svg_bytes
@@ -58,8 +57,6 @@ LETTERS, GROUP = 12, 4
 SHORT_ID = 4
 # What need not be encoded in an address within an attribute; the rest of an SVG is.
 SAFE_IN_ADDRESS = " ;/?:@&=+$,()!*'"
-# Options of a run whose values are ids of cases.
-ABOUT_CASES = ("episode",)
 
 
 @dataclass(frozen=True)
@@ -222,20 +219,6 @@ def number_cell(value: float | None, text: str) -> list[Any]:
     return [float(f"{max(-1e300, min(1e300, value)):.9g}"), text]
 
 
-def options_text(manifest: Manifest) -> str:
-    """The options of the run, as one would type them; ids are only counted."""
-    texts = []
-    for name, value in sorted(manifest.arguments.items()):
-        if name in ABOUT_CASES and value:
-            texts.append(f"--{name} (for {counted(len(value), 'case')})")
-        elif value is True:
-            texts.append(f"--{name.replace('_', '-')}")
-        elif value is not None and value is not False:
-            written = value if isinstance(value, str) else json.dumps(value)
-            texts.append(f"--{name.replace('_', '-')} {written}")
-    return " ".join([*texts, f"--seed {manifest.seed}"])
-
-
 @cache
 def environment() -> Environment:
     """The templates, with what all of them use."""
@@ -252,8 +235,9 @@ def environment() -> Environment:
     found.policies["json.dumps_kwargs"] = {
         "allow_nan": False, "ensure_ascii": False, "separators": (",", ":"),
     }  # fmt: skip
-    found.filters |= {"counted": counted, "share": share, "advice": _advice, "arrow": arrow}
+    found.filters |= {"counted": counted, "share": share, "arrow": arrow, "advice": _advice}
     found.filters |= {"thousands": "{:,}".format, "with_unit": with_unit, "median": np.median}
+    found.filters["json"] = json.dumps
     found.tests["finite"] = lambda value: value is not None and math.isfinite(value)
     folder = files(__package__).joinpath("templates")
     css, script = (
@@ -262,7 +246,6 @@ def environment() -> Environment:
     checksum = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     found.globals |= {"css": Markup(css), "script": Markup(script), "script_hash": checksum}
     found.globals |= {"version": __version__, "rows_written": WRITTEN}
-    found.globals["options_text"] = options_text
     return found
 
 
