@@ -43,6 +43,7 @@ from counterplan.planning.model import (
     State,
     checked_problem,
     estimate,
+    sign_of,
 )
 from counterplan.planning.policies import Played, Policy, Rule, futures, play
 from counterplan.planning.resource import ResourceProgram
@@ -365,13 +366,12 @@ def controlled_outcomes(
         return problem.controlled_outcomes(paths, actions)
     rng = generator(seed)
     fit = LeastSquares(FIT_PATHS).fit(problem, rng)
-    sign = 1.0 if problem.sense == "max" else -1.0
     found = play(problem, lambda t, x, d: actions[:, t - problem.start.t], paths)
     totals, rows = np.zeros(len(paths)), np.arange(len(paths))
     for t in range(paths.shape[1]):
         levels = _places(fit.grids[t + 1], found.levels[:, t + 1], t)
         paid = penalty(fit, t, paths, DRAWS, rng)[rows, levels]
-        totals += found.rewards[:, t] - sign * paid
+        totals += found.rewards[:, t] - sign_of(problem) * paid
     return totals
 
 

@@ -20,7 +20,7 @@ converge to V*, which knows no future (the paper's Thm. 1 equates the two).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,12 +44,19 @@ from counterplan.planning.model import (
     HasHindsight,
     State,
     checked_state,
+    sign_of,
 )
 from counterplan.planning.policies import follow
 from counterplan.planning.resource import ResourceProgram
 
 Method: TypeAlias = Literal["auto", "knapsack", "advantage", "nested", "lp", "model"]
-METHODS = ("auto", "knapsack", "advantage", "nested", "lp", "model")
+METHODS = get_args(Method)
+REASONS = {
+    "knapsack": "one resource, and only the steps and the total are bounded",
+    "advantage": "two stocks share a fixed quota at every step",
+    "nested": "one resource whose level is bounded at every step",
+    "lp": "the bounds form a linear program",
+}
 
 
 @runtime_checkable
@@ -129,7 +136,7 @@ def _bound(problem: ExogenousModel, path: FloatArray, state: State) -> float | N
         return None
     rewards = stated.unit_rewards(state.t, path[None])
     dual = allocate_transport(rewards, stated.program, state.t, state.resource).bounds[0]
-    return _sign(problem) * float(dual)
+    return sign_of(problem) * float(dual)
 
 
 def allocate(
@@ -140,14 +147,14 @@ def allocate(
         raise InputError(f"method {method!r} is not one of {', '.join(METHODS)}")
     now = problem.start if state is None else state
     if isinstance(problem, IsResourceProgram):
-        return _by_program(problem, paths, method, now, _sign(problem))
+        return _by_program(problem, paths, method, now, sign_of(problem))
     if method in REASONS and isinstance(problem, StatedAsProgram):
-        return _by_program(problem.as_program(), paths, method, now, _sign(problem))
+        return _by_program(problem.as_program(), paths, method, now, sign_of(problem))
     return _by_model(problem, paths, method, now)
 
 
 def _by_program(
-    stated: IsResourceProgram, paths: FloatArray, method: Method, state: State, sign: int
+    stated: IsResourceProgram, paths: FloatArray, method: Method, state: State, sign: float
 ) -> Allocation:
     rewards = stated.unit_rewards(state.t, paths)
     refused = refusals(stated.program, state)
@@ -207,16 +214,6 @@ def _by_model(
             "own for its structure; use 'model'"
         )
     return problem.allocate(paths, state)
-
-
-# --- The general methods: why one does not apply, and how it is called -------------------------
-
-REASONS = {
-    "knapsack": "one resource, and only the steps and the total are bounded",
-    "advantage": "two stocks share a fixed quota at every step",
-    "nested": "one resource whose level is bounded at every step",
-    "lp": "the bounds form a linear program",
-}
 
 
 def refusals(program: ResourceProgram, state: State) -> dict[str, str | None]:
