@@ -174,6 +174,19 @@ def _sign(problem: ExogenousModel) -> int:
     return 1 if problem.sense == "max" else -1
 
 
+def step_rows(values: ArrayLike, name: str, wanted: tuple[int, int], what: str) -> FloatArray:
+    """Numbers (steps, columns), a row for each step; a list for a single column."""
+    try:
+        found = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"the {name} must hold numbers, a row for each step") from None
+    if found.ndim == 1 and wanted[1] == 1:
+        found = found[:, np.newaxis]
+    if found.shape != wanted or len(found) == 0:
+        raise InputError(f"the {name} must be {wanted}{what}, got {found.shape}")
+    return found
+
+
 def checked_path(
     problem: ExogenousModel, path: ArrayLike, state: State | None = None
 ) -> tuple[FloatArray, State]:
@@ -182,17 +195,8 @@ def checked_path(
     state  says t and the resource (default: the start's); its own x_t is not used
     """
     at = checked_state(problem, state)
-    try:
-        found = np.array(path, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("the path must hold numbers, a row for each step") from None
     wanted = (problem.horizon - at.t, len(at.exogenous))
-    if found.ndim == 1 and wanted[1] == 1:
-        found = found[:, np.newaxis]
-    if found.shape != wanted or len(found) == 0:
-        raise InputError(
-            f"the path must be {wanted}: x_{at.t} .. x_{problem.horizon - 1}, got {found.shape}"
-        )
+    found = step_rows(path, "path", wanted, f": x_{at.t} .. x_{problem.horizon - 1}")
     if not np.isfinite(found).all():
         s = int(np.argmin(np.isfinite(found).all(axis=1)))
         raise InputError(f"the path at t={at.t + s} is {found[s].tolist()}: must be finite")

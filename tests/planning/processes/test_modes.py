@@ -34,15 +34,10 @@ def test_numbers_and_indicators_are_the_same_chain() -> None:
 
 
 def test_a_mode_that_cannot_follow_is_no_successor() -> None:
-    chain = MarkovModes([[0.0, 1.0], [0.5, 0.5]])
-    values, chances = chain.successors(0, np.array([0.0]))
-    assert values.tolist() == [[1.0]]
-    assert chances.tolist() == [1.0]
-
-
-def test_rounded_rows_are_scaled() -> None:
-    chain = MarkovModes([[0.3333333, 0.3333333, 0.3333333], [0, 1, 0], [0, 0, 1]])
-    assert chain.probabilities.sum(axis=1) == pytest.approx(np.ones(3), abs=1e-15)
+    values, chances = MarkovModes([[0.0, 1.0], [0.5, 0.5]]).successors(0, np.array([0.0]))
+    assert (values.tolist(), chances.tolist()) == ([[1.0]], [1.0])
+    rounded = MarkovModes([[0.3333333, 0.3333333, 0.3333333], [0, 1, 0], [0, 0, 1]])
+    assert rounded.probabilities.sum(axis=1) == pytest.approx(np.ones(3), abs=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -63,11 +58,6 @@ def test_bad_matrices(matrix: Any, words: str) -> None:
         HiddenModes(matrix, MILEAGES, EMISSIONS)
 
 
-def test_bad_start() -> None:
-    with pytest.raises(InputError, match="initial mode must be at most 2, got 3"):
-        MarkovModes(MATRIX, 3)
-
-
 def test_beliefs_follow_bayes_rule() -> None:
     """Eq. F.4 by enumerating all mode sequences."""
     process = HiddenModes(MATRIX, MILEAGES, EMISSIONS, [0.2, 0.5, 0.3])
@@ -79,6 +69,9 @@ def test_beliefs_follow_bayes_rule() -> None:
             chance *= P[modes[t], modes[t + 1]] * E[modes[t + 1], o]
         joint[modes[-1]] += chance
     x, likelihood = process.start, 1.0
+    # At first nothing has been observed.
+    assert process.beliefs(x).tolist() == [0.2, 0.5, 0.3]
+    assert x[:2] == pytest.approx(np.array([0.2, 0.5, 0.3]) @ E @ np.array(MILEAGES))
     for t, o in enumerate(observed):
         values, chances = process.successors(t, x)
         x = values[o]
@@ -118,12 +111,6 @@ def test_beliefs_survive_observations_far_from_every_mean() -> None:
     assert process.beliefs(x) == pytest.approx(np.broadcast_to([1.0, 0.0], (5, 4, 2)))
 
 
-def test_at_first_nothing_has_been_observed() -> None:
-    process = HiddenModes(MATRIX, MILEAGES, EMISSIONS, [0.2, 0.5, 0.3])
-    assert process.beliefs(process.start).tolist() == [0.2, 0.5, 0.3]
-    assert process.start[:2] == pytest.approx(np.array([0.2, 0.5, 0.3]) @ E @ np.array(MILEAGES))
-
-
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -132,6 +119,7 @@ def test_at_first_nothing_has_been_observed() -> None:
         (lambda: HiddenModes(MATRIX, MILEAGES, [[0.5, 0.1, 0.1]] * 3), "row 0 sums to 0.7"),
         (lambda: HiddenModes(MATRIX, MILEAGES, EMISSIONS, [0.5, 0.2, 0.2]), "belief row 0 sums to"),
         (lambda: HiddenModes(MATRIX, MILEAGES, EMISSIONS, 3), "initial mode must be at most 2"),
+        (lambda: MarkovModes(MATRIX, 3), "initial mode must be at most 2, got 3"),
         (lambda: HiddenModes(MATRIX, [[1, np.inf]] * 3, EMISSIONS), "values must be a table of"),
         (lambda: GaussianHiddenModes(MATRIX, MILEAGES, 0.0), "spread must be greater than 0"),
         (lambda: GaussianHiddenModes(MATRIX, MILEAGES, [1.0, 2.0]), "spread must be one number or"),
@@ -154,15 +142,12 @@ def write(tmp_path: Path, speeds: list[Any], header: str = "cycSecs,cycMps") -> 
 
 
 def test_one_mode_back_is_the_matrix_of_the_record() -> None:
+    """Several traces count together, but not across their ends."""
     chain = ResampledTraces.from_modes([[0, 0, 1, 0, 1, 1]])
     assert chain.probabilities == pytest.approx(np.array([[1 / 3, 2 / 3], [0.5, 0.5]]))
-    assert chain.start.tolist() == [0.0]
-    assert chain.newest.tolist() == [0, 1]
-
-
-def test_several_traces_count_together_but_not_across_their_ends() -> None:
-    chain = ResampledTraces.from_modes([[0, 1], [1, 1, 0]])
-    assert chain.probabilities == pytest.approx(np.array([[0.0, 1.0], [0.5, 0.5]]))
+    assert (chain.start.tolist(), chain.newest.tolist()) == ([0.0], [0, 1])
+    several = ResampledTraces.from_modes([[0, 1], [1, 1, 0]])
+    assert several.probabilities == pytest.approx(np.array([[0.0, 1.0], [0.5, 0.5]]))
 
 
 def test_longer_memory_continues_what_was_recorded() -> None:
@@ -175,8 +160,7 @@ def test_longer_memory_continues_what_was_recorded() -> None:
 
 
 def test_every_step_has_been_recorded() -> None:
-    rng = np.random.default_rng(3)
-    record = rng.integers(0, 3, 60)
+    record = np.random.default_rng(3).integers(0, 3, 60)
     chain = ResampledTraces.from_modes([record], memory=2)
     seen = {tuple(record[i : i + 3]) for i in range(58)}
     states = chain.sample_paths(200, 10, seed=1)[:, :, 0].astype(int)

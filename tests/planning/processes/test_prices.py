@@ -101,6 +101,7 @@ def test_bad_motions(changes: dict[str, Any], words: str) -> None:
 
 
 def test_a_lattice_by_hand() -> None:
+    assert BinomialLattice(100.0, 0.5, 0.1, 0.04).probability == pytest.approx(1.0)  # as advised
     lattice = BinomialLattice(100.0, 0.05, 0.2, 0.25, dividend=0.01)
     up = math.exp(0.1)
     p = (math.exp(0.01) - 1 / up) / (up - 1 / up)
@@ -146,10 +147,6 @@ def test_bad_lattices(arguments: tuple[float, ...], words: str) -> None:
         BinomialLattice(*arguments)
 
 
-def test_the_advised_dt_is_accepted() -> None:
-    assert BinomialLattice(100.0, 0.5, 0.1, 0.04).probability == pytest.approx(1.0)
-
-
 BRENT = Path(__file__).parents[4] / "shared" / "data" / "oil_prices" / "brent-weekly.csv"
 
 
@@ -160,6 +157,7 @@ def write(tmp_path: Path, lines: list[str], header: str = "Date,Price") -> Path:
 
 
 def test_steps_are_runs_of_the_record() -> None:
+    assert BootstrapPrices([1.0, 2.0, 3.0]).start.tolist() == [3.0]
     prices = np.array([1.0, 2.0, 1.0, 4.0])
     process = BootstrapPrices(prices, initial=10.0, block=2)
     # Runs of two returns: 1 -> 1 and 2 -> 4.
@@ -177,11 +175,6 @@ def test_independent_prices_move_by_longer_runs() -> None:
     assert process.mean_path(4).ravel() == pytest.approx([10, 65 / 3, 15, 40])
     with pytest.raises(InputError, match="4 prices has no run of 4 returns, needed for t=4"):
         process.mean_path(5)
-
-
-def test_starts_at_the_last_price_unless_told() -> None:
-    assert BootstrapPrices([1.0, 2.0, 3.0]).start.tolist() == [3.0]
-    assert BootstrapPrices([1.0, 2.0, 3.0], 7.0).start.tolist() == [7.0]
 
 
 def test_quantiles_of_uneven_parts() -> None:
