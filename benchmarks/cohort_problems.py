@@ -18,6 +18,7 @@ import counterplan as cp
 from benchmarks import sepsis_model
 from counterplan.counterfactual import Explanation
 from counterplan.domains import icu_sepsis, sepsis
+from counterplan.domains.stays import fit_cohort
 from counterplan.runs.cohort import PART_SIZE
 from counterplan.runs.explain import explain_spec
 from counterplan.runs.question import Question
@@ -26,7 +27,6 @@ from counterplan.scm import Scaling
 from counterplan.scm.support import collect_seen
 from counterplan.tables.models import save_model
 from counterplan.tables.parts import Recorded, episodes_to_bytes
-from counterplan.tables.stays import CohortSettings, fit_cohort
 
 BUDGET = 3
 NODES = 20_000
@@ -142,5 +142,5 @@ def _learned() -> tuple[cp.NeuralSCM, list[cp.Episode]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cohort.csv"
         sepsis.write_cohort(path, PATIENTS, seed=0)
-        scm, stays = fit_cohort(path, CohortSettings(epochs=40))
-    return scm, list(stays.episodes)
+        found = fit_cohort(path, {"epochs": 40})
+    return found.model, list(found.episodes)

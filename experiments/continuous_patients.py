@@ -17,8 +17,7 @@ from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.continuous.setting import SequenceExplanation
 from counterplan.counterfactual.explain import frontier
 from counterplan.domains import sepsis
-from counterplan.domains.sepsis_table import HOURS, LEVELS
-from counterplan.tables.stays import DRUGS
+from counterplan.tables.stays import DRUGS, HOURS, LEVELS
 from counterplan.viz import style
 from counterplan.viz.labels import Move
 from counterplan.viz.trajectory import Trajectory, draw_trajectory

@@ -28,7 +28,7 @@ import numpy as np
 
 from counterplan import __version__
 from counterplan.core.episode import Episode
-from counterplan.core.problem import Limits
+from counterplan.core.limits import Limits
 from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.continuous.anchors import AnchorHeuristic
 from counterplan.counterfactual.continuous.astar import AStar

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from counterplan.core.episode import Episode
-from counterplan.core.problem import Limits
+from counterplan.core.limits import Limits
 from counterplan.core.reward import LinearReward
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.explain import explain

@@ -18,6 +18,7 @@ from counterplan.counterfactual.explain import Frontier, frontier
 from counterplan.domains import therapy
 from counterplan.scm.tabular import TabularMDP
 from experiments.figure import Options, Track, in_parallel
+from experiments.simulated_sessions import write_sessions
 
 BUDGET = 10
 # The budget of the paper's looks at single patients.
@@ -59,7 +60,7 @@ def load_sessions(options: Options) -> Sessions:
         return Sessions(therapy.read_sessions(options.data).episodes, options.data.name)
     with TemporaryDirectory() as folder:
         table = Path(folder) / "sessions.csv"
-        therapy.write_sessions(table, QUICK_PATIENTS if options.quick else PATIENTS, options.seed)
+        write_sessions(table, QUICK_PATIENTS if options.quick else PATIENTS, options.seed)
         return Sessions(therapy.read_sessions(table).episodes, "simulated sessions")
 
 

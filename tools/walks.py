@@ -1,8 +1,10 @@
-"""Which modules of ours take part in three everyday jobs: `python tools/walks.py [--write]`.
+"""Which modules of ours three everyday jobs load: `python tools/walks.py [--write]`.
 
-Each job runs in processes of its own, workers included, with a profile function that notes every
-module of the package in which a function is called. Code that runs when a module is imported does
-not count. `--write` puts the lists into docs/architecture.md; tests/test_architecture.py compares.
+Each job runs in a fresh process, and every module of the package that this process has loaded by
+its end counts, `__init__` files included. A server has loaded more than a question needs before it
+is asked: there the modules count in which a function is called between question and answer, and
+those that a fresh process loads in order to import them. `--write` puts the lists into
+docs/architecture.md; tests/test_architecture.py compares.
 """
 
 from __future__ import annotations
@@ -11,41 +13,42 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from subprocess import PIPE, Popen
+from subprocess import PIPE, Popen, run
 from urllib.request import Request, urlopen
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE, PAGE = ROOT / "src", ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- walks -->\n", "<!-- end of walks -->"
-# Each with the most modules that it may pass through.
+# Each with the most modules that it may load.
 JOBS = {
     "`counterplan explain table.csv --model m --k 3 -o out`": 35,
     "A what-if in the explorer, from the question to the answer": 20,
-    "`cp.plan(Bunkering(), planner=UCT(1000))`": 25,
+    "`cp.plan(cp.domains.Bunkering(), planner=cp.UCT(1000))`": 25,
 }
-# Python runs this file at the start of every process that finds it on its path.
-RECORDER = """
+# In front of a program: lists at its end what it has loaded.
+LISTING = """
+import atexit, sys
+
+def told():
+    names = [name for name in sys.modules if name.partition(".")[0] == "counterplan"]
+    print("loaded", *names, file=sys.stderr)
+
+atexit.register(told)
+"""
+# In front of a server: lists the modules in which functions are called while the file is there.
+RECORDING = """
 import os, sys, threading
 
-seen, file = set(), open(os.environ["COUNTERPLAN_WALK"], "a", buffering=1)
-
-def is_importing(frame):
-    while frame is not None:
-        name = frame.f_globals.get("__name__") or ""
-        if frame.f_code.co_name == "<module>" and name.startswith("counterplan"):
-            return True
-        frame = frame.f_back
-    return False
+found, file = set(), sys.argv.pop(1)
 
 def record(frame, event, argument):
     name = frame.f_globals.get("__name__") or ""
-    if event == "call" and name.startswith("counterplan.") and name not in seen:
-        if os.path.exists(os.environ["COUNTERPLAN_WALK"] + ".on") and not is_importing(frame):
-            seen.add(name)
-            file.write(name + "\\n")
+    if event == "call" and name.startswith("counterplan.") and name not in found:
+        if os.path.exists(file):
+            found.add(name)
+            with open(file, "a") as listing:
+                listing.write(name + "\\n")
 
 threading.setprofile(record)
 sys.setprofile(record)
@@ -63,8 +66,8 @@ MODEL = {
     "transitions": [[[0.8, 0.2], [0.3, 0.7]], [[0.6, 0.4], [0.1, 0.9]]],
     "rewards": [[0, 0], [1, 1]],
 }
-COMMAND = "from counterplan.cli import main; main()"
-EXPLAIN = (
+PROGRAM = "from counterplan.cli import main; main()"
+EXPLAIN = [
     "explain",
     "table.csv",
     "--model",
@@ -75,59 +78,49 @@ EXPLAIN = (
     "out",
     "--workers",
     "1",
-)
+]
+SERVE = ["serve", "out", "--port", "0", "--workers", "1", "--json"]
 PLAN = """
 import counterplan as cp
 cp.plan(cp.domains.Bunkering(), planner=cp.UCT(1000))
 """
 # A person changes one action of an episode.
 WHAT_IF = {"id": "ann", "edits": [{"t": 0, "action": 1}]}
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(SOURCE)}
 
 
-@contextmanager
-def recording(folder: Path, code: str, *arguments: str) -> Iterator[tuple[Popen[str], Path]]:
-    """A process whose walk is recorded into the file, as soon as NAME.on stands beside it."""
-    with tempfile.TemporaryDirectory() as name:
-        Path(name, "sitecustomize.py").write_text(RECORDER)
-        listing = Path(name, "walk")
-        path = os.pathsep.join([name, str(SOURCE)])
-        with Popen(
-            [sys.executable, "-c", code, *arguments],
-            cwd=folder,
-            env=os.environ | {"PYTHONPATH": path, "COUNTERPLAN_WALK": str(listing)},
-            stdout=PIPE,
-            text=True,
-        ) as process:
-            yield process, listing
-
-
-def modules_in(listing: Path) -> list[str]:
-    """What was recorded."""
-    return sorted({line.removeprefix("counterplan.") for line in listing.read_text().split()})
-
-
-def walk(folder: Path, code: str, *arguments: str) -> list[str]:
-    """The modules in which a program calls functions."""
-    with recording(folder, code, *arguments) as (process, listing):
-        Path(f"{listing}.on").touch()
-        process.communicate()
-        assert process.returncode == 0
-        return modules_in(listing)
+def loaded(folder: Path, code: str, *arguments: str) -> list[str]:
+    """The modules that a program loads."""
+    finished = run(
+        [sys.executable, "-c", LISTING + code, *arguments],
+        cwd=folder,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return sorted(finished.stderr.splitlines()[-1].split()[1:])
 
 
 def what_if(folder: Path) -> list[str]:
     """The modules between a question of the explorer's page and its answer."""
-    serve = ["serve", "out", "--port", "0", "--workers", "1", "--json"]
-    with recording(folder, COMMAND, *serve) as (process, listing):
+    listing = folder / "walk"
+    with Popen(
+        [sys.executable, "-c", RECORDING + PROGRAM, str(listing), *SERVE],
+        cwd=folder,
+        env=ENVIRONMENT,
+        stdout=PIPE,
+        text=True,
+    ) as process:
         assert process.stdout is not None
         told = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
-        Path(f"{listing}.on").touch()
+        listing.touch()
         body, kind = json.dumps(WHAT_IF).encode(), {"Content-Type": "application/json"}
         with urlopen(Request(f"{told['url']}api/what-if", body, kind)) as answer:
             assert json.load(answer)["answer"]
-        found = modules_in(listing)
+        passed = listing.read_text().split()
         process.terminate()
-    return found
+    return loaded(folder, f"import {', '.join(passed)}")
 
 
 def walks() -> dict[str, list[str]]:
@@ -136,7 +129,7 @@ def walks() -> dict[str, list[str]]:
         folder = Path(name)
         (folder / "table.csv").write_text(EPISODES)
         (folder / "model.json").write_text(json.dumps(MODEL))
-        found = (walk(folder, COMMAND, *EXPLAIN), what_if(folder), walk(folder, PLAN))
+        found = (loaded(folder, PROGRAM, *EXPLAIN), what_if(folder), loaded(folder, PLAN))
         return dict(zip(JOBS, found, strict=True))
 
 
@@ -146,8 +139,8 @@ def page_text(found: dict[str, list[str]]) -> str:
     for job, modules in found.items():
         packages: dict[str, list[str]] = {}
         for module in modules:
-            package, _, name = module.rpartition(".")
-            packages.setdefault(package, []).append(name)
+            package, _, name = module.removeprefix("counterplan.").rpartition(".")
+            packages.setdefault(package or "counterplan", []).append(name)
         lines += [f"{job}: {len(modules)} modules", ""]
         lines += [f"* `{one}`: {', '.join(names)}" for one, names in packages.items()] + [""]
     return "\n".join(lines)

@@ -9,7 +9,7 @@ from . import testing as testing
 from . import viz as viz
 from .core.constraints import Constraints as Constraints
 from .core.episode import Episode as Episode
-from .core.problem import Limits as Limits
+from .core.limits import Limits as Limits
 from .core.reward import LinearReward as LinearReward
 from .counterfactual import baselines as baselines
 from .counterfactual.continuous.anchors import AnchorHeuristic as AnchorHeuristic

@@ -18,7 +18,8 @@ from quantecon.markov.ddp import backward_induction
 import counterplan as cp
 from counterplan.planning.model import State
 from counterplan.planning.oracle import expectimax
-from counterplan.testing.planners import random_selling
+from tests.domains.planning_support import discretised
+from tests.planning.selling import random_selling
 
 TOLERANCE = 1e-9
 WAIT, LIMBO = 0, 0
@@ -97,7 +98,7 @@ def lattice_sale(seed: int, sense: str = "max") -> cp.ExogenousMDP:
 PROBLEMS = [
     *(lattice_sale(seed, sense) for seed in range(3) for sense in ("max", "min")),
     *(random_selling(seed, sense) for seed in range(2) for sense in ("max", "min")),
-    cp.domains.Bunkering(legs=(12.0, 25.0, 19.0)).discretised(3),
+    discretised(cp.domains.Bunkering(legs=(12.0, 25.0, 19.0)), 3),
     cp.domains.HybridVehicle("A", capacity="tight"),
 ]
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.console import Console
 
 import counterplan as cp
 from counterplan.cli import demo
-from counterplan.cli import demo as demo_continuous
-from counterplan.cli.demo import DemoResult, print_demo, run_demo
+from counterplan.cli.demo import MOST_ROWS, print_demo, run_demo
 from counterplan.domains import icu_sepsis
 from counterplan.domains.icu_sepsis import IcuSepsis
 from counterplan.errors import CounterplanError
 from counterplan.runs.run import open_run
 
 PATIENTS, SEED, K = 60, 0, 2
+Result = dict[str, Any]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -25,7 +28,7 @@ def _small() -> Iterator[None]:
     """A neural model that is learned in a moment, and few figures."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"LEARNED_FROM": 30, "HIDDEN": 4, "EPOCHS": 2, "EXPLAINED": 8}.items():
-            patch.setattr(demo_continuous, name, value)
+            patch.setattr(demo, name, value)
         patch.setattr(demo, "CLOSE_LOOKS", 1)
         yield
 
@@ -42,7 +45,7 @@ def deaths(model: IcuSepsis) -> dict[str | None, cp.Episode]:
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> DemoResult:
+def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
     out = tmp_path_factory.mktemp("demo") / "new" / "folder"
     return run_demo(out, patients=PATIENTS, seed=SEED, k=K)
 
@@ -54,15 +57,13 @@ def _deaths_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "run_voyages", lambda *_: {})
 
 
-def test_improvable_deaths_are_ranked(
-    result: DemoResult, deaths: dict[str | None, cp.Episode]
-) -> None:
-    assert {row["patient"] for row in result.table} <= set(deaths)
-    gains = [row["improvement"] for row in result.table]
+def test_improvable_deaths_are_ranked(result: Result, deaths: dict[str | None, cp.Episode]) -> None:
+    assert {row["patient"] for row in result["deaths"]} <= set(deaths)
+    gains = [row["improvement"] for row in result["deaths"]]
     assert gains == sorted(gains, reverse=True)
     assert gains[0] > 0.1
     assert gains[-1] > 0.0
-    summary = result.summary
+    summary = result["summary"]
     assert (summary["patients"], summary["deaths"]) == (PATIENTS, len(deaths))
     assert summary["improvable"] == len(gains)
     assert summary["holds_in_every_model"] <= summary["improvable"]
@@ -71,9 +72,9 @@ def test_improvable_deaths_are_ranked(
 
 
 def test_numbers_are_those_of_the_library(
-    result: DemoResult, deaths: dict[str | None, cp.Episode], model: IcuSepsis
+    result: Result, deaths: dict[str | None, cp.Episode], model: IcuSepsis
 ) -> None:
-    for row in (result.table[0], result.table[2]):
+    for row in (result["deaths"][0], result["deaths"][2]):
         episode = deaths[row["patient"]]
         explanation = cp.explain(model.mdp, episode, k=K)
         assert row["value"] == pytest.approx(explanation.value, abs=1e-12)
@@ -83,62 +84,64 @@ def test_numbers_are_those_of_the_library(
         assert (row["interval_low"], row["interval_high"]) == pytest.approx((low, high))
 
 
-def test_changes_are_told_in_hours_and_doses(result: DemoResult) -> None:
-    texts = [text for row in result.table for text in row["changes"]]
+def test_changes_are_told_in_hours_and_doses(result: Result) -> None:
+    texts = [text for row in result["deaths"] for text in row["changes"]]
     assert all(text.startswith("at ") and " h: " in text for text in texts)
     assert any("fluids" in text or "vasopressor" in text for text in texts)
 
 
-def test_three_runs_with_their_reports(result: DemoResult) -> None:
-    folder = result.run.parent
+def test_three_runs_with_their_reports(result: Result) -> None:
+    folder = Path(result["run"]).parent
     places = [folder / "run", folder / "stays" / "run", folder / "voyages" / "run"]
     assert [open_run(place).manifest.task["kind"] for place in places] == [
         "explain", "explain", "regret",
     ]  # fmt: skip
     for place in places:
         open_run(place).verify()
-    assert [path.parent for path in result.reports] == [place.parent for place in places]
-    page = result.reports[0].read_text(encoding="utf-8")
-    for row in result.table:
+    assert [Path(path).parent for path in result["reports"]] == [place.parent for place in places]
+    page = Path(result["reports"][0]).read_text(encoding="utf-8")
+    for row in result["deaths"]:
         assert row["patient"] in page
-    assert f"{100 * result.table[0]['value']:.1f}\N{NO-BREAK SPACE}%" in page
+    assert f"{100 * result['deaths'][0]['value']:.1f}\N{NO-BREAK SPACE}%" in page
     for words in ("MIMIC-III", "Choudhary", "MIT", "No hidden confounding", "SOFA (points)"):
         assert words in page, words
 
 
-def test_figures_of_all_three_systems(result: DemoResult) -> None:
-    names = {path.name for path in result.figures}
+def test_figures_of_all_three_systems(result: Result) -> None:
+    names = {Path(path).name for path in result["figures"]}
     assert {
         "discrete-cohort.png", "discrete-robustness.png", "discrete-case-1-frontier.png",
         "continuous-case-1-sofa.png", "planning-case-1-path.png",
     } <= names  # fmt: skip
-    assert {path.name for path in (result.run.parent / "figures").iterdir()} == names
-    for figure in result.figures:
-        assert figure.read_bytes().startswith(b"\x89PNG")
+    assert {path.name for path in (Path(result["run"]).parent / "figures").iterdir()} == names
+    for figure in result["figures"]:
+        assert Path(figure).read_bytes().startswith(b"\x89PNG")
 
 
-def test_result_is_plain_json(result: DemoResult) -> None:
-    text = json.dumps({"table": result.table, "summary": result.summary}, allow_nan=False)
-    assert json.loads(text)["table"] == result.table
+def test_result_is_plain_json(result: Result) -> None:
+    assert json.loads(json.dumps(result, allow_nan=False)) == result
 
 
 def test_terminal_says_where_everything_is(
-    result: DemoResult, capsys: pytest.CaptureFixture[str]
+    result: Result, capsys: pytest.CaptureFixture[str]
 ) -> None:
     print_demo(result)
     told = capsys.readouterr().out
-    for path in (*result.reports, result.run):
-        assert str(path) in told
+    for path in (*result["reports"], result["run"]):
+        assert path in told
 
 
-def test_the_same_again_changes_nothing(result: DemoResult) -> None:
-    folder = result.run.parent
+def test_the_same_again_changes_nothing(result: Result) -> None:
+    folder = Path(result["run"]).parent
     (folder / "figures" / "discrete-case-1-old.png").write_bytes(b"old")
     (folder / "figures" / "mine.png").write_bytes(b"mine")
-    before = {path: path.read_bytes() for path in (*result.reports, *result.figures)}
+    written = (*result["reports"], *result["figures"])
+    before = {path: Path(path).read_bytes() for path in written}
     again = run_demo(folder, patients=PATIENTS, seed=SEED, k=K)
-    assert again.table == result.table
-    assert {path: path.read_bytes() for path in (*again.reports, *again.figures)} == before
+    assert again["deaths"] == result["deaths"]
+    assert {
+        path: Path(path).read_bytes() for path in (*again["reports"], *again["figures"])
+    } == before
     assert not (folder / "figures" / "discrete-case-1-old.png").exists()
     assert (folder / "figures" / "mine.png").read_bytes() == b"mine"
     (folder / "figures" / "mine.png").unlink()
@@ -147,32 +150,16 @@ def test_the_same_again_changes_nothing(result: DemoResult) -> None:
 @pytest.mark.usefixtures("_deaths_only")
 def test_nobody_died(tmp_path: Path) -> None:
     result = run_demo(tmp_path, patients=1)
-    assert (result.summary["improvable"], result.reports, result.figures) == (0, (), ())
+    assert (result["summary"]["improvable"], result["reports"], result["figures"]) == (0, [], [])
     print_demo(result)
 
 
 @pytest.mark.usefixtures("_deaths_only")
 def test_nothing_to_change(tmp_path: Path) -> None:
     result = run_demo(tmp_path, patients=12, k=0)
-    assert result.summary["improvable"] == 0
-    assert "What this does not claim" in result.reports[0].read_text(encoding="utf-8")
+    assert result["summary"]["improvable"] == 0
+    assert "What this does not claim" in Path(result["reports"][0]).read_text(encoding="utf-8")
     print_demo(result)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"patients": 0}, "patients must be at least 1, got 0"),
-        ({"patients": 2.5}, "patients must be a whole number"),
-        ({"k": -1}, "k must be at least 0, got -1"),
-        ({"seed": -1}, "seed must be at least 0"),
-    ],
-)
-def test_bad_arguments(tmp_path: Path, arguments: dict[str, int], words: str) -> None:
-    out = tmp_path / "out"
-    with pytest.raises(CounterplanError, match=words):
-        run_demo(out, **arguments)
-    assert not out.exists()
 
 
 @pytest.mark.parametrize("below", ["", "deeper"])
@@ -188,3 +175,73 @@ def test_a_report_that_is_a_folder(tmp_path: Path) -> None:
     (tmp_path / "report.html").mkdir()
     with pytest.raises(CounterplanError, match=r"report\.html: cannot be written"):
         run_demo(tmp_path, patients=5)
+
+
+# --- The table fits the terminal it is printed in ---------------------------------------------
+
+CHANGE = "at 40 h: fluids 1 -> 3, vasopressor 0 -> 1 (100%)"
+
+
+def row(number: int) -> dict[str, Any]:
+    return {
+        "patient": f"patient [red]{number:02d}",
+        "steps": 20,
+        "value": 0.838,
+        "improvement": 0.838,
+        "interval_low": 0.0,
+        "interval_high": 1.0,
+        "changes": [CHANGE],
+    }
+
+
+def printed(table: list[dict[str, Any]], width: int) -> str:
+    result = {
+        "run": "demo[1]/run",
+        "reports": ["demo[1]/report.html", "demo[1]/stays/report.html"],
+        "figures": ["demo[1]/figures/cohort.png"],
+        "deaths": table,
+        "summary": {
+            "patients": 400, "deaths": 80, "improvable": 54, "holds_in_every_model": 20, "k": 3,
+            "stays": 48, "stays_mean_improvement": 5.83,
+            "voyages": 10, "voyages_executed": 1.69e6, "voyages_planned": 1.44e6,
+        },
+    }  # fmt: skip
+    file = io.StringIO()
+    print_demo(result, Console(file=file, width=width))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 150])
+def test_nothing_is_cut_off(width: int) -> None:
+    text = printed([row(number) for number in range(20)], width)
+    assert max(len(line) for line in text.splitlines()) <= width
+    assert "…" not in text
+    for words in (
+        "patient [red]00",
+        "83.8%",
+        "+83.8 points",
+        "0% to 100%",
+        CHANGE,
+        "20 of them in every",
+    ):
+        assert words in text
+    for words in ("demo[1]/report.html", "demo[1]/stays/report.html", "demo[1]/figures, 1 PNG"):
+        assert words in text
+    assert "counterplan serve demo[1]/run" in text
+    assert "or of demo[1]/stays/run" in text
+    assert "lower by 5.8 on average" in text
+    assert "1,690,000" in text
+    assert text.count("│ patient") == MOST_ROWS
+
+
+def test_no_table_where_nobody_died() -> None:
+    text = printed([], 80)
+    assert "┃" not in text
+    assert "demo[1]/report.html" in text
+    assert "serve" not in text
+
+
+def test_the_command_works_where_no_environment_is_active(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", [".venv/bin/counterplan", "demo"])
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert ".venv/bin/counterplan serve demo[1]/run" in printed([row(0)], 80)

@@ -11,7 +11,6 @@ import pytest
 
 import counterplan as cp
 from counterplan.domains import icu_episodes
-from counterplan.domains.icu_episodes import PLAUSIBLE
 
 from .conftest import Run
 
@@ -27,9 +26,10 @@ def icu(ward: Path) -> Path:
     middle = {"hr": 90, "map": 75, "resp": 20, "fio2": 50, "po2": 100, "lact": 2}
     middle |= {"bili": 1.5, "plt": 200, "crea": 1.4, "urine": 200}
     rows = STAYS * STEPS
+    bounds = {column.name: column for column in icu_episodes.SCHEMA.columns}
     walks = rng.normal(size=(STAYS, STEPS, len(middle))).cumsum(axis=1).reshape(rows, -1)
     vitals = {
-        name: np.clip(value * np.exp(0.1 * walks[:, i]), *PLAUSIBLE[name])
+        name: np.clip(value * np.exp(0.1 * walks[:, i]), bounds[name].low, bounds[name].high)
         for i, (name, value) in enumerate(middle.items())
     }
     frame = pl.DataFrame(

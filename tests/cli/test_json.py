@@ -18,7 +18,6 @@ import polars as pl
 import pytest
 
 from counterplan.cli import demo
-from counterplan.cli import demo as demo_continuous
 from counterplan.cli import serve as cli_serve
 from counterplan.domains import sepsis
 
@@ -180,7 +179,7 @@ def test_plan(asked: Any, ward: Path) -> None:
 
 def test_demo(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"LEARNED_FROM": 30, "HIDDEN": 4, "EPOCHS": 2, "EXPLAINED": 4}.items():
-        monkeypatch.setattr(demo_continuous, name, value)
+        monkeypatch.setattr(demo, name, value)
     monkeypatch.setattr(demo, "CLOSE_LOOKS", 0)
     compare("counterplan demo", [asked("demo --patients 30")])
 

@@ -150,7 +150,7 @@ def stop(*_: object, **__: object) -> None:
     [
         ("tables.fit.fit_model", "fit ward.csv -o m.safetensors", NOTHING),
         (
-            "cli.fit._tell",
+            "cli.fit._print_tabular",
             "fit ward.csv -o m.safetensors",
             "m.safetensors was written before",
         ),

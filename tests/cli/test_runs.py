@@ -162,46 +162,6 @@ def test_other_questions_are_refused(
     assert contents("whole") == before
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (command("model.safetensors"), "model.safetensors: is read by this command"),
-        (command("absent/out"), "absent/out: cannot be made: its folder does not exist"),
-        (command("found.csv", "--workers", "2"), "--workers is for runs into a folder"),
-        (command("found.json", "--cluster", "tcp://x:1"), "--cluster is for runs into a folder"),
-        (command("out", "--workers", "0"), "'0' is not a whole number from 1"),
-        (command("out", "--workers", "2", "--cluster", "tcp://x:1"), "give one of them"),
-        (command("out", "--all-k"), "--all-k goes up to one number"),
-        (command("out", "--max-move", "1"), "--max-move is about doses"),
-        (command("out", "--episode", "zoe"), "cohort.csv: has no episode 'zoe'"),
-        (command("out", "--schema", "absent.toml"), "absent.toml: no such file"),
-        (("explain", "absent.csv", "-m", "model.safetensors", "-o", "out"), "no such file"),
-        (("explain", "bad.csv", "-m", "model.safetensors", "-o", "out"), "row 2, column 'state'"),
-        ((*command("out")[:4], "--k", "2,x", "-o", "out"), "--k: 'x' is not a whole number"),
-        ((*command("out")[:4], "--k", "2000", "--all-k", "-o", "out"), "at most, got 2000"),
-        ((*command("out")[:4], "--k", "2,2000", "-o", "out"), "must be at most 1000, got 2000"),
-        (("cases", "absent"), "absent: no such folder"),
-        (("cases", "cohort.csv"), "cohort.csv: is a file"),
-        (("cases", "."), ".: is no run of counterplan: it has no manifest.json"),
-        (("cases", "whole", "--k", "5"), "was run for k = 1, 2, not for 5"),
-        (("cases", "whole", "--outcome", "died"), "--outcome 'died': write it as NAME=VALUE"),
-        (("cases", "whole", "--outcome", "died=1"), "has no outcome 'died': its table had none"),
-        (("cases", "whole", "--min-improvement", "much"), "'much' is not a number"),
-        (("cases", "whole", "-o", "list.xlsx"), "list.xlsx: has the extension '.xlsx'"),
-        (("cases", "whole", "--by", "luck"), "'luck' is not one of"),
-    ],
-)
-def test_mistakes(here: Path, run: Run, arguments: tuple[str, ...], says: str) -> None:
-    Path("bad.csv").write_text("episode_id,t,state,action\na,0,99,0\n")
-    before = contents(".")
-    result = run(*arguments)
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    assert all(line.startswith("error: ") for line in result.stderr.splitlines())
-    assert says in result.stderr
-    assert contents(".") == before
-
-
 def test_a_damaged_part_is_named(here: Path, run: Run) -> None:
     path = Path("whole/results/part-00002.parquet")
     content = bytearray(path.read_bytes())

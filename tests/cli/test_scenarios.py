@@ -73,12 +73,6 @@ def test_few_changes_are_those_of_the_library(run: Run) -> None:
     assert "improvement" not in judged(run, *arguments)["worst"][0]
 
 
-def test_k_is_for_tables(run: Run) -> None:
-    result = run("plan", "bunkering", "--k", "2")
-    assert result.exit_code == 2
-    assert result.stderr.startswith("error: --k is for runs over a table")
-
-
 def test_it_says_what_the_library_says(run: Run) -> None:
     """Ranked by what decisions lost in expectation, with the totals of all."""
     prices = Bunkering("A").sample_paths(5, 1)[:, :, 0].round(4)
@@ -234,93 +228,32 @@ class TestFolders:
         assert {path.name for path in Path().iterdir()} == {"v.csv"}
 
 
-# --- Mistakes ---------------------------------------------------------------------------------
+# --- Mistakes that tests/corpus has not: columns of other problems, and options ----------------
 
 
-def changed(place: int, column: int, text: str) -> Callable[[], object]:
-    """A good table with one entry replaced."""
-
-    def make() -> None:
-        rows = [row.split(",") for row in [*voyage("a"), *voyage("b")]]
-        rows[place][column] = text
-        write(*(",".join(row) for row in rows))
-
-    return make
+def steps(*rows: str, usual: str, count: int, header: str) -> Callable[[], object]:
+    """A table of one scenario, its first rows replaced."""
+    rest = [usual.format(t=t) for t in range(len(rows), count)]
+    return lambda: write(*rows, *rest, header=header)
 
 
-def journeys(*rows: str, header: str = "scenario_id,t,mode,action") -> Callable[[], object]:
-    """Ten steps of a hybrid vehicle, some of them replaced."""
-    usual = [f"j,{t},gas,2" for t in range(10)]
-    return lambda: write(*(rows + tuple(usual[len(rows) :])), header=header)
+def journey(*rows: str, header: str = "scenario_id,t,mode,action") -> Callable[[], object]:
+    usual = "j,{t},gas,2" + "," * (header.count(",") - 3)
+    return steps(*rows, usual=usual, count=10, header=header)
 
 
-def options(*rows: str, header: str = "scenario_id,t,price,action") -> Callable[[], object]:
-    usual = [f"o,{t},40,0" for t in range(11)]
-    return lambda: write(*(rows + tuple(usual[len(rows) :])), header=header)
+def ship(level: str, later: str = "") -> Callable[[], object]:
+    rows = [f"{row},{later if t else level}" for t, row in enumerate(voyage("a"))]
+    return lambda: write(*rows, header=f"{HEADER},level")
 
 
-def cut(frame: pl.DataFrame) -> None:
-    frame.write_parquet("v.parquet")
-    Path("v.parquet").write_bytes(Path("v.parquet").read_bytes()[:-9])
-
-
-def basket(price_1: object, header: str = "price_1,price_2,price_3") -> Callable[[], object]:
-    rows = [f"b,{t},{price_1 if t == 4 else 40},12,8" for t in range(51)]
+def basket(price: str, header: str = "price_1,price_2,price_3") -> Callable[[], object]:
+    rows = [f"b,{t},{price if t == 4 else 40},12,8" for t in range(51)]
     return lambda: write(*rows, header=f"scenario_id,t,{header}")
 
 
-NESTED = pl.DataFrame({"scenario_id": ["a"] * 7, "t": range(7), "price": [[1.0]] * 7})
-WHOLE = pl.DataFrame({"scenario_id": ["a"] * 7, "t": range(7), "price": [5.0] * 7})
+LEVELS = "scenario_id,t,mode,action,level_gas,level_electric"
 TABLES: dict[str, tuple[str, Callable[[], object], str]] = {
-    # The file.
-    "no file": ("bunkering", lambda: None, "v.csv: no such file"),
-    "a folder": ("bunkering", lambda: Path("v.csv").mkdir(), "v.csv: is a folder"),
-    "empty": ("bunkering", lambda: Path("v.csv").write_text(""), "v.csv: is empty"),
-    "blank": ("bunkering", lambda: Path("v.csv").write_text("\n \n"), "v.csv"),
-    "header only": ("bunkering", lambda: write(), "v.csv: has no rows"),
-    "not UTF-8": (
-        "bunkering",
-        lambda: Path("v.csv").write_bytes(b"scenario_id,t,price\n\xff,0,1\n"),
-        "row 2: is not text in UTF-8",
-    ),
-    "UTF-16": (
-        "bunkering",
-        lambda: Path("v.csv").write_bytes("\n".join([HEADER, *voyage("a")]).encode("utf-16")),
-        "is text in UTF-16",
-    ),
-    "binary": ("bunkering", lambda: Path("v.csv").write_bytes(b"a,b\n\0\0\0,1\n"), "v.csv"),
-    "too many fields": (
-        "bunkering",
-        lambda: write(*voyage("a")[:6], "a,6,900,0,1"),
-        "row 8: has 5 fields, but the header has 4",
-    ),
-    "open quote": ("bunkering", changed(1, 0, '"a'), "a quote"),
-    "semicolons": (
-        "bunkering",
-        lambda: write(
-            *(row.replace(",", ";") for row in voyage("a")), header="scenario_id;t;price"
-        ),
-        "no column 'scenario_id'",
-    ),
-    # The header.
-    "no id": ("bunkering", lambda: write("0,5", header="t,price"), "no column 'scenario_id'"),
-    "two ids": (
-        "bunkering",
-        lambda: write("a,a,0,5", header="scenario_id,voyage_id,t,price"),
-        "has both 'scenario_id' and 'voyage_id'",
-    ),
-    "no t": ("bunkering", lambda: write("a,5", header="scenario_id,price"), "no column 't'"),
-    "no price": (
-        "bunkering",
-        lambda: write("a,0,5", header="scenario_id,t,Price"),
-        "no column 'price': found 'scenario_id', 't', 'Price'; name the columns",
-    ),
-    "two prices": (
-        "bunkering",
-        lambda: write("a,0,5,6", header="scenario_id,t,price,price"),
-        "two columns are named 'price'",
-    ),
-    "prices of another problem": ("bunkering", basket(40), "no column 'price'"),
     "no mode": ("hybrid", lambda: write("a,0", header="scenario_id,t"), "(or speed and acc"),
     "mode and speed": (
         "hybrid",
@@ -332,125 +265,50 @@ TABLES: dict[str, tuple[str, Callable[[], object], str]] = {
         lambda: write("a,0,3", header="scenario_id,t,speed"),
         "no column 'acceleration'",
     ),
+    "speeds of seven modes": (
+        "hybrid --modes 7",
+        lambda: write("a,0,3,0", header="scenario_id,t,speed,acceleration"),
+        "no column 'mode': found",
+    ),
     "one of two levels": (
         "hybrid",
         lambda: write("a,0,gas,3", header="scenario_id,t,mode,level_gas"),
         "has 'level_gas' but no column 'level_electric'; give all or none",
     ),
-    "one of three prices": ("basket", basket(40, "price_1,price_2,p3"), "no column 'price_3'"),
-    # Entries.
-    "id empty": ("bunkering", changed(3, 0, ""), "row 5, column 'scenario_id': is empty"),
+    "one of three prices": ("basket", basket("40", "price_1,price_2,p3"), "no column 'price_3'"),
     "id too long": ("bunkering", lambda: write(*voyage("x" * 300)), "longer than 200 characters"),
-    "t empty": ("bunkering", changed(3, 1, ""), "row 5, column 't': is empty"),
-    "t a word": ("bunkering", changed(3, 1, "three"), "row 5, column 't': 'three' is not a fin"),
-    "t a fraction": ("bunkering", changed(3, 1, "3.5"), "'3.5' is not a whole number"),
-    "t negative": ("bunkering", changed(0, 1, "-1"), "'-1' is not a whole number"),
-    "t twice": ("bunkering", changed(3, 1, "2"), "row 5, column 't': 2 where 3 is expected"),
-    "t from one": (
-        "bunkering",
-        lambda: write(*(f"a,{t},5,0" for t in range(1, 8))),
-        "row 2, column 't': 1 where 0 is expected; number the decisions of 'a' 0 to 6, in order",
-    ),
-    "price empty": ("bunkering", changed(3, 2, ""), "row 5, column 'price': is empty; fill it in"),
-    "price a word": ("bunkering", changed(3, 2, "dear"), "'dear' is not a finite number"),
-    "price zero": ("bunkering", changed(3, 2, "0"), "row 5, column 'price': '0' is not a price"),
-    "price negative": ("bunkering", changed(3, 2, "-9"), "'-9' is not a price"),
-    "price not finite": ("bunkering", changed(3, 2, "inf"), "'inf' is not a finite number"),
-    "price absurd": ("bunkering", changed(3, 2, "1e13"), "above 0 and at most 1e+12"),
-    "price of the basket": ("basket", basket(-4), "row 6, column 'price_1': '-4' is not a price"),
-    "bought less than nothing": (
-        "bunkering",
-        changed(3, 3, "-1"),
-        "'-1' is below 0; give",
-    ),
-    "bought a word": ("bunkering", changed(3, 3, "all"), "'all' is not a finite number"),
-    "bought left out once": (
-        "bunkering",
-        changed(3, 3, ""),
-        "row 5, column 'action': is empty, but",
-    ),
-    "mode unknown": ("hybrid", journeys("j,0,Gas,2"), "'Gas' is not one of gas, electric, braking"),
-    "mode of seven": ("hybrid", journeys("j,0,gas1,2"), "'gas1' is not one of gas, electric"),
+    "t negative": ("bunkering", lambda: write("a,-1,5,0"), "'-1' is not a whole number"),
+    "price absurd": ("bunkering", lambda: write("a,0,1e13,0"), "above 0 and at most 1e+12"),
+    "price of the basket": ("basket", basket("-4"), "row 6, column 'price_1': '-4' is not a price"),
+    "mode unknown": ("hybrid", journey("j,0,Gas,2"), "'Gas' is not one of gas, electric, braking"),
     "speed negative": (
         "hybrid",
-        lambda: write(
-            *(f"j,{t},-3,0" for t in range(10)), header="scenario_id,t,speed,acceleration"
-        ),
+        steps(usual="j,{t},-3,0", count=10, header="scenario_id,t,speed,acceleration"),
         "'-3' is below 0; give the mean speed",
     ),
-    "half a unit": ("hybrid", journeys("j,0,gas,1.5"), "'1.5' is not a whole number of units"),
-    "exercised twice as much": ("options", options("o,0,40,2"), "'2' is neither 0 nor 1"),
-    "level over the tank": (
-        "bunkering",
-        lambda: write(
-            *(f"{row},{60 if ',0,' in row[:5] else ''}" for row in voyage("a")),
-            header=f"{HEADER},level",
-        ),
-        "row 2, column 'level': '60' does not fit",
+    "half a unit": ("hybrid", journey("j,0,gas,1.5"), "'1.5' is not a whole number of units"),
+    "exercised twice as much": (
+        "options",
+        steps("o,0,40,2", usual="o,{t},40,0", count=11, header=HEADER),
+        "'2' is neither 0 nor 1",
     ),
-    "level later on": (
-        "bunkering",
-        lambda: write(*(f"{row},5" for row in voyage("a")), header=f"{HEADER},level"),
-        "row 3, column 'level': '5' is not for later rows",
-    ),
+    "level over the tank": ("bunkering", ship("60"), "row 2, column 'level': '60' does not fit"),
+    "level later on": ("bunkering", ship("5", "5"), "row 3, column 'level': '5' is not for later"),
     "half a level": (
         "hybrid",
-        journeys(
-            "j,0,gas,2,3,",
-            *(f"j,{t},gas,2,," for t in range(1, 10)),
-            header="scenario_id,t,mode,action,level_gas,level_electric",
-        ),
+        journey("j,0,gas,2,3,", header=LEVELS),
         "column 'level_electric': is empty, but another level",
     ),
-    # Scenarios.
-    "too short": (
-        "bunkering",
-        lambda: write(*voyage("a")[:6]),
-        "row 7, column 't': 'a' has 6 decisions, but this problem has 7, t = 0 to 6",
-    ),
-    "too long": ("bunkering", lambda: write(*voyage("a"), "a,7,9,0"), "'a' has 8 decisions"),
-    "another horizon": (
-        "options",
-        lambda: write(*(f"a,{t},40" for t in range(7)), header="scenario_id,t,price"),
-        "problem has 11, t = 0 to 10",
-    ),
-    "in two places": (
-        "bunkering",
-        lambda: write(*voyage("a"), *voyage("b"), *voyage("a")),
-        "row 16, column 'scenario_id': 'a' continues here what began in row 2",
-    ),
 }
-PARQUET: dict[str, tuple[Callable[[], object], str]] = {
-    "no Parquet": (lambda: Path("v.parquet").write_text(HEADER), "v.parquet: is no Parquet table"),
-    "cut off": (lambda: cut(WHOLE), "v.parquet: is cut off"),
-    "lists": (lambda: NESTED.write_parquet("v.parquet"), "column 'price': holds List"),
-    "nulls": (
-        lambda: WHOLE.with_columns(price=None).write_parquet("v.parquet"),
-        "row 1, column 'price': is empty",
-    ),
-    "another kind": (lambda: write(name="v.parquet"), "v.parquet"),
-}
-ARGUMENTS: dict[tuple[str, ...], str] = {
-    ("--scenarios", "v.txt"): "v.txt: has the extension '.txt'",
-    ("--scenarios", "v.csv", "--step", "2"): "--step is for a single decision",
-    ("--scenarios", "v.csv", "--price", "9"): "--price is for a single decision",
-    ("--scenarios", "v.csv", "--level", "9"): "--level is for a single decision",
-    ("--scenarios", "v.csv", "--workers", "2"): "--workers is for runs in a folder: give -o",
-    ("--scenarios", "v.csv", "--cluster", "tcp://x:1"): "--cluster is for runs in a folder",
-    ("--scenarios", "v.csv", "-o", "r.csv"): "-o r.csv: names a file; give the folder of a run",
-    ("--scenarios", "v.csv", "-o", "no/where"): "no/where",
-    ("--scenarios", "v.csv", "-o", "v.csv/x"): "v.csv/x",
-    ("--scenarios", "v.csv", "-o", "o", "--workers", "0"): "'0' is not a whole number from 1",
-    ("--scenarios", "v.csv", "-o", "o", "--workers", "2", "--cluster", "a"): "give one of them",
-    ("--scenarios", "v.csv", "--modes", "7"): "--modes is for hybrid, not for bunkering",
-    ("--scenarios", "v.csv", "--config", "Z"): "--config 'Z' is not one of",
-    ("--scenarios", "v.csv", "--prices-csv", "x.csv"): "x.csv: no such file",
-    ("--scenarios", "v.csv", "--scenarios-template", "x.csv"): "does not go with",
-    ("--scenarios-template", "x.json"): "templates end in .csv",
-    ("--scenarios-template", "no/x.csv"): "the folder does not exist",
-    ("-o", "out"): "-o is for runs over a table: give --scenarios",
-    ("--workers", "2"): "--workers is for runs over a table",
-    ("--cluster", "tcp://x:1"): "--cluster is for runs over a table",
+ARGUMENTS: dict[str, str] = {
+    "--scenarios v.csv --price 9": "--price is for a single decision",
+    "--scenarios v.csv --cluster tcp://x:1": "--cluster is for runs in a folder",
+    "--scenarios v.csv -o no/where": "no/where",
+    "--scenarios v.csv -o v.csv/x": "v.csv/x",
+    "--scenarios v.csv -o o --workers 2 --cluster a": "give one of them",
+    "--scenarios-template no/x.csv": "the folder does not exist",
+    "--workers 2": "--workers is for runs over a table",
+    "--k 2": "--k is for runs over a table",
 }
 
 
@@ -458,13 +316,11 @@ def refused(run: Run, words: str, *arguments: str) -> None:
     """Exit code 2, clear lines that name the place, nothing printed or written."""
     before = sorted(Path().rglob("*"))
     result = run("plan", *arguments)
-    assert result.exit_code == 2, result.stdout
-    assert result.stdout == ""
+    assert (result.exit_code, result.stdout) == (2, "")
     lines = result.stderr.splitlines()
     assert 1 <= len(lines) <= 4
     assert all(line.startswith("error: ") for line in lines)
     assert words in result.stderr
-    assert "Traceback" not in result.stderr
     assert sorted(Path().rglob("*")) == before
 
 
@@ -472,34 +328,10 @@ def refused(run: Run, words: str, *arguments: str) -> None:
 def test_bad_tables(run: Run, name: str) -> None:
     domain, make, words = TABLES[name]
     make()
-    refused(run, words, domain, "--scenarios", "v.csv")
+    refused(run, words, *domain.split(), "--scenarios", "v.csv")
 
 
-@pytest.mark.parametrize("name", ["no price", "price zero", "too short", "open quote"])
-def test_bad_tables_for_a_folder(run: Run, name: str) -> None:
-    domain, make, words = TABLES[name]
-    make()
-    refused(run, words, domain, "--scenarios", "v.csv", "-o", "out", "--workers", "1")
-
-
-@pytest.mark.parametrize("name", PARQUET)
-def test_bad_parquet(run: Run, name: str) -> None:
-    make, words = PARQUET[name]
-    make()
-    refused(run, words, "bunkering", "--scenarios", "v.parquet")
-
-
-@pytest.mark.parametrize("arguments", ARGUMENTS, ids=" ".join)
-def test_bad_arguments(run: Run, arguments: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("arguments", ARGUMENTS)
+def test_bad_arguments(run: Run, arguments: str) -> None:
     write(*voyage("a"))
-    Path("v.txt").write_text("x")
-    refused(run, ARGUMENTS[arguments], "bunkering", *arguments)
-
-
-def test_seven_modes_have_no_speeds(run: Run) -> None:
-    write("a,0,3,0", header="scenario_id,t,speed,acceleration")
-    refused(run, "no column 'mode': found", "hybrid", "--modes", "7", "--scenarios", "v.csv")
-
-
-def test_the_corpus_is_large() -> None:
-    assert len(TABLES) + len(PARQUET) + len(ARGUMENTS) >= 70
+    refused(run, ARGUMENTS[arguments], "bunkering", *arguments.split())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from counterplan import Episode, Limits
 from counterplan.core.result import Certified, Change, Interval
 from counterplan.counterfactual import Explanation, Status
-from counterplan.errors import InputError
+from counterplan.errors import CertificateError, InputError
 
 # --- Limits: what may be asked for ---
 
@@ -59,7 +59,7 @@ def explanation(value: float, factual: float, bound: float | None = None) -> Pla
         value=value,
         factual_value=factual,
         bound=value if bound is None else bound,
-        status=Status.OPTIMAL,
+        status=Status.OPTIMAL if bound in (None, value) else Status.LIMIT,
     )
 
 
@@ -94,6 +94,22 @@ def test_improvement_is_never_nan(
 )
 def test_gap(value: float, bound: float, gap: float) -> None:
     assert explanation(value, 0.0, bound).gap == gap
+
+
+@pytest.mark.parametrize(
+    ("value", "bound", "status"),
+    [
+        (math.nan, 1.0, Status.LIMIT),
+        (1.0, math.nan, Status.LIMIT),
+        (1.0, 0.5, Status.LIMIT),
+        (1.0, 1.5, Status.OPTIMAL),
+        (1.0, INF, Status.OPTIMAL),
+        (-INF, 1.0, Status.OPTIMAL),
+    ],
+)
+def test_no_answer_whose_proof_does_not_hold(value: float, bound: float, status: Status) -> None:
+    with pytest.raises(CertificateError):
+        replace(explanation(1.0, 0.0), value=value, bound=bound, status=status)
 
 
 def test_intervals_have_a_width_even_where_both_ends_are_infinite() -> None:

@@ -34,7 +34,8 @@ class Case:
     """A command on a folder with one thing wrong in it.
 
     command  as typed, without the program's name
-    says     regular expression: the place (file, row, column, key, option) and what to do about it
+    says     regular expression: the place (file, row, column, key, option) and what to do about it;
+             ", 3 'sofa': " is short for ", row 3, column 'sofa': "
     change   makes the mistake, in the current folder
     """
 
@@ -74,4 +75,5 @@ def assert_refused(code: int, stdout: str, stderr: str, case: Case) -> None:
         assert line.isprintable(), line
         assert not INSIDES.search(line), line
     assert ADVICE.search(stderr), stderr
-    assert re.search(case.says, stderr, re.MULTILINE), stderr
+    says = re.sub(r", (\d+) ('\w+'): ", r", row \1, column \2: ", case.says)
+    assert re.search(says, stderr, re.MULTILINE), stderr

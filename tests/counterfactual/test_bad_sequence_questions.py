@@ -121,9 +121,10 @@ def test_rewards_of_another_kind(reward: Any) -> None:
 
 
 def test_rewards_that_overflow() -> None:
-    high = cp.Episode(np.full((3, 2), 1e250), [0, 0])
+    with pytest.raises(InputError, match=r"at t=0, column 0 is 1e\+250: too far from 0, 1e\+100"):
+        cp.Episode(np.full((3, 2), 1e250), [0, 0])
     with pytest.raises(InputError, match=r"reward is not finite for state .*: state it in larger"):
-        ask(episode=high, reward=cp.LinearReward([1e80, 0.0]))
+        cp.LinearReward([1e80, 0.0])(np.full((3, 2), 1e250))
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.nan])

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import counterplan as cp
-from counterplan.core.problem import Problem, Progress
+from counterplan.core.limits import Progress
+from counterplan.core.problem import Problem
 from counterplan.counterfactual.continuous.exhaustive import Exhaustive
 
 from .sequence_support import random_question

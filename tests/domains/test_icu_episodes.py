@@ -1,4 +1,4 @@
-"""Crude tables of real stays: what is filled and how, every mistake, and the MIMIC-III demo."""
+"""The SOFA score; crude tables of real stays: what is filled and how; the MIMIC-III demo."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 import counterplan as cp
 from counterplan.domains import icu_episodes
-from counterplan.domains.icu_episodes import COLUMNS, FEATURES, FIXED, PLAUSIBLE
+from counterplan.domains.icu_episodes import FEATURES, FIXED, Organs, sofa_points, sofa_score
 from counterplan.errors import FileError
 from counterplan.scm.point import AdditiveNoiseSCM, Region
 
@@ -47,7 +47,7 @@ def stay(number: int, length: int = 4, **changed: object) -> list[Row]:
 
 
 def write(tmp_path: Path, rows: list[Row]) -> Path:
-    lines = [",".join(COLUMNS), *(",".join(str(row[name]) for name in COLUMNS) for row in rows)]
+    lines = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
     path = tmp_path / "stays.csv"
     path.write_text("\n".join(lines) + "\n")
     return path
@@ -66,7 +66,7 @@ def test_a_stay_becomes_an_episode(tmp_path: Path) -> None:
     np.testing.assert_allclose(first.states[1], expected)
     assert first.actions.tolist() == [[0, 4], [1, 4], [2, 4]]
     assert found.died.tolist() == [True, False]
-    assert set(found.imputed.values()) == {0}
+    assert set(found.filled.values()) == {(0, 0, 0)}
 
 
 def test_gaps_are_carried_forward_then_imputed_and_counted(tmp_path: Path) -> None:
@@ -78,8 +78,8 @@ def test_gaps_are_carried_forward_then_imputed_and_counted(tmp_path: Path) -> No
     # The median of what is known after carrying: 2, 2, 2, 4, 9.
     assert feature(first, "crea") == [2.0, 2.0, 2.0, 2.0, 4.0]
     assert feature(second, "crea") == [2.0, 2.0, 9.0]
-    assert (found.carried["crea"], found.imputed["crea"]) == (2, 3)
-    assert sum(found.carried.values()) == 2
+    assert found.filled["crea"] == (2, 3, 0)
+    assert [one.filled for one in found.recorded] == [3, 2]
     assert "8 steps; of 80 values 0 implausible, 2 carried forward, 3 imputed" in found.summary()
 
 
@@ -90,22 +90,18 @@ def test_outliers_count_as_missing(tmp_path: Path) -> None:
     found = icu_episodes.read_episodes_4h(write(tmp_path, rows))
     assert feature(found.episodes[0], "hr") == [80, 81, 81, 83]
     assert feature(found.episodes[0], "resp") == [18, 18, 18, 18]
-    assert (found.implausible["hr"], found.implausible["resp"]) == (1, 1)
-    assert (found.carried["hr"], found.imputed["resp"]) == (1, 1)
+    assert (found.filled["hr"], found.filled["resp"]) == ((1, 0, 1), (0, 1, 1))
 
 
 @pytest.mark.parametrize(
     ("row", "column", "value", "message"),
     [
-        (1, "t", 3, "row 3, column 't': '3' is not the next step of its stay"),
-        (1, "t", 0.5, "row 3, column 't': '0.5' is not a whole number from 0 up"),
-        (2, "sex", "F", "row 4, column 'sex': 'F' is not one of Male, Female"),
-        (2, "sex", "Male", "row 4, column 'sex': 'Male' differs from the first row of this stay"),
-        (2, "age", 71, "row 4, column 'age': '71' differs from the first row"),
+        (1, "t", 7, "row 3, column 't': 7 follows 3 in episode '1'; expected 4: add the missing"),
+        (2, "sex", "F", "row 4, column 'sex': 'F' is none of 'Male', 'Female'; correct it"),
+        (2, "sex", "Male", "row 4, column 'sex': differs from row 2 of episode '1'"),
         (2, "age", "", "row 4, column 'age': is missing"),
-        (2, "a_iv", 5, "row 4, column 'a_iv': '5' is not a level, 0..4"),
+        (2, "a_iv", 5, "row 4, column 'a_iv': '5' is none of 0, 1, 2, 3, 4; correct it"),
         (2, "a_vaso", "", "row 4, column 'a_vaso': is missing"),
-        (2, "died", 2, "row 4, column 'died': '2' is not 0 or 1"),
         (2, "hr", "fast", "row 4, column 'hr': 'fast' is not a number"),
     ],
 )
@@ -120,7 +116,7 @@ def test_mistakes_are_named(
 
 
 def test_a_column_without_any_value(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="column 'lact': has no usable value to fill its gaps from"):
+    with pytest.raises(FileError, match="row 2, column 'lact': is missing, and no mean is known"):
         icu_episodes.read_episodes_4h(write(tmp_path, stay(1, lact="")))
 
 
@@ -141,10 +137,10 @@ def demo() -> icu_episodes.IcuEpisodes:
 def test_demo_is_read_whole(demo: icu_episodes.IcuEpisodes) -> None:
     assert len(demo.episodes) == 132
     assert sum(len(episode) for episode in demo.episodes) == 2465
-    assert demo.implausible == dict.fromkeys(PLAUSIBLE, 0) | {"hr": 1, "resp": 3}
-    assert demo.carried["hr"] == 1
-    assert demo.imputed["bili"] == 1293
-    assert demo.imputed["urine"] == 0
+    outside = {name: counts.outside for name, counts in demo.filled.items() if counts.outside}
+    assert outside == {"hr": 1, "resp": 3}
+    assert demo.filled["hr"].carried == 1
+    assert (demo.filled["bili"].mean, demo.filled["urine"].mean) == (1293, 0)
 
 
 def test_demo_passes_through_a_fit_and_explanations(demo: icu_episodes.IcuEpisodes) -> None:
@@ -219,3 +215,66 @@ def linear_model(episodes: Sequence[cp.Episode]) -> AdditiveNoiseSCM:
         return jacobian, np.zeros_like(jacobian)
 
     return AdditiveNoiseSCM(location, fixed=fixed, slopes=constant)
+
+
+HEALTHY = {
+    "fio2": 0.21,
+    "pao2": 95.0,
+    "platelets": 250.0,
+    "bilirubin": 0.6,
+    "gcs": 15.0,
+    "pressure": 85.0,
+    "creatinine": 0.8,
+    "urine": 300.0,
+    "vasopressor": 0.0,
+}
+
+
+def organs(**changed: float) -> Organs:
+    return Organs(**{name: np.array([value]) for name, value in (HEALTHY | changed).items()})
+
+
+def test_nothing_fails_in_the_healthy() -> None:
+    assert sofa_score(organs()).tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("organ", "feature", "values", "points"),
+    [
+        (
+            "lungs",
+            "pao2",
+            [84.0, 83.9, 63.0, 62.9, 42.0, 41.9, 21.0, 20.9],
+            [0, 1, 1, 2, 2, 3, 3, 4],
+        ),
+        ("coagulation", "platelets", [150, 149, 100, 99, 50, 49, 20, 19], [0, 1, 1, 2, 2, 3, 3, 4]),
+        ("liver", "bilirubin", [1.1, 1.2, 1.9, 2, 5.9, 6, 11.9, 12], [0, 1, 1, 2, 2, 3, 3, 4]),
+        ("circulation", "pressure", [70, 69.9, 65, 64.9], [0, 1, 1, 2]),
+        ("circulation", "vasopressor", [0, 0.01, 0.1, 0.11], [0, 3, 3, 4]),
+        ("nerves", "gcs", [15, 14, 12.5, 12, 9, 6, 5, 3], [0, 1, 1, 2, 3, 3, 4, 4]),
+        ("kidneys", "creatinine", [1.1, 1.2, 2, 3.4, 3.5, 5], [0, 1, 2, 2, 3, 4]),
+        ("kidneys", "urine", [84, 83, 34, 33], [0, 3, 3, 4]),
+    ],
+)
+def test_thresholds(organ: str, feature: str, values: list[float], points: list[int]) -> None:
+    for value, expected in zip(values, points, strict=True):
+        found = sofa_points(organs(**{feature: float(value)}))
+        assert found[organ].tolist() == [expected], value
+        assert sum(int(p[0]) for p in found.values()) == expected
+
+
+def test_the_worse_of_two_signs_counts() -> None:
+    assert sofa_score(organs(creatinine=2.5, urine=20.0)).tolist() == [4]
+    assert sofa_score(organs(pressure=50.0, vasopressor=0.05)).tolist() == [3]
+
+
+def test_unknown_consciousness_earns_no_points() -> None:
+    known = {name: value for name, value in vars(organs(pressure=60.0)).items() if name != "gcs"}
+    assert sofa_score(Organs(**known)).tolist() == [2]
+
+
+def test_everything_fails() -> None:
+    worst = organs(
+        fio2=1.0, pao2=50.0, platelets=5.0, bilirubin=20.0, gcs=3.0, vasopressor=1.0, creatinine=9.0
+    )
+    assert sofa_score(worst).tolist() == [24]

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterplan.domains.option_contract import OPTIONS
 from counterplan.domains.options import AmericanOption
 from counterplan.planning.exact_value import Solution
 from counterplan.planning.model import (
@@ -25,7 +24,9 @@ from counterplan.planning.model import (
     State,
 )
 from counterplan.planning.policies import OpenLoop, Optimal, Resolve, follow
-from counterplan.testing.planning import check_model
+from counterplan.testing import check_model
+
+from .planning_support import bounds_at, mean_of
 
 BOTH = [("A", "gbm"), ("C", "gbm"), ("C", "binomial"), ("D", "binomial")]
 HELD = np.ones(1)
@@ -56,10 +57,6 @@ def test_copies(prices: str) -> None:
         assert twin.optimal_value() == option.optimal_value()
 
 
-def test_own_contract() -> None:
-    assert AmericanOption(OPTIONS["C"]).optimal_value() == AmericanOption("C").optimal_value()
-
-
 def test_only_hold_after_exercise() -> None:
     option = AmericanOption("C")
     start = option.start
@@ -87,9 +84,9 @@ def test_hindsight_is_the_best_date_and_the_first_of_equals() -> None:
 
 
 def test_hindsight_reference() -> None:
-    """The note's 8.48, with 40,000 paths: 3 standard errors of 0.02."""
-    values = AmericanOption("C").allocate(AmericanOption("C").sample_paths(40_000, 1)).values
-    assert values.mean() == pytest.approx(8.48, abs=3 * values.std() / 200)
+    """The note's 8.48, with 40,000 paths: a standard error is 0.02."""
+    option = AmericanOption("C")
+    assert mean_of(option.allocate(option.sample_paths(40_000, 1)).values) == 8.48
 
 
 def test_lattice_solved_by_the_general_program() -> None:
@@ -100,11 +97,10 @@ def test_lattice_solved_by_the_general_program() -> None:
 
 @pytest.mark.parametrize("config", "ABCDEF")
 def test_optimal_policy_earns_the_optimal_value(config: str) -> None:
-    """On 20,000 paths, 4 standard errors (one in 16,000 by chance); exact where exercised now."""
+    """Exactly where it is exercised now."""
     option = AmericanOption(config)
     outcomes = follow(option, Optimal().prepare(option), option.sample_paths(20_000, 3))
-    error = outcomes.std() / np.sqrt(len(outcomes))
-    assert outcomes.mean() == pytest.approx(option.optimal_value(), abs=4 * error + 1e-12)
+    assert option.optimal_value() == mean_of(outcomes, 1e-12)
 
 
 def test_replanning_many_states_at_once_equals_one_by_one() -> None:
@@ -131,14 +127,6 @@ def test_open_loop_holds_its_plan() -> None:
 # --- Bounds -----------------------------------------------------------------------------------
 
 
-def bounds_at(option: AmericanOption, tables: object, state: State) -> tuple[float, float]:
-    kernel, out = option.compiled(), np.empty(2)
-    generator = np.random.default_rng(0)
-    numbers = (kernel.parameters, tables, state.t, state.exogenous, state.resource)
-    kernel.bounds(*numbers, generator, out)
-    return float(out[0]), float(out[1])
-
-
 @pytest.mark.parametrize(("config", "prices"), [*BOTH, ("B", "gbm"), ("E", "binomial")])
 def test_bounds_hold_everywhere(config: str, prices: str) -> None:
     """Also off the nodes, beyond the table and near 0; the upper bound's margin of 3 standard
@@ -160,16 +148,12 @@ def test_bounds_hold_everywhere(config: str, prices: str) -> None:
 
 def test_bounds_are_close_to_what_they_stand_for() -> None:
     option = AmericanOption("C")
-    lower, upper = bounds_at(option, option.bound_tables(20_000, 1), option.start)
+    lower, upper = bounds_at(option, option.bound_tables(20_000, 1))
     assert lower == pytest.approx(5.4578, abs=2e-4)  # the best fixed date
     assert upper == pytest.approx(8.48, rel=0.02)  # hindsight
-
-
-def test_bounds_after_exercise_and_without_tables() -> None:
-    option = AmericanOption("C")
     gone = State(1, option.start.exogenous, np.zeros(1))
     assert bounds_at(option, option.bound_tables(100, 0), gone) == (0.0, 0.0)
-    assert bounds_at(option, np.empty(0), option.start) == (-np.inf, np.inf)
+    assert bounds_at(option, np.empty(0)) == (-np.inf, np.inf)
 
 
 @settings(max_examples=20, deadline=None)

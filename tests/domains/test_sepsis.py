@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -57,25 +58,15 @@ def test_scaling_is_the_papers(cohort: sepsis.SepsisCohort) -> None:
 
 
 def test_scaling_needs_two_values_of_each_feature(cohort: sepsis.SepsisCohort) -> None:
-    states = cohort.episodes[0].states.copy()
-    lonely = sepsis.SepsisCohort(
-        (cp.Episode(states, cohort.episodes[0].actions),),
-        cohort.died[:1],
-        cohort.edges,
-        cohort.level_doses,
-        {},
-        cohort.hours[:1],
-    )
+    lonely = replace(cohort, recorded=cohort.recorded[:1])
     with pytest.raises(InputError, match=r"scaling: age is .* at least two different values"):
         sepsis.scaling(lonely)
 
 
 def test_one_gender_only_is_no_problem(cohort: sepsis.SepsisCohort) -> None:
-    women = tuple(episode for episode in cohort.episodes if episode.states[0, 0] == 1)
-    chosen = sepsis.SepsisCohort(
-        women, np.zeros(len(women), bool), cohort.edges, cohort.level_doses, {}, ()
-    )
-    np.testing.assert_array_equal(sepsis.scaling(chosen).state_offset[:2], [0.5, 0.5])
+    women = tuple(one for one in cohort.recorded if one.episode.states[0, 0] == 1)
+    scaling = sepsis.scaling(replace(cohort, recorded=women))
+    np.testing.assert_array_equal(scaling.state_offset[:2], [0.5, 0.5])
 
 
 def test_explanations_against_the_true_process(cohort: sepsis.SepsisCohort) -> None:

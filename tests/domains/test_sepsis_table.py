@@ -150,48 +150,20 @@ def test_parquet_is_read_alike(tmp_path: Path) -> None:
         assert again.died.tolist() == [False, True]
 
 
-def test_parquet_that_cannot_be_used(tmp_path: Path) -> None:
-    frame, path = pl.read_csv(write(tmp_path, stay(1))), tmp_path / "cohort.parquet"
-    gap = pl.when(pl.int_range(pl.len()) == 2).then(None).otherwise(pl.col("GCS"))
-    broken = {
-        "row 3, column 'GCS': is missing": frame.with_columns(GCS=gap),
-        "no column 'SOFA'; name the columns icustayid": frame.drop("SOFA"),
-        "column 'GCS': holds List": frame.with_columns(GCS=pl.concat_list("GCS")),
-        "has a header but no rows": frame.clear(),
-    }
-    for message, table in broken.items():
-        table.write_parquet(path)
-        with pytest.raises(FileError, match=message):
-            sepsis.read_cohort(path)
-    path.write_bytes(b"PAR1 but not really PAR1")
-    with pytest.raises(FileError, match="is cut off"):
-        sepsis.read_cohort(path)
-
-
-def test_deaths(tmp_path: Path) -> None:
-    rows = [*stay(1), *stay(2, died_within_48h_of_out_time=1)]
-    assert sepsis.read_cohort(write(tmp_path, rows)).died.tolist() == [False, True]
-
-
 @pytest.mark.parametrize(
     ("row", "column", "value", "message"),
     [
-        (3, "paO2", "", "row 5, column 'paO2': is missing; fill it in"),
-        (3, "paO2", "NaN", "row 5, column 'paO2': 'NaN' is missing; fill it in"),
-        (0, "GCS", "abc", "row 2, column 'GCS': 'abc' is not a number; correct it"),
-        (0, "GCS", "inf", "row 2, column 'GCS': 'inf' is not a finite number; correct it"),
-        (9, "SOFA", 25, "row 11, column 'SOFA': '25' is not a SOFA score, 0..24"),
-        (9, "SOFA", -1, "row 11, column 'SOFA': '-1' is not a SOFA score"),
-        (2, "mechvent", 0.5, "row 4, column 'mechvent': '0.5' is not 0 or 1"),
-        (2, "gender", 2, "row 4, column 'gender': '2' is not 0 or 1"),
-        (2, "bloc", 0, "row 4, column 'bloc': '0' is not a whole number from 1 up"),
-        (2, "bloc", 2.5, "row 4, column 'bloc': '2.5' is not a whole number"),
-        (2, "bloc", 2, "row 4, column 'bloc': '2' occurs twice in this stay"),
-        (2, "icustayid", "x", "row 4, column 'icustayid': 'x' is not a number"),
-        (4, "max_dose_vaso", -0.1, "row 6, column 'max_dose_vaso': '-0.1' is a negative dose"),
-        (4, "input_4hourly", -1, "row 6, column 'input_4hourly': '-1' is a negative dose"),
-        (9, "age", 1.0, "row 11, column 'age': '1.0' differs from the first row of this stay"),
-        (9, "died_within_48h_of_out_time", 1, "row 11, column 'died_within_48h_of_out_time': '1'"),
+        (3, "paO2", "NaN", "row 5, column 'paO2': is missing; fill it in"),
+        (0, "GCS", "abc", "row 2, column 'GCS': 'abc' is not a number; correct"),
+        (9, "SOFA", 25, "row 11, column 'SOFA': '25' is above high = 24 points"),
+        (2, "mechvent", 0.5, "row 4, column 'mechvent': '0.5' is none of 'false', 'true'"),
+        (2, "gender", 2, "row 4, column 'gender': '2' is none of 'false', 'true'"),
+        (0, "bloc", 0, "row 2, column 'bloc': 0 begins stay '1', but blocs count from 1 up"),
+        (9, "bloc", 9.5, "row 11, column 'bloc': 9.5 follows 9 in episode '1'; expected 10"),
+        (2, "bloc", 2, "row 4, column 'bloc': 2 occurs twice in episode '1'"),
+        (4, "input_4hourly", -1, "row 6, column 'input_4hourly': '-1' is below low = 0 mL"),
+        (9, "age", 1.0, "row 11, column 'age': differs from row 2 of episode '1'"),
+        (9, "died_within_48h_of_out_time", 1, "row 11, column 'died_within_48h_of_out_time'"),
     ],
 )
 def test_mistakes_are_named(
@@ -206,20 +178,13 @@ def test_mistakes_are_named(
     assert text.startswith(f"{path}, ")
     assert message in text
     assert "\n" not in text
-    assert "more mistake" not in text
+    assert "schema" not in text
 
 
-def test_all_mistakes_are_counted_and_the_first_is_named(tmp_path: Path) -> None:
-    rows = [*stay(1), *stay(2)]
-    for t in range(5, 15):
-        rows[t]["SOFA"] = 99
-    rows[3]["died_within_48h_of_out_time"] = 7
-    rows[12]["age"] = "old"
-    with pytest.raises(FileError) as problem:
+def test_deaths_are_0_or_1(tmp_path: Path) -> None:
+    rows = [*stay(1), *stay(2, died_within_48h_of_out_time=7)]
+    with pytest.raises(FileError, match=r"row 12, column 'died_.*': '7' is not 0 or 1; correct it"):
         sepsis.read_cohort(write(tmp_path, rows))
-    text = str(problem.value)
-    assert "row 5, column 'died_within_48h_of_out_time': '7' is not 0 or 1" in text
-    assert text.endswith("12 mistakes in all; nothing was read")
 
 
 def test_tables_without_a_usable_stay(tmp_path: Path) -> None:
@@ -227,30 +192,5 @@ def test_tables_without_a_usable_stay(tmp_path: Path) -> None:
         sepsis.read_cohort(write(tmp_path, stay(1, 4)))
     with pytest.raises(FileError, match=r"no vasopressor dose is above zero.*pass the edges"):
         sepsis.read_cohort(write(tmp_path, stay(1, max_dose_vaso=0)))
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "is empty; expected a sepsis cohort"),
-        (b"icustayid;bloc\n1;1\n", "separated by semicolons; separate them by commas"),
-        (",".join(COLUMNS).encode(), "has a header but no rows"),
-        (",".join(COLUMNS).encode() + b"\n\xff", "is not text in UTF-8"),
-        (
-            ",".join(COLUMNS).encode() + b"\n" + b"1," * 30,
-            "row 2: has 31 fields",
-        ),
-    ],
-)
-def test_files_that_are_no_such_table(tmp_path: Path, content: bytes, message: str) -> None:
-    path = tmp_path / "cohort.csv"
-    path.write_bytes(content)
-    with pytest.raises(FileError) as problem:
-        sepsis.read_cohort(path)
-    assert message in str(problem.value)
-    assert "\n" not in str(problem.value)
-
-
-def test_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="no such file; check the path"):
-        sepsis.read_cohort(tmp_path / "absent.csv")
+    with pytest.raises(FileError, match=r"no column 'SOFA'; correct the header$"):
+        sepsis.read_cohort(write(tmp_path, stay(1), tuple(set(COLUMNS) - {"SOFA"})))

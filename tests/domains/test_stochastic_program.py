@@ -16,9 +16,9 @@ from counterplan.planning.evaluate import evaluate
 from counterplan.planning.exact_value import Solution
 from counterplan.planning.model import State
 from counterplan.planning.policies import follow, futures
-from counterplan.testing.planning import check_model
+from counterplan.testing import check_model
 
-from .bunkering_support import voyages
+from .planning_support import discretised, voyages
 
 
 @settings(max_examples=25)
@@ -26,7 +26,7 @@ from .bunkering_support import voyages
 def test_equals_the_dynamic_program(problem: Bunkering, branches: int) -> None:
     """Order-up-to levels hold the optimum of any amounts, with and without fixed costs."""
     found = ScenarioTree(branches).solve(problem)
-    exact = Solution(problem.discretised(branches)).value
+    exact = Solution(discretised(problem, branches)).value
     assert found.value == pytest.approx(exact, rel=1e-8, abs=1e-6)
     assert found.bound <= found.value + 1e-6
     assert found.gap <= 1e-8
@@ -45,7 +45,7 @@ def test_seven_ports() -> None:
     found = ScenarioTree(3).solve(Bunkering("A", fixed_cost=5_000.0))
     assert len(found.tree.price) == (3**7 - 1) // 2
     assert found.tree.probability[found.tree.time == 6].sum() == pytest.approx(1.0)
-    expected = Bunkering("A", fixed_cost=5_000.0).discretised(3).optimal_value()
+    expected = discretised(Bunkering("A", fixed_cost=5_000.0), 3).optimal_value()
     assert found.value == pytest.approx(expected, rel=1e-8)
 
 
@@ -102,14 +102,14 @@ def test_the_start_is_where_a_tree_begins() -> None:
     problem = Bunkering("A", legs=(12.0, 25.0, 30.0, 19.0))
     tree = scenario_tree(problem)
     assert len(tree.price) == (3**4 - 1) // 2
-    expected = problem.discretised(3).optimal_value()
+    expected = discretised(problem, 3).optimal_value()
     assert solve_program(problem, tree).value == pytest.approx(expected, rel=1e-8)
 
 
 def test_from_a_later_state() -> None:
     problem = Bunkering("A")
     state = State(5, np.array([2000.0]), np.array([1.0]))
-    exact = problem.discretised(4).optimal_value(state)
+    exact = discretised(problem, 4).optimal_value(state)
     assert ScenarioTree(4).solve(problem, state).value == pytest.approx(exact, rel=1e-8)
 
 
@@ -130,7 +130,7 @@ def test_bad_input() -> None:
         solve_program(extreme, scenario_tree(extreme, 1, extreme.start), 0.0)
     with pytest.raises(NotApplicableError, match="is of Bunkering, not of int"):
         ScenarioTree().prepare(3)  # type: ignore[arg-type]
-    check_model(problem.discretised(2))
+    check_model(discretised(problem, 2))
 
 
 def test_stopped_early() -> None:
@@ -139,7 +139,7 @@ def test_stopped_early() -> None:
     with pytest.raises(NotApplicableError, match="found no plan within 0 s: use fewer branches"):
         ScenarioTree(4, seconds=0.0).solve(problem)
     found = ScenarioTree(4, seconds=0.5).solve(problem)
-    exact = problem.discretised(4).optimal_value()
+    exact = discretised(problem, 4).optimal_value()
     assert found.bound <= exact * (1 + 1e-8)
     assert found.value >= exact * (1 - 1e-8)
     assert found.gap == pytest.approx((found.value - found.bound) / found.value)

@@ -1,4 +1,4 @@
-"""Therapy from table to model: the paper's prior and rewards, its rules, and the simulator."""
+"""Therapy from table to model: scores, dropped patients, every mistake; prior, rewards, rules."""
 
 from __future__ import annotations
 
@@ -9,18 +9,169 @@ import pytest
 
 from counterplan.core.episode import Episode
 from counterplan.domains import therapy
-from counterplan.domains.therapy import DETOURS, EFFECTS, MANUAL
+from counterplan.domains.therapy import NO_ANSWERS, TOO_SHORT, phq9_severity
 from counterplan.errors import FileError, InputError
-from counterplan.scm.estimate import count_transitions
 
 BHA, CRT = therapy.TOPICS.index("BHA"), therapy.TOPICS.index("CRT")
+HEADER = "patient,topic,phq1,phq2,phq3,phq4,phq5,phq6,phq7,phq8,phq9"
+ONES = "1,1,1,1,1,1,1,1,1"
+TOPICS = ["STR", "BIO", "PSE", "BHA", "REV", "CRT", "INR", "THP", "RLP", "END"]
 
 
-@pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> therapy.TherapyCohort:
-    path = tmp_path_factory.mktemp("therapy") / "sessions.csv"
-    therapy.write_sessions(path)
-    return therapy.read_sessions(path)
+def rows(patient: str = "A", topics: list[str] | None = None, answers: str = ONES) -> list[str]:
+    return [f"{patient},{topic},{answers}" for topic in topics or TOPICS]
+
+
+def write(tmp_path: Path, lines: list[str], header: str = HEADER) -> Path:
+    path = tmp_path / "sessions.csv"
+    path.write_text("\n".join([header, *lines]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("answers", "band"),
+    [
+        ([0] * 9, 0),
+        ([1, 1, 1, 1, 0, 0, 0, 0, 0], 0),  # 4
+        ([1, 1, 1, 1, 1, 0, 0, 0, 0], 1),  # 5
+        ([1] * 9, 1),  # 9
+        ([2, 1, 1, 1, 1, 1, 1, 1, 1], 2),  # 10
+        ([2, 2, 2, 2, 2, 1, 1, 1, 1], 2),  # 14
+        ([2, 2, 2, 2, 2, 2, 1, 1, 1], 3),  # 15
+        ([3, 2, 2, 2, 2, 2, 2, 2, 2], 3),  # 19
+        ([3, 3, 2, 2, 2, 2, 2, 2, 2], 4),  # 20
+        ([3] * 9, 4),
+        ([3, -1, -1, -1, -1, -1, -1, -1, -1], 4),  # 9 / 1 * 3 = 27
+        ([1, 1, 1, 1, -1, -1, -1, -1, 0], 1),  # 9 / 5 * 4 = 7.2
+        ([1, 0, -1, -1, -1, -1, -1, -1, -1], 0),  # 9 / 2 * 1 = 4.5, to the even 4
+        ([2, 1, 1, 1, 1, 1, 1, 0, -1], 1),  # 9 / 8 * 8 = 9
+        ([2, 1, 1, 1, 1, 1, 1, 1, -1], 2),  # 9 / 8 * 9 = 10.125
+        ([-1] * 9, -1),
+    ],
+)
+def test_severity_bands(answers: list[int], band: int) -> None:
+    assert phq9_severity([answers]).tolist() == [band]
+
+
+def test_a_patient_becomes_an_episode(tmp_path: Path) -> None:
+    cohort = therapy.read_sessions(write(tmp_path, rows()))
+    (episode,) = cohort.episodes
+    assert episode.id == "A"
+    assert episode.states.tolist() == [1] * 10
+    assert [therapy.TOPICS[a] for a in episode.actions] == TOPICS
+    assert cohort.dropped == {}
+    assert cohort.summary() == "1 patients kept, 0 dropped"
+
+
+def test_topics_as_numbers_labels_and_spreadsheet_numbers(tmp_path: Path) -> None:
+    spelled = ["0", "1.0", "pse", " BHA ", "4", "5", "6", "7", "8", "10.0"]
+    (episode,) = therapy.read_sessions(write(tmp_path, rows(topics=spelled))).episodes
+    assert [therapy.TOPICS[a] for a in episode.actions] == TOPICS
+
+
+def test_missing_and_decimal_answers(tmp_path: Path) -> None:
+    answers = "3.0,,,3,,,,,3"  # 9 / 3 * 9 = 27
+    (episode,) = therapy.read_sessions(write(tmp_path, rows(answers=answers))).episodes
+    assert episode.states.tolist() == [4] * 10
+
+
+def test_interleaved_patients_blank_lines_and_other_columns(tmp_path: Path) -> None:
+    lines = [line for pair in zip(rows("A"), rows("B"), strict=True) for line in pair]
+    lines = [f"{line},note" for line in lines]
+    cohort = therapy.read_sessions(write(tmp_path, [*lines, "", ""], f"{HEADER},remark"))
+    assert [episode.id for episode in cohort.episodes] == ["A", "B"]
+    assert cohort.episodes[0].actions.tolist() == cohort.episodes[1].actions.tolist()
+
+
+def test_dropped_patients_are_reported_with_the_reason(tmp_path: Path) -> None:
+    silent = rows("C")
+    silent[4] = f"C,REV{',' * 9}"
+    lines = [*rows("A"), *rows("B", TOPICS[:9]), *silent, *rows("D", ["STR"])]
+    cohort = therapy.read_sessions(write(tmp_path, lines))
+    assert [episode.id for episode in cohort.episodes] == ["A"]
+    assert cohort.dropped == {"B": TOO_SHORT, "C": NO_ANSWERS, "D": TOO_SHORT}
+    assert cohort.summary() == (
+        "1 patients kept, 3 dropped (1 with a session without any PHQ-9 answer; "
+        "2 with fewer than 10 sessions)"
+    )
+
+
+def damaged(row: int, line: str) -> list[str]:
+    """Ten good sessions, of which the one in this row of the file is replaced."""
+    lines = rows()
+    lines[row - 2] = line
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (damaged(4, f"A,XYZ,{ONES}"), "row 4, column 'topic': 'XYZ' is not a topic (0..10 or"),
+        (damaged(4, f"A,11,{ONES}"), "row 4, column 'topic': '11' is not a topic"),
+        (damaged(4, f"A,,{ONES}"), "row 4, column 'topic': is not a topic"),
+        (damaged(5, f",BHA,{ONES}"), "row 5, column 'patient': is no name"),
+        (damaged(3, "A,BIO,1,1,4,1,1,1,1,1,1"), "row 3, column 'phq3': '4' is not an answer"),
+        (damaged(3, "A,BIO,1,1,1,1,1,1,1,1,-1"), "row 3, column 'phq9': '-1' is not an answer"),
+        (damaged(3, "A,BIO,1.5,1,1,1,1,1,1,1,1"), "row 3, column 'phq1': '1.5' is not an answer"),
+        (
+            damaged(6, f"A,str,{ONES}"),
+            "row 6, column 'topic': 'str' is session 5 of 10 of patient 'A', but may only be the "
+            "first",
+        ),
+        (
+            damaged(6, f"A,10,{ONES}"),
+            "row 6, column 'topic': '10' is session 5 of 10 of patient 'A', but may only be the "
+            "last",
+        ),
+        (rows(topics=["STR", "END", "BHA"]), "row 3, column 'topic': 'END' is session 2 of 3"),
+        (rows(topics=TOPICS[:3]), "no patient can be used: 0 patients kept, 1 dropped (1 with few"),
+        ([f"A,STR,{ONES},7,7"], "row 2: has 13 fields, but the header has 11"),
+        ([], "has a header but no rows"),
+        (["", ""], "has a header but no rows"),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, lines: list[str], message: str) -> None:
+    path = write(tmp_path, lines)
+    with pytest.raises(FileError) as problem:
+        therapy.read_sessions(path)
+    text = str(problem.value)
+    assert text.startswith(str(path))
+    assert message in text
+    assert "\n" not in text
+
+
+def test_row_numbers_count_blank_lines(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"row 4, column 'phq1': '9'"):
+        therapy.read_sessions(write(tmp_path, [rows()[0], "", "A,BIO,9,1,1,1,1,1,1,1,1"]))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"patient;topic;phq1\nA;STR;1\n", "separate them by commas"),
+        (b"patient,topic,phq1,phq2,phq3,phq4,phq5,phq6,phq7,phq8\n", "no column 'phq9'"),
+        (HEADER.encode() + b"\n\xff\xfe,STR,1,1,1,1,1,1,1,1,1\n", "row 2: is not text in UTF-8"),
+    ],
+)
+def test_files_that_are_no_such_table(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "sessions.csv"
+    path.write_bytes(content)
+    with pytest.raises(FileError) as problem:
+        therapy.read_sessions(path)
+    assert str(problem.value).startswith(str(path))
+    assert message in str(problem.value)
+    assert "\n" not in str(problem.value)
+
+
+def test_severities_of_a_whole_table_agree_with_one_by_one() -> None:
+    answers = np.random.default_rng(0).integers(-1, 4, size=(200, 9))
+    together = phq9_severity(answers)
+    assert together.tolist() == [phq9_severity([row])[0] for row in answers]
+    for row, band in zip(answers.tolist(), together, strict=True):
+        given = [answer for answer in row if answer >= 0]
+        score = round(9 / len(given) * sum(given))
+        assert band == sum(score >= start for start in (5, 10, 15, 20))
 
 
 def test_posterior_means_of_the_neighbour_prior() -> None:
@@ -56,83 +207,3 @@ def test_constraints_fix_the_ends_and_bar_their_topics(length: int) -> None:
     assert not alternatives[[0, -1]].any()
     assert not alternatives[:, [therapy.START, therapy.END]].any()
     assert alternatives[1:-1, 1:10].all()
-
-
-def test_cohort_and_episodes_give_the_same_model(cohort: therapy.TherapyCohort) -> None:
-    one, two = therapy.estimate(cohort), therapy.estimate(list(cohort.episodes))
-    np.testing.assert_array_equal(one.rows.probabilities, two.rows.probabilities)
-
-
-def test_simulated_cohort_has_the_size_of_the_papers(cohort: therapy.TherapyCohort) -> None:
-    assert cohort.summary() == "73 patients kept, 4 dropped (4 with fewer than 10 sessions)"
-    lengths = [len(episode) for episode in cohort.episodes]
-    assert min(lengths) >= 10
-    assert max(lengths) == 20
-
-
-def test_simulated_sessions_obey_the_topic_rules(cohort: therapy.TherapyCohort) -> None:
-    for episode in cohort.episodes:
-        assert episode.actions[0] == therapy.START
-        assert episode.actions[-1] == therapy.END
-        assert not np.isin(episode.actions[1:-1], [therapy.START, therapy.END]).any()
-
-
-def test_simulated_episodes_have_a_finite_outcome(cohort: therapy.TherapyCohort) -> None:
-    mdp = therapy.estimate(cohort)
-    for episode in cohort.episodes:
-        mdp.check_episode(episode)
-        assert len(episode) <= mdp.outcome(episode) <= 5 * len(episode)
-
-
-def test_simulated_table_has_gaps_and_only_valid_answers() -> None:
-    table = therapy.simulate_sessions()
-    answers = table.select([f"phq{i}" for i in range(1, 10)]).to_numpy()
-    missing = np.isnan(answers)
-    assert 0.01 < missing.mean() < 0.03
-    assert set(np.unique(answers[~missing])) == {0.0, 1.0, 2.0, 3.0}
-    assert table["patient"].n_unique() == 77
-    assert set(table["topic"]) == set(therapy.TOPICS)
-
-
-def test_simulated_patients_improve_on_average(cohort: therapy.TherapyCohort) -> None:
-    change = [episode.states[-1] - episode.states[0] for episode in cohort.episodes]
-    # Measured about -0.6 bands; no change would be 0.
-    assert np.mean(change) < -0.5
-
-
-def test_simulation_holds_a_finding_to_rediscover(tmp_path: Path) -> None:
-    """In severe phases activation helps more than restructuring; in mild ones it is reversed."""
-    path = tmp_path / "sessions.csv"
-    therapy.write_sessions(path, patients=2000, seed=1)
-    cohort = therapy.read_sessions(path)
-    counts = count_transitions(cohort.episodes, 5, 11)
-    assert counts.transitions[[1, 3, 4]][:, [BHA, CRT]].sum(axis=2).min() > 30
-    mdp = therapy.estimate(cohort)
-
-    def expected_severity(state: int, topic: int) -> float:
-        return float(mdp.row(state, topic) @ np.arange(5))
-
-    assert expected_severity(3, BHA) < expected_severity(3, CRT)
-    assert expected_severity(4, BHA) < expected_severity(4, CRT)
-    assert expected_severity(1, CRT) < expected_severity(1, BHA)
-
-
-def test_simulation_is_reproducible() -> None:
-    assert therapy.simulate_sessions(5, seed=1).equals(therapy.simulate_sessions(5, seed=1))
-    assert not therapy.simulate_sessions(5, seed=1).equals(therapy.simulate_sessions(5, seed=2))
-
-
-def test_manual_and_effects_cover_every_topic() -> None:
-    assert len(MANUAL) == 20
-    assert set(MANUAL) == set(EFFECTS) == set(therapy.TOPICS)
-    assert set(DETOURS) == set(therapy.TOPICS) - {"STR", "END"}
-
-
-def test_bad_number_of_patients() -> None:
-    with pytest.raises(InputError, match="patients must be at least 1"):
-        therapy.simulate_sessions(0)
-
-
-def test_unwritable_path(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match=r"cannot be written: .*; check the path"):
-        therapy.write_sessions(tmp_path / "absent" / "sessions.csv", patients=1)

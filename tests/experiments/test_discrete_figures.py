@@ -12,11 +12,11 @@ import pytest
 
 import counterplan as cp
 from counterplan.counterfactual import BudgetDP
-from counterplan.domains import therapy
 from counterplan.errors import FileError, InputError
 from experiments.discrete_synthetic import draw_realizations
 from experiments.expected import broken
 from experiments.registry import Options, reproduce
+from experiments.simulated_sessions import write_sessions
 
 EXACT = Options(quick=True)
 SAMPLED = Options(quick=True, sampled=True)
@@ -225,7 +225,7 @@ def test_figure6() -> None:
 @pytest.fixture
 def sessions(tmp_path: Path) -> Path:
     path = tmp_path / "clinic.csv"
-    therapy.write_sessions(path, patients=8, seed=1)
+    write_sessions(path, patients=8, seed=1)
     return path
 
 

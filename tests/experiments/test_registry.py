@@ -7,12 +7,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from counterplan.domains.therapy import write_sessions
 from counterplan.errors import FileError, InputError
 from counterplan.viz.style import new_axes
 from experiments import registry
 from experiments.figure import Drawn, Figure, Options, Track, in_parallel
 from experiments.registry import FIGURES, reproduce
+from experiments.simulated_sessions import write_sessions
 
 QUICK = Options(quick=True)
 

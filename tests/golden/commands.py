@@ -395,9 +395,9 @@ CASES["help"] = Case(
 
 
 def _sessions() -> None:
-    from counterplan.domains import therapy
+    from experiments.simulated_sessions import write_sessions
 
-    therapy.write_sessions("sessions.csv", 12, 0)
+    write_sessions("sessions.csv", 12, 0)
 
 
 CASES["reproduce"] = Case(

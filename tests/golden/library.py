@@ -184,9 +184,10 @@ def exact_values() -> dict[str, Any]:
 def other_tables() -> dict[str, Any]:
     """Simulators of domains: the first numbers that they draw."""
     recorded()
-    therapy = cp.domains.therapy
-    therapy.write_sessions("sessions.csv", 4, 0)
-    sessions = therapy.read_sessions("sessions.csv")
+    from experiments.simulated_sessions import write_sessions
+
+    write_sessions("sessions.csv", 4, 0)
+    sessions = cp.domains.therapy.read_sessions("sessions.csv")
     paths = cp.domains.Bunkering("A").sample_paths(2, 1)
     return {
         "sessions": [[one.states, one.actions] for one in sessions.episodes],

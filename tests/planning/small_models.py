@@ -11,7 +11,8 @@ from counterplan.core.validation import FloatArray
 from counterplan.planning.model import State
 from counterplan.planning.oracle import expectimax
 from counterplan.planning.search.kernel import Kernel
-from counterplan.testing.planners import Selling
+
+from .selling import Selling
 
 FAIR = Selling(np.array([2.0, 1.0, 3.0]), np.full((3, 3), 1 / 3))
 STICKY = Selling(

@@ -30,8 +30,8 @@ from counterplan.planning.oracle import expectimax
 from counterplan.planning.policies import follow
 from counterplan.planning.processes.prices import GBM
 from counterplan.planning.resource import Resource
-from counterplan.testing.planners import random_selling
 
+from .selling import random_selling
 from .small_models import every_path
 
 SENSES = [("max", 1.0), ("min", -1.0)]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from counterplan.planning.model import State
 from counterplan.planning.oracle import expectimax
 from counterplan.planning.search.planners import BTS, DENTS, MENTS, UCT, TreePlanner, plan
-from counterplan.testing.planners import Selling, random_selling
 
+from .selling import Selling, random_selling
 from .small_models import BUYING, CERTAIN, FAIR, STICKY, Bounded, continuous
 
 MODELS = pytest.mark.parametrize(

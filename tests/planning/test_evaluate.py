@@ -33,8 +33,8 @@ from counterplan.planning.policies import (
 from counterplan.planning.processes import GBM
 from counterplan.planning.resource import Resource
 from counterplan.planning.search.planners import BTS, UCT
-from counterplan.testing.planners import Selling, random_selling
 
+from .selling import Selling, random_selling
 from .small_models import BUYING, FAIR, STICKY, every_path
 
 

@@ -15,7 +15,9 @@ from counterplan.planning.exact_value import Solution, exact_value
 from counterplan.planning.model import Sense, State
 from counterplan.planning.oracle import expectimax
 from counterplan.planning.policies import Optimal, follow
-from counterplan.testing.planners import Selling
+from tests.domains.planning_support import discretised
+
+from .selling import Selling
 
 
 class Coin:
@@ -77,7 +79,7 @@ def test_models_bring_their_own() -> None:
 
 
 def test_from_a_later_state() -> None:
-    problem = Bunkering("B", fixed_cost=100.0).discretised(3)
+    problem = discretised(Bunkering("B", fixed_cost=100.0), 3)
     state = State(4, np.array([1500.0]), np.array([3.5]))
     solution = Solution(problem, state)
     assert solution.value == pytest.approx(problem.optimal_value(state), rel=1e-9)

@@ -15,8 +15,8 @@ from counterplan.planning.hindsight import hindsight
 from counterplan.planning.model import Allocation, State
 from counterplan.planning.processes import GBM, MarkovModes
 from counterplan.planning.resource import Resource
-from counterplan.testing.planners import Selling
 
+from .selling import Selling
 from .small_models import FAIR
 
 PRICE = GBM(100.0, 0.1, 0.4, dt=0.1)

@@ -19,7 +19,8 @@ from counterplan.planning.oracle import expectimax
 from counterplan.planning.policies import follow, futures
 from counterplan.planning.processes.prices import GBM
 from counterplan.planning.resource import Resource
-from counterplan.testing.planners import Selling, random_selling
+
+from .selling import Selling, random_selling
 
 
 def test_quadratic_basis() -> None:

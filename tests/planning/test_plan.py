@@ -22,8 +22,8 @@ from counterplan.planning.search.planners import (
     TreePlanner,
     plan,
 )
-from counterplan.testing.planners import Selling
 
+from .selling import Selling
 from .small_models import BUYING, FAIR, STICKY, Bounded
 
 ALL = [UCT(200), MENTS(200), BTS(200), DENTS(200)]

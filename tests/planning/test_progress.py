@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 import counterplan as cp
-from counterplan.core.problem import Progress
+from counterplan.core.limits import Progress
 from counterplan.domains.bunkering import Bunkering
 from counterplan.errors import StoppedError
 from counterplan.planning.evaluate import played
 from counterplan.planning.regret import benchmark
 from counterplan.planning.search.planners import PlanStatus
-from counterplan.testing.planners import random_selling
+
+from .selling import random_selling
 
 SHIP, SALE = Bunkering("A"), random_selling(0)
 

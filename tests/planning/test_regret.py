@@ -25,8 +25,9 @@ from counterplan.planning.processes.modes import ResampledTraces
 from counterplan.planning.processes.prices import GBM
 from counterplan.planning.regret import benchmark, regret
 from counterplan.planning.resource import Resource
-from counterplan.testing.planners import Selling
+from tests.domains.planning_support import discretised
 
+from .selling import Selling
 from .small_models import every_path
 
 
@@ -75,7 +76,7 @@ def voyage(seed: int) -> Any:
     legs = rng.integers(1, 20, size=3).astype(float)
     prices = GBM(10.0, float(rng.uniform(-1, 1)), float(rng.uniform(0.1, 1.5)), 0.5)
     capacity = float(legs.max() + rng.integers(0, 20))
-    return Bunkering(prices=prices, legs=legs, capacity=capacity).discretised(3)
+    return discretised(Bunkering(prices=prices, legs=legs, capacity=capacity), 3)
 
 
 def by_history(model: Any, seed: int) -> Any:

@@ -18,8 +18,8 @@ from counterplan.planning.search import tree
 from counterplan.planning.search.kernel import Kernel
 from counterplan.planning.search.loop import bounded_mean, renew, search
 from counterplan.planning.search.planners import BTS, DENTS, MENTS, UCT, Parts, TreePlanner, plan
-from counterplan.testing.planners import Selling
 
+from .selling import Selling
 from .small_models import CERTAIN, FAIR, STICKY, continuous
 
 PLANNERS = [UCT(2_000), MENTS(2_000), BTS(2_000), DENTS(2_000)]

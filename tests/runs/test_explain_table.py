@@ -12,7 +12,7 @@ import pytest
 
 import counterplan as cp
 from counterplan.cli import main
-from counterplan.core.problem import Progress
+from counterplan.core.limits import Progress
 from counterplan.errors import FileError, InputError
 from counterplan.runs.run import Run
 from counterplan.tables.models import save_model

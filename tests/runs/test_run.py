@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from counterplan.core.problem import Progress
+from counterplan.core.limits import Progress
 from counterplan.errors import CounterplanError, InputError
 from counterplan.runs.cohort import READING, RunProgress, RunSettings, run_cohort
 

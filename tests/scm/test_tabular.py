@@ -214,11 +214,11 @@ def test_dense_and_sparse_matrices_do_not_mix() -> None:
 @pytest.mark.parametrize(
     ("rewards", "message"),
     [
-        (np.zeros((2, 3)), "rewards have shape (2, 3), but the transitions have (S, A) = (3, 2)"),
-        (np.zeros(3), "rewards have shape (3,), but the transitions have (S, A) = (3, 2)"),
+        (np.zeros((2, 3)), "rewards have shape (2, 3), but the transitions ask for (3, 2)"),
+        (np.zeros(3), "rewards have shape (3,), but the transitions ask for (3, 2)"),
         ([["a", "b"]] * 3, "rewards must be an array of numbers"),
-        ([[0, 0], [0, np.nan], [0, 0]], "reward of state 1, action 1 is nan: rewards are finite"),
-        ([[0, 0], [0, 0], [np.inf, 0]], "reward of state 2, action 0 is inf: rewards are finite"),
+        ([[0, 0], [0, np.nan], [0, 0]], "reward of state 1, action 1 is nan: rewards are numbers"),
+        ([[0, 0], [0, 0], [np.inf, 0]], "reward of state 2, action 0 is inf: rewards are numbers"),
     ],
 )
 def test_rewards(rewards: Any, message: str) -> None:
@@ -230,13 +230,13 @@ def test_rewards(rewards: Any, message: str) -> None:
     [
         ("admissible", np.ones((2, 3), dtype=bool), "admissible must be booleans of shape (3, 2),"),
         ("admissible", np.ones((3, 2)), "admissible must be booleans of shape (3, 2), got float64"),
-        ("initial", [0.5, 0.5], "initial has shape (2,), expected (3,)"),
+        ("initial", [0.5, 0.5], "initial has shape (2,), but the transitions ask for (3,)"),
         ("initial", [0.5, 0.6, 0.0], "initial is not a distribution: smallest entry 0.0, sum 1.1"),
         ("initial", [1.5, -0.5, 0.0], "initial is not a distribution: smallest entry -0.5"),
         ("initial", [np.nan, 0.5, 0.5], "initial is not a distribution"),
-        ("final_rewards", [1.0], "final_rewards have shape (1,), expected (3,)"),
-        ("final_rewards", [0, np.nan, 0], "final reward of state 1 is nan: must be a number"),
-        ("final_rewards", [0, 0, np.inf], "final reward of state 2 is inf: must be a number"),
+        ("final_rewards", [1.0], "final_rewards have shape (1,), but the transitions ask for (3,)"),
+        ("final_rewards", [0, np.nan, 0], "final reward of state 1 is nan: rewards are numbers"),
+        ("final_rewards", [0, 0, np.inf], "final reward of state 2 is inf: rewards are numbers"),
         ("final_rewards", ["x", "y", "z"], "final_rewards must be an array of numbers"),
         ("state_labels", ["a"], "1 state labels given for 3 states"),
         ("state_labels", 5, "state labels must be a list of names, got 5"),

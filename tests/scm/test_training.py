@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from counterplan.core.episode import Episode
-from counterplan.core.problem import Progress
+from counterplan.core.limits import Progress
 from counterplan.core.validation import Seed
 from counterplan.errors import InputError, TrainingError
 from counterplan.scm.neural import NeuralSCM
@@ -172,12 +172,9 @@ def test_spectral_norms_are_followed_during_training() -> None:
     order = jnp.asarray(rng.permutation(800).reshape(-1, 32))
     arrays = _batch(given)
     for _ in range(20):
-        state, _ = epoch(state, arrays, order, Rates(1.0, 0.3, 1e-2), constrained=True)
-    for layers, directions in zip(state.parameters[:2], state.directions, strict=True):
-        for weights, left in (
-            (layers.state, directions.state),
-            (layers.output, directions.output),
-        ):
+        state, _ = epoch(state, arrays, order, Rates((1.0, 0.3), 1e-2))
+    for matrices, lefts in zip(state.parameters.matrices(), state.directions, strict=True):
+        for weights, left in zip(matrices, lefts, strict=True):
             norm = np.linalg.norm(np.asarray(weights, dtype=float), 2)
             assert np.linalg.norm(np.asarray(weights).T @ np.asarray(left)) > 0.97 * norm
             assert abs(norm - 1.0) > 0.05  # it has moved since the start

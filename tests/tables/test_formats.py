@@ -19,16 +19,11 @@ from counterplan.tables.formats import (
     write_d3rlpy,
     write_minari,
 )
-from counterplan.tables.schema import Column, Schema, read_schema
+from counterplan.tables.schema import Column, Schema
 
-from .schema_support import DISCRETE, SCHEMA_TOML, WARD, measured, write
+from .schema_support import DISCRETE, WARD, measured, write
 
 h5py = pytest.importorskip("h5py")
-
-
-@pytest.fixture
-def schema(tmp_path: Path) -> Schema:
-    return read_schema(write(tmp_path / "schema.toml", SCHEMA_TOML))
 
 
 @pytest.fixture
@@ -88,10 +83,7 @@ def test_minari_written_by_minari(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         for number in range(2)
     ]
     minari.create_dataset_from_buffers(
-        "cars-v0",
-        buffers,
-        observation_space=observation,
-        action_space=spaces.Discrete(2),
+        "cars-v0", buffers, observation_space=observation, action_space=spaces.Discrete(2)
     )
     frame = read_minari(tmp_path / "cars-v0")
     assert frame["obs_0"].to_list() == [0.5] * 3 + [1.5] * 3
@@ -201,7 +193,7 @@ def test_d3rlpy_there_and_back(tmp_path: Path, schema: Schema, ward: pl.DataFram
     with h5py.File(path) as file:
         assert file["version"][()] == b"2.1"
         assert [name.decode() for name in file["columns"][()]] == [
-            *("observations", "actions", "rewards", "terminated"),
+            *("observations", "actions", "rewards", "terminated")
         ]
         assert int(file["num_episodes"][()]) == 2
         assert file["rewards_0"].shape == (3, 1)
@@ -253,7 +245,7 @@ def test_roll_out() -> None:
     pytest.importorskip("gymnasium")
     frame = roll_out("CartPole-v1", episodes=3, seed=7)
     assert frame.columns == [
-        *("episode_id", "t", "obs_0", "obs_1", "obs_2", "obs_3", "action", "reward"),
+        *("episode_id", "t", "obs_0", "obs_1", "obs_2", "obs_3", "action", "reward")
     ]
     assert frame["episode_id"].n_unique() == 3
     last = frame.group_by("episode_id", maintain_order=True).last()

@@ -33,6 +33,8 @@ from counterplan.scm import PointSCM
 from counterplan.scm.point import ElementwiseSCM
 from counterplan.testing import check_model, check_planner, check_scm, check_solver
 from counterplan.testing.continuous import MODELS, random_sequence_problem
+from experiments.simulated_sessions import write_sessions
+from tests.domains.planning_support import discretised
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -73,7 +75,7 @@ def test_the_mechanism_of_the_simulated_patients(tmp_path: Path) -> None:
 
 
 def test_the_simulated_therapy(tmp_path: Path) -> None:
-    therapy.write_sessions(tmp_path / "sessions.csv", patients=20, seed=0)
+    write_sessions(tmp_path / "sessions.csv", patients=20, seed=0)
     mdp = therapy.estimate(therapy.read_sessions(tmp_path / "sessions.csv"))
     check_scm(cp.GumbelMaxSCM(mdp), trials=5)
 
@@ -174,7 +176,7 @@ def test_policies(name: str) -> None:
     """Greedy where it is sensible: a ship that buys what the next leg needs, while prices rise on
     average, does worse than random."""
     ship = cp.domains.Bunkering(legs=(12.0, 25.0, 30.0))
-    others = {"Greedy": cp.domains.HybridVehicle("A"), "ScenarioTree": ship.discretised(4)}
+    others = {"Greedy": cp.domains.HybridVehicle("A"), "ScenarioTree": discretised(ship, 4)}
     check_planner(getattr(cp.policies, name)(), others.get(name, ship))
 
 
@@ -186,7 +188,7 @@ def test_every_public_planner_is_among_them() -> None:
 PROBLEMS: dict[str, Any] = {
     "bunkering": cp.domains.Bunkering(),
     "bunkering, one price": cp.domains.Bunkering(prices="global"),
-    "bunkering, discretised": cp.domains.Bunkering().discretised(4),
+    "bunkering, discretised": discretised(cp.domains.Bunkering(), 4),
     "vehicle": cp.domains.HybridVehicle("A"),
     "vehicle, hidden modes": cp.domains.HybridVehicle("A", hidden=True),
     "vehicle, seven modes": cp.domains.HybridVehicle("C", modes=7),

@@ -8,8 +8,9 @@ import pytest
 import counterplan as cp
 from counterplan.core.result import Change
 from counterplan.domains import icu_sepsis
+from counterplan.domains.icu_episodes import IcuLayout
+from counterplan.domains.sepsis_table import CohortLayout
 from counterplan.errors import InputError
-from counterplan.tables.stays import CohortLayout, IcuLayout
 from counterplan.viz import Labels, Move, labels_of
 from counterplan.viz.labels import moves_of, step_title, value_names, with_unit
 
@@ -72,7 +73,7 @@ def test_what_is_wrong_is_said() -> None:
         Labels.named(["a", "b"]).place(2)
     with pytest.raises(InputError, match="no features"):
         Labels.named([])
-    with pytest.raises(InputError, match=r"1 doses, but actions of shape \(1, 2\)"):
+    with pytest.raises(InputError, match=r"actions have shape \(1, 2\), expected \(N, 1\)"):
         Labels.named(["a"], ["x"], [[0.0, 1.0]])
     with pytest.raises(InputError, match=r"expected \(S, 1\)"):
         Labels(SCHEMA.features, states=np.zeros((4, 2)))

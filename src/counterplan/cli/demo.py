@@ -1,4 +1,4 @@
-"""The demo: the three systems on built-in data, each as a run of a cohort with its report.
+"""`demo`: the three systems on built-in data, each as a run of a cohort with its report.
 
     discrete    deaths of the ICU-Sepsis model: which decisions would have given a chance?
     continuous  simulated sepsis stays: which doses would have lowered the SOFA scores?
@@ -20,103 +20,42 @@ from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Any
 
-from counterplan.cli.run_progress import run_display
-from counterplan.core.episode import Episode
-from counterplan.core.files import atomic_file, check_target
-from counterplan.core.validation import counted, whole_number
-from counterplan.domains import icu_sepsis
-from counterplan.domains.icu_sepsis import DEATH, LEVELS, IcuSepsis
-from counterplan.domains.problems import ProblemChoice
-from counterplan.domains.sepsis import write_cohort
+from counterplan.cli.support import SharedOptions, command, option, output, print_json, whole_number
+from counterplan.core.validation import counted
 from counterplan.errors import FileError
-from counterplan.planning.description import columns_of
-from counterplan.runs.cohort import PART_SIZE, RunSettings, run_cohort
-from counterplan.runs.explain import explain_table
-from counterplan.runs.regret import regret_spec
-from counterplan.runs.run import RESULTS, CaseQuery, open_run
-from counterplan.runs.store import sha256
-from counterplan.tables.layout import MEANS, SCHEMA
-from counterplan.tables.models import save_model
-from counterplan.tables.scenarios import open_scenarios, scenario_parts, write_template
-from counterplan.tables.schema import Column, Schema
-from counterplan.tables.stays import CohortSettings, fit_cohort
-from counterplan.viz.report import report
-from counterplan.viz.report.explain import NOTES, OUTCOME, SEVERITY
-from counterplan.viz.report.page import Panel, ReportOptions
-from counterplan.viz.style import png_bytes
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-# ----------------------------------------------------------------------------------------------
-# The demo's third part: voyages whose fuel was bought by a plan made in the first port.
+    from counterplan.core.episode import Episode
+    from counterplan.domains.icu_sepsis import IcuSepsis
+    from counterplan.viz.report.page import Panel
 
-VOYAGES_TABLE = "voyages.csv"
-PLANNER, SIMULATIONS = "uct", 1_000
+PROGRAM = "counterplan"
+RUN, REPORT, FIGURES = "run", "report.html", "figures"
+STAYS, VOYAGES = "stays", "voyages"
+# Where the run of each system lies.
+PLACES = {"discrete": "", "continuous": STAYS, "planning": VOYAGES}
+CLOSE_LOOKS = 5
+# The report lists every death.
+MOST_PATIENTS = 100_000
+# Rows of the table that fit a screen; the report holds all of them.
+MOST_ROWS = 10
+# Columns of a terminal from which on the table has room for the changes.
+WIDE = 120
 
-
-def run_voyages(folder: Path, out: Path, seed: int) -> dict[str, Any]:
-    """Sample voyages, and judge the decisions of the plan for expected prices into `out`."""
-    question = ProblemChoice("bunkering")
-    columns = columns_of(question.make())
-    path = folder / VOYAGES_TABLE
-    path.unlink(missing_ok=True)  # of an earlier demo
-    write_template(path, columns, seed)
-    table = open_scenarios(path, columns)
-    spec = regret_spec(question, PLANNER, SIMULATIONS, True, seed)
-    searched = {name: spec.description.get(name) for name in ("planner", "simulations", "clip")}
-    settings = RunSettings(
-        arguments={**spec.description["problem"], **searched},
-        hashes={"input": sha256(path.read_bytes())},
-        seed=seed,
-    )
-    parts = scenario_parts(table.scenarios(), table.columns, PART_SIZE)
-    with run_display() as progress:
-        run_cohort(spec, parts, out, settings, progress)
-    results = open_run(out).scan("results").collect()
-    totals = {name: float(results[name].sum()) for name in ("executed", "planned", "hindsight")}
-    return {"voyages": results.height, **{f"voyages_{name}": totals[name] for name in totals}}
-
-
-# ----------------------------------------------------------------------------------------------
-# The demo's second part: simulated sepsis stays, a neural model of them, and better doses.
-
-TRAINING, TABLE, MODEL = "training.csv", "stays.csv", "model.safetensors"
-# Large enough for the model to fit better than a linear one, small enough to learn in seconds.
+# The model of stays: large enough to fit better than a linear one, small enough to learn in
+# seconds.
 LEARNED_FROM, HIDDEN, EPOCHS = 300, 64, 200
-EXPLAINED = 60
-K = 2
-SOURCES = (
+EXPLAINED, STAYS_K = 60, 2
+# Of each search; the same as with `counterplan explain -o`.
+NODES = 20_000
+STAYS_SOURCES = (
     "The stays are simulated by an invented mechanism: no record of a real person is shown, and "
     "nothing can be concluded for medical practice.",
 )
-# Of each search; the same as with `counterplan explain -o`.
-NODES = 20_000
-
-
-def run_stays(folder: Path, out: Path, seed: int) -> dict[str, Any]:
-    """Learn a model from simulated stays, and explain others into `out`."""
-    write_cohort(folder / TRAINING, patients=LEARNED_FROM, seed=seed)
-    write_cohort(folder / TABLE, patients=EXPLAINED, seed=seed + 1)
-    model, _ = fit_cohort(folder / TRAINING, CohortSettings(HIDDEN, EPOCHS, seed=seed))
-    replace(model, about={**model.about, NOTES: list(SOURCES)}).save(folder / MODEL)
-    options = {"nodes": NODES, "seed": seed}
-    with run_display() as progress:
-        explain_table(
-            folder / TABLE, folder / MODEL, range(K + 1), out, progress=progress, **options
-        )
-    import polars as pl
-
-    results = open_run(out).scan(RESULTS).filter(pl.col("k") == K)
-    found = results.select(pl.len(), pl.col("improvement").mean()).collect().row(0)
-    return {"stays": int(found[0]), "stays_mean_improvement": float(found[1])}
-
-
-# ----------------------------------------------------------------------------------------------
-# The demo's first part: deaths of the ICU-Sepsis model, explained.
-
-ICU_TABLE, ICU_MODEL = "deaths.csv", "icu-sepsis.safetensors"
+# Hours between two decisions about a patient.
 HOURS = 4.0
 ICU_SOURCES = (
     "ICU-Sepsis version 2 (package icu-sepsis 2.0.1, MIT licence), built from MIMIC-III. "
@@ -134,16 +73,122 @@ ICU_SOURCES = (
 ROUNDING = 1e-9
 
 
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions(SharedOptions):
+    """Options of `counterplan demo`."""
+
+    output: Path = output("Folder for runs, reports and figures.", Path("demo"))
+    patients: int = option(
+        "How many patients to sample.", 400, parse=whole_number(1, MOST_PATIENTS)
+    )
+    k: int = option("How many actions may change at most.", 3)
+
+
+@command()
+def demo(options: DemoOptions) -> None:
+    """Show all three systems on built-in data.
+
+    Samples sepsis patients under usual care from the ICU-Sepsis model that comes with the package
+    and finds what should have been done differently for those who died; learns a neural model from
+    simulated stays and finds better doses for others; samples voyages and judges the fuel that was
+    bought. Each is a run of a cohort, with a report to open in a browser and figures.
+    """
+    result = run_demo(options.output, options.patients, options.seed, options.k)
+    if options.as_json:
+        print_json(result)
+    else:
+        print_demo(result)
+
+
+def run_demo(out: Path, patients: int = 400, seed: int = 0, k: int = 3) -> dict[str, Any]:
+    """Make all three runs and their reports in a folder.
+
+    run      folder of the run that explains the deaths
+    reports  the pages, that of the deaths first
+    figures  their figures as PNG files
+    summary  counts and means
+    deaths   one row for each death that could have been improved, the most improvable first
+    """
+    from counterplan.core.files import atomic_file
+    from counterplan.runs.run import open_run
+    from counterplan.viz.report import report
+    from counterplan.viz.report.page import ReportOptions
+
+    started = time.perf_counter()
+    _prepare(out)
+    deaths, summary = run_deaths(out, patients, seed, k)
+    summary |= run_stays(out / STAYS, seed)
+    summary |= run_voyages(out / VOYAGES, seed)
+    reports: list[Path] = []
+    figures: list[Path] = []
+    for kind, place in PLACES.items():
+        if not (out / place / RUN).exists():  # nobody died
+            continue
+        made = report(open_run(out / place / RUN), ReportOptions(cases=CLOSE_LOOKS))
+        figures += _write_figures(out / FIGURES, kind, made.panels)
+        reports.append(out / place / REPORT)
+        with atomic_file(reports[-1]) as file:
+            file.write(made.html.encode())
+    for kind in PLACES:
+        for path in (out / FIGURES).glob(f"{kind}-*.png"):
+            if path not in figures:  # of a case that an earlier demo had
+                path.unlink()
+    summary["seconds"] = round(time.perf_counter() - started, 1)
+    return {
+        "run": str(out / RUN),
+        "reports": [str(path) for path in reports],
+        "figures": [str(path) for path in figures],
+        "summary": summary,
+        "deaths": deaths,
+    }
+
+
+def _prepare(out: Path) -> None:
+    """Makes the folder; refused before any work if it cannot be written."""
+    from counterplan.core.files import check_target
+
+    try:
+        for name in (FIGURES, STAYS, VOYAGES):
+            (out / name).mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise FileError(f"{out}: is not a folder, or lies in a file; give a folder") from None
+    except OSError as problem:
+        raise FileError(f"{out}: cannot be made: {problem.strerror}; give another") from None
+    reports = [f"{place}/{REPORT}".lstrip("/") for place in PLACES.values()]
+    for name in (*reports, f"{FIGURES}/cohort.png"):
+        check_target(out / name)
+
+
+def _write_figures(folder: Path, kind: str, panels: Sequence[Panel]) -> list[Path]:
+    """Those about all cases and about the first; the reports have them all."""
+    from counterplan.core.files import atomic_file
+    from counterplan.viz.style import png_bytes
+
+    paths = []
+    for panel in panels:
+        if panel.name.startswith("case-1-") or not panel.name.startswith("case-"):
+            paths.append(folder / f"{kind}-{panel.name}.png")
+            with atomic_file(paths[-1]) as file:
+                file.write(png_bytes(panel.figure))
+    return paths
+
+
+# --- Deaths of the ICU-Sepsis model -----------------------------------------------------------
+
+
 def run_deaths(
-    folder: Path, out: Path, asked: tuple[int, int, int]
+    folder: Path, patients: int, seed: int, k: int
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Sample patients, write model and table of those who died into `folder`, explain them into
-    `out`; the improvable ones, ranked, and counts. `asked`: patients, seed, k."""
-    patients, seed, k = asked
+    """Sample patients, and explain those who died; the improvable ones, ranked, and counts."""
+    from counterplan.cli.run_progress import run_display
+    from counterplan.domains import icu_sepsis
+    from counterplan.runs.explain import explain_table
+    from counterplan.tables.models import save_model
+
     model = icu_sepsis.load()
     episodes = model.sample_episodes(patients, seed)
     deaths = [episode for episode in episodes if model.died(episode)]
-    in_treatment = sum(int(episode.states[-1]) < DEATH for episode in episodes)
+    in_treatment = sum(int(episode.states[-1]) < icu_sepsis.DEATH for episode in episodes)
     counts: dict[str, Any] = {
         "patients": len(episodes),
         "deaths": len(deaths),
@@ -154,18 +199,22 @@ def run_deaths(
     }
     if not deaths:
         return [], {**counts, "improvable": 0, "holds_in_every_model": 0, "mean_value_by_k": []}
-    save_model(model.mdp.with_data(None, about(model)), folder / ICU_MODEL)
-    _write_table(folder / ICU_TABLE, model, deaths)
-    options = {"robust": True, "seed": seed}
+    table, model_file = folder / "deaths.csv", folder / "icu-sepsis.safetensors"
+    save_model(model.mdp.with_data(None, _about(model)), model_file)
+    _write_deaths(table, model, deaths)
+    asked = {"robust": True, "seed": seed}
     with run_display() as progress:
-        explain_table(
-            folder / ICU_TABLE, folder / ICU_MODEL, range(k + 1), out, progress=progress, **options
-        )
-    return _found(out, k, counts)
+        explain_table(table, model_file, range(k + 1), folder / RUN, progress=progress, **asked)
+    return _improvable(folder / RUN, k, counts)
 
 
-def about(model: IcuSepsis) -> dict[str, Any]:
+def _about(model: IcuSepsis) -> dict[str, Any]:
     """What the model tells of itself: columns, what the outcome is, how ill patients are."""
+    from counterplan.domains.icu_sepsis import DEATH, LEVELS
+    from counterplan.tables.layout import MEANS, SCHEMA
+    from counterplan.tables.schema import Column, Schema
+    from counterplan.viz.report.explain import NOTES, OUTCOME, SEVERITY
+
     levels = tuple(float(level) for level in range(LEVELS))
     columns = (
         Column("state", "state", labels=tuple(model.mdp.state_labels or ())),
@@ -183,7 +232,10 @@ def about(model: IcuSepsis) -> dict[str, Any]:
     }
 
 
-def _write_table(path: Path, model: IcuSepsis, deaths: Sequence[Episode]) -> None:
+def _write_deaths(path: Path, model: IcuSepsis, deaths: Sequence[Episode]) -> None:
+    from counterplan.core.files import atomic_file
+    from counterplan.domains.icu_sepsis import LEVELS
+
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["patient", "t", "state", "fluids", "vasopressor"])
@@ -195,171 +247,112 @@ def _write_table(path: Path, model: IcuSepsis, deaths: Sequence[Episode]) -> Non
         file.write(text.getvalue().encode())
 
 
-def _found(
+def _improvable(
     out: Path, k: int, counts: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     import polars as pl
 
+    from counterplan.runs.run import RESULTS, CaseQuery, open_run
+
     run = open_run(out)
-    ranked = run.cases(CaseQuery(k=k, min_improvement=ROUNDING)).to_dicts()
-    means = run.scan(RESULTS).group_by("k").agg(pl.col("value").mean()).sort("k").collect()
-    table = [
+    same = ("steps", "factual", "value", "improvement", "bound", "gap", "status")
+    ranked = [
         {
             "patient": row["episode_id"],
-            **{name: row[name] for name in ("steps", "factual", "value", "improvement")},
-            **{name: row[name] for name in ("bound", "gap", "status")},
-            **{name: row[name] for name in ("interval_low", "interval_high")},
+            **{name: row[name] for name in (*same, "interval_low", "interval_high")},
             "changes": [change["text"] for change in row["changes"]],
         }
-        for row in ranked
+        for row in run.cases(CaseQuery(k=k, min_improvement=ROUNDING)).iter_rows(named=True)
     ]
+    means = run.scan(RESULTS).group_by("k").agg(pl.col("value").mean()).sort("k").collect()
     holds = sum(row["interval_low"] > row["factual"] + ROUNDING for row in ranked)
-    summary = {
-        **counts,
-        "improvable": len(table),
-        "holds_in_every_model": holds,
-        "mean_value_by_k": means["value"].to_list(),
-    }
-    return table, summary
+    found = {"improvable": len(ranked), "holds_in_every_model": holds}
+    return ranked, {**counts, **found, "mean_value_by_k": means["value"].to_list()}
 
 
-# ----------------------------------------------------------------------------------------------
-
-RUN, REPORT, FIGURES = "run", "report.html", "figures"
-STAYS, VOYAGES = "stays", "voyages"
-CLOSE_LOOKS = 5
-FIRST = "case-1-"
-# The report lists every death.
-MOST_PATIENTS = 100_000
+# --- Simulated stays, a neural model of them, and better doses; voyages and what fuel cost ------
 
 
-@dataclass(frozen=True)
-class DemoResult:
-    """What the demo wrote and found.
+def run_stays(folder: Path, seed: int) -> dict[str, Any]:
+    """Learn a model from simulated stays, and explain others."""
+    import polars as pl
 
-    run      folder of the run that explains the deaths
-    reports  the pages, that of the deaths first
-    figures  their figures as PNG files
-    table    one row for each death that could have been improved, the most improvable first
-    summary  counts and means
-    """
+    from counterplan.cli.run_progress import run_display
+    from counterplan.domains.sepsis import write_cohort
+    from counterplan.domains.stays import fit_cohort
+    from counterplan.runs.explain import explain_table
+    from counterplan.runs.run import RESULTS, open_run
+    from counterplan.scm.training import FitSettings
+    from counterplan.viz.report.explain import NOTES
 
-    run: Path
-    reports: tuple[Path, ...]
-    figures: tuple[Path, ...]
-    table: list[dict[str, Any]]
-    summary: dict[str, Any]
-
-
-def run_demo(out: Path, patients: int = 400, seed: int = 0, k: int = 3) -> DemoResult:
-    """Make all three runs and their reports in the folder `out`."""
-    started = time.perf_counter()
-    patients = whole_number(patients, "patients", 1, MOST_PATIENTS)
-    seed, k = whole_number(seed, "seed"), whole_number(k, "k")
-    folder = _prepare_folder(Path(out))
-    table, summary = run_deaths(folder, folder / RUN, (patients, seed, k))
-    summary |= run_stays(folder / STAYS, folder / STAYS / RUN, seed)
-    summary |= run_voyages(folder / VOYAGES, folder / VOYAGES / RUN, seed)
-    reports: list[Path] = []
-    figures: list[Path] = []
-    for kind, place in (("discrete", ""), ("continuous", STAYS), ("planning", VOYAGES)):
-        if not (folder / place / RUN).exists():  # nobody died
-            continue
-        made = report(open_run(folder / place / RUN), ReportOptions(cases=CLOSE_LOOKS))
-        figures += _write_figures(folder / FIGURES, kind, made.panels)
-        _write(folder / place / REPORT, made.html.encode())
-        reports.append(folder / place / REPORT)
-    _remove_outdated(folder / FIGURES, figures)
-    summary["seconds"] = round(time.perf_counter() - started, 1)
-    return DemoResult(folder / RUN, tuple(reports), tuple(figures), table, summary)
+    table, model_file = folder / "stays.csv", folder / "model.safetensors"
+    write_cohort(folder / "training.csv", patients=LEARNED_FROM, seed=seed)
+    write_cohort(table, patients=EXPLAINED, seed=seed + 1)
+    settings = FitSettings(hidden=HIDDEN, epochs=EPOCHS, seed=seed)
+    model = fit_cohort(folder / "training.csv", settings).model
+    replace(model, about={**model.about, NOTES: list(STAYS_SOURCES)}).save(model_file)
+    asked = {"nodes": NODES, "seed": seed}
+    budgets = range(STAYS_K + 1)
+    with run_display() as progress:
+        explain_table(table, model_file, budgets, folder / RUN, progress=progress, **asked)
+    results = open_run(folder / RUN).scan(RESULTS).filter(pl.col("k") == STAYS_K)
+    count, mean = results.select(pl.len(), pl.col("improvement").mean()).collect().row(0)
+    return {"stays": int(count), "stays_mean_improvement": float(mean)}
 
 
-def _prepare_folder(out: Path) -> Path:
-    """The output folder, made if need be; refused before any work if it cannot be written."""
-    try:
-        for name in (FIGURES, STAYS, VOYAGES):
-            (out / name).mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise FileError(f"{out}: is not a folder, or lies in a file; give a folder") from None
-    except OSError as problem:
-        raise FileError(f"{out}: cannot be made: {problem.strerror}; give another") from None
-    for name in (REPORT, f"{STAYS}/{REPORT}", f"{VOYAGES}/{REPORT}", f"{FIGURES}/cohort.png"):
-        check_target(out / name)
-    return out
+def run_voyages(folder: Path, seed: int) -> dict[str, Any]:
+    """Sample voyages, and judge the decisions of the plan for expected prices."""
+    from counterplan.cli.run_progress import run_display
+    from counterplan.domains.problems import ProblemChoice
+    from counterplan.planning.description import columns_of
+    from counterplan.runs.regret import regret_spec, run_scenarios
+    from counterplan.tables.scenarios import open_scenarios, write_template
+
+    problem, path = ProblemChoice("bunkering"), folder / "voyages.csv"
+    columns = columns_of(problem.make())
+    path.unlink(missing_ok=True)  # of an earlier demo
+    write_template(path, columns, seed)
+    spec = regret_spec(problem, "uct", 1_000, True, seed)
+    with run_display() as progress:
+        run = run_scenarios(open_scenarios(path, columns), spec, folder / RUN, progress)
+    results = run.scan("results").collect()
+    totals = {name: float(results[name].sum()) for name in ("executed", "planned", "hindsight")}
+    return {"voyages": results.height, **{f"voyages_{name}": totals[name] for name in totals}}
 
 
-def _write_figures(folder: Path, kind: str, panels: Sequence[Panel]) -> list[Path]:
-    """Those about all cases and about the first; the reports have them all."""
-    chosen = [
-        one for one in panels if not one.name.startswith("case-") or one.name.startswith(FIRST)
-    ]
-    paths = [folder / f"{kind}-{panel.name}.png" for panel in chosen]
-    for path, panel in zip(paths, chosen, strict=True):
-        _write(path, png_bytes(panel.figure))
-    return paths
+# --- What the demo prints ---------------------------------------------------------------------
 
 
-def _remove_outdated(folder: Path, figures: Sequence[Path]) -> None:
-    """Figures of cases that an earlier demo had in this folder and this one has not."""
-    for kind in ("discrete", "continuous", "planning"):
-        for path in folder.glob(f"{kind}-*.png"):
-            if path not in figures:
-                path.unlink()
-
-
-def _write(path: Path, content: bytes) -> None:
-    with atomic_file(path) as file:
-        file.write(content)
-
-
-# ----------------------------------------------------------------------------------------------
-# What the demo prints.
-
-PROGRAM = "counterplan"
-# Rows of the table that fit a screen; the report holds all of them.
-MOST_ROWS = 10
-# Columns of a terminal from which on the table has room for the changes.
-WIDE = 120
-
-
-def print_demo(result: DemoResult, console: Console | None = None) -> None:
+def print_demo(result: Mapping[str, Any], console: Console | None = None) -> None:
     """The best cases as a table, then what the three parts found and where everything is."""
     from rich.console import Console
     from rich.markup import escape
 
     console = console or Console()
-    summary = result.summary
-    if result.table:
+    summary, deaths, reports = result["summary"], result["deaths"], result["reports"]
+    if deaths:
         wide = console.width >= WIDE
-        console.print(_demo_table(result.table[:MOST_ROWS], summary["k"], wide=wide))
+        console.print(_table(deaths[:MOST_ROWS], summary["k"], wide=wide))
         if not wide:
-            first = result.table[0]
-            console.print(f"Changes for {escape(first['patient'])}:")
-            for change in first["changes"]:
+            console.print(f"Changes for {escape(deaths[0]['patient'])}:")
+            for change in deaths[0]["changes"]:
                 console.print(f"  {escape(change)}")
     for line in _sentences(summary):
         console.print(line)
     console.print("Open in a browser:")
-    for path in result.reports:
-        console.print(f"  [bold]{escape(str(path))}[/bold]", soft_wrap=True)
-    if result.figures:
-        folder = escape(str(result.figures[0].parent))
-        console.print(f"Figures: {folder}, {len(result.figures)} PNG files.", soft_wrap=True)
-    if result.table:
-        command = escape(f"{program()} serve {result.run}")
-        console.print(f"Ask what-if questions: {command}", soft_wrap=True)
-        others = [str(path.parent / result.run.name) for path in result.reports[1:]]
-        if others:
+    for path in reports:
+        console.print(f"  [bold]{escape(path)}[/bold]", soft_wrap=True)
+    if figures := result["figures"]:
+        folder = escape(str(Path(figures[0]).parent))
+        console.print(f"Figures: {folder}, {len(figures)} PNG files.", soft_wrap=True)
+    if deaths:
+        # By its path where it is none of the shell's commands: no environment is active.
+        called = Path(sys.argv[0])
+        is_hidden = called.stem == PROGRAM and which(PROGRAM) is None
+        serve = escape(f"{called if is_hidden else PROGRAM} serve {result['run']}")
+        console.print(f"Ask what-if questions: {serve}", soft_wrap=True)
+        if others := [str(Path(path).with_name(RUN)) for path in reports[1:]]:
             console.print(f"  or of {escape(' and '.join(others))}", soft_wrap=True)
-
-
-def program() -> str:
-    """How this program is called from here: by its path where it is none of the shell's commands,
-    as in an environment that is not activated."""
-    called = Path(sys.argv[0])
-    if called.stem != PROGRAM or which(PROGRAM) is not None:
-        return PROGRAM
-    return str(called)
 
 
 def _sentences(summary: Mapping[str, Any]) -> list[str]:
@@ -383,7 +376,7 @@ def _sentences(summary: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _demo_table(rows: Sequence[Mapping[str, Any]], k: int, *, wide: bool) -> Table:
+def _table(rows: Sequence[Mapping[str, Any]], k: int, *, wide: bool) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
@@ -395,12 +388,12 @@ def _demo_table(rows: Sequence[Mapping[str, Any]], k: int, *, wide: bool) -> Tab
     if wide:
         table.add_column("changes", no_wrap=True)
     for row in rows:
-        cells = [
+        table.add_row(
             escape(row["patient"]),
             str(row["steps"]),
             f"{row['value']:.1%}",
             f"{100 * row['improvement']:+.1f} points",
             f"{row['interval_low']:.0%} to {row['interval_high']:.0%}",
-        ]
-        table.add_row(*cells, *([escape("\n".join(row["changes"]))] if wide else []))
+            *([escape("\n".join(row["changes"]))] if wide else []),
+        )
     return table

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from counterplan.cli.support import (
     LARGEST,
@@ -16,6 +15,7 @@ from counterplan.cli.support import (
     cluster,
     command,
     from_zero,
+    given,
     keep_inputs,
     note,
     number,
@@ -33,7 +33,6 @@ from counterplan.errors import InputError
 if TYPE_CHECKING:
     from counterplan.runs.explain import Cohort
     from counterplan.runs.question import Question
-    from counterplan.scm.support import Outlier
 
 FILES = (".json", ".csv")
 # Names that end so are meant to be files, not folders.
@@ -60,36 +59,21 @@ def _budgets(text: str) -> tuple[int, ...]:
     return tuple(sorted(set(found)))
 
 
-class SolverName(StrEnum):
-    """How to look for an explanation."""
-
-    EXACT = "exact"
-    GREEDY = "greedy"
-    NOISY_GREEDY = "noisy-greedy"
-    TOP_K = "top-k"
-    RANDOM = "random"
-    UCT = "uct"
-
-
 @dataclass(frozen=True, kw_only=True)
 class ExplainOptions(SharedOptions):
     """Options of `counterplan explain`."""
 
     episodes: Path = argument("Table of episodes: .csv, .parquet or .json.", "EPISODES")
-    model: Path = option(
-        "Model file: .safetensors, or .json by hand.", MISSING, "--model", "-m", metavar="PATH"
-    )
+    model: Path = option("Model file: .safetensors, or .json by hand.", MISSING, "--model", "-m")
     k: tuple[int, ...] = option(
         "How many actions may change at most; several numbers with commas between.",
         "3",
         parse=_budgets,
-        metavar="N",
     )
     all_k: bool = option("Every number of changes from 0 to that of --k.", False)
     episode: list[str] | None = option("Explain only this episode; repeat for more.", metavar="ID")
     schema: Path | None = option(
-        "What the columns of the table mean (.toml), if not as the model remembers.",
-        metavar="PATH",
+        "What the columns of the table mean (.toml), if not as the model remembers."
     )
     robust: bool = option(
         "Add the lowest and highest value over every causal model that fits the data.", False
@@ -105,13 +89,9 @@ class ExplainOptions(SharedOptions):
         "Likewise after so many nodes (discrete: rows of the model; continuous states with a "
         f"folder for the results: {COHORT_NODES:,} if neither is given).",
         parse=whole_number(1),
-        metavar="N",
     )
     gap: float = option(
-        "Stop once the optimum can be better by at most this.",
-        0.0,
-        parse=from_zero,
-        metavar="NUMBER",
+        "Stop once the optimum can be better by at most this.", 0.0, parse=from_zero
     )
     max_move: float | None = option(
         "Neural models: by how much a dose may differ from the one given, in the units of the "
@@ -119,8 +99,8 @@ class ExplainOptions(SharedOptions):
         parse=from_zero,
         metavar="LEVELS",
     )
-    solver: SolverName = option(
-        "The exact optimum, or a simple method to compare with.", SolverName.EXACT
+    solver: Literal["exact", "greedy", "noisy-greedy", "top-k", "random", "uct"] = option(
+        "The exact optimum, or a simple method to compare with.", "exact"
     )
     output: Path | None = output(
         "File for the results (.json or .csv), or a folder: then all results and trajectories are "
@@ -130,7 +110,7 @@ class ExplainOptions(SharedOptions):
     cluster: str | None = cluster()
 
 
-@command
+@command()
 def explain(options: ExplainOptions) -> None:
     """Say what should have been done differently in each episode.
 
@@ -148,24 +128,23 @@ def explain(options: ExplainOptions) -> None:
     from counterplan.runs.explain import open_cohort
     from counterplan.tables.episodes import check_explanations_target
 
-    is_run = options.output is not None and not is_file(options.output)
+    files, out = (options.episodes, options.model, options.schema), options.output
+    is_run = out is not None and not _is_file(out)
     why = None if is_run else "is for runs into a folder: give one with -o OUT"
-    check_where(options.workers, options.cluster, why)
-    if options.output is not None:
+    check_where(options, why)
+    if out is not None:
         if not is_run:
-            check_explanations_target(options.output)
-        keep_inputs(options.output, (options.episodes, options.model, options.schema))
-    files = (options.episodes, options.model, options.schema)
+            check_explanations_target(out)
+        keep_inputs(out, files)
     cohort = open_cohort(*files, options.episode or ())
     question = _question(options, cohort.explainer.is_discrete)
-    if is_run:
-        _into_folder(options, cohort, question)
+    if out is not None and is_run:
+        _into_folder(options, out, cohort, question)
     else:
         _at_once(options, cohort, question)
 
 
-def is_file(output: Path) -> bool:
-    """Whether results go into a single file."""
+def _is_file(output: Path) -> bool:
     suffix = output.suffix.lower()
     return suffix in FILES or (suffix in OTHER_FILES and not output.is_dir())
 
@@ -176,19 +155,14 @@ def _question(options: ExplainOptions, is_discrete: bool) -> Question:
 
     if is_discrete and options.max_move is not None:
         raise InputError("--max-move is about doses: discrete actions have none; leave it out")
-    if is_discrete and options.solver is SolverName.TOP_K:
+    if is_discrete and options.solver == "top-k":
         raise InputError(
             "--solver top-k changes a fixed sequence, but a discrete model asks for a policy: use "
             "--solver greedy"
         )
-    if options.solver is not SolverName.EXACT:
-        limits = {
-            "--seconds": options.seconds is not None,
-            "--nodes": options.nodes is not None,
-            "--gap": options.gap > 0.0,
-        }
+    if options.solver != "exact":
         why = f"limits the exact search; --solver {options.solver} ends by itself: leave it out"
-        refuse(limits, why)
+        refuse(given(options, "seconds", "nodes", "gap"), why)
     if not is_discrete and options.robust:
         raise InputError(
             "--robust is for discrete models: a neural model has one counterfactual, no range"
@@ -200,27 +174,31 @@ def _question(options: ExplainOptions, is_discrete: bool) -> Question:
         if budgets[0] > MOST_BUDGETS:
             raise InputError(f"--all-k goes up to --k {MOST_BUDGETS:,} at most, got {budgets[0]}")
         budgets = tuple(range(budgets[0] + 1))
-    same = ("nodes", "seconds", "gap", "max_move", "robust", "seed")
-    asked = {name: getattr(options, name) for name in same}
-    return Question(budgets=budgets, solver=options.solver.value, **asked)
-
-
-# --- To the terminal, or into one file ---------------------------------------------------------
+    same = ("nodes", "seconds", "gap", "max_move", "robust", "seed", "solver")
+    return Question(budgets=budgets, **{name: getattr(options, name) for name in same})
 
 
 def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> None:
+    """To the terminal, or into one file."""
     from counterplan.cli.run_progress import episode_bar
     from counterplan.runs.answer import records
     from counterplan.tables.episodes import write_explanations
 
-    noun = cohort.noun
+    noun, budgets = cohort.noun, question.budgets
     with episode_bar() as progress:
         answers = cohort.answers(question, progress)
-    largest = question.budgets[-1]
-    _warn_of_outliers([far for one in answers if one.k == largest for far in one.outliers], noun)
+    if outliers := [far for one in answers if one.k == budgets[-1] for far in one.outliers]:
+        stay, column, value, low, high = outliers[0]
+        others = len(outliers) - 1
+        more = f" (and {others} more like it, see far_outside_training in --json)" if others else ""
+        note(
+            f"warning: {noun} {stay!r}, column {column!r}: {value:g} is far outside what the model "
+            f"has learned from, {low:g} to {high:g}; what it says about this {noun} means nothing"
+            f"{more}"
+        )
     ranked = sorted((answer.row() for answer in answers), key=lambda row: -row["improvement"])
     found = records(ranked, cohort.explainer.unit)
-    budgets, methods = question.budgets, _methods(found)
+    methods = _methods(found)
     document = {
         "k": budgets[0] if len(budgets) == 1 else list(budgets),
         "solver": question.solver,
@@ -240,35 +218,18 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
         note(line)
 
 
-def _warn_of_outliers(found: Sequence[Outlier], noun: str) -> None:
-    if not found:
-        return
-    stay, column, value, low, high = found[0]
-    others = len(found) - 1
-    more = f" (and {others} more like it, see far_outside_training in --json)" if others else ""
-    note(
-        f"warning: {noun} {stay!r}, column {column!r}: {value:g} is far outside what the model has "
-        f"learned from, {low:g} to {high:g}; what it says about this {noun} means nothing{more}"
-    )
-
-
-# --- Into the folder of a run: all cores, stopped and resumed at will ---------------------------
-
-
-def _into_folder(options: ExplainOptions, cohort: Cohort, question: Question) -> None:
+def _into_folder(options: ExplainOptions, folder: Path, cohort: Cohort, question: Question) -> None:
     """Keeps everything; prints the most improvable cases, and what became of all."""
     from counterplan.cli.run_progress import run_display
     from counterplan.runs.answer import records
     from counterplan.runs.cohort import RunSettings
     from counterplan.runs.run import CaseQuery, open_run
 
-    assert options.output is not None
-    noun = cohort.noun
     arguments = question.arguments(cohort.chosen, options.all_k)
     settings = RunSettings(arguments, workers=options.workers, cluster=options.cluster)
     with run_display() as progress:
-        summary = cohort.run(options.output, question, settings, progress)
-    run = open_run(summary.out)
+        summary = cohort.run(folder, question, settings, progress)
+    run, noun = open_run(summary.out), cohort.noun
     top = records(run.cases(CaseQuery(limit=TOP)).to_dicts(), run.terms.unit)
     totals = {name: int(summary.totals.get(name, 0)) for name in ("episodes", *STATUSES)}
     if options.as_json:
@@ -280,8 +241,8 @@ def _into_folder(options: ExplainOptions, cohort: Cohort, question: Question) ->
     print_explanations(top, heading, noun)
     for line in cohort.notes:
         note(line)
-    words = [f"{totals[name]:,} {text}" for name, text in STATUSES.items() if totals[name]]
-    note(f"{many}: {', '.join(words)}.")
+    became = [f"{totals[name]:,} {text}" for name, text in STATUSES.items() if totals[name]]
+    note(f"{many}: {', '.join(became)}.")
     if far := run.count_far():
         note(
             f"warning: {counted(far, noun)} far outside what the model has learned from (see "
@@ -305,7 +266,7 @@ def _detail(noun: str, question: Question, found: Sequence[Mapping[str, Any]]) -
     budgets = ", ".join(str(k) for k in sorted({record["k"] for record in found}))
     text = f"k = {budgets or question.budgets[-1]}, {question.solver}"
     if methods := _methods(found):
-        text += f" ({methods if question.solver == SolverName.EXACT else 'no bound'})"
+        text += f" ({methods if question.solver == 'exact' else 'no bound'})"
     if noun == "stay":
         text += ", outcome: summed -SOFA"
     return f"{text}, according to the model"
@@ -314,44 +275,36 @@ def _detail(noun: str, question: Question, found: Sequence[Mapping[str, Any]]) -
 def print_explanations(found: Sequence[Mapping[str, Any]], heading: str, noun: str) -> None:
     """A table with one row for each record."""
     from counterplan.runs.answer import changes_in_words, support_in_words
-
-    several = len({record["k"] for record in found}) > 1
-    columns = {noun: "left"} | ({"k": "right"} if several else {})
-    columns |= dict.fromkeys(("observed", "value", "improvement"), "right")
-    extra: list[Callable[[Mapping[str, Any]], str]] = [_proof]
-    if any("interval_low" in record for record in found):
-        columns["over causal models"] = "right"
-        extra.insert(0, _interval)
-    columns["proof"] = "left"
-    if any("supported" in record for record in found):
-        columns["data"] = "left"
-        extra.append(support_in_words)
-    columns["changes"] = "left"
-    rows = [
-        [
-            str(record["episode_id"]),
-            *([str(record["k"])] if several else []),
-            *(_number(record.get(name)) for name in ("factual", "value", "improvement")),
-            *(text(record) for text in extra),
-            record.get("reason") or "\n".join(changes_in_words(record)) or "none",
-        ]
-        for record in found
-    ]
-    print_table(heading, columns, rows)
-
-
-def _number(value: float | str | None) -> str:
-    """As tables show it."""
     from counterplan.viz.quantity import Quantity
 
-    return "" if value is None else Quantity().write(float(value))
+    def number(name: str) -> Callable[[Mapping[str, Any]], str]:
+        return lambda record: (
+            "" if record.get(name) is None else Quantity().write(float(record[name]))
+        )
 
+    def proof(record: Mapping[str, Any]) -> str:
+        is_limit = record["status"] == "limit"
+        return f"limit, gap {number('gap')(record)}" if is_limit else str(record["status"])
 
-def _interval(record: Mapping[str, Any]) -> str:
-    return f"{_number(record['interval_low'])} to {_number(record['interval_high'])}"
-
-
-def _proof(record: Mapping[str, Any]) -> str:
-    """What is known of the optimum."""
-    status = str(record["status"])
-    return f"limit, gap {_number(record['gap'])}" if status == "limit" else status
+    low, high = number("interval_low"), number("interval_high")
+    cells: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
+        noun: ("left", lambda record: str(record["episode_id"])),
+        "k": ("right", lambda record: str(record["k"])),
+        "observed": ("right", number("factual")),
+        "value": ("right", number("value")),
+        "improvement": ("right", number("improvement")),
+        "over causal models": ("right", lambda record: f"{low(record)} to {high(record)}"),
+        "proof": ("left", proof),
+        "data": ("left", support_in_words),
+        "changes": (
+            "left",
+            lambda one: one.get("reason") or "\n".join(changes_in_words(one)) or "none",
+        ),
+    }
+    if len({record["k"] for record in found}) <= 1:
+        del cells["k"]
+    for name, needed in (("over causal models", "interval_low"), ("data", "supported")):
+        if not any(needed in record for record in found):
+            del cells[name]
+    rows = [[text(record) for _, text in cells.values()] for record in found]
+    print_table(heading, {name: alignment for name, (alignment, _) in cells.items()}, rows)

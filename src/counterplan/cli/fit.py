@@ -8,7 +8,7 @@ model are refused.
 from __future__ import annotations
 
 import csv
-from dataclasses import MISSING, dataclass, replace
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from counterplan.cli.support import (
     argument,
     command,
     from_zero,
+    given,
     keep_inputs,
     note,
     option,
@@ -31,15 +32,15 @@ from counterplan.core.validation import counted
 from counterplan.errors import FileError, InputError, TrainingError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from counterplan.scm.neural import NeuralSCM
-    from counterplan.tables.fit import FitSettings
+    from counterplan.tables.fit import NeuralFit
     from counterplan.tables.schema import Schema
-    from counterplan.tables.stays import CohortSettings, Stays
 
 # Units of a network; `scm.training` says the same, but takes long to load.
 MOST_UNITS = 10_000
+# Options for continuous states alone, for discrete ones, and for those without names in the table.
+NEURAL = ("hidden", "epochs", "lipschitz", "unconstrained")
+TABULAR = ("prior", "neighbour_prior", "bar_unobserved", "mean_rewards")
+LABELS = ("state_labels", "action_labels")
 
 
 def _lipschitz(text: str) -> tuple[float, float]:
@@ -60,13 +61,10 @@ class FitOptions(SharedOptions):
     episodes: Path = argument("Table of episodes: .csv, .parquet or .json.", "EPISODES")
     output: Path = output("Model file to write: .safetensors.", MISSING)
     schema: Path | None = option(
-        "What the columns of the table mean (.toml); `counterplan schema` drafts one.",
-        metavar="PATH",
+        "What the columns of the table mean (.toml); `counterplan schema` drafts one."
     )
     prior: float | None = option(
-        "Tabular models: pseudo-count of every transition (1 if not given).",
-        parse=from_zero,
-        metavar="NUMBER",
+        "Tabular models: pseudo-count of every transition (1 if not given).", parse=from_zero
     )
     neighbour_prior: bool = option(
         "Tabular models with states in a natural order: pseudo-count 1 for staying or moving to a "
@@ -91,13 +89,9 @@ class FitOptions(SharedOptions):
         "Names of the actions 0, 1, ... separated by commas.", metavar="NAMES"
     )
     hidden: int | None = option(
-        "Neural models: units of each network (200).",
-        parse=whole_number(1, MOST_UNITS),
-        metavar="N",
+        "Neural models: units of each network (200).", parse=whole_number(1, MOST_UNITS)
     )
-    epochs: int | None = option(
-        "Neural models: epochs at most (100).", parse=whole_number(1), metavar="N"
-    )
+    epochs: int | None = option("Neural models: epochs at most (100).", parse=whole_number(1))
     lipschitz: tuple[float, float] | None = option(
         "Neural models: Lipschitz constants of the location and scale networks (1.0,0.1); tighter "
         "ones make `explain` faster, looser ones fit better.",
@@ -112,36 +106,8 @@ class FitOptions(SharedOptions):
         "--support/--no-support",
     )
 
-    @property
-    def for_neural(self) -> dict[str, bool]:
-        """Options for continuous states alone: which were given."""
-        return {
-            "--hidden": self.hidden is not None,
-            "--epochs": self.epochs is not None,
-            "--lipschitz": self.lipschitz is not None,
-            "--unconstrained": self.unconstrained,
-        }
 
-    @property
-    def for_tabular(self) -> dict[str, bool]:
-        """Options for discrete states alone: which were given."""
-        return {
-            "--prior": self.prior is not None,
-            "--neighbour-prior": self.neighbour_prior,
-            "--value-unobserved": not self.bar_unobserved,
-            "--mean-rewards": self.mean_rewards,
-        }
-
-    @property
-    def for_labels(self) -> dict[str, bool]:
-        """Options for discrete states that have no names in the table: which were given."""
-        return {
-            "--state-labels": self.state_labels is not None,
-            "--action-labels": self.action_labels is not None,
-        }
-
-
-@command
+@command()
 def fit(options: FitOptions) -> None:
     """Learn a model from a table of episodes.
 
@@ -160,24 +126,28 @@ def fit(options: FitOptions) -> None:
     ...), which give neural models.
     """
     from counterplan.core.files import check_target, suffix_of
-    from counterplan.tables.stays import fit_cohort, is_cohort_table
+    from counterplan.domains.stays import layout_of
 
     suffix_of(options.output, (".safetensors",), "model files")
     check_target(options.output)
     keep_inputs(options.output, (options.episodes, options.schema))
-    table = options.episodes
-    if options.schema is not None:
-        _by_schema(options, options.schema)
-    elif is_cohort_table(table):
-        given = options.for_tabular | options.for_labels
-        refuse(given, f"is for tables of discrete episodes, but {table} is a cohort table")
-        _neural(options, lambda settings: fit_cohort(table, settings))
+    schema = None if options.schema is None else _schema(options, options.schema)
+    if schema is not None:
+        is_discrete = schema.is_discrete
+    elif is_discrete := layout_of(options.episodes) is None:
+        _refuse_neural(options)
     else:
-        _discrete(options)
+        why = f"is for tables of discrete episodes, but {options.episodes} is a cohort table"
+        refuse(given(options, *TABULAR, *LABELS), why)
+    if is_discrete:
+        _tabular(options, schema)
+    else:
+        _neural(options, schema)
 
 
-def _by_schema(options: FitOptions, path: Path) -> None:
-    from counterplan.tables.fit import check_reward, fit_continuous
+def _schema(options: FitOptions, path: Path) -> Schema:
+    """What the schema says; options that do not go with it are refused."""
+    from counterplan.tables.fit import check_reward
     from counterplan.tables.layout import SchemaLayout
     from counterplan.tables.schema import read_schema
 
@@ -187,50 +157,72 @@ def _by_schema(options: FitOptions, path: Path) -> None:
     except InputError as problem:
         raise FileError(f"{path}: {problem}") from None
     if schema.is_discrete:
-        refuse(options.for_neural, f"is for continuous states, but those of {path} are discrete")
+        why = f"is for continuous states, but those of {path} are discrete"
+        refuse(given(options, *NEURAL), why)
     else:
-        refuse(options.for_tabular, f"is for discrete states, but those of {path} are continuous")
-    refuse(options.for_labels, f"and --schema exclude each other: write the labels into {path}")
-    if schema.is_discrete:
-        _discrete_by_schema(options, schema)
-    else:
-        _neural(options, lambda settings: fit_continuous(options.episodes, schema, settings))
+        why = f"is for discrete states, but those of {path} are continuous"
+        refuse(given(options, *TABULAR), why)
+    why = f"and --schema exclude each other: write the labels into {path}"
+    refuse(given(options, *LABELS), why)
+    return schema
+
+
+def _refuse_neural(options: FitOptions) -> None:
+    from counterplan.core.files import check_readable
+    from counterplan.tables.fit import check_kind
+
+    wrong = given(options, *NEURAL)
+    if any(wrong.values()):
+        check_readable(options.episodes, "a table of episodes")
+        check_kind(options.episodes)
+        refuse(
+            wrong,
+            f"is for neural models, but the states of {options.episodes} are discrete: leave it "
+            "out, or give a --schema in which they are measurements",
+        )
 
 
 # --- Neural models ----------------------------------------------------------------------------
 
 
-def _neural(
-    options: FitOptions, learn: Callable[[CohortSettings], tuple[NeuralSCM, Stays]]
-) -> None:
-    from counterplan.tables.stays import CohortSettings
+def _neural(options: FitOptions, schema: Schema | None) -> None:
+    from counterplan.domains.stays import fit_cohort
+    from counterplan.scm.training import FitSettings
+    from counterplan.tables.fit import fit_continuous
 
     if options.unconstrained and options.lipschitz is not None:
         raise InputError("--lipschitz and --unconstrained exclude each other: give one of them")
-    usual = CohortSettings(seed=options.seed, support=options.support)
-    given = {name: getattr(options, name) for name in ("hidden", "epochs", "lipschitz")}
-    settings = replace(usual, **{name: one for name, one in given.items() if one is not None})
-    if options.unconstrained:
-        settings = replace(settings, lipschitz=None)
+    settings = FitSettings(seed=options.seed)
+    if options.hidden is not None:
+        settings["hidden"] = options.hidden
+    if options.epochs is not None:
+        settings["epochs"] = options.epochs
+    if options.lipschitz is not None or options.unconstrained:
+        settings["lipschitz"] = options.lipschitz
     try:
-        scm, stays = learn(settings)
+        if schema is None:
+            found = fit_cohort(options.episodes, settings, options.support)
+        else:
+            found = fit_continuous(options.episodes, schema, settings, options.support)
     except TrainingError as problem:
         hint = "options --lipschitz and --epochs"
         raise TrainingError(f"{options.episodes}: {problem} ({hint})") from None
-    scm.save(options.output)
-    _print_fit(options, scm, stays)
+    found.model.save(options.output)
+    _print_neural(options, found)
 
 
-def _print_fit(options: FitOptions, scm: NeuralSCM, stays: Stays) -> None:
-    from counterplan.tables.stays import EDGES, poor_fit
+def _print_neural(options: FitOptions, found: NeuralFit) -> None:
+    from counterplan.domains.stays import EDGES
+    from counterplan.tables.fit import poor_fit
 
+    scm = found.model
     record = scm.about["training"]
     best = record["best_epoch"]
     summary = {
         "model": str(options.output),
-        "table": stays.summary,
-        "episodes": len(stays.episodes),
-        "dropped": len(stays.dropped),
+        "table": found.summary,
+        "episodes": len(found.episodes),
+        "dropped": found.dropped,
         "transitions": record["transitions"] + record["validation_transitions"],
         "features": len(scm.about["features"]),
         "epochs": record["epochs"],
@@ -250,7 +242,7 @@ def _print_fit(options: FitOptions, scm: NeuralSCM, stays: Stays) -> None:
         return
     typer.echo(
         f"{options.output}: {summary['features']} features, {summary['transitions']} transitions; "
-        f"{stays.summary}; validation log-likelihood "
+        f"{found.summary}; validation log-likelihood "
         f"{summary['validation_log_likelihood']:.3f} (linear regression: "
         f"{summary['linear_log_likelihood']:.3f}) nats in epoch {best} of {record['epochs']}; "
         f"Lipschitz constants {scm.location.lipschitz:.4g} and {scm.scale.lipschitz:.4g}"
@@ -260,73 +252,54 @@ def _print_fit(options: FitOptions, scm: NeuralSCM, stays: Stays) -> None:
 # --- Tabular models ---------------------------------------------------------------------------
 
 
-def _discrete(options: FitOptions) -> None:
-    from counterplan.core.files import check_readable
-    from counterplan.tables.fit import check_kind, fit_model
-    from counterplan.tables.models import save_model
-
-    if any(options.for_neural.values()):
-        check_readable(options.episodes, "a table of episodes")
-        check_kind(options.episodes)
-        refuse(
-            options.for_neural,
-            f"is for neural models, but the states of {options.episodes} are discrete: leave it "
-            "out, or give a --schema in which they are measurements",
-        )
-    settings = replace(
-        _settings(options),
-        state_labels=_names(options.state_labels, "--state-labels"),
-        action_labels=_names(options.action_labels, "--action-labels"),
-    )
-    found = fit_model(options.episodes, settings)
-    mdp, counts = found.model, found.counts
-    save_model(mdp, options.output)
-    episodes, steps = int(counts.starts.sum()), int(counts.visits.sum())
-    summary = {
-        "model": str(options.output),
-        "episodes": episodes,
-        "steps": steps,
-        "states": mdp.n_states,
-        "actions": mdp.n_actions,
-        "pairs": mdp.rewards.size,
-        "observed_pairs": int(counts.observed.sum()),
-    }
-    _tell(options, summary, f" from {counted(steps, 'step')} of {counted(episodes, 'episode')}")
-
-
-def _discrete_by_schema(options: FitOptions, schema: Schema) -> None:
-    from counterplan.tables.fit import fit_discrete
+def _tabular(options: FitOptions, schema: Schema | None) -> None:
+    from counterplan.tables.fit import FitSettings, fit_discrete, fit_model
     from counterplan.tables.models import save_model
     from counterplan.tables.schema import Grid
-
-    found = fit_discrete(options.episodes, schema, _settings(options))
-    save_model(found.model, options.output)
-    # A last row without an action is no pair.
-    observed = found.counts.observed[:, : len(Grid(schema.of("action")))]
-    summary = {
-        "model": str(options.output),
-        "table": found.summary,
-        "episodes": int(found.counts.starts.sum()),
-        "steps": int(found.counts.visits.sum()),
-        "states": found.model.n_states,
-        "actions": observed.shape[1],
-        "pairs": observed.size,
-        "observed_pairs": int(observed.sum()),
-    }
-    _tell(options, summary, f"; {found.summary}")
-
-
-def _settings(options: FitOptions) -> FitSettings:
-    from counterplan.tables.fit import FitSettings
 
     if options.prior is not None and options.neighbour_prior:
         raise InputError("--prior and --neighbour-prior exclude each other: give one of them")
     usual = 1.0 if options.prior is None else options.prior
-    return FitSettings(
+    settings = FitSettings(
         prior=None if options.neighbour_prior else usual,
         bar_unobserved=options.bar_unobserved,
         mean_rewards=options.mean_rewards,
+        state_labels=_names(options.state_labels, "--state-labels"),
+        action_labels=_names(options.action_labels, "--action-labels"),
         support=options.support,
+    )
+    if schema is None:
+        found = fit_model(options.episodes, settings)
+    else:
+        found = fit_discrete(options.episodes, schema, settings)
+    mdp, counts = found.model, found.counts
+    # A last row without an action is no pair.
+    observed = counts.observed[:, : len(Grid(schema.of("action"))) if schema else None]
+    save_model(mdp, options.output)
+    summary = {
+        "model": str(options.output),
+        **({} if schema is None else {"table": found.summary}),
+        "episodes": int(counts.starts.sum()),
+        "steps": int(counts.visits.sum()),
+        "states": mdp.n_states,
+        "actions": observed.shape[1],
+        "pairs": observed.size,
+        "observed_pairs": int(observed.sum()),
+    }
+    _print_tabular(options, summary)
+
+
+def _print_tabular(options: FitOptions, summary: dict[str, Any]) -> None:
+    if options.as_json:
+        print_json(summary)
+        return
+    steps, episodes = counted(summary["steps"], "step"), counted(summary["episodes"], "episode")
+    data = f"; {summary['table']}" if "table" in summary else f" from {steps} of {episodes}"
+    rest = "barred" if options.bar_unobserved else "given their state's mean reward"
+    typer.echo(
+        f"{summary['model']}: {counted(summary['states'], 'state')} and "
+        f"{counted(summary['actions'], 'action')}{data}; {summary['observed_pairs']:,} of "
+        f"{counted(summary['pairs'], 'pair')} of state and action were seen, others are {rest}"
     )
 
 
@@ -339,16 +312,3 @@ def _names(labels: str | None, option: str) -> list[str] | None:
     if len(set(names)) < len(names):
         raise InputError(f"{option} {labels!r}: a name occurs twice; give each its own")
     return names
-
-
-def _tell(options: FitOptions, summary: dict[str, Any], data: str) -> None:
-    """Prints what was learned; `data` says from what."""
-    if options.as_json:
-        print_json(summary)
-        return
-    rest = "barred" if options.bar_unobserved else "given their state's mean reward"
-    typer.echo(
-        f"{summary['model']}: {counted(summary['states'], 'state')} and "
-        f"{counted(summary['actions'], 'action')}{data}; {summary['observed_pairs']:,} of "
-        f"{counted(summary['pairs'], 'pair')} of state and action were seen, others are {rest}"
-    )

@@ -41,7 +41,6 @@ class ReportCommandOptions(SharedOptions):
     cases: int | None = option(
         f"How many cases to look at closely, the top first ({CASES} if not given).",
         parse=whole_number(0, MOST_CASES),
-        metavar="N",
     )
     case: str | None = option("A report of this case alone.", metavar="ID")
     k: int | None = which_budget()
@@ -49,12 +48,11 @@ class ReportCommandOptions(SharedOptions):
         "Replace ids by pseudonyms; the key is random and kept nowhere.", False
     )
     pseudonym_key: Path | None = option(
-        "Pseudonyms by the key in this file: the same in every report made with it.",
-        metavar="PATH",
+        "Pseudonyms by the key in this file: the same in every report made with it."
     )
 
 
-@command
+@command()
 def report(options: ReportCommandOptions) -> None:
     """Write a run as one page to open, search, print and send.
 

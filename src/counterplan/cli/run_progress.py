@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from counterplan.core.problem import Progress, ProgressCallback
+from counterplan.core.limits import Progress, ProgressCallback
 from counterplan.runs.cohort import SOLVING, RunProgress
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ class SchemaOptions(SharedOptions):
     output: Path | None = output("Schema file to write: .toml.")
 
 
-@command
+@command()
 def schema(options: SchemaOptions) -> None:
     """Draft what the columns of a table of episodes mean.
 

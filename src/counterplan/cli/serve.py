@@ -45,9 +45,7 @@ class ServeOptions(SharedOptions):
         "127.0.0.1",
         metavar="ADDRESS",
     )
-    port: int = option(
-        "Port; 0 for any that is free.", PORT, parse=whole_number(0, LARGEST_PORT), metavar="N"
-    )
+    port: int = option("Port; 0 for any that is free.", PORT, parse=whole_number(0, LARGEST_PORT))
     token: str | None = option(
         "What everyone must show who asks, at least 16 characters; one is made up where it is "
         "needed and not given.",
@@ -59,16 +57,14 @@ class ServeOptions(SharedOptions):
         metavar="NAME",
     )
     workers: int | None = option(
-        "Processes that solve (one for each core, 4 at most).",
-        parse=whole_number(1, MOST_WORKERS),
-        metavar="N",
+        "Processes that solve (one for each core, 4 at most).", parse=whole_number(1, MOST_WORKERS)
     )
     seconds: float = option(
         "Longest that one search may take.", 60.0, parse=from_zero, metavar="SECONDS"
     )
 
 
-@command
+@command()
 def serve(options: ServeOptions) -> None:
     """Open a run in the browser, edit it and ask again.
 

@@ -4,14 +4,15 @@ A command is a function of one dataclass. Its fields are the options:
 
     @dataclass(frozen=True, kw_only=True)
     class Options(SharedOptions):
-        k: int = option("How many actions may change.", 3, parse=whole_number(), metavar="N")
+        k: int = option("How many actions may change.", 3)
         robust: bool = option("Add the range over causal models.", False)
 
-    @command
+    @command()
     def explain(options: Options) -> None:
         "The help text."
 
-A field becomes the option --name-of-the-field unless other names are given.
+A field becomes the option --name-of-the-field unless other names are given; numbers are whole ones
+from 0 up, or finite ones, unless `parse` says otherwise.
 """
 
 from __future__ import annotations
@@ -26,18 +27,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from counterplan.errors import CounterplanError, FileError, InputError, MistakesError
 
-Item = TypeVar("Item")
 Parse = Callable[[str], Any]
 
 BAD_INPUT = 2
-STOPPED = "stopped; nothing was written"
 # More than any array can hold; larger numbers are slips of the keyboard.
 LARGEST = 2**31 - 1
 # As in `runs.cohort`, which takes too long to load for a help text.
@@ -47,16 +46,11 @@ MOST_WORKERS = 1024
 
 
 def option(
-    help: str,
-    default: Any = None,
-    *names: str,
-    parse: Parse | None = None,
-    metavar: str | None = None,
-    **more: Any,
+    help: str, default: Any = None, *names: str, parse: Parse | None = None, **more: Any
 ) -> Any:
     """A field that is an option; `parse` reads its text and raises a ValueError that goes on after
     the text, such as "is not a number"."""
-    made = {"names": names, "parse": parse, "help": help, "metavar": metavar, **more}
+    made = {"names": names, "parse": parse, "help": help, **more}
     return field(default=default, metadata=made)
 
 
@@ -67,7 +61,7 @@ def argument(help: str, metavar: str) -> Any:
 
 def output(help: str, default: Any = None) -> Any:
     """The field -o."""
-    return option(help, default, "--output", "-o", metavar="PATH")
+    return option(help, default, "--output", "-o")
 
 
 def whole_number(minimum: int = 0, maximum: int = LARGEST) -> Parse:
@@ -101,6 +95,12 @@ def number(accepts: Callable[[float], bool] = lambda _: True, wanted: str = "a n
 
 
 from_zero = number(lambda found: found >= 0.0, "a number from 0 up")
+# How options of some kinds are read and called unless they say otherwise.
+KINDS: dict[Any, tuple[Parse | None, str]] = {
+    Path: (None, "PATH"),
+    int: (whole_number(), "N"),
+    float: (number(), "NUMBER"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,9 +108,7 @@ class SharedOptions:
     """What every command takes."""
 
     as_json: bool = option("Print the result as JSON; messages go to stderr.", False, "--json")
-    seed: int = option(
-        "Seed of whatever the command draws at random.", 0, parse=whole_number(), metavar="N"
-    )
+    seed: int = option("Seed of whatever the command draws at random.", 0)
 
 
 def run_folder() -> Any:
@@ -120,8 +118,7 @@ def run_folder() -> Any:
 
 def which_budget() -> Any:
     """The option --k of commands that show a run."""
-    text = "Which number of changes (the largest of the run)."
-    return option(text, parse=whole_number(), metavar="N")
+    return option("Which number of changes (the largest of the run).")
 
 
 def trusted_problem() -> Any:
@@ -144,7 +141,7 @@ def trusted_problem() -> Any:
 def workers() -> Any:
     """The option --workers of commands that make a run."""
     text = "With a folder: how many processes (one for each core if not given)."
-    return option(text, parse=whole_number(1, MOST_WORKERS), metavar="N")
+    return option(text, parse=whole_number(1, MOST_WORKERS))
 
 
 def cluster() -> Any:
@@ -155,48 +152,65 @@ def cluster() -> Any:
     )
 
 
-Options = TypeVar("Options", bound=SharedOptions)
+class PlainHelp(TyperCommand):
+    """Help that calls an argument EPISODES, not {EPISODES} or EPISODES <path>."""
+
+    def get_help(self, ctx: Any) -> str:
+        text = re.sub(r"^(  [A-Z]+) <\S+>", r"\1", super().get_help(ctx), flags=re.MULTILINE)
+        return re.sub(r"\{([A-Z]+)\}", r"\1", text)
 
 
-def command(run: Callable[[Options], None]) -> Callable[..., None]:
-    """A function of a dataclass as one of that dataclass's fields, for typer."""
-    (kind,) = (hint for name, hint in get_type_hints(run).items() if name != "return")
-    hints = get_type_hints(kind)
-    shared = {one.name for one in fields(SharedOptions)}
-    # Own options come before those that every command has.
-    ordered = sorted(fields(kind), key=lambda one: one.name in shared)
+def command(cls: type[PlainHelp] = PlainHelp) -> Callable[[Callable[[Any], None]], Any]:
+    """A function of a dataclass as the command whose options are that dataclass's fields."""
 
-    def call(**values: Any) -> None:
-        options = kind(**values)
-        before = _written(options)
-        try:
-            run(options)
-        except KeyboardInterrupt as stop:
-            # A run in a folder has told already.
-            if not getattr(stop, "__notes__", None):
-                note(_stopped(options, before))
-            raise
+    def made(run: Callable[[Any], None]) -> Any:
+        (kind,) = (hint for name, hint in get_type_hints(run).items() if name != "return")
+        hints = get_type_hints(kind)
+        shared = {one.name for one in fields(SharedOptions)}
+        # Own options come before those that every command has.
+        ordered = sorted(fields(kind), key=lambda one: one.name in shared)
 
-    call.__name__, call.__doc__ = run.__name__, run.__doc__
-    parameters = [_parameter(one, hints[one.name]) for one in ordered]
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return call
+        def call(**values: Any) -> None:
+            options = kind(**values)
+            before = _written(options)
+            try:
+                run(options)
+            except KeyboardInterrupt as stop:
+                # A run in a folder has told already.
+                if not getattr(stop, "__notes__", None):
+                    note(_stopped(options, before))
+                raise
+
+        call.__name__, call.__doc__ = run.__name__, run.__doc__
+        parameters = [_parameter(one, hints[one.name]) for one in ordered]
+        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        program = typer.Typer(add_completion=False, rich_markup_mode=None)
+        program.command(cls=cls)(call)
+        return typer.main.get_command(program)
+
+    return made
 
 
 def _parameter(one: Field[Any], hint: Any) -> inspect.Parameter:
     """A field as typer reads it."""
     more = dict(one.metadata)
     kind = inspect.Parameter.KEYWORD_ONLY
-    default = inspect.Parameter.empty if one.default is MISSING else one.default
     if more.pop("argument", False):
         positional: Any = Annotated[hint, typer.Argument(**more)]
         return inspect.Parameter(one.name, kind, annotation=positional)
-    names = more.pop("names") or (f"--{one.name.replace('_', '-')}",)
-    parse = more.pop("parse")
+    default = inspect.Parameter.empty if one.default is MISSING else one.default
+    names = more.pop("names") or (_flag(one.name),)
+    parse, metavar = KINDS.get((get_args(hint) or (hint,))[0], (None, None))
+    more["metavar"] = more.get("metavar", metavar)
+    parse = more.pop("parse") or parse
     if parse is not None:
         hint, more["parser"] = Any, partial(read_option, parse, names[0])
     named: Any = Annotated[hint, typer.Option(*names, **more)]
     return inspect.Parameter(one.name, kind, annotation=named, default=default)
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def read_option(parse: Parse, name: str, text: str) -> Any:
@@ -208,23 +222,33 @@ def read_option(parse: Parse, name: str, text: str) -> Any:
         raise typer.BadParameter(f"{shown!r} {problem.args[0]}", param_hint=name) from None
 
 
-def _written(options: SharedOptions) -> list[tuple[Path, int | None]]:
+def _written(options: SharedOptions) -> dict[Path, int | None]:
     """The files and folders that a command may write, and when each was written last."""
     named = (getattr(options, name, None) for name in ("output", "scenarios_template"))
     paths = [path for path in named if path is not None]
-    return [(path, path.stat().st_mtime_ns if os.path.exists(path) else None) for path in paths]
+    return {path: path.stat().st_mtime_ns if os.path.exists(path) else None for path in paths}
 
 
-def _stopped(options: SharedOptions, before: list[tuple[Path, int | None]]) -> str:
+def _stopped(options: SharedOptions, before: dict[Path, int | None]) -> str:
     """What to tell whoever stopped a command."""
     now = _written(options)
-    if any(path.is_dir() for path, _ in now):
+    if any(path.is_dir() for path in now):
         return "stopped; the same command continues"
-    new = [str(path) for path, written in now if (path, written) not in before]
-    return f"stopped; {', '.join(new)} was written before" if new else STOPPED
+    new = [str(path) for path in now if now[path] != before[path]]
+    return f"stopped; {', '.join(new) + ' was written before' if new else 'nothing was written'}"
 
 
 # --- Options that do not go together ----------------------------------------------------------
+
+
+def given(options: SharedOptions, *names: str) -> dict[str, bool]:
+    """Whether each of some options is other than if it were left out, by its flag."""
+    own = {one.name: one for one in fields(options)}
+    flags = {name: (own[name].metadata["names"] or (_flag(name),))[-1] for name in names}
+    return {
+        flags[name].rpartition("/")[2]: getattr(options, name) != own[name].default
+        for name in names
+    }
 
 
 def refuse(given: Mapping[str, bool], why: str) -> None:
@@ -234,24 +258,26 @@ def refuse(given: Mapping[str, bool], why: str) -> None:
         raise InputError(f"{wrong} {why}")
 
 
-def check_where(workers: int | None, cluster: str | None, elsewhere: str | None = None) -> None:
-    """Raises if both or, where `elsewhere` says why nothing runs there, either was given."""
+def check_where(options: SharedOptions, elsewhere: str | None = None) -> None:
+    """Raises if workers and cluster or, where `elsewhere` says why nothing runs there, either was
+    given."""
+    where = given(options, "workers", "cluster")
     if elsewhere is not None:
-        refuse({"--workers": workers is not None, "--cluster": cluster is not None}, elsewhere)
-    if workers is not None and cluster is not None:
+        refuse(where, elsewhere)
+    if all(where.values()):
         raise InputError("--workers is for this machine, --cluster for others: give one of them")
 
 
 def keep_inputs(output: Path, inputs: Iterable[Path | None]) -> None:
     """Raises if a file that is read would be written."""
-    if not output.exists():
-        return
-    for path in inputs:
+    for path in inputs if output.exists() else ():
         if path is not None and path.exists() and output.samefile(path):
             raise FileError(f"{output}: is read by this command; choose another name for results")
 
 
-# --- Errors and help --------------------------------------------------------------------------
+# --- Errors -----------------------------------------------------------------------------------
+
+
 class OneLineErrors(TyperGroup):
     """Commands whose mistakes in use or input end in one line on stderr and exit code 2; all those
     of a table or schema are told at once, one line each."""
@@ -274,14 +300,6 @@ class OneLineErrors(TyperGroup):
             print("\n".join(f"error: {text}" for text in lines), file=sys.stderr)
             sys.exit(BAD_INPUT)
         sys.exit(code or 0)
-
-
-class PlainHelp(TyperCommand):
-    """Help that calls an argument EPISODES, not {EPISODES} or EPISODES <path>."""
-
-    def get_help(self, ctx: Any) -> str:
-        text = re.sub(r"^(  [A-Z]+) <\S+>", r"\1", super().get_help(ctx), flags=re.MULTILINE)
-        return re.sub(r"\{([A-Z]+)\}", r"\1", text)
 
 
 def _discard_output() -> None:
@@ -337,14 +355,3 @@ def print_table(title: str, columns: Mapping[str, str], rows: Iterable[Sequence[
 def note(text: str) -> None:
     """A message to the person at the terminal, on stderr."""
     typer.echo(text, err=True)
-
-
-def tracked(items: Sequence[Item], what: str) -> Iterable[Item]:
-    """The items, with a progress bar on stderr if that is a terminal."""
-    from rich.console import Console
-    from rich.progress import track
-
-    console = Console(stderr=True)
-    return track(
-        items, description=what, console=console, transient=True, disable=not console.is_terminal
-    )

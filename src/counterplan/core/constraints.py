@@ -51,6 +51,16 @@ class Constraints:
         if self.change_costs is not None and not isinstance(self.change_costs, Mapping):
             keep(self, "change_costs", _listed(self.change_costs, "change_costs"))
 
+    def resolve(self, horizon: int, n_states: int, n_actions: int) -> ResolvedConstraints:
+        """Check everything against an episode's length and a model's size, as plain arrays."""
+        if self.max_move is not None:
+            raise InputError("constraints: max_move is about doses: discrete actions have none")
+        return ResolvedConstraints(
+            alternatives=self._alternatives(horizon, n_actions),
+            forbidden=_forbidden_mask(self.forbidden, n_states, n_actions),
+            costs=_cost_vector(self.change_costs, n_actions),
+        )
+
     def resolve_sequence(
         self, vectors: NDArray[np.float64], observed: NDArray[np.int64]
     ) -> ResolvedConstraints:
@@ -60,7 +70,7 @@ class Constraints:
                 "constraints: forbidden names discrete (state, action) pairs: with continuous "
                 "states use allowed or max_move"
             )
-        decisions, n_actions, _ = vectors.shape
+        decisions, n_actions, width = vectors.shape
         steps = np.arange(decisions)
         alternatives = self._alternatives(decisions, n_actions)
         if self.max_move is not None:
@@ -68,10 +78,10 @@ class Constraints:
                 limit = np.asarray(self.max_move, dtype=np.float64)
             except (TypeError, ValueError):
                 limit = np.full(1, np.nan)
-            if limit.shape not in ((), (vectors.shape[2],)) or not (limit >= 0.0).all():
+            if limit.shape not in ((), (width,)) or not (limit >= 0.0).all():
                 raise InputError(
                     f"constraints: max_move is {self.max_move!r}: give one number from 0 up, or "
-                    f"{vectors.shape[2]} of them"
+                    f"{width} of them"
                 )
             move = np.abs(vectors - vectors[steps, observed][:, None, :])
             alternatives &= (move <= limit + _rounding(vectors)).all(axis=2)
@@ -85,16 +95,6 @@ class Constraints:
         for step in self.fixed_steps:
             alternatives[_step(step, horizon, "fixed_steps")] = False
         return alternatives
-
-    def resolve(self, horizon: int, n_states: int, n_actions: int) -> ResolvedConstraints:
-        """Check everything against an episode's length and a model's size, as plain arrays."""
-        if self.max_move is not None:
-            raise InputError("constraints: max_move is about doses: discrete actions have none")
-        return ResolvedConstraints(
-            alternatives=self._alternatives(horizon, n_actions),
-            forbidden=_forbidden_mask(self.forbidden, n_states, n_actions),
-            costs=_cost_vector(self.change_costs, n_actions),
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,30 +155,25 @@ def _action(value: object, n_actions: int, where: str) -> int:
 
 def _allowed_mask(allowed: Allowed | None, horizon: int, n_actions: int) -> BoolArray:
     mask = np.ones((horizon, n_actions), dtype=np.bool_)
-    if allowed is None:
-        return mask
     if isinstance(allowed, Mapping):
         for step, actions in allowed.items():
             t = _step(step, horizon, "allowed")
             mask[t] = False
             mask[t, [_action(a, n_actions, f"allowed at step {t}") for a in actions]] = True
-        return mask
-    given = _array(allowed, "allowed")
-    if given.dtype != np.bool_ or given.shape not in ((n_actions,), (horizon, n_actions)):
-        raise InputError(
-            f"constraints: allowed must be booleans of shape ({n_actions},) or "
-            f"({horizon}, {n_actions}), got {given.dtype} of shape {given.shape}; "
-            "or pass a mapping from step to actions"
-        )
-    mask[:] = given
+    elif allowed is not None:
+        given = _array(allowed, "allowed")
+        if given.dtype != np.bool_ or given.shape not in ((n_actions,), mask.shape):
+            raise InputError(
+                f"constraints: allowed must be booleans of shape ({n_actions},) or {mask.shape}, "
+                f"got {given.dtype} of shape {given.shape}; or pass a mapping from step to actions"
+            )
+        mask[:] = given
     return mask
 
 
 def _forbidden_mask(forbidden: Forbidden | None, n_states: int, n_actions: int) -> BoolArray:
     mask = np.zeros((n_states, n_actions), dtype=np.bool_)
-    if forbidden is None:
-        return mask
-    given = _array(forbidden, "forbidden")
+    given = _array(() if forbidden is None else forbidden, "forbidden")
     if given.size == 0:
         return mask
     if given.dtype == np.bool_:
@@ -190,27 +185,29 @@ def _forbidden_mask(forbidden: Forbidden | None, n_states: int, n_actions: int) 
     if given.ndim != 2 or given.shape[1] != 2 or not np.issubdtype(given.dtype, np.integer):
         raise InputError(
             "constraints: forbidden must be (state, action) pairs of whole numbers or an "
-            f"({n_states}, {n_actions}) boolean mask"
+            f"{mask.shape} boolean mask"
         )
-    for state, action in given.tolist():
-        if not (0 <= state < n_states and 0 <= action < n_actions):
-            raise InputError(
-                f"constraints: forbidden names (state {state}, action {action}), but states are "
-                f"0..{n_states - 1} and actions 0..{n_actions - 1}"
-            )
-        mask[state, action] = True
+    outside = ((given < 0) | (given >= mask.shape)).any(axis=1)
+    if outside.any():
+        state, action = given[outside.argmax()]
+        raise InputError(
+            f"constraints: forbidden names (state {state}, action {action}), but states are "
+            f"0..{n_states - 1} and actions 0..{n_actions - 1}"
+        )
+    mask[tuple(given.T)] = True
     return mask
 
 
 def _cost_vector(costs: ChangeCosts | None, n_actions: int) -> NDArray[np.int64]:
     vector = np.ones(n_actions, dtype=np.int64)
-    if costs is None:
-        return vector
-    if not isinstance(costs, Mapping) and len(costs) != n_actions:
-        raise InputError(
-            f"constraints: change_costs has {len(costs)} entries, but there are {n_actions} actions"
-        )
-    for key, cost in costs.items() if isinstance(costs, Mapping) else enumerate(costs):
+    if costs is not None and not isinstance(costs, Mapping):
+        if len(costs) != n_actions:
+            raise InputError(
+                f"constraints: change_costs has {len(costs)} entries, but there are {n_actions} "
+                "actions"
+            )
+        costs = dict(enumerate(costs))
+    for key, cost in (costs or {}).items():
         action = _action(key, n_actions, "change_costs")
         where = f"constraints: change cost of action {action}"
         vector[action] = whole_number(cost, where, minimum=1, maximum=LARGEST_BUDGET)

@@ -40,11 +40,9 @@ class Episode:
             )
         if state_array.ndim == 1 and action_array.ndim == 2:
             raise InputError(f"{name}: discrete states take discrete actions, not vectors")
-        state_array.flags.writeable = False
-        action_array.flags.writeable = False
-        object.__setattr__(self, "states", state_array)
-        object.__setattr__(self, "actions", action_array)
-        object.__setattr__(self, "id", id)
+        state_array.flags.writeable = action_array.flags.writeable = False
+        for field, value in (("states", state_array), ("actions", action_array), ("id", id)):
+            object.__setattr__(self, field, value)
 
     def __len__(self) -> int:
         return len(self.states)
@@ -68,10 +66,8 @@ class Episode:
 
     def check_range(self, n_states: int, n_actions: int) -> None:
         """Raise unless every state and action is one of a model of this size."""
-        for what, values, count in (
-            ("state", self.states, n_states),
-            ("action", self.actions, n_actions),
-        ):
+        sizes = ("state", self.states, n_states), ("action", self.actions, n_actions)
+        for what, values, count in sizes:
             if values.max() >= count:
                 t = int(np.argmax(values >= count))
                 raise InputError(
@@ -83,9 +79,8 @@ class Episode:
 def listed_episodes(episodes: Any) -> list[Episode]:
     """A list of episodes, or an error that says what was given instead."""
     if isinstance(episodes, Episode):
-        raise InputError(
-            f"expected a list of episodes, got one: pass [episode] for {episodes.name}"
-        )
+        name = episodes.name
+        raise InputError(f"expected a list of episodes, got one: pass [episode] for {name}")
     every = list(episodes) if isinstance(episodes, Iterable) else [episodes]
     for given in every:
         if not isinstance(given, Episode):

@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -93,21 +93,16 @@ def suffix_of(path: str | Path, accepted: tuple[str, ...], what: str) -> str:
 def read_bytes(path: str | Path, what: str, most: int = LARGEST_FILE) -> bytes:
     """All of a file of at most so many bytes that must exist and not be empty; `what` says what it
     should hold."""
-    content = _opened(path, what, lambda file: file.read(), most)
-    if not content.strip():
-        raise FileError(f"{path}: is empty; expected {what}")
-    return content
+    return _contents(path, what, -1, most)
 
 
 def check_readable(path: str | Path, what: str) -> None:
     """Raise unless the file can be opened and has contents."""
-    if not _opened(path, what, lambda file: file.read(1)):
-        raise FileError(f"{path}: is empty; expected {what}")
+    _contents(path, what, 1)
 
 
-def _opened(
-    path: str | Path, what: str, read: Callable[[BinaryIO], bytes], most: int | None = None
-) -> bytes:
+def _contents(path: str | Path, what: str, count: int, most: int | None = None) -> bytes:
+    """The first bytes of a file, all of them if `count` is -1."""
     try:
         about = Path(path).stat()
         # Opening a pipe would wait for whoever writes into it, and a device may never end.
@@ -118,7 +113,7 @@ def _opened(
                 f"{path}: has {about.st_size:,} bytes, more than {most:,}; expected {what}"
             )
         with Path(path).open("rb") as file:
-            return read(file)
+            content = file.read(count)
     except FileError:
         raise
     except FileNotFoundError:
@@ -128,6 +123,9 @@ def _opened(
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or problem
         raise FileError(f"{path}: cannot be read: {reason}; check the path") from None
+    if not (content.strip() if count < 0 else content):
+        raise FileError(f"{path}: is empty; expected {what}")
+    return content
 
 
 def decode(path: str | Path, content: bytes) -> str:

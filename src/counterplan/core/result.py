@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, overload
 
-from counterplan.core.episode import Episode
 from counterplan.errors import CertificateError, InputError
+
+if TYPE_CHECKING:
+    from counterplan.core.episode import Episode
 
 # Whether more is better (rewards) or less (costs).
 Sense: TypeAlias = Literal["max", "min"]

@@ -10,11 +10,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counterplan.core.validation import FloatArray
+from counterplan.core.validation import LARGEST, FloatArray
 from counterplan.errors import InputError
-
-# Beyond it squares, and so norms, come close to overflowing.
-LARGEST = 1e100
 
 
 @runtime_checkable
@@ -48,10 +45,9 @@ class LinearReward:
     constant: float
 
     def __init__(self, weights: ArrayLike | Sequence[float], constant: float = 0.0) -> None:
+        number = _number(constant, "the constant of a reward", -LARGEST)
         object.__setattr__(self, "weights", _one_each(weights, "weight", -LARGEST))
-        object.__setattr__(
-            self, "constant", _number(constant, "the constant of a reward", -LARGEST)
-        )
+        object.__setattr__(self, "constant", number)
 
     def __call__(self, states: FloatArray) -> FloatArray:
         with np.errstate(over="ignore", invalid="ignore"):

@@ -203,23 +203,6 @@ class Block:
         self.report(wrong, name, problem)
         values[wrong] = BAD
 
-    def groups(self, values: FloatArray, times: FloatArray) -> list[IntArray]:
-        """The rows with the same value, in the order of their first rows, each in the
-        order of times."""
-        _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
-        order = np.lexsort((times, first[inverse]))
-        starts = np.flatnonzero(np.diff(first[inverse][order])) + 1
-        return [np.asarray(rows, dtype=np.int64) for rows in np.split(order, starts)]
-
-    def expect_constant(self, name: str, values: FloatArray, groups: Sequence[IntArray]) -> None:
-        """Report the rows whose value differs from that of the first row of their group."""
-        first = np.empty(len(self), dtype=np.int64)
-        for rows in groups:
-            first[rows] = rows[0]
-        known = np.isfinite(values) & np.isfinite(values[first])
-        problem = "differs from the first row of this stay; it must not change"
-        self.report(known & (values != values[first]), name, problem)
-
     def choices(
         self,
         name: str,

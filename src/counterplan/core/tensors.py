@@ -98,13 +98,20 @@ def tensors_from_bytes(
         raise FileError(
             f"{path}: is damaged or no safetensors file: {reason}; save the model anew"
         ) from None
-    form, about = _about(path, _metadata(content), formats)
-    found = {name: stored[name] for name in form.arrays if name in stored}
-    _check_types(path, form, {name: part["dtype"] for name, part in found.items()})
-    arrays = {
-        name: np.frombuffer(part["data"], dtype=TYPES[part["dtype"]]).reshape(part["shape"])
-        for name, part in found.items()
-    }
+    form, about = _about(path, content, formats)
+    arrays = {}
+    for name, expected in form.arrays.items():
+        if name not in stored:
+            if name in form.required:
+                raise FileError(f"{path}: the array {name!r} is missing; save the model anew")
+            continue
+        part = stored[name]
+        if part["dtype"] != expected:
+            raise FileError(
+                f"{path}: the array {name!r} has type {part['dtype']}, expected {expected}; "
+                "save the model anew"
+            )
+        arrays[name] = np.frombuffer(part["data"], TYPES[expected]).reshape(part["shape"])
     entries = form.known(about)
     try:
         agrees = about["sha256"] == digest(form, arrays, entries)
@@ -115,19 +122,11 @@ def tensors_from_bytes(
     return Tensors(form, arrays, entries)
 
 
-def _metadata(content: bytes) -> Mapping[str, str] | None:
-    """What stands beside the arrays in the header, whose form has been checked."""
-    length = int.from_bytes(content[:8], "little")
-    metadata: Mapping[str, str] | None = json.loads(content[8 : 8 + length]).get("__metadata__")
-    return metadata
-
-
 def digest(
     form: TensorFormat, arrays: Mapping[str, NDArray[Any]], entries: Mapping[str, Any]
 ) -> str:
     """The checksum of a file's contents."""
-    known = form.known(entries)
-    text = json.dumps([known[name] for name in known], allow_nan=False)
+    text = json.dumps(list(form.known(entries).values()), allow_nan=False)
     checksum = hashlib.sha256(text.encode())
     for name in sorted(arrays):
         checksum.update(f"{name} {arrays[name].shape}".encode())
@@ -136,10 +135,13 @@ def digest(
 
 
 def _about(
-    path: str | Path, metadata: Mapping[str, str] | None, formats: tuple[TensorFormat, ...]
+    path: str | Path, content: bytes, formats: tuple[TensorFormat, ...]
 ) -> tuple[TensorFormat, dict[str, Any]]:
+    """What stands beside the arrays in the header, whose form has been checked."""
+    length = int.from_bytes(content[:8], "little")
+    metadata = json.loads(content[8 : 8 + length]).get("__metadata__") or {}
     try:
-        about = json.loads((metadata or {})[METADATA], parse_constant=_no_constant)
+        about = json.loads(metadata[METADATA], parse_constant=_no_constant)
     except (KeyError, ValueError, RecursionError):
         about = None
     known = {form.name: form for form in formats}
@@ -163,15 +165,3 @@ def _about(
 
 def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number that a model file may hold")
-
-
-def _check_types(path: str | Path, form: TensorFormat, found: Mapping[str, str]) -> None:
-    absent = [name for name in form.required if name not in found]
-    if absent:
-        raise FileError(f"{path}: the array {absent[0]!r} is missing; save the model anew")
-    for name, expected in form.arrays.items():
-        if name in found and found[name] != expected:
-            raise FileError(
-                f"{path}: the array {name!r} has type {found[name]}, expected {expected}; "
-                "save the model anew"
-            )

@@ -16,6 +16,8 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 
 # Budgets and costs are counted in 64 bits, with room to add them up along an episode.
 LARGEST_BUDGET = 2**40
+# Measurements, rewards and weights: beyond it squares, and so norms, come close to overflowing.
+LARGEST = 1e100
 
 
 def whole_number(value: object, name: str, minimum: int = 0, maximum: int | None = None) -> int:
@@ -50,17 +52,19 @@ def index_vector(values: object, name: str) -> IntArray:
 
 
 def feature_table(values: object, name: str) -> FloatArray:
-    """A (T, D) table of finite numbers."""
+    """A (T, D) table of numbers up to LARGEST."""
     try:
         table = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"{name} table must hold numbers, T rows of the same length") from None
     if table.shape[1] == 0:
         raise InputError(f"{name} table has no columns")
-    bad = np.argwhere(~np.isfinite(table))
+    bad = np.argwhere(~(np.abs(table) <= LARGEST))
     if bad.size:
         t, column = (int(i) for i in bad[0])
-        raise InputError(f"{name} at t={t}, column {column} is {table[t, column]}: must be finite")
+        value = table[t, column]
+        why = f"too far from 0, {LARGEST:g} at most" if np.isfinite(value) else "must be finite"
+        raise InputError(f"{name} at t={t}, column {column} is {value}: {why}")
     return table
 
 

@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
-from counterplan.core.problem import Limits, Problem, ProgressCallback, Solver
+from counterplan.core.limits import Limits, ProgressCallback
+from counterplan.core.problem import Problem, Solver
 from counterplan.core.result import Explanation as Explanation
 from counterplan.core.result import Frontier as Frontier
 from counterplan.core.result import Status as Status

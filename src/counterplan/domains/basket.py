@@ -32,10 +32,9 @@ from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray, Seed, whole_number
 from counterplan.domains.option_contract import BASKETS, BasketContract, OptionContract
 from counterplan.domains.options import AmericanOption, OptionProblem, price_nodes
-from counterplan.domains.problems import check_config
 from counterplan.errors import InputError
 from counterplan.planning.compiled import Layout, inlined, jit
-from counterplan.planning.description import Axes, Column, Columns
+from counterplan.planning.description import Axes, Column, Columns, check_config
 from counterplan.planning.model import State
 from counterplan.planning.processes.prices import GBM
 
@@ -75,15 +74,13 @@ class OptionBasket(OptionProblem):
             raise InputError(
                 f"action_set {self.action_set!r} is unknown: choose {', '.join(ACTION_SETS)}"
             )
-        if self.action_set == "all" and len(self.contracts) > MOST_LISTED:
-            raise InputError(
-                f"action_set='all' would list 2^{len(self.contracts)} sets: use 'ranked'"
-            )
+        count = len(self.contracts)
+        if self.action_set == "all" and count > MOST_LISTED:
+            raise InputError(f"action_set='all' would list 2^{count} sets: use 'ranked'")
         _ = self.process  # checks the correlation
 
     @cached_property
     def basket(self) -> BasketContract:
-        """Its terms."""
         if isinstance(self.config, BasketContract):
             return self.config
         if self.config not in BASKETS:
@@ -95,23 +92,19 @@ class OptionBasket(OptionProblem):
 
     @property
     def contracts(self) -> tuple[OptionContract, ...]:
-        """B options with the same dates."""
         return self.basket.options
 
     @cached_property
     def singles(self) -> tuple[AmericanOption, ...]:
-        """The options as problems of their own."""
         return tuple(AmericanOption(contract) for contract in self.contracts)
 
     @property
     def most(self) -> int:
-        """How many may be exercised on one date."""
         assert self.cap is not None
         return self.cap
 
     @cached_property
     def process(self) -> GBM:
-        """The prices."""
         terms = np.array([(one.price, one.drift, one.volatility) for one in self.contracts])
         step, correlation = self.contracts[0].step, self.correlation
         return GBM(terms[:, 0], terms[:, 1], terms[:, 2], step, correlation, "correlated")
@@ -151,19 +144,11 @@ class OptionBasket(OptionProblem):
             factors=self._factors(whole_number(quantiles, "quantiles")),
             process=self._process_numbers(),
         )
-        return Kernel.of(
-            self,
-            actions=actions,
-            step=step,
-            policy=policy,
-            bounds=bounds,
-            successors=successors,
-            parameters=parameters,
-            action_size=X,
-            # One row more than there are ranked actions: the kernel keeps its scores there.
-            most_actions=2**X if self.action_set == "all" else min(self.most, X) + 2,
-            most_successors=quantiles,
-        )
+        functions = {"actions": actions, "step": step, "policy": policy, "bounds": bounds}
+        # One row more than there are ranked actions: the kernel keeps its scores there.
+        most = 2**X if self.action_set == "all" else min(self.most, X) + 2
+        sizes = {"action_size": X, "most_actions": most, "most_successors": quantiles}
+        return Kernel.of(self, **functions, successors=successors, parameters=parameters, **sizes)
 
     def _process_numbers(self) -> FloatArray:
         """The process, mixed by a triangular root of its correlation alone."""
@@ -190,20 +175,17 @@ class OptionBasket(OptionProblem):
 
     def bound_tables(self, samples: int, seed: Seed) -> FloatArray:
         """Values of fixed dates and their slopes at the nodes; exact, so nothing is sampled."""
-        dates = range(self.horizon)
-        fixed = np.array(
-            [
-                [np.column_stack(single.exercise.fixed_date(nodes, s)) for s in dates]
-                for single, nodes in zip(self.singles, self._nodes, strict=True)
-            ]
-        )
+        dates, each = range(self.horizon), zip(self.singles, self._nodes, strict=True)
+        tables = [
+            [np.column_stack(single.exercise.fixed_date(nodes, s)) for s in dates]
+            for single, nodes in each
+        ]
+        fixed = np.array(tables)
         best = fixed.copy()
         for s in dates[1:]:
             later = fixed[:, s, :, :1] > best[:, s - 1, :, :1]
             best[:, s] = np.where(later, fixed[:, s], best[:, s - 1])
         return BOUND_TABLES.pack(fixed=fixed.swapaxes(1, 2), best=best)
-
-    # --- In words -----------------------------------------------------------------------------
 
     about: ClassVar[str] = "a basket of options: which to exercise now and which to hold"
 
@@ -224,7 +206,6 @@ class OptionBasket(OptionProblem):
             raise InputError(f"{given}: {problem}; give another") from None
 
     def columns(self) -> Columns:
-        """Tables with a price, an action and a level for each option."""
         numbers = range(1, len(self.contracts) + 1)
         held, exercised = "1 if the option is held, 0 if not", "1 exercises this option, 0 holds it"
         return Columns(
@@ -235,7 +216,6 @@ class OptionBasket(OptionProblem):
         )
 
     def axes(self) -> Axes:
-        """Prices, and which options are exercised and held, by date."""
         numbers = range(1, len(self.contracts) + 1)
         prices, options, held = (
             tuple(text.format(b) for b in numbers)
@@ -244,12 +224,10 @@ class OptionBasket(OptionProblem):
         return Axes(prices, options, held, (), "date t", "basket", ("hold", "exercise"))
 
     def describe(self, action: FloatArray) -> str:
-        """Which options are exercised."""
         chosen = [f"option {b + 1}" for b in np.flatnonzero(action > 0)]
         return f"exercise {' and '.join(chosen)}" if chosen else "hold all"
 
     def describe_state(self, state: State) -> str:
-        """The date, the prices and which options are held."""
         prices = ", ".join(f"{price:g}" for price in state.exogenous)
         held = ", ".join(str(b + 1) for b in np.flatnonzero(state.resource > 0))
         date = f"date {state.t + 1} of {self.horizon}"

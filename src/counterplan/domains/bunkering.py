@@ -14,14 +14,13 @@ Bounds for clipping look one purchase ahead, which keeps them valid and makes th
 
     min_y [ P (y - x) + K 1{y > x} + B_{t+1}(y - l_t) ]    B a bound on the expected cost to go
 
-B is tabulated for every port and every arrival of the grid. Below it is the mean hindsight cost;
-above, the cost of the plan that is optimal for expected prices, executed (the levels are
-deterministic and costs linear, so its plug-in cost is its cost), or, tighter and ours, re-solved at
-every port (executed='re-solve'). Sampled is only what re-solving costs more than hindsight on the
-same path: its exact expected cost, less the mean of that regret, is the mean hindsight cost with
-most of the noise gone, and never above the cost of the policy. What noise is left is allowed for by
-MARGIN standard errors. Between two arrivals B is taken at the one that keeps it valid (costs never
-rise with the level).
+B is tabulated for every port and every arrival of the grid. Above it is the cost of the plan that
+is optimal for expected prices, executed (the levels are deterministic and costs linear, so its
+plug-in cost is its cost); below, the mean hindsight cost. Sampled of that is only what re-solving
+the plan at every port costs more than hindsight on the same path: its exact expected cost, less the
+mean of that regret, is the mean hindsight cost with most of the noise gone. What is left is allowed
+for by MARGIN standard errors. Between two arrivals B is taken at the one that keeps it valid (costs
+never rise with the level).
 
 Prices that multiply: all costs to go are in units of the price before. A fixed cost does not scale,
 so B has two parts, proportional to that price and constant; below, the constant part is K times the
@@ -31,7 +30,7 @@ fewest purchases that suffice, above, K for every port left.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -44,18 +43,14 @@ from counterplan.domains.bunkering_exact import (
     SAME,
     ActionSet,
     Levels,
-    QuantilePrices,
     VoyageValue,
     dependence,
     mean_paths,
     price_law,
-    quantile_prices,
 )
-from counterplan.domains.problems import check_config, positive_number
 from counterplan.errors import FileError, InfeasibleError, InputError, NotApplicableError
-from counterplan.planning.allocation import allocate_tank
 from counterplan.planning.compiled import Layout, jit
-from counterplan.planning.description import Axes, Column, Columns
+from counterplan.planning.description import Axes, Column, Columns, check_config, positive_number
 from counterplan.planning.model import (
     Allocation,
     HasFutures,
@@ -64,9 +59,14 @@ from counterplan.planning.model import (
     require_levels,
     require_prices,
 )
-from counterplan.planning.processes.base import CompiledProcess, Process, number, vector
+from counterplan.planning.processes.base import (
+    CompiledProcess,
+    FiniteProcess,
+    Process,
+    number,
+    vector,
+)
 from counterplan.planning.processes.prices import GBM, BootstrapPrices
-from counterplan.planning.resource import Resource
 
 if TYPE_CHECKING:
     from counterplan.domains.exogenous_mdp import ExogenousMDP
@@ -83,10 +83,6 @@ CONFIGS = {
 }
 # Table 5 along the route 1 -> 2 -> ... -> 8.
 LEGS = (12.0, 25.0, 30.0, 19.0, 9.0, 21.0, 17.0)
-CHOICES = {
-    "action_set": ("order-up-to", "extreme"),
-    "executed": ("open-loop", "re-solve"),
-}
 # Standard errors that sampled bounds are lowered by.
 MARGIN = 3.0
 
@@ -102,7 +98,6 @@ class Bunkering(HasFutures):
     capacity    of the tank
     fixed_cost  K of every purchase
     action_set  'order-up-to', or 'extreme': the two amounts of Lemma 2.1
-    executed    the policy whose cost bounds from above: 'open-loop' or 're-solve'
     """
 
     config: str = "A"
@@ -112,7 +107,6 @@ class Bunkering(HasFutures):
     capacity: float = 50.0
     fixed_cost: float = 0.0
     action_set: ActionSet = "order-up-to"
-    executed: Literal["open-loop", "re-solve"] = "open-loop"
 
     sense: ClassVar[Sense] = "min"
 
@@ -121,11 +115,8 @@ class Bunkering(HasFutures):
         object.__setattr__(self, "legs", legs)
         object.__setattr__(self, "capacity", number(self.capacity, "capacity", 0.0, above=True))
         object.__setattr__(self, "fixed_cost", number(self.fixed_cost, "fixed_cost", 0.0))
-        for name, accepted in CHOICES.items():
-            if getattr(self, name) not in accepted:
-                raise InputError(
-                    f"{name} {getattr(self, name)!r} is not one of {', '.join(accepted)}"
-                )
+        if self.action_set not in ("order-up-to", "extreme"):
+            raise InputError(f"action_set {self.action_set!r} is not one of order-up-to, extreme")
         bad = np.flatnonzero((legs < 0) | (legs > self.capacity))
         if bad.size:
             t = int(bad[0])
@@ -138,18 +129,15 @@ class Bunkering(HasFutures):
             raise InputError(
                 f"prices must be a process of one positive price, but it starts at {start}"
             )
-
-    # --- The model ----------------------------------------------------------------------------
+        if isinstance(self.process, FiniteProcess):
+            object.__setattr__(self, "successors", self.process.successors)
 
     @cached_property
     def process(self) -> Process:
-        """The prices."""
-        if not isinstance(self.prices, str):
-            if not isinstance(self.prices, Process):
-                raise InputError(
-                    f"prices {self.prices!r} is not 'independent', 'global' or a process"
-                )
+        if isinstance(self.prices, Process):
             return self.prices
+        if not isinstance(self.prices, str):
+            raise InputError(f"prices {self.prices!r} is not 'independent', 'global' or a process")
         if self.config not in CONFIGS:
             raise InputError(f"config {self.config!r} is not one of {', '.join(CONFIGS)}")
         if self.prices not in ("independent", "global"):
@@ -161,12 +149,10 @@ class Bunkering(HasFutures):
 
     @property
     def horizon(self) -> int:
-        """T, one decision per leg."""
         return len(self.legs)
 
     @property
     def start(self) -> State:
-        """The first port, tank empty."""
         return State(0, self.process.start, np.zeros(1))
 
     @cached_property
@@ -178,8 +164,9 @@ class Bunkering(HasFutures):
         """(m, 1) the amounts on offer: nothing first, then ascending."""
         require_prices(state)
         require_levels(state.t, state.resource, (self.capacity,), "a level of")
-        amounts = self.levels.purchases(state.t, np.atleast_1d(state.resource))[0]
-        return np.sort(amounts[~np.isnan(amounts)])[:, None]
+        rows = np.empty((self.levels.targets.shape[1] + 1, 1))
+        x, d = (np.array(part, dtype=np.float64, ndmin=1) for part in state[1:])
+        return rows[: actions(self._numbers, state.t, x, d, rows)]
 
     def step(
         self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
@@ -204,18 +191,22 @@ class Bunkering(HasFutures):
         least = np.maximum(np.asarray(self.legs)[t] - resource, 0.0)
         return np.asarray(np.clip(wanted, least, self.capacity - resource))
 
-    # --- Whole futures ------------------------------------------------------------------------
-
     def allocate(self, paths: FloatArray, state: State | None = None) -> Allocation:
         """What should have been bought along (n, T - t, 1) prices."""
         at = self.start if state is None else state
         levels = np.full(len(paths), float(np.atleast_1d(at.resource)[0]))
         costs, amounts = self._least_costs(at.t, np.asarray(paths)[:, :, 0], levels)
-        return Allocation(costs, amounts[:, :, None], self._method)
+        method = "nested cumulative bounds: the tank bounds every prefix of what is bought"
+        if not self._nested:
+            method = (
+                "dynamic program over order-up-to levels: fixed costs or an action set bar a greedy"
+            )
+        return Allocation(costs, amounts[:, :, None], method)
 
     def as_program(self) -> ExogenousMDP:
         """The voyage as a resource program: nothing but prices per unit and a tank."""
         from counterplan.domains.exogenous_mdp import ExogenousMDP
+        from counterplan.planning.resource import Resource
 
         if not self._nested:
             why = "a fixed cost" if self.fixed_cost else f"action_set={self.action_set!r}"
@@ -233,12 +224,6 @@ class Bunkering(HasFutures):
         return self._least_costs(t, expected, resource[:, 0])[1][:, :1]
 
     @property
-    def _method(self) -> str:
-        if self._nested:
-            return "nested cumulative bounds: the tank bounds every prefix of what is bought"
-        return "dynamic program over order-up-to levels: fixed costs or an action set bar a greedy"
-
-    @property
     def _nested(self) -> bool:
         return self.fixed_cost == 0.0 and self.action_set == "order-up-to"
 
@@ -246,6 +231,8 @@ class Bunkering(HasFutures):
         self, t: int, prices: FloatArray, levels: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Costs (n,) and purchases (n, T - t) for prices (n, T - t) and levels (n,) at t."""
+        from counterplan.planning.allocation import allocate_tank
+
         legs = np.asarray(self.legs)[t:]
         if prices.shape[1:] != legs.shape:
             raise InputError(
@@ -264,8 +251,6 @@ class Bunkering(HasFutures):
     def _levels_from(self, t: int, level: float) -> Levels:
         return Levels.build(np.asarray(self.legs)[t:], self.capacity, level, self.action_set)
 
-    # --- Exact values -------------------------------------------------------------------------
-
     def optimal_value(self, state: State | None = None) -> float:
         """The least expected cost without foresight."""
         at = self.start if state is None else state
@@ -279,11 +264,8 @@ class Bunkering(HasFutures):
     def loss(
         self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
     ) -> FloatArray:
-        """(n,) by how much each action's expected cost exceeds that of the best one.
-
-        Summed along an episode its mean is the cost of a policy above the optimum, with the noise
-        of the futures taken out.
-        """
+        """(n,) by how much each action's expected cost exceeds that of the best one; summed along
+        an episode, a policy's cost above the optimum without the futures' noise."""
         optimum, price = self._optimum, exogenous[:, 0]
         costs, after = self.step(t, exogenous, resource, actions)
         unit = price if optimum.law.scaled else np.ones_like(price)
@@ -300,8 +282,6 @@ class Bunkering(HasFutures):
             )
         return VoyageValue.solve(self.levels, self.fixed_cost, law)
 
-    # --- For the search -----------------------------------------------------------------------
-
     def compiled(self, quantiles: int = 0) -> Kernel:
         """For the search; `quantiles` equally likely prices at each port, 0: continuous."""
         from counterplan.planning.search.kernel import Kernel
@@ -312,28 +292,20 @@ class Bunkering(HasFutures):
                 f"{type(self.process).__name__} is not compiled (it has no kernel_parameters); "
                 "plan without compiling, which is slower"
             )
+        block = self.process.kernel_parameters(self.horizon, quantiles)
+        functions = {"actions": actions, "step": step, "policy": policy, "bounds": bounds}
+        most = self.process.most_successors(quantiles)
+        sizes = {"most_actions": self.levels.targets.shape[1] + 1, "most_successors": most}
+        parameters = np.concatenate([self._numbers, block])
+        return Kernel.of(self, **functions, parameters=parameters, action_size=1, **sizes)
+
+    @cached_property
+    def _numbers(self) -> FloatArray:
+        """What compiled functions read, but for the process at its end."""
         levels, kind = self.levels, dependence(self.process)
-        parameters = VOYAGE.pack(
-            fixed_cost=self.fixed_cost,
-            scaled=kind == "multiplies",
-            legs=levels.legs,
-            targets=levels.targets,
-            target_next=levels.target_next,
-            arrivals=levels.arrivals,
-            plan=np.zeros_like(levels.arrivals) if kind == "other" else self._plan.on_grid(),
-            process=self.process.kernel_parameters(self.horizon, quantiles),
-        )
-        return Kernel.of(
-            self,
-            actions=actions,
-            step=step,
-            policy=policy,
-            bounds=bounds,
-            parameters=parameters,
-            action_size=1,
-            most_actions=levels.targets.shape[1] + 1,
-            most_successors=self.process.most_successors(quantiles),
-        )
+        plan = np.zeros_like(levels.arrivals) if kind == "other" else self._plan.on_grid()
+        numbers = {"fixed_cost": self.fixed_cost, "scaled": kind == "multiplies"}
+        return VOYAGE.pack(**levels._asdict(), **numbers, plan=plan, process=[])
 
     def bound_tables(self, samples: int = 2_000, seed: Seed = 0) -> FloatArray:
         """Bounds on the cost to go from every arrival, as `BOUND_TABLES` has them."""
@@ -346,18 +318,18 @@ class Bunkering(HasFutures):
             )
         levels, T, scaled, plan = self.levels, self.horizon, kind == "multiplies", self._plan
         resolved = VoyageValue.solve(levels, plan.fixed_cost, price_law(self.process, T), plan)
-        expected, executed = plan.on_grid(), resolved.on_grid()
+        expected = plan.on_grid()
         paths = np.ascontiguousarray(self.sample_paths(samples, seed)[:, :, 0])
         regret, error = mean_regrets(paths, levels, plan.fixed_cost, scaled, expected)
         fewest, left = np.zeros_like(expected), np.zeros((T + 1, 1))
         if scaled and self.fixed_cost > 0:
             choices = np.empty(fewest.shape, np.int64)
-            backward(np.zeros(T), levels, 1.0, fewest, choices)  # the least purchases
+            backward(np.zeros(T), levels, 1.0, False, fewest, fewest, choices)  # least purchases
             left = np.arange(T, -1.0, -1.0)[:, None]
         return BOUND_TABLES.pack(
-            below=executed - regret - MARGIN * error,
+            below=resolved.on_grid() - regret - MARGIN * error,
             below_fixed=self.fixed_cost * fewest,
-            above=expected if self.executed == "open-loop" else executed,
+            above=expected,
             above_fixed=np.broadcast_to(self.fixed_cost * left, expected.shape),
         )
 
@@ -366,15 +338,6 @@ class Bunkering(HasFutures):
         """The expected-price plan; where prices multiply, for the fuel alone."""
         law = price_law(self.process, self.horizon, certain=True)
         return VoyageValue.solve(self.levels, 0.0 if law.scaled else self.fixed_cost, law)
-
-    def discretised(self, quantiles: int) -> DiscreteBunkering:
-        """The same voyage with `quantiles` equally likely prices at each port."""
-        whole_number(quantiles, "quantiles", minimum=1)
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        prices = quantile_prices(self.process, quantiles)
-        return DiscreteBunkering(**{**given, "prices": prices})
-
-    # --- In words -----------------------------------------------------------------------------
 
     about: ClassVar[str] = (
         "fuel for a ship: how much to buy at each port, prices being known on arrival"
@@ -425,7 +388,6 @@ class Bunkering(HasFutures):
         return problem
 
     def columns(self) -> Columns:
-        """Tables of voyages: price, action and level."""
         return Columns(
             self,
             (Column("price", "the price", "price"),),
@@ -434,27 +396,15 @@ class Bunkering(HasFutures):
         )
 
     def axes(self) -> Axes:
-        """Prices, units bought and units in the tank, by port."""
         titles = (("price",), ("units bought",), ("units in the tank",))
         return Axes(*titles, step="port t", scenario="voyage")
 
     def describe(self, action: FloatArray) -> str:
-        """What is bought."""
         return f"buy {action[0]:g} units" if action[0] > 0 else "buy nothing"
 
     def describe_state(self, state: State) -> str:
-        """The port, its price and the tank."""
         t, (price,), (level,) = state
         return f"port {t + 1} of {self.horizon + 1}, price {price:g}, {level:g} units in the tank"
-
-
-class DiscreteBunkering(Bunkering):
-    """Bunkering with finitely many prices at each port."""
-
-    def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The next port's prices (M, 1) and their probabilities (M,)."""
-        assert isinstance(self.process, QuantilePrices)
-        return self.process.successors(t, exogenous)
 
 
 # --- Compiled: x = (price,), d = (level,), action = (amount,); values are costs negated --------
@@ -561,49 +511,28 @@ def bounds(parameters, tables, t, x, d, generator, out):  # type: ignore[no-unty
 
 
 @njit(cache=True)
-def backward(prices, levels, fixed_cost, values, choices):  # type: ignore[no-untyped-def]
-    """The least cost (T + 1, N) from every arrival on, all prices (T,) known, and where each best
-    purchase leads: its target, or -1 for buying nothing (T, N)."""
+def backward(prices, levels, fixed_cost, scaled, plan, values, choices):  # type: ignore[no-untyped-def]
+    """The cost (T + 1, N) from every arrival on along prices (T,), of purchases that are best where
+    later costs are `plan` (T + 1, N), in units of the price if `scaled`; and where each leads: its
+    target, or -1 for buying nothing (T, N). With plan = values: hindsight."""
     T, K = levels.targets.shape
-    N = levels.arrivals.shape[1]
     values[T, :] = 0.0
     for t in range(T - 1, -1, -1):
-        for g in range(N):
-            level = levels.arrivals[t, g]
-            stay = levels.stay_next[t, g]
-            least, choice = (values[t + 1, stay] if stay >= 0 else np.inf), -1
-            for k in range(K):
-                amount = levels.targets[t, k] - level
-                if amount > SAME:
-                    cost = prices[t] * amount + fixed_cost
-                    cost += values[t + 1, levels.target_next[t, k]]
-                    if cost < least:
-                        least, choice = cost, k
-            values[t, g] = least
-            choices[t, g] = choice
-
-
-@njit(cache=True)
-def _resolved(prices, levels, fixed_cost, scaled, plan, costs):  # type: ignore[no-untyped-def]
-    """The cost (T + 1, N) from every arrival on, along prices (T,), of re-solving the plan whose
-    expected costs are `plan` (T + 1, N) at every port."""
-    T, K = levels.targets.shape
-    costs[T, :] = 0.0
-    for t in range(T - 1, -1, -1):
         unit = prices[t] if scaled else 1.0
-        for i in range(levels.arrivals.shape[1]):
-            stay = levels.stay_next[t, i]
-            least = unit * plan[t + 1, stay] if stay >= 0 else np.inf
-            paid = costs[t + 1, stay] if stay >= 0 else np.inf
+        for g in range(levels.arrivals.shape[1]):
+            least, paid, choice = np.inf, np.inf, -1
+            stay = levels.stay_next[t, g]
+            if stay >= 0:
+                least, paid = unit * plan[t + 1, stay], values[t + 1, stay]
             for k in range(K):
-                amount = levels.targets[t, k] - levels.arrivals[t, i]
+                amount = levels.targets[t, k] - levels.arrivals[t, g]
                 if amount > SAME:
-                    after = levels.target_next[t, k]
-                    now = prices[t] * amount + fixed_cost
+                    after, now = levels.target_next[t, k], prices[t] * amount + fixed_cost
                     if now + unit * plan[t + 1, after] < least:
-                        least = now + unit * plan[t + 1, after]
-                        paid = now + costs[t + 1, after]
-            costs[t, i] = paid
+                        least, choice = now + unit * plan[t + 1, after], k
+                        paid = now + values[t + 1, after]
+            values[t, g] = paid
+            choices[t, g] = choice
 
 
 @njit(cache=True)
@@ -616,8 +545,8 @@ def mean_regrets(prices, levels, fixed_cost, scaled, plan):  # type: ignore[no-u
     values, costs = np.empty(shape), np.empty(shape)
     choices = np.empty(shape, dtype=np.int64)
     for i in range(n):
-        backward(prices[i], levels, fixed_cost, values, choices)
-        _resolved(prices[i], levels, fixed_cost, scaled, plan, costs)
+        backward(prices[i], levels, fixed_cost, False, values, values, choices)
+        backward(prices[i], levels, fixed_cost, scaled, plan, costs, choices)
         for t in range(1, T):
             unit = prices[i, t - 1] if scaled else 1.0
             for k in range(shape[1]):
@@ -638,7 +567,7 @@ def grid_hindsight(prices, levels, fixed_cost):  # type: ignore[no-untyped-def]
     costs, amounts = np.empty(n), np.zeros((n, T))
     values, choices = np.empty((T + 1, N)), np.empty((T, N), dtype=np.int64)
     for i in range(n):
-        backward(prices[i], levels, fixed_cost, values, choices)
+        backward(prices[i], levels, fixed_cost, False, values, values, choices)
         at = 0
         costs[i] = values[0, at]
         for t in range(T):

@@ -37,15 +37,15 @@ with every price at its mean, that is the expected-price plan, re-solved at ever
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple, Protocol, TypeAlias
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from counterplan.core.validation import BoolArray, FloatArray, IntArray, Seed
+from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import NotApplicableError
-from counterplan.planning.processes.base import Process, draw_paths
+from counterplan.planning.processes.base import FiniteProcess, Process
 from counterplan.planning.processes.prices import GBM, BinomialLattice, BootstrapPrices
 
 # --- Levels -----------------------------------------------------------------------------------
@@ -109,8 +109,7 @@ def covers(level: FloatArray, leg: float) -> BoolArray:
 
 
 def _targets(legs: FloatArray, capacity: float, actions: ActionSet) -> FloatArray:
-    sums = np.cumsum(legs)
-    useful = _distinct(np.minimum(sums, capacity))
+    useful = _distinct(np.minimum(np.cumsum(legs), capacity))
     return useful if actions == "order-up-to" else _distinct(useful[[0, -1]])
 
 
@@ -121,8 +120,7 @@ def _distinct(levels: FloatArray) -> FloatArray:
 
 
 def _position(row: FloatArray, levels: FloatArray) -> IntArray:
-    nearest = np.abs(row[None, :] - levels[:, None]).argmin(axis=1)
-    return np.asarray(nearest, dtype=np.int64)
+    return np.asarray(np.abs(row[None, :] - levels[:, None]).argmin(axis=1), dtype=np.int64)
 
 
 def _padded(rows: list[FloatArray] | list[IntArray], filler: float) -> FloatArray:
@@ -137,36 +135,22 @@ def _padded(rows: list[FloatArray] | list[IntArray], filler: float) -> FloatArra
 Dependence: TypeAlias = Literal["independent", "multiplies", "other"]
 
 
-class PriceLaw(Protocol):
-    """What the dynamic program over levels asks.
+@dataclass(frozen=True)
+class IndependentPrices:
+    """Each port has a price of its own.
 
-    scaled  whether costs are in units of the price before
+    below  (t, prices) -> P(P_t <= price) and E[P_t; P_t <= price], elementwise
     """
 
-    @property
-    def scaled(self) -> bool: ...
+    below: Callable[[int, FloatArray], tuple[FloatArray, FloatArray]]
+    scaled: ClassVar[bool] = False
 
     def mean_of_least(
         self, t: int, slopes: FloatArray, chosen_by: FloatArray, paid: FloatArray
     ) -> FloatArray:
         """(n,) the mean of slope * P_t + paid for the line, out of m, with the least slope * P_t +
-        chosen_by; all (n, m), chosen_by infinite where there is no line."""
-        ...
-
-
-class IndependentPrices:
-    """Each port has a price of its own; `below` says all about it."""
-
-    scaled: ClassVar[bool] = False
-
-    def below(self, t: int, price: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """P(P_t <= price) and E[P_t; P_t <= price], elementwise."""
-        raise NotImplementedError
-
-    def mean_of_least(
-        self, t: int, slopes: FloatArray, chosen_by: FloatArray, paid: FloatArray
-    ) -> FloatArray:
-        """Over the pieces of the lower envelope."""
+        chosen_by; all (n, m), chosen_by infinite where there is no line: over the pieces of the
+        lower envelope."""
         low, high = _pieces(slopes, chosen_by)
         share_low, part_low = self.below(t, low)
         share_high, part_high = self.below(t, high)
@@ -175,18 +159,12 @@ class IndependentPrices:
         return np.asarray(np.where(low < high, fuel + other, 0.0).sum(axis=1))
 
 
-@dataclass(frozen=True)
-class LogNormalPrices(IndependentPrices):
-    """means (T,) of the prices and deviations (T,) of their logarithms."""
+def log_normal_prices(means: FloatArray, deviations: FloatArray) -> IndependentPrices:
+    """Of means (T,) of the prices and deviations (T,) of their logarithms."""
+    from scipy.special import ndtr
 
-    means: FloatArray
-    deviations: FloatArray
-
-    def below(self, t: int, price: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """By the normal distribution."""
-        from scipy.special import ndtr
-
-        mean, deviation = self.means[t], self.deviations[t]
+    def below(t: int, price: FloatArray) -> tuple[FloatArray, FloatArray]:
+        mean, deviation = means[t], deviations[t]
         if deviation == 0.0:
             share = (mean <= price).astype(np.float64)
             return share, mean * share
@@ -194,24 +172,23 @@ class LogNormalPrices(IndependentPrices):
             z = np.log(price / mean) / deviation + deviation / 2
         return ndtr(z), mean * ndtr(z - deviation)
 
+    return IndependentPrices(below)
 
-@dataclass(frozen=True)
-class ListedPrices(IndependentPrices):
-    """For each port equally likely prices, ascending."""
 
-    values: Sequence[FloatArray]
+def listed_prices(values: Sequence[FloatArray]) -> IndependentPrices:
+    """Of equally likely prices for each port, ascending."""
+    sums = [np.concatenate([[0.0], np.cumsum(listed)]) for listed in values]
 
-    def below(self, t: int, price: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """By counting."""
-        listed = self.values[t]
-        count = np.searchsorted(listed, price, side="right")
-        sums = np.concatenate([[0.0], np.cumsum(listed)])
-        return count / len(listed), sums[count] / len(listed)
+    def below(t: int, price: FloatArray) -> tuple[FloatArray, FloatArray]:
+        count = np.searchsorted(values[t], price, side="right")
+        return count / len(values[t]), sums[t][count] / len(values[t])
+
+    return IndependentPrices(below)
 
 
 @dataclass(frozen=True)
 class ScaledPrices:
-    """Prices that multiply: growth (T,) = E[P_t / P_{t-1}]."""
+    """Prices that multiply: growth (T,) = E[P_t / P_{t-1}]; costs are in units of the last one."""
 
     growth: FloatArray
     scaled: ClassVar[bool] = True
@@ -219,70 +196,17 @@ class ScaledPrices:
     def mean_of_least(
         self, t: int, slopes: FloatArray, chosen_by: FloatArray, paid: FloatArray
     ) -> FloatArray:
-        """Which line is the least does not depend on the price."""
+        """Likewise; which line is the least does not depend on the price."""
         choice = (slopes + chosen_by).argmin(axis=1)[:, None]
         totals = np.take_along_axis(slopes + _known(paid), choice, axis=1)[:, 0]
         return np.asarray(self.growth[t] * totals)
 
 
-@dataclass(frozen=True)
-class QuantilePrices:
-    """A process whose next price is one of `count` equally likely ones, with the same mean.
-
-    process  one that knows its quantiles
-    """
-
-    process: GBM | BootstrapPrices
-    count: int
-
-    @property
-    def start(self) -> FloatArray:
-        """(1,) the price at t = 0."""
-        return self.process.start
-
-    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
-        """x_{t+1} for each x_t: (n, 1) -> (n, 1)."""
-        values, _ = self.process.quantiles(t, np.ones(1), self.count)
-        drawn = values[generator.integers(self.count, size=len(exogenous))]
-        return drawn * exogenous if dependence(self.process) == "multiplies" else drawn
-
-    def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Values (count, 1) and probabilities (count,)."""
-        return self.process.quantiles(t, exogenous, self.count)
-
-    def mean_path(self, steps: int, t: int = 0, start: FloatArray | None = None) -> FloatArray:
-        """(steps, 1): E[x_s | x_t]."""
-        return self.process.mean_path(steps, t, start)
-
-    def sample_paths(
-        self, n: int, steps: int, seed: Seed = 0, t: int = 0, start: FloatArray | None = None
-    ) -> FloatArray:
-        """(n, steps, 1): futures that all begin with x_t."""
-        return draw_paths(self, n, steps, seed, t, start)
-
-    def kernel_parameters(self, steps: int, quantiles: int = 0) -> FloatArray:
-        """Those of the process, with `count` quantiles."""
-        return self.process.kernel_parameters(steps, self.count)
-
-    def most_successors(self, quantiles: int = 0) -> int:
-        """`count`."""
-        return self.count
-
-
-def quantile_prices(process: Process, count: int) -> QuantilePrices:
-    """The process with `count` prices at each port."""
-    if not isinstance(process, GBM | BootstrapPrices):
-        raise NotApplicableError(
-            f"{type(process).__name__} has no quantiles; geometric Brownian motion and "
-            "bootstrapped prices have"
-        )
-    return QuantilePrices(process, count)
+PriceLaw: TypeAlias = IndependentPrices | ScaledPrices
 
 
 def dependence(process: Process) -> Dependence:
     """How the next price depends on the present one."""
-    if isinstance(process, QuantilePrices):
-        return dependence(process.process)
     if isinstance(process, GBM | BootstrapPrices):
         return "independent" if process.kind == "independent" else "multiplies"
     return "multiplies" if isinstance(process, BinomialLattice) else "other"
@@ -304,16 +228,15 @@ def price_law(process: Process, T: int, certain: bool = False) -> PriceLaw:
         )
     means = process.mean_path(T)[:, 0]
     if certain:
-        return LogNormalPrices(means, np.zeros(T))
-    if isinstance(process, GBM):
-        volatility = float(np.asarray(process.volatility)[0])
-        return LogNormalPrices(means, volatility * np.sqrt(process.dt * np.arange(T)))
+        return log_normal_prices(means, np.zeros(T))
+    start, times = process.start, range(T - 1)
+    if isinstance(process, FiniteProcess):
+        return listed_prices([start, *(process.successors(t, start)[0][:, 0] for t in times)])
     if isinstance(process, BootstrapPrices):
-        later = [process.start * process.factors(t) for t in range(T - 1)]
-    else:
-        assert isinstance(process, QuantilePrices)
-        later = [process.successors(t, process.start)[0][:, 0] for t in range(T - 1)]
-    return ListedPrices([process.start, *later])
+        return listed_prices([start, *(start * process.factors(t) for t in times)])
+    assert isinstance(process, GBM)
+    volatility = float(np.asarray(process.volatility)[0])
+    return log_normal_prices(means, volatility * np.sqrt(process.dt * np.arange(T)))
 
 
 def mean_paths(process: Process, t: int, price: FloatArray, steps: int) -> FloatArray:

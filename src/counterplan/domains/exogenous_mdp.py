@@ -11,8 +11,8 @@ choose from. Ties go to the earlier step (D5).
         step_bounds=[(0, 50)] * 3, sense="min", action_set="order-up-to",
     )
 
-What the model can do is its type: with a process of finite support it has `successors`, and with a
-matrix as reward and a shipped process it is compiled.
+What the model can do is a method that it has: `successors` with a process of finite support, and
+`compiled` with a matrix as reward and a shipped process.
 
 Which of the feasible actions a planner may choose from:
 
@@ -41,7 +41,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -76,8 +76,8 @@ ROUNDING = 1e-7
 # (t, x (n, X)) -> rewards per unit (n, A)
 RewardRate: TypeAlias = Callable[[int, FloatArray], ArrayLike]
 ActionSet: TypeAlias = Literal["extreme", "order-up-to"] | int | Callable[[State], ArrayLike]
-# Actions closer than this are the same.
-SAME = 1e-12
+# Actions closer than this are the same; what a user's own may miss their bounds by.
+SAME, SMALL = 1e-12, 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,22 +106,6 @@ class ExogenousMDP(HasFutures):
     sense: Sense = "max"
     action_set: ActionSet = "extreme"
 
-    def __new__(
-        cls,
-        process: Process | None = None,
-        reward: Any = None,
-        *arguments: Any,
-        **named: Any,
-    ) -> ExogenousMDP:
-        """Choose the class whose methods are what this problem can do."""
-        chosen: type[ExogenousMDP] = cls
-        if cls is ExogenousMDP and process is not None:
-            action_set = named.get("action_set", arguments[4] if len(arguments) > 4 else "extreme")
-            plain = not callable(reward) and not callable(action_set)
-            compiled = plain and isinstance(process, CompiledProcess)
-            chosen = _CLASSES[isinstance(process, FiniteProcess), compiled]
-        return object.__new__(chosen)
-
     def __post_init__(self) -> None:
         if self.sense not in ("max", "min"):
             raise InputError(f"sense must be 'max' or 'min', got {self.sense!r}")
@@ -145,6 +129,12 @@ class ExogenousMDP(HasFutures):
                 f"for each number of x; got {self.phi.shape}"
             )
         _check_linear(self)
+        # What the model can do is a method that it has.
+        if isinstance(self.process, FiniteProcess):
+            object.__setattr__(self, "successors", self.process.successors)
+        stated = not callable(self.reward) and not callable(self.action_set)
+        if stated and isinstance(self.process, CompiledProcess):
+            object.__setattr__(self, "compiled", self._compiled)
 
     @cached_property
     def program(self) -> ResourceProgram:
@@ -184,7 +174,13 @@ class ExogenousMDP(HasFutures):
         self._check_state(state)
         if callable(self.action_set):
             offered = np.atleast_2d(np.asarray(self.action_set(state), dtype=np.float64))
-            self._check_offered(state, offered)
+            A = len(self.program.resources)
+            if offered.ndim != 2 or offered.shape[1] != A or len(offered) == 0:
+                raise InputError(
+                    f"the action function gave shape {offered.shape} at t={state.t}, expected "
+                    f"(m, {A}) with at least one action"
+                )
+            self._check_actions(state.t, state.resource[None], offered, offered=True)
             return offered
         low, high = self.program.spendable(state.t, state.resource[None])
         if low[0] > high[0]:
@@ -201,7 +197,7 @@ class ExogenousMDP(HasFutures):
     ) -> tuple[FloatArray, FloatArray]:
         """Rewards (n,) and next resources (n, D); raises where an action breaks a bound, now or at
         a later step."""
-        self._check_done(t, resource, actions)
+        self._check_actions(t, resource, actions)
         rewards = (self.rates(t, exogenous) * actions).sum(axis=1)
         return rewards, self.program.levels_after(t, resource, actions)
 
@@ -229,6 +225,22 @@ class ExogenousMDP(HasFutures):
             return np.asarray(paths @ (sign * self.phi.T))
         steps = [self.rates(t + s, paths[:, s]) for s in range(paths.shape[1])]
         return sign * np.stack(steps, axis=1)
+
+    def _compiled(self, quantiles: int = 0) -> Kernel:
+        """`quantiles` > 0: continuous chance is replaced by that many equally likely values."""
+        from counterplan.planning.search.kernel import Kernel
+
+        assert isinstance(self.process, CompiledProcess)
+        return Kernel.of(
+            self,
+            actions=actions,
+            step=step,
+            bounds=bounds,
+            parameters=self._numbers(self.process.kernel_parameters(self.horizon, quantiles)),
+            action_size=len(self.program.resources),
+            most_actions=self.most_actions,
+            most_successors=self.process.most_successors(quantiles),
+        )
 
     @property
     def most_actions(self) -> int:
@@ -295,99 +307,39 @@ class ExogenousMDP(HasFutures):
             most = self.program.budget[1:]
             require_levels(state.t, state.resource[A:], most, "a total spent of")
 
-    def _check_done(self, t: int, resource: FloatArray, actions: FloatArray) -> None:
+    def _check_actions(
+        self, t: int, resource: FloatArray, actions: FloatArray, offered: bool = False
+    ) -> None:
         """Raise where an action leaves what may be spent, by more than plans miss by rounding."""
-        A = len(self.program.resources)
-        totals = actions.sum(axis=1)
+        A, totals = len(self.program.resources), actions.sum(axis=1)
         low, high = self.program.spendable(t, resource)
-        slack = ROUNDING * (1.0 + np.abs(totals))
+        slack = (SMALL if offered else ROUNDING) * (1.0 + np.abs(totals))
         wrong = ~((totals >= low - slack) & (totals <= high + slack))
-        # Of one resource the total says it all.
-        if A > 1:
+        if A > 1:  # of one resource the total says it all
             each = (actions < -slack[:, None]) | (actions > resource[:, :A] + slack[:, None])
             wrong |= each.any(axis=1)
         if wrong.any():
             i = int(np.argmax(wrong))
+            at = i % len(resource)  # several actions may be of one state
+            between = f"between {low[at]:g} and {high[at]:g} may be spent there"
+            action = actions[i].tolist()
+            if offered:
+                raise InfeasibleError(
+                    f"the action function offers {action} at t={t}, but {between}"
+                )
             more = ", of no resource more than there is" if A > 1 else ""
-            raise InfeasibleError(
-                f"action {actions[i].tolist()} at t={t} with resource {resource[i].tolist()}: "
-                f"between {low[i]:g} and {high[i]:g} may be spent there{more}"
-            )
-
-    def _check_offered(self, state: State, offered: FloatArray) -> None:
-        A = len(self.program.resources)
-        if offered.ndim != 2 or offered.shape[1] != A or len(offered) == 0:
-            raise InputError(
-                f"the action function gave shape {offered.shape} at t={state.t}, expected (m, {A}) "
-                "with at least one action"
-            )
-        low, high = self.program.spendable(state.t, state.resource[None])
-        totals = offered.sum(axis=1)
-        slack = 1e-9 * (1.0 + np.abs(totals))
-        wrong = (offered < 0).any(axis=1) | (totals < low - slack)
-        wrong |= totals > high + slack
-        if self.program.plain_stocks or A > 1:
-            wrong |= (offered > state.resource[:A] + slack[:, None]).any(axis=1)
-        if wrong.any():
-            action = offered[int(np.argmax(wrong))]
-            raise InfeasibleError(
-                f"the action function offers {action.tolist()} at t={state.t}, but between "
-                f"{low[0]:g} and {high[0]:g} may be spent there"
-            )
-
-
-class FiniteExogenousMDP(ExogenousMDP):
-    """With a process of finite support."""
-
-    def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Values (M, X) and probabilities (M,) of x_{t+1} given one x_t."""
-        assert isinstance(self.process, FiniteProcess)
-        return self.process.successors(t, exogenous)
-
-
-class CompiledExogenousMDP(ExogenousMDP):
-    """With a matrix as reward and a shipped process."""
-
-    def compiled(self, quantiles: int = 0) -> Kernel:
-        """`quantiles` > 0: continuous chance is replaced by that many equally likely values."""
-        from counterplan.planning.search.kernel import Kernel
-
-        assert isinstance(self.process, CompiledProcess)
-        return Kernel.of(
-            self,
-            actions=actions,
-            step=step,
-            bounds=bounds,
-            parameters=self._numbers(self.process.kernel_parameters(self.horizon, quantiles)),
-            action_size=len(self.program.resources),
-            most_actions=self.most_actions,
-            most_successors=self.process.most_successors(quantiles),
-        )
-
-
-class FiniteCompiledExogenousMDP(FiniteExogenousMDP, CompiledExogenousMDP):
-    """With a process of finite support, a matrix as reward, and shipped."""
-
-
-_CLASSES: dict[tuple[bool, bool], type[ExogenousMDP]] = {
-    (False, False): ExogenousMDP,
-    (True, False): FiniteExogenousMDP,
-    (False, True): CompiledExogenousMDP,
-    (True, True): FiniteCompiledExogenousMDP,
-}
+            held = resource[at].tolist()
+            raise InfeasibleError(f"action {action} at t={t} with resource {held}: {between}{more}")
 
 
 def _check_rate(rate: RewardRate) -> None:
     """Refuse a function of the action before it is called."""
     try:
-        required = [
-            one
-            for one in inspect.signature(rate).parameters.values()
-            if one.default is one.empty
-            and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
-        ]
+        parameters = inspect.signature(rate).parameters.values()
     except (TypeError, ValueError):
         return
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    required = [one for one in parameters if one.default is one.empty and one.kind in positional]
     if len(required) > 2:
         names = ", ".join(one.name for one in required)
         raise InputError(
@@ -479,24 +431,16 @@ def _offer(actions, m):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _take_first(first, total, d, action):  # type: ignore[no-untyped-def]
-    """Take a total from one resource, then from the others in turn."""
-    A = action.shape[0]
-    action[first] = min(max(total, 0.0), d[first])
-    total -= action[first]
-    for i in range(A):
-        if i != first:
-            action[i] = min(max(total, 0.0), d[i])
-            total -= action[i]
-
-
-@jit
 def _divide(parameters, total, d, out, m):  # type: ignore[no-untyped-def]
     """The ways to divide a total between several resources; how many actions there are then."""
     p = program_of(parameters)
     if p.choice == EXTREME:
-        for first in range(p.A):
-            _take_first(first, total, d, out[m])
+        for first in range(p.A):  # from one resource, then from the others in turn
+            left = total
+            for k in range(p.A):
+                i = first if k == 0 else (k if k > first else k - 1)
+                out[m, i] = min(max(left, 0.0), d[i])
+                left -= out[m, i]
             m = _offer(out, m)
         return m
     # What the first of two resources gives, at most and at least.

@@ -19,10 +19,9 @@ the tanks after it, and b the belief:
 Above, B is the mean of hindsight over sampled futures of the modes. Sampled is only what hindsight
 earns more than greedy on the same path: greedy's exact value and the mean of that regret give the
 mean of hindsight with most of the noise gone; what is left is allowed for by MARGIN standard
-errors. Below, the best of policies, evaluated exactly: open loops, gas first and electric first, or
-greedy (executed='greedy': ours, tighter, and only for observed modes). Where modes are observed,
-the better of the two open loops may be chosen once the next mode is seen; where they are hidden,
-each is a bound of its own, linear in the belief.
+errors. Below, the better of two open loops, gas first and electric first, evaluated exactly. Where
+modes are observed, it may be chosen once the next mode is seen; where they are hidden, each is a
+bound of its own, linear in the belief.
 """
 
 from __future__ import annotations
@@ -48,10 +47,9 @@ from counterplan.domains.hybrid_exact import (
     rule_values,
     sum_regrets,
 )
-from counterplan.domains.problems import check_config, positive_number
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning.compiled import Layout, inlined, jit
-from counterplan.planning.description import Axes, Column, Columns
+from counterplan.planning.description import Axes, Column, Columns, check_config, positive_number
 from counterplan.planning.exact_value import Solution
 from counterplan.planning.model import Allocation, HasFutures, Sense, State, require_levels
 from counterplan.planning.processes.base import number
@@ -71,7 +69,6 @@ if TYPE_CHECKING:
 
 # Tables hold (c + 1)^2 numbers per step and mode.
 LARGEST_CAPACITY = 300
-EXECUTED = ("open-loop", "greedy")
 # Standard errors that sampled bounds are raised by.
 MARGIN = 3.0
 # What whole units and probabilities may miss by rounding.
@@ -92,7 +89,6 @@ class HybridVehicle(HasFutures):
     hidden    whether driving modes are hidden
     process   of the modes, instead of the configuration's matrix: resampled drive cycles
     accuracy  how likely a hidden mode looks like itself
-    executed  the policies whose value bounds from below: 'open-loop' or 'greedy'
     """
 
     config: str | HybridConfig = "A"
@@ -101,27 +97,16 @@ class HybridVehicle(HasFutures):
     hidden: bool = False
     process: MarkovModes | None = None
     accuracy: float = 0.8
-    executed: Literal["open-loop", "greedy"] = "open-loop"
 
     sense: ClassVar[Sense] = "max"
 
     def __post_init__(self) -> None:
-        if self.executed not in EXECUTED:
-            raise InputError(f"executed {self.executed!r} is not one of {', '.join(EXECUTED)}")
-        if self.hidden and self.executed == "greedy":
-            raise NotApplicableError(
-                "executed='greedy' bounds by the mode's own mileage, which is hidden; use "
-                "executed='open-loop'"
-            )
         if not 0.0 <= number(self.accuracy, "accuracy") <= 1.0:
             raise InputError(f"accuracy must lie between 0 and 1, got {self.accuracy:g}")
         _ = self.road, self.law  # checks the rest
 
-    # --- The numbers --------------------------------------------------------------------------
-
     @cached_property
     def numbers(self) -> HybridConfig:
-        """The configuration."""
         if isinstance(self.config, HybridConfig):
             return self.config
         if self.modes not in (3, 7):
@@ -145,38 +130,27 @@ class HybridVehicle(HasFutures):
     @cached_property
     def road(self) -> Road:
         """What the dynamic programs read; S states of the chain, each of some mode."""
-        numbers, M = self.numbers, self.numbers.modes
-        states = len(self.chain.probabilities)
-        kinds = np.arange(states)
-        if isinstance(self.chain, ResampledTraces):
-            kinds = self.chain.newest
+        numbers, chain, M = self.numbers, self.chain, self.numbers.modes
+        kinds = np.arange(len(chain.probabilities))
+        if isinstance(chain, ResampledTraces):
+            kinds = chain.newest
         if int(kinds.max()) >= M:
             raise InputError(
                 f"the process has a mode {int(kinds.max())}, but only modes 0 to {M - 1} have a "
                 f"mileage, the last one braking"
             )
-        return Road(
-            self.chain.probabilities,
-            numbers.rates[kinds],
-            np.asarray(kinds == M - 1),
-            numbers.horizon,
-            numbers.quota,
-            numbers.recharge,
-            self._units,
-        )
+        amounts = numbers.horizon, numbers.quota, numbers.recharge, self._units
+        return Road(chain.probabilities, numbers.rates[kinds], kinds == M - 1, *amounts)
 
     @property
     def _units(self) -> int:
         """c."""
+        if not isinstance(self.capacity, str):
+            return whole_number(self.capacity, "capacity", maximum=LARGEST_CAPACITY)
         parts = {"tight": 4, "half": 2}
-        if isinstance(self.capacity, str):
-            if self.capacity not in parts:
-                raise InputError(
-                    f"capacity {self.capacity!r} is not 'tight', 'half' or a whole number"
-                )
-            total = self.numbers.quota * self.numbers.horizon
-            return int(np.floor(total / parts[self.capacity] + 0.5))
-        return whole_number(self.capacity, "capacity", maximum=LARGEST_CAPACITY)
+        if self.capacity not in parts:
+            raise InputError(f"capacity {self.capacity!r} is not 'tight', 'half' or a whole number")
+        return int(self.numbers.quota * self.numbers.horizon / parts[self.capacity] + 0.5)
 
     @cached_property
     def law(self) -> MarkovModes | HiddenModes:
@@ -203,31 +177,23 @@ class HybridVehicle(HasFutures):
         """(..., S) the distributions of the mode in (..., X)."""
         return np.asarray(exogenous)[..., self._seen :]
 
-    # --- The model ----------------------------------------------------------------------------
-
     @property
     def horizon(self) -> int:
-        """T."""
         return self.numbers.horizon
 
     @property
     def start(self) -> State:
-        """Both tanks full."""
         return State(0, self.law.start, np.full(2, float(self.road.capacity)))
 
     def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """What may be seen next, and its probabilities."""
         return self.law.successors(t, exogenous)
 
     def actions(self, state: State) -> FloatArray:
         """(m, 2) every split of the quota, most gas first; nothing when braking."""
         self._check_state(state)
-        gas, battery = (int(level) for level in np.rint(state.resource))
-        if self._brakes(state.exogenous[None])[0]:
-            return np.zeros((1, 2))
-        used = min(self.road.quota, gas + battery)
-        split = np.arange(min(used, gas), max(0, used - battery) - 1, -1.0)
-        return np.column_stack([split, used - split])
+        numbers, rows = self._kernel.parameters, np.empty((self.road.quota + 1, 2))
+        x = np.array(state.exogenous, dtype=np.float64)
+        return rows[: actions(numbers, state.t, x, np.rint(state.resource), rows)]
 
     def step(
         self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
@@ -279,8 +245,6 @@ class HybridVehicle(HasFutures):
     def _rates(self, exogenous: FloatArray) -> FloatArray:
         return np.asarray(self.beliefs(exogenous) @ self.road.mileage)
 
-    # --- Whole futures ------------------------------------------------------------------------
-
     def allocate(self, paths: FloatArray, state: State | None = None) -> Allocation:
         """What should have been used along (n, T - t, X).
 
@@ -294,8 +258,6 @@ class HybridVehicle(HasFutures):
                 f"got {paths.shape}"
             )
         return allocate(self.road, self.beliefs(paths), np.asarray(at.resource))
-
-    # --- Exact values -------------------------------------------------------------------------
 
     def optimal_value(self, state: State | None = None) -> float:
         """The best expected mileage without foresight; hidden modes only where few beliefs can be
@@ -368,33 +330,19 @@ class HybridVehicle(HasFutures):
     def _listed(self) -> Solution:
         return Solution(self)
 
-    # --- For the search -----------------------------------------------------------------------
-
     def compiled(self, quantiles: int = 0) -> Kernel:
         """For the search; chance is finite as it is, so `quantiles` has no effect."""
         from counterplan.planning.search.kernel import Kernel
 
-        road = self.road
-        parameters = ROAD.pack(
-            capacity=road.capacity,
-            quota=road.quota,
-            recharge=road.recharge,
-            O=self._seen,
-            mileage=road.mileage,
-            brakes=road.brakes,
-            process=self.law.kernel_parameters(self.horizon),
-        )
-        return Kernel.of(
-            self,
-            actions=actions,
-            step=step,
-            policy=policy,
-            bounds=bounds,
-            parameters=parameters,
-            action_size=2,
-            most_actions=road.quota + 1,
-            most_successors=self.law.most_successors(),
-        )
+        block = self.law.kernel_parameters(self.horizon)
+        parameters = ROAD.pack(**self.road._asdict(), O=self._seen, process=block)
+        functions = {"actions": actions, "step": step, "policy": policy, "bounds": bounds}
+        sizes = {"most_actions": self.road.quota + 1, "most_successors": self.law.most_successors()}
+        return Kernel.of(self, **functions, parameters=parameters, action_size=2, **sizes)
+
+    @cached_property
+    def _kernel(self) -> Kernel:
+        return self.compiled()
 
     def bound_tables(self, samples: int = 2_000, seed: Seed = 0) -> FloatArray:
         """Bounds on the value after every step, by mode and tanks, as `BOUND_TABLES` has them.
@@ -410,23 +358,17 @@ class HybridVehicle(HasFutures):
         means = sums / n
         errors = np.sqrt(np.maximum(squares / n - means**2, 0.0) / (n - 1.0))
         regrets = np.where(counts[:, :, None, None] < 2, np.inf, means + MARGIN * errors)
-        above, below = self.rule_values("greedy")[:T] + regrets, self._executed_values()
+        greedy, *orders = (
+            self.rule_values(rule)[:T] for rule in ("greedy", "gas-first", "electric-first")
+        )
+        below = orders if self.hidden else [np.maximum(*orders)]
+        above = greedy + regrets
         # A bound that is met exactly must not be crossed by rounding.
         before = np.array([np.maximum.reduce([above, *below]), *below])
         after = np.zeros_like(before)
         for k, t in np.ndindex(len(before), T - 1):
             after[k, t] = expected_ahead(self.road.matrix, before[k, t + 1])
         return BOUND_TABLES.pack(values=after)
-
-    def _executed_values(self) -> list[FloatArray]:
-        """Tables (T, S, c + 1, c + 1) of policies' values before each step."""
-        T = self.horizon
-        if self.executed == "greedy":
-            return [self.rule_values("greedy")[:T]]
-        orders = [self.rule_values("gas-first")[:T], self.rule_values("electric-first")[:T]]
-        return orders if self.hidden else [np.maximum(*orders)]
-
-    # --- In words -----------------------------------------------------------------------------
 
     about: ClassVar[str] = (
         "a hybrid vehicle: gas or electricity at each step, the road being seen step by step"
@@ -474,7 +416,6 @@ class HybridVehicle(HasFutures):
         return (*(f"{fuel}{number}" for fuel in FUELS for number in numbers), "braking")
 
     def columns(self) -> Columns:
-        """Tables of drives: mode (or speed and acceleration), action and levels."""
         most = float(self.road.capacity)
         speeds = (
             Column("speed", "the mean speed of this step in m/s", "amount"),
@@ -489,19 +430,14 @@ class HybridVehicle(HasFutures):
         )
 
     def axes(self) -> Axes:
-        """Modes, what is used of either fuel, and what is left."""
         keys = tuple(f"_{fuel}" for fuel in FUELS)
         used, left = ("gas used", "electricity used"), ("gas left", "electricity left")
         return Axes(("mode",), used, left, self.mode_names, "step t", "drive", (), keys, keys)
 
     def describe(self, action: FloatArray) -> str:
-        """How much of either fuel."""
-        if action.sum() == 0:
-            return "use nothing"
-        return f"{action[0]:g} gas, {action[1]:g} electric"
+        return f"{action[0]:g} gas, {action[1]:g} electric" if action.any() else "use nothing"
 
     def describe_state(self, state: State) -> str:
-        """The mode, or the likeliest one, and the tanks."""
         mode = self.mode_names[int(np.argmax(self.beliefs(state.exogenous)))]
         gas, electric = state.resource
         step = f"step {state.t + 1} of {self.horizon}"

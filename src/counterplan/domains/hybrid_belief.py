@@ -27,7 +27,7 @@ import numpy as np
 
 from counterplan.core.validation import FloatArray, IntArray, Seed, whole_number
 from counterplan.domains.hybrid import HybridVehicle
-from counterplan.domains.hybrid_exact import Road, best_splits, rule_values
+from counterplan.domains.hybrid_exact import OPTIMAL, Road, best_splits, rule_values
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.model import ExogenousModel, State
 from counterplan.planning.policies import Rule
@@ -110,69 +110,55 @@ class BeliefIteration:
         """Values on the grid."""
         if not problem.hidden:
             raise NotApplicableError("modes are observed: exact_value solves it without beliefs")
-        brakes = problem.road.brakes
-        if brakes.sum() != 1:
+        if problem.road.brakes.sum() != 1:
             raise NotApplicableError(
                 "a process with memory has several braking states; use one with memory=1"
             )
-        driving = np.flatnonzero(~brakes)
-        fine = FINE if len(driving) == 2 else COARSE
-        grid = SimplexGrid(len(driving), self.resolution or fine)
-        chain = _Chain(problem, grid)
-        return BeliefValue(problem, chain, rule_values(chain.road, 0))
+        return BeliefValue(problem, self.resolution)
 
 
-@dataclass(frozen=True)
 class BeliefValue:
     """Values on a grid of beliefs.
 
-    values  (T + 1, N + 1, c + 1, c + 1): grid points of driving beliefs, and last, braking
+    road    the belief as a Markov chain on the grid: points of driving beliefs, and last, braking
+    values  (T + 1, N + 1, c + 1, c + 1)
     """
 
-    problem: HybridVehicle
-    chain: _Chain
-    values: FloatArray
+    def __init__(self, problem: HybridVehicle, resolution: int | None = None) -> None:
+        road = problem.road
+        self.problem, self.driving = problem, np.flatnonzero(~road.brakes)
+        fine = FINE if len(self.driving) == 2 else COARSE
+        self.grid = SimplexGrid(len(self.driving), resolution or fine)
+        beliefs = np.zeros((len(self.grid.points) + 1, len(road.brakes)))
+        beliefs[:-1, self.driving] = self.grid.points
+        beliefs[-1] = road.brakes
+        matrix = np.array([self.following(belief) for belief in beliefs])
+        mileage, brakes = beliefs @ road.mileage, beliefs @ road.brakes > 0.5
+        self.road: Road = road._replace(matrix=matrix, mileage=mileage, brakes=brakes)
+        self.values: FloatArray = rule_values(self.road, OPTIMAL)
 
     def value(self, state: State | None = None) -> float:
         """The grid's value: not below V*."""
         at = self.problem.start if state is None else state
         gas, battery = (int(level) for level in np.rint(at.resource))
         table = self.values[at.t, :, gas, battery]
-        return float(self.chain.mixture(self.problem.beliefs(at.exogenous)) @ table)
+        return float(self.mixture(self.problem.beliefs(at.exogenous)) @ table)
 
     def actions(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
         """(n, 2) the best actions, looking one step ahead."""
         problem = self.problem
         beliefs, row = np.unique(problem.beliefs(exogenous), axis=0, return_inverse=True)
-        following = np.array([self.chain.following(belief) for belief in beliefs])
+        following = np.array([self.following(belief) for belief in beliefs])
         ahead = np.tensordot(following, self.values[t + 1], axes=1)[row.ravel()]
         rates = np.ascontiguousarray(problem.beliefs(exogenous) @ problem.road.mileage)
         brakes = problem.beliefs(exogenous) @ problem.road.brakes > 0.5
         return np.asarray(best_splits(problem.road, rates, brakes, resource, ahead))
 
-
-class _Chain:
-    """The belief as a Markov chain on the grid."""
-
-    def __init__(self, problem: HybridVehicle, grid: SimplexGrid) -> None:
-        self.problem, self.grid = problem, grid
-        self.driving = np.flatnonzero(~problem.road.brakes)
-        S = len(problem.road.brakes)
-        beliefs = np.zeros((len(grid.points) + 1, S))
-        beliefs[:-1, self.driving] = grid.points
-        beliefs[-1] = problem.road.brakes
-        matrix = np.array([self.following(belief) for belief in beliefs])
-        mileage, brakes = beliefs @ problem.road.mileage, beliefs @ problem.road.brakes > 0.5
-        self.road: Road = problem.road._replace(matrix=matrix, mileage=mileage, brakes=brakes)
-
     def mixture(self, belief: FloatArray) -> FloatArray:
         """(N + 1,) a belief (S,) as a mixture of grid points."""
-        weights = np.zeros(len(self.grid.points) + 1)
         if self.problem.road.brakes @ belief > 0.5:
-            weights[-1] = 1.0
-        else:
-            weights[:-1] = self.grid.mixture(belief[self.driving])
-        return weights
+            return np.append(np.zeros(len(self.grid.counts)), 1.0)
+        return np.append(self.grid.mixture(belief[self.driving]), 0.0)
 
     def following(self, belief: FloatArray) -> FloatArray:
         """(N + 1,) the grid points that follow a belief, with their probabilities."""

@@ -95,14 +95,14 @@ class HybridConfig:
         whole_number(self.recharge, "recharge")
 
     @property
-    def modes(self) -> int:
-        """M, with braking."""
-        return len(self.rates)
-
-    @property
     def rates(self) -> FloatArray:
         """(M, 2) the mileage."""
         return np.asarray(self.mileage, dtype=np.float64)
+
+    @property
+    def modes(self) -> int:
+        """M, with braking."""
+        return len(self.rates)
 
     @property
     def start_mode(self) -> int:
@@ -152,21 +152,8 @@ SEVEN_MODES = {
 
 # --- Dynamic programs -------------------------------------------------------------------------
 
-# Places of the rules in RULES; "optimal" is 0.
-GREEDY, GAS_FIRST, ELECTRIC_FIRST = 1, 2, 3
-
-
-@njit(cache=True)
-def _range(rule, gas_rate, electric_rate, used, gas, battery):  # type: ignore[no-untyped-def]
-    """The least and the most gas a rule may take."""
-    least, most = max(0, used - battery), min(used, gas)
-    if rule == GREEDY:
-        return (most, most) if gas_rate >= electric_rate else (least, least)
-    if rule == GAS_FIRST:
-        return most, most
-    if rule == ELECTRIC_FIRST:
-        return least, least
-    return least, most
+# Places of the rules in RULES.
+OPTIMAL, GREEDY, GAS_FIRST, ELECTRIC_FIRST = range(4)
 
 
 @njit(cache=True)
@@ -177,7 +164,11 @@ def best_use(road, rates, braking, rule, tanks, ahead):  # type: ignore[no-untyp
     if braking:
         return 0, 0, ahead[gas, min(road.capacity, battery + road.recharge)]
     used = min(road.quota, gas + battery)
-    least, most = _range(rule, rates[0], rates[1], used, gas, battery)
+    least, most = max(0, used - battery), min(used, gas)
+    if rule == GAS_FIRST or (rule == GREEDY and rates[0] >= rates[1]):
+        least = most
+    elif rule != OPTIMAL:
+        most = least
     choice, best = most, -np.inf
     for a in range(most, least - 1, -1):
         value = rates[0] * a + rates[1] * (used - a) + ahead[gas - a, battery - used + a]
@@ -187,8 +178,9 @@ def best_use(road, rates, braking, rule, tanks, ahead):  # type: ignore[no-untyp
 
 
 @njit(cache=True)
-def _step_back(road, rates, braking, rule, ahead, values):  # type: ignore[no-untyped-def]
-    """values (c + 1, c + 1) before a step, given those after it."""
+def _step_back(road, s, rule, ahead, values):  # type: ignore[no-untyped-def]
+    """values (c + 1, c + 1) before a step in mode s, given those after it."""
+    rates, braking = road.mileage[s], road.brakes[s]
     for gas in range(road.capacity + 1):
         for battery in range(road.capacity + 1):
             used = best_use(road, rates, braking, rule, (gas, battery), ahead)
@@ -198,15 +190,11 @@ def _step_back(road, rates, braking, rule, ahead, values):  # type: ignore[no-un
 @njit(cache=True)
 def expected_ahead(matrix, values):  # type: ignore[no-untyped-def]
     """(S, c + 1, c + 1) the mean of values over the next mode, by the present one."""
-    S, width = matrix.shape[0], values.shape[1]
-    ahead = np.zeros((S, width, width))
-    for s in range(S):
-        for k in range(S):
-            weight = matrix[s, k]
-            if weight > 0.0:
-                for gas in range(width):
-                    for battery in range(width):
-                        ahead[s, gas, battery] += weight * values[k, gas, battery]
+    ahead = np.zeros(values.shape)
+    for s in range(matrix.shape[0]):
+        for k in range(matrix.shape[0]):
+            if matrix[s, k] > 0.0:
+                ahead[s] += matrix[s, k] * values[k]
     return ahead
 
 
@@ -218,18 +206,8 @@ def rule_values(road, rule):  # type: ignore[no-untyped-def]
     for t in range(road.horizon - 1, -1, -1):
         ahead = expected_ahead(road.matrix, values[t + 1])
         for s in range(S):
-            _step_back(road, road.mileage[s], road.brakes[s], rule, ahead[s], values[t, s])
+            _step_back(road, s, rule, ahead[s], values[t, s])
     return values
-
-
-@njit(cache=True)
-def _count_regret(best, greedy, sums, squares):  # type: ignore[no-untyped-def]
-    """Add up best - greedy and its square, cell by cell."""
-    for gas in range(best.shape[0]):
-        for battery in range(best.shape[1]):
-            regret = best[gas, battery] - greedy[gas, battery]
-            sums[gas, battery] += regret
-            squares[gas, battery] += regret * regret
 
 
 @njit(cache=True)
@@ -240,15 +218,15 @@ def sum_regrets(road, modes):  # type: ignore[no-untyped-def]
     S, c = road.matrix.shape[0], road.capacity
     sums, squares = np.zeros((T, S, c + 1, c + 1)), np.zeros((T, S, c + 1, c + 1))
     counts = np.zeros((T, S))
-    best, greedy = np.zeros((2, c + 1, c + 1)), np.zeros((2, c + 1, c + 1))
+    best, greedy = np.zeros((T + 1, c + 1, c + 1)), np.zeros((T + 1, c + 1, c + 1))
     for i in range(n):
-        best[T % 2] = 0.0
-        greedy[T % 2] = 0.0
         for t in range(T - 1, -1, -1):
-            s, now, then = modes[i, t], t % 2, (t + 1) % 2
-            _step_back(road, road.mileage[s], road.brakes[s], 0, best[then], best[now])
-            _step_back(road, road.mileage[s], road.brakes[s], GREEDY, greedy[then], greedy[now])
-            _count_regret(best[now], greedy[now], sums[t, s], squares[t, s])
+            s = modes[i, t]
+            _step_back(road, s, OPTIMAL, best[t + 1], best[t])
+            _step_back(road, s, GREEDY, greedy[t + 1], greedy[t])
+            regret = best[t] - greedy[t]
+            sums[t, s] += regret
+            squares[t, s] += regret * regret
             counts[t, s] += 1.0
     return sums, squares, counts
 
@@ -256,20 +234,16 @@ def sum_regrets(road, modes):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def _reach(road, brakes, start, reached):  # type: ignore[no-untyped-def]
     """Mark the tanks (T + 1, c + 1, c + 1) that can be reached along a path from `start`."""
-    c = road.capacity
     reached[:] = False
     reached[0, start[0], start[1]] = True
     for t in range(brakes.size):
-        for gas in range(c + 1):
-            for battery in range(c + 1):
-                if not reached[t, gas, battery]:
-                    continue
-                if brakes[t]:
-                    reached[t + 1, gas, min(c, battery + road.recharge)] = True
-                    continue
-                used = min(road.quota, gas + battery)
-                for a in range(max(0, used - battery), min(used, gas) + 1):
-                    reached[t + 1, gas - a, battery - used + a] = True
+        for gas, battery in np.argwhere(reached[t]):
+            if brakes[t]:
+                reached[t + 1, gas, min(road.capacity, battery + road.recharge)] = True
+                continue
+            used = min(road.quota, gas + battery)
+            for a in range(max(0, used - battery), min(used, gas) + 1):
+                reached[t + 1, gas - a, battery - used + a] = True
 
 
 @njit(cache=True)
@@ -288,23 +262,18 @@ def path_hindsight(road, rates, brakes, start):  # type: ignore[no-untyped-def]
                 for battery in range(c + 1):
                     if reached[t, gas, battery]:
                         tanks, braking = (gas, battery), brakes[i, t]
-                        used = best_use(road, rates[i, t], braking, 0, tanks, table[t + 1])
+                        used = best_use(road, rates[i, t], braking, OPTIMAL, tanks, table[t + 1])
                         table[t, gas, battery] = used[2]
-        values[i] = table[0, start[0], start[1]]
-        _follow(road, rates[i], brakes[i], start, table, actions[i])
+        gas, battery = start[0], start[1]
+        values[i] = table[0, gas, battery]
+        for t in range(T):
+            tanks, braking = (gas, battery), brakes[i, t]
+            a, e, _ = best_use(road, rates[i, t], braking, OPTIMAL, tanks, table[t + 1])
+            actions[i, t, 0], actions[i, t, 1] = a, e
+            gas, battery = gas - a, battery - e
+            if braking:
+                battery = min(c, battery + road.recharge)
     return values, actions
-
-
-@njit(cache=True)
-def _follow(road, rates, brakes, start, table, actions):  # type: ignore[no-untyped-def]
-    """The best actions along one path, forwards through the table."""
-    gas, battery = start[0], start[1]
-    for t in range(brakes.size):
-        a, e, _ = best_use(road, rates[t], brakes[t], 0, (gas, battery), table[t + 1])
-        actions[t, 0], actions[t, 1] = a, e
-        gas, battery = gas - a, battery - e
-        if brakes[t]:
-            battery = min(road.capacity, battery + road.recharge)
 
 
 @njit(cache=True)
@@ -314,7 +283,7 @@ def best_splits(road, rates, brakes, tanks, ahead):  # type: ignore[no-untyped-d
     actions = np.zeros((brakes.size, 2))
     for i in range(brakes.size):
         full = int(tanks[i, 0] + 0.5), int(tanks[i, 1] + 0.5)
-        a, e, _ = best_use(road, rates[i], brakes[i], 0, full, ahead[i])
+        a, e, _ = best_use(road, rates[i], brakes[i], OPTIMAL, full, ahead[i])
         actions[i, 0], actions[i, 1] = a, e
     return actions
 
@@ -352,9 +321,7 @@ def allocate(road: Road, beliefs: FloatArray, tanks: FloatArray) -> Allocation:
 def _without_braking(
     road: Road, rates: FloatArray, tanks: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    total = float(tanks.sum())
-    before = road.quota * np.arange(rates.shape[1])
-    quotas = np.clip(total - before, 0.0, road.quota)
+    quotas = np.clip(tanks.sum() - road.quota * np.arange(rates.shape[1]), 0.0, road.quota)
     stocks = float(tanks[0]), float(tanks[1])
     return allocate_advantage(rates[:, :, 0], rates[:, :, 1], quotas, stocks)
 

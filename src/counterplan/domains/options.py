@@ -41,10 +41,9 @@ from counterplan.core.compiled import njit
 from counterplan.core.validation import BoolArray, FloatArray, Seed, whole_number
 from counterplan.domains.option_contract import OPTIONS as CONFIGS
 from counterplan.domains.option_contract import Bermudan, LatticeExercise, OptionContract
-from counterplan.domains.problems import check_config
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning.compiled import Layout, inlined, jit
-from counterplan.planning.description import Axes, Column, Columns
+from counterplan.planning.description import Axes, Column, Columns, check_config
 from counterplan.planning.model import (
     Allocation,
     HasFutures,
@@ -95,12 +94,10 @@ class OptionProblem(HasFutures):
 
     @property
     def horizon(self) -> int:
-        """T exercise dates, the first at once."""
         return self.contracts[0].dates
 
     @property
     def start(self) -> State:
-        """All held, at today's prices."""
         return State(0, self.process.start, np.ones(len(self.contracts)))
 
     @cached_property
@@ -275,7 +272,6 @@ class AmericanOption(OptionProblem):
 
     @cached_property
     def contract(self) -> OptionContract:
-        """Its terms."""
         if isinstance(self.config, OptionContract):
             return self.config
         if self.config not in CONFIGS:
@@ -287,17 +283,14 @@ class AmericanOption(OptionProblem):
 
     @property
     def contracts(self) -> tuple[OptionContract, ...]:
-        """The one."""
         return (self.contract,)
 
     @property
     def singles(self) -> tuple[AmericanOption, ...]:
-        """Itself."""
         return (self,)
 
     @cached_property
     def process(self) -> GBM | BinomialLattice:
-        """The price of the share."""
         c = self.contract
         if self.prices == "gbm":
             return GBM(c.price, c.drift, c.volatility, c.step)
@@ -331,17 +324,9 @@ class AmericanOption(OptionProblem):
             edges=self._edges(),
             process=process.kernel_parameters(c.dates, whole_number(quantiles, "quantiles")),
         )
-        return Kernel.of(
-            self,
-            actions=actions,
-            step=step,
-            policy=policy,
-            bounds=bounds,
-            parameters=parameters,
-            action_size=1,
-            most_actions=2,
-            most_successors=process.most_successors(quantiles),
-        )
+        functions = {"actions": actions, "step": step, "policy": policy, "bounds": bounds}
+        sizes = {"most_actions": 2, "most_successors": process.most_successors(quantiles)}
+        return Kernel.of(self, **functions, parameters=parameters, action_size=1, **sizes)
 
     def bound_tables(self, samples: int, seed: Seed) -> FloatArray:
         """The bounds at nodes of the price, for every date, as `BOUND_TABLES` has them."""
@@ -385,8 +370,6 @@ class AmericanOption(OptionProblem):
             edges[t] = beyond.min(initial=np.inf) if call else beyond.max(initial=0.0)
         return edges
 
-    # --- In words -----------------------------------------------------------------------------
-
     about: ClassVar[str] = "an option: whether to exercise it now or to hold it"
 
     @classmethod
@@ -403,21 +386,17 @@ class AmericanOption(OptionProblem):
         return cls(config or "A", kind)
 
     def columns(self) -> Columns:
-        """Tables of what happened to an option: price and action."""
         exercised = Column("action", "1 exercises the option, 0 holds it", "flag")
         return Columns(self, (Column("price", "the price", "price"),), (exercised,))
 
     def axes(self) -> Axes:
-        """Prices, and whether the option is exercised, by date."""
         titles = (("price",), ("exercise",), ("held",))
         return Axes(*titles, step="date t", scenario="option path", choices=("hold", "exercise"))
 
     def describe(self, action: FloatArray) -> str:
-        """Exercise or hold."""
         return "exercise" if action[0] > 0 else "hold"
 
     def describe_state(self, state: State) -> str:
-        """The date and the price."""
         return f"date {state.t + 1} of {self.horizon}, price {state.exogenous[0]:g}"
 
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
-import math
 import os
 import re
 import sys
@@ -41,7 +40,6 @@ SHIPPED = {
     "options": "counterplan.domains.options:AmericanOption",
     "basket": "counterplan.domains.basket:OptionBasket",
 }
-CONFIGS = ("A", "B", "C", "D", "E", "F")
 # Names of code that a user trusts, one in a line; processes started from this one inherit it.
 TRUSTED = "COUNTERPLAN_PROBLEMS"
 _loaded: dict[str, type] = {}
@@ -223,20 +221,3 @@ def _kind(hint: Any) -> type | None:
     if get_origin(hint) in (Union, UnionType):
         return next((kind for one in get_args(hint) if (kind := _kind(one))), None)
     return None
-
-
-def check_config(config: str | None) -> None:
-    """Refuse a configuration that the paper's tables do not have."""
-    if config is not None and config not in CONFIGS:
-        raise InputError(f"--config {config!r} is not one of {', '.join(CONFIGS)}")
-
-
-def positive_number(text: str, wanted: str) -> float:
-    """A capacity."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0.0 < number < math.inf:
-        raise InputError(f"--capacity {text!r}: give {wanted} above 0")
-    return number

@@ -54,10 +54,9 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -76,17 +75,17 @@ from counterplan.domains.sepsis_table import (
     COLUMNS,
     FEATURES,
     FIXED,
-    LEVELS,
     LONGEST,
     MOVING,
     SHORTEST,
-    SOFA,
+    CohortLayout,
     DoseEdges,
     SepsisCohort,
     read_cohort,
 )
 from counterplan.errors import InputError
 from counterplan.scm.point import ElementwiseSCM, Scaling
+from counterplan.tables.stays import LEVELS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -110,11 +109,10 @@ __all__ = [
 # --- The mechanism ----------------------------------------------------------------------------
 
 DAYS = 365.25
+# A map from a feature's coordinate to its range, and its inverse.
+Link: TypeAlias = tuple[Callable[[FloatArray], FloatArray], Callable[[FloatArray], FloatArray]]
 # Indices into MOVING.
 FIO2, PAO2, PLATELET, BILI, GCS, MAP, CREAT, URINE, SOFA_SCORE = range(len(MOVING))
-BOUNDED = {FIO2: (0.15, 1.05), GCS: (2.0, 16.0)}
-URINE_SHIFT = 30.0
-SOFA_SHIFT = 0.5
 # How much of its distance to the organs' score SOFA makes up for in one step.
 CATCH_UP = 0.3
 # Spread of one step's noise, in each feature's own coordinate.
@@ -208,21 +206,40 @@ def _perfusion(states: FloatArray, actions: FloatArray) -> FloatArray:
     return np.asarray(burden - relief)
 
 
+def _rising(values: FloatArray, middle: float | FloatArray, width: float) -> FloatArray:
+    """From 0 to 1 around a middle."""
+    return _sigmoid((values - middle) / width)
+
+
+def _sigmoid(values: FloatArray) -> FloatArray:
+    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * values))
+
+
+def _between(low: float, high: float) -> Link:
+    return lambda z: low + (high - low) * _sigmoid(z), lambda s: np.log((s - low) / (high - s))
+
+
+def _above(low: float) -> Link:
+    return lambda z: np.exp(z) + low, lambda s: np.log(s - low)
+
+
+def _softly_above(low: float) -> Link:
+    return lambda z: np.logaddexp(0.0, z) + low, lambda s: s - low + np.log(-np.expm1(low - s))
+
+
+# psi and its inverse for each of MOVING.
+LINKS = (
+    *(_between(0.15, 1.05), _above(0.0), _above(0.0), _above(0.0), _between(2.0, 16.0)),
+    *(_above(0.0), _above(0.0), _above(-30.0), _softly_above(-0.5)),
+)
+
+
 def to_coordinates(features: FloatArray) -> FloatArray:
     """(n, m) z of the first m moving features."""
-    z = np.empty_like(features)
     with np.errstate(invalid="ignore", divide="ignore"):
-        for i in range(features.shape[1]):
-            value = features[:, i]
-            if i in BOUNDED:
-                low, high = BOUNDED[i]
-                z[:, i] = np.log((value - low) / (high - value))
-            elif i == SOFA_SCORE:
-                z[:, i] = _inverse_softplus(value + SOFA_SHIFT)
-            else:
-                z[:, i] = np.log(value + (URINE_SHIFT if i == URINE else 0.0))
-    if not np.isfinite(z).all():
-        row, i = (int(index) for index in np.argwhere(~np.isfinite(z))[0])
+        columns = zip(LINKS, features.T, strict=False)
+        z = np.column_stack([inverse(values) for (_, inverse), values in columns])
+    for row, i in np.argwhere(~np.isfinite(z)):
         raise InputError(
             f"{MOVING[i]} is {features[row, i]}, which the simulated process never reaches"
         )
@@ -231,16 +248,7 @@ def to_coordinates(features: FloatArray) -> FloatArray:
 
 def from_coordinates(z: FloatArray) -> FloatArray:
     """(n, m) the first m moving features in physical units."""
-    features = np.empty_like(z)
-    for i in range(z.shape[1]):
-        if i in BOUNDED:
-            low, high = BOUNDED[i]
-            features[:, i] = low + (high - low) * _sigmoid(z[:, i])
-        elif i == SOFA_SCORE:
-            features[:, i] = np.logaddexp(0.0, z[:, i]) - SOFA_SHIFT
-        else:
-            features[:, i] = np.exp(z[:, i]) - (URINE_SHIFT if i == URINE else 0.0)
-    return features
+    return np.column_stack([link(values) for (link, _), values in zip(LINKS, z.T, strict=False)])
 
 
 def smooth_score(organs: FloatArray) -> FloatArray:
@@ -256,19 +264,6 @@ def smooth_score(organs: FloatArray) -> FloatArray:
     worse = 1.4 * _rising(-urine, -70.0, 45.0)
     kidneys = _rising(np.log(creatinine) + worse, np.log(2.9), 0.55)
     return np.asarray(4.0 * (lungs + coagulation + liver + nerves + kidneys) + 2.0 * circulation)
-
-
-def _rising(values: FloatArray, middle: float | FloatArray, width: float) -> FloatArray:
-    """From 0 to 1 around a middle."""
-    return _sigmoid((values - middle) / width)
-
-
-def _sigmoid(values: FloatArray) -> FloatArray:
-    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * values))
-
-
-def _inverse_softplus(values: FloatArray) -> FloatArray:
-    return np.asarray(values + np.log(-np.expm1(-values)))
 
 
 # --- Simulated tables -------------------------------------------------------------------------
@@ -319,20 +314,6 @@ ARRIVAL = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Treatment:
-    """What n patients get in four hours: doses (n,) each and ventilation 0/1."""
-
-    vasopressor: FloatArray
-    fluids: FloatArray
-    ventilation: FloatArray
-
-    def vectors(self) -> FloatArray:
-        """(n, 3) levels and ventilation, as the mechanism sees them."""
-        levels = EDGES.levels(self.vasopressor, self.fluids)
-        return np.column_stack([levels, self.ventilation])
-
-
 def simulate_cohort(patients: int = 1000, seed: Seed = 0) -> pl.DataFrame:
     """A table as `read_cohort` reads it; about one stay in four is shorter than 10 rows."""
     import polars as pl
@@ -340,7 +321,7 @@ def simulate_cohort(patients: int = 1000, seed: Seed = 0) -> pl.DataFrame:
     n = whole_number(patients, "patients", minimum=1)
     rng = generator(seed)
     lengths = _lengths(n, rng)
-    states, doses = _courses(n, rng)
+    states, doses = _trajectories(n, rng)
     died = _deaths(states, lengths, rng)
     patient, step = np.nonzero(np.arange(LONGEST) < lengths[:, None])
     rows = states[patient, step]
@@ -376,26 +357,22 @@ def draw_noise(n: int, rng: np.random.Generator) -> FloatArray:
 def recorded(states: FloatArray) -> FloatArray:
     """States (n, 12) as the table has them: rounded, within what an ICU records."""
     rows = states.copy()
-    for feature, (decimals, low, high) in RECORDED.items():
-        column = len(FIXED) + feature
+    for column, (decimals, low, high) in enumerate(RECORDED.values(), len(FIXED)):
         rows[:, column] = np.clip(np.round(states[:, column], decimals), low, high)
     return rows
 
 
-def _courses(n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+def _trajectories(n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
     """(n, 20, 12) states and (3, n, 20) doses and ventilation."""
     mechanism = SimulatedSepsis()
-    states = np.empty((n, LONGEST, len(FEATURES)))
-    doses = np.empty((3, n, LONGEST))
+    states, doses = np.empty((n, LONGEST, len(FEATURES))), np.empty((3, n, LONGEST))
     current = _arrivals(n, rng)
-    before = Treatment(np.zeros(n), np.zeros(n), (rng.random(n) < 0.3).astype(np.float64))
+    given = np.stack([np.zeros(n), np.zeros(n), rng.random(n) < 0.3])
     for t in range(LONGEST):
-        treatment = _treat(current, before, t, rng)
-        states[:, t] = current
-        doses[:, :, t] = treatment.vasopressor, treatment.fluids, treatment.ventilation
-        noise = draw_noise(n, rng)
-        current = recorded(mechanism.step(current, treatment.vectors(), noise))
-        before = treatment
+        given = _treat(current, given, t, rng)
+        states[:, t], doses[:, :, t] = current, given
+        vectors = np.column_stack([EDGES.levels(given[0], given[1]), given[2]])
+        current = recorded(mechanism.step(current, vectors, draw_noise(n, rng)))
     return states, doses
 
 
@@ -418,16 +395,17 @@ def _arrivals(n: int, rng: np.random.Generator) -> FloatArray:
     return recorded(np.column_stack([fixed, organs, sofa]))
 
 
-def _treat(states: FloatArray, before: Treatment, t: int, rng: np.random.Generator) -> Treatment:
-    """What clinicians give who look at the row and at what was given before."""
-    n = len(states)
+def _treat(states: FloatArray, before: FloatArray, t: int, rng: np.random.Generator) -> FloatArray:
+    """(3, n) vasopressor and fluid doses and ventilation that clinicians give who look at the row
+    and at what was given before."""
+    n, (pressor, _, ventilation) = len(states), before
     fio2, pao2, _, _, gcs, pressure, _, urine, sofa = states[:, len(FIXED) :].T
     low_pressure = _sigmoid((66.0 - pressure) / 5.0)
     low_urine = _sigmoid((100.0 - urine) / 40.0)
     sick = _sigmoid((sofa - 8.0) / 3.0)
-    was_on = before.vasopressor > 0.0
+    was_on = pressor > 0.0
     starts = rng.random(n) < _sigmoid(-3.4 + 4.0 * low_pressure + 1.8 * sick + 2.6 * was_on)
-    running = np.where(was_on, np.log(np.maximum(before.vasopressor, 0.01) / 0.15), 0.0)
+    running = np.where(was_on, np.log(np.maximum(pressor, 0.01) / 0.15), 0.0)
     dose = 0.15 * np.exp(
         -0.35 + 0.6 * running + 0.7 * low_pressure + 0.3 * sick + 0.75 * rng.standard_normal(n)
     )
@@ -438,8 +416,8 @@ def _treat(states: FloatArray, before: Treatment, t: int, rng: np.random.Generat
     )
     fluids = np.where(flows, np.clip(np.round(volume, 1), 1.0, 10_000.0), 0.0)
     needed = 2.2 * _sigmoid((200.0 - pao2 / fio2) / 50.0) + 1.8 * _sigmoid((8.0 - gcs) / 1.5)
-    ventilated = rng.random(n) < _sigmoid(-3.7 + needed + 4.4 * before.ventilation)
-    return Treatment(vasopressor, fluids, ventilated.astype(np.float64))
+    ventilated = rng.random(n) < _sigmoid(-3.7 + needed + 4.4 * ventilation)
+    return np.stack([vasopressor, fluids, ventilated])
 
 
 def _lengths(n: int, rng: np.random.Generator) -> IntArray:
@@ -462,53 +440,18 @@ def _deaths(states: FloatArray, lengths: IntArray, rng: np.random.Generator) -> 
 # --- Questions about a cohort -----------------------------------------------------------------
 
 ACTIONS = ("vasopressor", "fluids", "ventilation")
-# Two values, 0 and 1: shifted, not stretched to the range seen.
-BINARY = 2
 
 
 def action_set(episode: Episode) -> FloatArray:
     """(T-1, 25, 3) what could have been given at each step: any levels, ventilation as it was."""
-    if episode.actions.ndim != 2 or episode.actions.shape[1] != len(ACTIONS):
-        raise InputError(
-            f"{episode.name}: actions have shape {episode.actions.shape}, expected (T-1, 3): "
-            "vasopressor level, fluid level, ventilation"
-        )
-    steps = len(episode) - 1
-    levels = np.stack(np.meshgrid(*[np.arange(LEVELS)] * 2, indexing="ij"), axis=-1).reshape(-1, 2)
-    vectors = np.empty((steps, len(levels), len(ACTIONS)))
-    vectors[:, :, :2] = levels
-    vectors[:, :, 2] = episode.actions[:steps, 2:]
-    return vectors
+    return CohortLayout().action_set(episode)
 
 
 def reward() -> LinearReward:
     """-SOFA, in points."""
-    weights = np.zeros(len(FEATURES))
-    weights[SOFA] = -1.0
-    return LinearReward(weights)
+    return CohortLayout().reward()
 
 
 def scaling(cohort: SepsisCohort) -> Scaling:
-    """The paper's: 0/1 features less 0.5, others from the cohort's range to [-0.5, 0.5], levels / 4
-    - 0.5, ventilation - 0.5."""
-    return scaling_of(cohort.episodes)
-
-
-def scaling_of(episodes: Sequence[Episode]) -> Scaling:
-    """The same from the episodes of a cohort."""
-    states = np.concatenate([episode.states for episode in episodes])
-    low, high = states.min(axis=0), states.max(axis=0)
-    low[:BINARY], high[:BINARY] = 0.0, 1.0
-    constant = np.flatnonzero(high == low)
-    if constant.size:
-        name = FEATURES[constant[0]]
-        raise InputError(
-            f"scaling: {name} is {low[constant[0]]} in every row: a feature needs at least two "
-            "different values"
-        )
-    return Scaling(
-        state_offset=(low + high) / 2,
-        state_range=high - low,
-        action_offset=np.array([2.0, 2.0, 0.5]),
-        action_range=np.array([4.0, 4.0, 1.0]),
-    )
+    """The paper's, see `CohortLayout.scaling`."""
+    return CohortLayout().scaling(cohort.episodes)

@@ -19,38 +19,39 @@ which they begin, and counts the steps that jump.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from counterplan.core.episode import Episode
-from counterplan.core.table import Block, open_table_file
-from counterplan.core.validation import BoolArray, FloatArray, IntArray
+from counterplan.core.validation import FloatArray, IntArray
 from counterplan.errors import FileError, InputError
-
-FIXED = ("gender", "re_admission", "age")
-MOVING = (
-    *("FiO2_1", "paO2", "Platelets_count", "Total_bili", "GCS"),
-    *("MeanBP", "Creatinine", "output_4hourly", "SOFA"),
+from counterplan.scm.point import Scaling
+from counterplan.tables.layout import SchemaLayout
+from counterplan.tables.parts import Recorded
+from counterplan.tables.schema import Column
+from counterplan.tables.stays import (
+    DRUGS,
+    HOURS,
+    LEVELS,
+    Stays,
+    drug_levels,
+    read_stays,
+    shipped_schema,
 )
+
+SCHEMA = shipped_schema("sepsis_cohort")
+FIXED = tuple(column.name for column in SCHEMA.of("fixed"))
+# The last two columns of states are doses.
+MOVING = tuple(column.name for column in SCHEMA.of("state"))[:-2]
 FEATURES = (*FIXED, *MOVING)
-STAY, BLOC = "icustayid", "bloc"
-VASOPRESSOR, FLUIDS, VENTILATION = "max_dose_vaso", "input_4hourly", "mechvent"
-DIED = "died_within_48h_of_out_time"
-COLUMNS = (STAY, BLOC, *FEATURES, VASOPRESSOR, FLUIDS, VENTILATION, DIED)
-FLAGS = ("gender", "re_admission", VENTILATION, DIED)
-# As Parquet stores flags.
-TRUTH = {"false": 0.0, "true": 1.0}
+COLUMNS = (SCHEMA.episode, SCHEMA.time, *(column.name for column in SCHEMA.columns))
 SOFA = FEATURES.index("SOFA")
-HIGHEST_SOFA = 24
-LEVELS = 5
-# Length of a bloc.
-HOURS = 4
+# So many leading features are 0 or 1: shifted, not stretched to the range seen.
+BINARY = 2
 SHORTEST, LONGEST = 10, 20
-# Larger floats stop to be whole numbers.
-LARGEST_COUNT = 2**53
 TOO_SHORT = f"fewer than {SHORTEST} steps"
 TOO_LONG = f"more than {LONGEST} steps"
 
@@ -59,8 +60,8 @@ TOO_LONG = f"more than {LONGEST} steps"
 class DoseEdges:
     """Where levels 2, 3 and 4 begin; level 1 is any smaller dose above zero."""
 
-    vasopressor: tuple[float, float, float]
-    fluids: tuple[float, float, float]
+    vasopressor: tuple[float, ...]
+    fluids: tuple[float, ...]
 
     def __post_init__(self) -> None:
         for name in ("vasopressor", "fluids"):
@@ -98,24 +99,17 @@ class DoseEdges:
 
 
 @dataclass(frozen=True, eq=False)
-class SepsisCohort:
-    """The stays of a table that are kept.
+class SepsisCohort(Stays):
+    """The stays of a table that are kept: states (T, 12) in physical units, in the order of
+    FEATURES, and actions (T-1, 3), vasopressor level, fluid level, ventilation. Bloc 1 is hour 0,
+    and died who did so within 48 hours of leaving the ICU.
 
-    episodes      (T, 12) states in physical units, in the order of FEATURES, and actions (T-1, 3):
-                  vasopressor level, fluid level, ventilation
-    died          (n,) within 48 hours of leaving the ICU
-    edges         which doses make which level
-    level_doses   (2, 5) median vasopressor and fluid dose of each level, nan if nobody had it
-    dropped       why each stay that is left out is left out
-    hours         for each episode (T,): when its rows begin, bloc 1 being hour 0
+    edges        which doses make which level
+    level_doses  (2, 5) median vasopressor and fluid dose of each level, nan if nobody had it
     """
 
-    episodes: tuple[Episode, ...]
-    died: BoolArray
-    edges: DoseEdges
-    level_doses: FloatArray
-    dropped: Mapping[str, str]
-    hours: tuple[IntArray, ...]
+    edges: DoseEdges | None = None
+    level_doses: FloatArray | None = None
 
     @property
     def jumps(self) -> int:
@@ -124,7 +118,10 @@ class SepsisCohort:
 
     def summary(self) -> str:
         """One line: how many stays were kept and dropped, and why; how many steps jump."""
-        text = _summary(len(self.episodes), self.dropped)
+        text = f"{len(self.recorded):,} stays kept, {len(self.dropped):,} dropped"
+        if self.dropped:
+            reasons = sorted(Counter(self.dropped.values()).items())
+            text += f" ({'; '.join(f'{count:,} with {reason}' for reason, count in reasons)})"
         if not self.jumps:
             return text
         steps = "1 step is" if self.jumps == 1 else f"{self.jumps:,} steps are"
@@ -132,105 +129,72 @@ class SepsisCohort:
 
 
 def read_cohort(path: str | Path, edges: DoseEdges | None = None) -> SepsisCohort:
-    """The cohort in a CSV or Parquet table. Mistakes in it are one error, about the first of them.
+    """The cohort in a CSV or Parquet table; all mistakes in it are one error.
 
     edges  dose levels of another cohort, e.g. the one a model was trained on; None takes the
            quartiles of this one's doses
     """
-    table = open_table_file(path, "a sepsis cohort", formats=()).read(COLUMNS)
-    columns = _checked_columns(table)
-    stays = table.groups(columns[STAY], columns[BLOC])
-    repeated = np.zeros(len(table), dtype=np.bool_)
-    for rows in stays:
-        repeated[rows[1:]] = np.diff(columns[BLOC][rows]) == 0.0
-    table.report(repeated, BLOC, "occurs twice in this stay; remove one of the rows")
-    for name in (*FIXED, DIED):
-        table.expect_constant(name, columns[name], stays)
-    table.mistakes.refuse()
-    kept, dropped = _select(columns[STAY], stays)
+    _, every = read_stays(path, SCHEMA, "a sepsis cohort")
+    for one in every:
+        if one.times[0] < HOURS or one.times[0] % HOURS:
+            assert one.rows is not None
+            place = f"{path}, row {one.rows[0]}, column {SCHEMA.time!r}"
+            bloc = f"{one.times[0] / HOURS:g} begins stay {one.episode.id!r}"
+            raise FileError(f"{place}: {bloc}, but blocs count from 1 up; correct it")
+    kept = [one for one in every if SHORTEST <= len(one.times) <= LONGEST]
+    lengths = {str(one.episode.id): len(one.times) for one in every}
+    dropped = {
+        name: TOO_SHORT if length < SHORTEST else TOO_LONG
+        for name, length in lengths.items()
+        if not SHORTEST <= length <= LONGEST
+    }
     if not kept:
-        raise FileError(f"{path}: no stay can be used: {_summary(0, dropped)}; add others")
+        nothing = SepsisCohort((), dropped).summary()
+        raise FileError(f"{path}: no stay can be used: {nothing}; add others")
+    doses = np.concatenate([one.episode.states[:, len(FEATURES) :] for one in kept])
     try:
-        return _cohort(columns, kept, dropped, edges)
+        edges = edges or DoseEdges.quartiles(*doses.T)
     except InputError as problem:
         raise FileError(f"{path}: {problem}") from None
+    recorded = tuple(_with_levels(one, edges) for one in kept)
+    return SepsisCohort(recorded, dropped, edges, _level_doses(doses, edges.levels(*doses.T)))
 
 
-def _summary(kept: int, dropped: Mapping[str, str]) -> str:
-    reasons = Counter(dropped.values())
-    why = "; ".join(f"{count:,} with {reason}" for reason, count in sorted(reasons.items()))
-    text = f"{kept:,} stays kept, {len(dropped):,} dropped"
-    return f"{text} ({why})" if why else text
-
-
-def _checked_columns(table: Block) -> dict[str, FloatArray]:
-    """Every column as numbers, with what is wrong reported to the table."""
-    columns = {name: table.numbers(name, may_miss=False) for name in COLUMNS if name not in FLAGS}
-    for name in FLAGS:
-        problem = "is not 0 or 1; correct it"
-        columns[name] = table.choices(name, TRUTH, (0.0, 1.0), problem, may_miss=False)
-
-    def expect(name: str, right: BoolArray, problem: str) -> None:
-        table.expect(name, columns[name], right, problem)
-
-    for name in (STAY, BLOC):
-        whole = (columns[name] >= 1.0) & (columns[name] == np.floor(columns[name]))
-        whole &= columns[name] <= LARGEST_COUNT
-        expect(name, whole, "is not a whole number from 1 up; correct it")
-    for name in (VASOPRESSOR, FLUIDS):
-        expect(name, columns[name] >= 0.0, "is a negative dose; correct it or set it to 0")
-    sofa = columns["SOFA"]
-    expect("SOFA", (sofa >= 0.0) & (sofa <= HIGHEST_SOFA), "is not a SOFA score, 0..24; correct it")
-    return columns
-
-
-def _select(stay: FloatArray, stays: Sequence[IntArray]) -> tuple[list[IntArray], dict[str, str]]:
-    """The stays whose length is right, and why the others are left out."""
-    kept: list[IntArray] = []
-    dropped: dict[str, str] = {}
-    for rows in stays:
-        if SHORTEST <= len(rows) <= LONGEST:
-            kept.append(rows)
-        else:
-            dropped[_name(stay[rows[0]])] = TOO_SHORT if len(rows) < SHORTEST else TOO_LONG
-    return kept, dropped
-
-
-def _cohort(
-    columns: Mapping[str, FloatArray],
-    kept: Sequence[IntArray],
-    dropped: Mapping[str, str],
-    edges: DoseEdges | None,
-) -> SepsisCohort:
-    used = np.concatenate(kept)
-    doses = np.stack([columns[VASOPRESSOR], columns[FLUIDS]])
-    edges = edges or DoseEdges.quartiles(*doses[:, used])
-    levels = edges.levels(*doses)
-    states = np.stack([columns[name] for name in FEATURES], axis=1)
-    actions = np.column_stack([levels, columns[VENTILATION]])
-    episodes = tuple(
-        Episode(states[rows], actions[rows[:-1]], id=_name(columns[STAY][rows[0]])) for rows in kept
-    )
-    return SepsisCohort(
-        episodes,
-        np.array([columns[DIED][rows[-1]] == 1.0 for rows in kept]),
-        edges,
-        _level_doses(doses[:, used], levels[used]),
-        dropped,
-        tuple(HOURS * (columns[BLOC][rows].astype(np.int64) - 1) for rows in kept),
-    )
+def _with_levels(one: Recorded, edges: DoseEdges) -> Recorded:
+    """A stay whose doses, the last columns of its states, have become actions."""
+    states, doses = np.split(one.episode.states, [len(FEATURES)], axis=1)
+    actions = np.column_stack([edges.levels(*doses[:-1].T), one.episode.actions])
+    episode = Episode(states, actions, id=one.episode.id)
+    return one._replace(episode=episode, times=one.times - HOURS)
 
 
 def _level_doses(doses: FloatArray, levels: IntArray) -> FloatArray:
     """(2, 5) the median dose of each level (the paper's Table 2)."""
-    medians = np.full((2, LEVELS), np.nan)
-    for drug in range(2):
-        for level in range(LEVELS):
-            given = doses[drug, levels[:, drug] == level]
-            if given.size:
-                medians[drug, level] = np.median(given)
-    return medians
+    given = [[doses[levels[:, i] == level, i] for level in range(LEVELS)] for i in range(2)]
+    return np.array([[np.median(one) if one.size else np.nan for one in drug] for drug in given])
 
 
-def _name(stay: float) -> str:
-    return str(int(stay))
+class CohortLayout(SchemaLayout):
+    """States and actions as above, ventilation replayed as it was, and -SOFA as the reward."""
+
+    dose_unit = "level"
+
+    def __init__(self) -> None:
+        ventilation = Column("ventilation", "contextual", levels=(0.0, 1.0))
+        columns = (*SCHEMA.features[: len(FEATURES)], *drug_levels(*DRUGS), ventilation)
+        super().__init__(replace(SCHEMA, columns=columns))
+
+    def scaling(self, episodes: Sequence[Episode]) -> Scaling:
+        """The paper's: 0/1 features less 0.5, others from the cohort's range to [-0.5, 0.5],
+        levels / 4 - 0.5, ventilation - 0.5."""
+        states = np.concatenate([episode.states for episode in episodes])
+        low, high = states.min(axis=0), states.max(axis=0)
+        low[:BINARY], high[:BINARY] = 0.0, 1.0
+        constant = np.flatnonzero(high == low)
+        if constant.size:
+            raise InputError(
+                f"scaling: {FEATURES[constant[0]]} is {low[constant[0]]} in every row: a feature "
+                "needs at least two different values"
+            )
+        ranges = np.array([4.0, 4.0, 1.0])
+        return Scaling((low + high) / 2, high - low, ranges / 2, ranges)

@@ -6,13 +6,14 @@ scenarios that share a history share its node and so its decision: that is non-a
     min   sum_n beta_n [ P_n (X_n2 - X_n1) + B Y_n ]                                  (E.1a)
     s.t.  X_m1 = X_n2 - l_t(n)                 for every child m of n                   (E.1b)
           0 <= X_n2 - X_n1 <= M Y_n            a purchase is paid for                   (E.1c, E.1e)
-          l_t(n) <= X_n2 <= M,  X_n1 >= 0      the tank, and enough for the next leg   (E.1f, E.1g)
+          l_t(n) <= X_n2 <= M                  the tank, and enough for the next leg   (E.1f, E.1g)
           X_root1 = level on arrival                                                  (E.1h)
 
-X_n1 and X_n2 are the levels before and after buying. Without a fixed cost B there is no Y and it is
-a linear program. Delays cost nothing here (no speed is chosen), so tau is left out. The prices of a
-node's children are the means of equally likely strata, so the tree's expected prices are exact; its
-value is that of the tree, not of the continuous prices (more branches come closer, from above).
+X_n1 and X_n2 are the levels before and after buying; X_n1 follows from the parent's X_2 and is put
+in. Without a fixed cost B there is no Y and it is a linear program. Delays cost nothing here (no
+speed is chosen), so tau is left out. The prices of a node's children are the means of equally
+likely strata, so the tree's expected prices are exact; its value is that of the tree, not of the
+continuous prices (more branches come closer, from above).
 """
 
 from __future__ import annotations
@@ -32,8 +33,6 @@ from counterplan.planning.policies import each_state
 from counterplan.planning.processes.base import FiniteProcess, HasQuantiles
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
     from counterplan.planning.policies import Rule
 
 MOST_NODES = 100_000
@@ -61,7 +60,6 @@ class ProgramResult:
     amount     to buy now
     value      expected cost on the tree
     bound      no decisions on this tree cost less
-    gap        (value - bound) / value
     purchases  (N,) at every node
     tree       the scenarios
     """
@@ -69,9 +67,13 @@ class ProgramResult:
     amount: float
     value: float
     bound: float
-    gap: float
     purchases: FloatArray
     tree: PriceTree
+
+    @property
+    def gap(self) -> float:
+        """(value - bound) / value."""
+        return abs(self.value - self.bound) / max(abs(self.value), 1e-12)
 
 
 @dataclass(frozen=True)
@@ -124,26 +126,24 @@ def scenario_tree(
     counts = [branches] * later if isinstance(branches, int) else list(branches)
     if len(counts) < later:
         raise InputError(f"branches has {len(counts)} numbers, but {later} ports follow")
-    parents, times = [np.array([-1])], [np.array([state.t])]
-    prices, chances = [np.array([state.exogenous[0]])], [np.ones(1)]
-    first, nodes = 0, 1
+    root = PriceTree(*(np.array([one]) for one in (-1, state.t, state.exogenous[0], 1.0)))
+    levels, nodes = [root], 1
     for step in range(later):
-        t = state.t + step
+        t, last = state.t + step, levels[-1]
         count = whole_number(counts[step], f"branches at t={t + 1}", minimum=1)
-        children = [_following(problem, t, price, count) for price in prices[-1]]
-        sizes = [len(values) for values, _ in children]
-        above = np.repeat(np.arange(first, nodes), sizes)
-        parents.append(above)
-        times.append(np.full(len(above), t + 1))
-        prices.append(np.concatenate([values for values, _ in children]))
-        conditional = np.concatenate([chance for _, chance in children])
-        chances.append(np.repeat(chances[-1], sizes) * conditional)
-        first, nodes = nodes, nodes + len(above)
+        values, chances = zip(
+            *(_following(problem, t, one, count) for one in last.price), strict=True
+        )
+        sizes = [len(one) for one in values]
+        above = np.repeat(np.arange(nodes - len(last.price), nodes), sizes)
+        odds = np.repeat(last.probability, sizes) * np.concatenate(chances)
+        levels.append(PriceTree(above, np.full_like(above, t + 1), np.concatenate(values), odds))
+        nodes += len(above)
         if nodes > MOST_NODES:
             raise InputError(
                 f"the tree has more than {MOST_NODES:,} histories by t={t + 1}: use fewer branches"
             )
-    return PriceTree(*(np.concatenate(part) for part in (parents, times, prices, chances)))
+    return PriceTree(*map(np.concatenate, zip(*levels, strict=True)))
 
 
 def _following(
@@ -168,6 +168,7 @@ def solve_program(
 ) -> ProgramResult:
     """The program on a given tree, from a level on arrival at its root (default: empty)."""
     from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import csr_array, eye_array, hstack
 
     if problem.action_set != "order-up-to":
         raise NotApplicableError(
@@ -175,52 +176,37 @@ def solve_program(
             "use action_set='order-up-to'"
         )
     N, fixed = len(tree.price), problem.fixed_cost > 0
-    leg = np.asarray(problem.legs)[tree.time]
+    leg, parent = np.asarray(problem.legs)[tree.time], tree.parent[1:]
+    # Purchases are `bought` @ X_2 + `offset`: what is in the tank is the parent's X_2 less its leg.
+    arrive = csr_array((np.ones(N - 1), (np.arange(1, N), parent)), shape=(N, N))
+    bought = csr_array(eye_array(N) - arrive)
+    offset = np.concatenate([[-level], leg[parent]])
     paid = tree.probability * tree.price
-    columns = 3 if fixed else 2
-    cost = np.concatenate([-paid, paid, tree.probability * problem.fixed_cost])
-    lows = np.concatenate([np.zeros(N), leg, np.zeros(N)])
-    highs = np.repeat([problem.capacity, problem.capacity, 1.0], N)
-    lows[0] = highs[0] = level
-    matrix, low, high = _constraints(tree, leg, problem.capacity, fixed)
+    cost, low, high = np.asarray(bought.T @ paid), leg, np.full(N, problem.capacity)
+    constraints = [LinearConstraint(bought, -offset, np.inf)]
+    if fixed:
+        limited = hstack([bought, -problem.capacity * eye_array(N)])
+        constraints = [
+            LinearConstraint(hstack([bought, csr_array((N, N))]), -offset, np.inf),
+            LinearConstraint(limited, -np.inf, -offset),
+        ]
+        cost = np.append(cost, tree.probability * problem.fixed_cost)
+        low, high = np.append(low, np.zeros(N)), np.append(high, np.ones(N))
     found: Any = milp(
-        cost[: columns * N],
-        integrality=np.repeat([0, 0, 1], N)[: columns * N],
-        bounds=Bounds(lows[: columns * N], highs[: columns * N]),
-        constraints=LinearConstraint(matrix, low, high),
+        cost,
+        integrality=np.repeat([0, 1], N)[: len(cost)],
+        bounds=Bounds(low, high),
+        constraints=constraints,
         options={"time_limit": seconds, "mip_rel_gap": 1e-9},
     )
     if found.x is None:
         raise NotApplicableError(
             f"the solver found no plan within {seconds:g} s: use fewer branches or more seconds"
         )
-    purchases = np.maximum(found.x[N : 2 * N] - found.x[:N], 0.0)
-    value = float(found.fun)
+    constant = paid @ offset
+    purchases = np.maximum(bought @ found.x[:N] + offset, 0.0)
     bound = found.mip_dual_bound
     if bound is None:  # a linear program: solved, or nothing is known
-        bound = value if found.success else -math.inf
-    gap = abs(value - bound) / max(abs(value), 1e-12)
-    return ProgramResult(float(purchases[0]), value, float(bound), gap, purchases, tree)
-
-
-def _constraints(
-    tree: PriceTree, leg: FloatArray, capacity: float, fixed: bool
-) -> tuple[csr_array, FloatArray, FloatArray]:
-    """Rows for E.1b, one per child, and for E.1c, one per node; columns X_1, X_2 and Y."""
-    from scipy.sparse import csr_array, eye_array, hstack, vstack
-
-    N = len(tree.price)
-    child = np.arange(1, N)
-    ones, rows = np.ones(N - 1), np.arange(N - 1)
-    arrive = csr_array((ones, (rows, child)), shape=(N - 1, N))
-    depart = csr_array((ones, (rows, tree.parent[1:])), shape=(N - 1, N))
-    each = eye_array(N, format="csr")
-    blocks = [[arrive, -depart], [-each, each]]
-    low = np.concatenate([-leg[tree.parent[1:]], np.zeros(N)])
-    high = np.concatenate([-leg[tree.parent[1:]], np.full(N, np.inf)])
-    if fixed:
-        none = csr_array((N - 1, N))
-        blocks = [[arrive, -depart, none], [-each, each, csr_array((N, N))]]
-        blocks.append([each, -each, capacity * each])
-        low, high = np.append(low, np.zeros(N)), np.append(high, np.full(N, np.inf))
-    return vstack([hstack(row) for row in blocks], format="csr"), low, high
+        bound = found.fun if found.success else -math.inf
+    values = float(found.fun + constant), float(bound + constant)
+    return ProgramResult(float(purchases[0]), *values, purchases, tree)

@@ -27,21 +27,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
-from counterplan.core.table import Block, open_table_file
-from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
+from counterplan.core.table import Block, distinct_texts, open_table_file
+from counterplan.core.validation import FloatArray, IntArray
 from counterplan.errors import FileError, InputError
 from counterplan.scm.estimate import count_transitions, estimate_mdp, neighbour_prior
 from counterplan.scm.tabular import TabularMDP
-
-if TYPE_CHECKING:
-    import polars as pl
 
 TOPICS = ("STR", "BIO", "PSE", "BHA", "REV", "CRT", "INR", "THP", "RLP", "EXT", "END")
 START = TOPICS.index("STR")
@@ -61,6 +58,7 @@ TOPIC_CODES = {
     for code, label in enumerate(TOPICS)
     for name in (label, label.lower(), label.title())
 }
+NO_ANSWER = f"is not an answer (0..{LARGEST_ANSWER} or empty); correct the entry"
 NO_TOPIC = f"is not a topic (0..{len(TOPICS) - 1} or one of {' '.join(TOPICS)}); correct the entry"
 
 
@@ -97,167 +95,38 @@ def read_sessions(path: str | Path) -> TherapyCohort:
     """The cohort in a CSV table; mistakes in it are errors that name row, column and value."""
     table = open_table_file(path, f"a table with the columns {EXPECTED}", formats=()).read(COLUMNS)
     topics = table.choices("topic", TOPIC_CODES, range(len(TOPICS)), NO_TOPIC, may_miss=False)
-    severities = _severities(table)
-    patients = table.texts["patient"]
-    nameless = (patients == "").to_numpy()
+    answers = [table.choices(one, {}, range(LARGEST_ANSWER + 1), NO_ANSWER) for one in QUESTIONS]
+    severities = phq9_severity(np.nan_to_num(np.stack(answers, axis=1), nan=MISSING))
+    names, owners = distinct_texts(table.texts["patient"])
+    nameless = np.array(names)[owners] == ""
     table.report(nameless, "patient", "is no name; name the patient or remove the row")
-    numbers = {name: number for number, name in enumerate(patients.unique(maintain_order=True))}
-    owners = np.array([numbers[name] for name in patients], dtype=np.float64)
-    groups = dict(zip(numbers, table.groups(owners, table.rows.astype(np.float64)), strict=True))
-    _check_topic_order(table, topics, groups)
+    groups = {name: np.flatnonzero(owners == number) for number, name in enumerate(names)}
+    for name, rows in groups.items():
+        _check_topic_order(table, topics[rows], name, rows)
     table.mistakes.refuse()
     episodes: list[Episode] = []
     dropped: dict[str, str] = {}
-    for patient, rows in groups.items():
+    for name, rows in groups.items():
         if len(rows) < MINIMUM_SESSIONS:
-            dropped[patient] = TOO_SHORT
+            dropped[name] = TOO_SHORT
         elif (severities[rows] == MISSING).any():
-            dropped[patient] = NO_ANSWERS
+            dropped[name] = NO_ANSWERS
         else:
-            episodes.append(Episode(severities[rows], topics[rows].astype(np.int64), id=patient))
+            episodes.append(Episode(severities[rows], topics[rows].astype(np.int64), id=name))
     cohort = TherapyCohort(tuple(episodes), dropped)
     if not episodes:
         raise FileError(f"{path}: no patient can be used: {cohort.summary()}")
     return cohort
 
 
-def _severities(table: Block) -> IntArray:
-    problem = f"is not an answer (0..{LARGEST_ANSWER} or empty); correct the entry"
-    columns = [table.choices(one, {}, range(LARGEST_ANSWER + 1), problem) for one in QUESTIONS]
-    answers = np.stack(columns, axis=1)
-    return phq9_severity(np.where(np.isnan(answers), MISSING, answers))
-
-
-def _check_topic_order(table: Block, topics: FloatArray, groups: Mapping[str, IntArray]) -> None:
+def _check_topic_order(table: Block, topics: FloatArray, patient: str, rows: IntArray) -> None:
     """STR only in a patient's first session, END only in the last."""
-    for patient, rows in groups.items():
-        middle = np.arange(len(rows))
-        late = (topics[rows] == START) & (middle > 0)
-        early = (topics[rows] == END) & (middle < len(rows) - 1)
-        for t in np.flatnonzero(late | early):
-            place = "first" if late[t] else "last"
-            problem = f"is session {t + 1} of {len(rows)} of patient {patient!r}, but may only be "
-            problem += f"the {place}; correct the topic or the order of rows"
-            table.report(np.arange(len(table)) == rows[t], "topic", problem)
-
-
-# --- Simulated tables -------------------------------------------------------------------------
-# The clinical data of the 2021 paper is not public.
-#
-# This is an invention, not an estimate: no number here comes from patients. Patients begin with
-# mild to moderate symptoms and lose some three points in the course of a therapy. Therapists
-# follow a manual of 20 sessions with detours; a patient's PHQ-9 score x moves by
-#
-#     x' = x + effect(topic, x >= 15) + noise,    0 <= x <= 27
-#
-# and the answers of a session share out the rounded score. The effects contain one finding for
-# explanations to rediscover: cognitive restructuring (CRT, and likewise THP) helps in mild to
-# moderate phases but not in severe ones, where behavioural activation (BHA) helps most.
-
-MANUAL = (
-    *("STR", "BIO", "PSE", "PSE", "BHA", "BHA", "BHA", "REV", "CRT", "CRT"),
-    *("CRT", "CRT", "INR", "INR", "EXT", "THP", "THP", "RLP", "RLP", "END"),
-)
-# Mean change of the score in one session: below 15 points, and from 15 on.
-EFFECTS = {
-    "STR": (0.0, 0.0),
-    "BIO": (0.05, 0.15),
-    "PSE": (-0.2, -0.15),
-    "BHA": (-0.2, -0.9),
-    "REV": (-0.1, 0.0),
-    "CRT": (-0.4, 0.25),
-    "INR": (-0.25, -0.1),
-    "THP": (-0.3, 0.15),
-    "RLP": (-0.15, -0.1),
-    "EXT": (-0.1, -0.3),
-    "END": (0.0, 0.0),
-}
-DETOURS = tuple(topic for topic in EFFECTS if topic not in ("STR", "END"))
-HIGH_SCORE = 15
-LARGEST_SCORE = LARGEST_ANSWER * len(QUESTIONS)
-SCORE_NOISE = 1.0
-DETOUR_PROBABILITY = 0.25
-MISSING_PROBABILITY = 0.02
-DROPOUT_SHARE = 0.05
-
-
-def simulate_sessions(patients: int = 77, seed: Seed = 0) -> pl.DataFrame:
-    """A table as `read_sessions` reads it; about one patient in twenty stops before session 10."""
-    import polars as pl
-
-    count = whole_number(patients, "patients", minimum=1)
-    rng = generator(seed)
-    dropouts = set(rng.choice(count, size=round(DROPOUT_SHARE * count), replace=False).tolist())
-    columns: dict[str, list[str | int | None]] = {
-        name: [] for name in ("patient", "topic", *QUESTIONS)
-    }
-    for patient in range(count):
-        topics = _topics(rng, drops_out=patient in dropouts)
-        for topic, score in zip(topics, _scores(topics, rng), strict=True):
-            columns["patient"].append(f"P{patient + 1:03d}")
-            columns["topic"].append(topic)
-            for question, answer in zip(QUESTIONS, _answers(score, rng), strict=True):
-                columns[question].append(answer)
-    schema = {"patient": pl.String, "topic": pl.String} | dict.fromkeys(QUESTIONS, pl.Int64)
-    return pl.DataFrame(columns, schema=schema)
-
-
-def write_sessions(path: str | Path, patients: int = 77, seed: Seed = 0) -> None:
-    """Write a simulated table as CSV."""
-    table = simulate_sessions(patients, seed)
-    try:
-        table.write_csv(Path(path))
-    except OSError as problem:
-        raise FileError(f"{path}: cannot be written: {problem.strerror}; check the path") from None
-
-
-def _topics(rng: np.random.Generator, drops_out: bool) -> list[str]:
-    """The manual, shortened, with detours between the first session and the closing one."""
-    middle = MANUAL[1:-1]
-    shortest = MINIMUM_SESSIONS - 2
-    length = shortest + int(rng.binomial(len(middle) - shortest, 0.85))
-    kept = np.sort(rng.choice(len(middle), size=length, replace=False))
-    detours = rng.random(length) < DETOUR_PROBABILITY
-    planned = [
-        str(rng.choice(DETOURS)) if detour else middle[session]
-        for session, detour in zip(kept, detours, strict=True)
-    ]
-    topics = [MANUAL[0], *planned, MANUAL[-1]]
-    return topics[: int(rng.integers(3, MINIMUM_SESSIONS))] if drops_out else topics
-
-
-def _scores(topics: list[str], rng: np.random.Generator) -> list[int]:
-    """PHQ-9 sums, one for each session."""
-    score = float(np.clip(rng.normal(11.0, 4.0), 3, LARGEST_SCORE - 1))
-    scores = []
-    for topic in topics:
-        scores.append(round(score))
-        change = EFFECTS[topic][score >= HIGH_SCORE] + rng.normal(0.0, SCORE_NOISE)
-        score = float(np.clip(score + change, 0, LARGEST_SCORE))
-    return scores
-
-
-def _answers(score: int, rng: np.random.Generator) -> list[int | None]:
-    """Nine answers 0..3 that add up to the score, of which a few are then missing."""
-    points: IntArray = rng.multivariate_hypergeometric([LARGEST_ANSWER] * len(QUESTIONS), score)
-    missing = rng.random(len(QUESTIONS)) < MISSING_PROBABILITY
-    return [None if gone else int(point) for point, gone in zip(points, missing, strict=True)]
-
-
-# --- The model --------------------------------------------------------------------------------
-
-__all__ = [
-    "END",
-    "SEVERITIES",
-    "START",
-    "TOPICS",
-    "TherapyCohort",
-    "constraints",
-    "estimate",
-    "read_sessions",
-    "simulate_sessions",
-    "write_sessions",
-]
+    late, early = (topics == START) & (rows > rows[0]), (topics == END) & (rows < rows[-1])
+    for t in np.flatnonzero(late | early):
+        place = "first" if late[t] else "last"
+        problem = f"is session {t + 1} of {len(rows)} of patient {patient!r}, but may only be the "
+        problem += f"{place}; correct the topic or the order of rows"
+        table.report(np.arange(len(table)) == rows[t], "topic", problem)
 
 
 def estimate(

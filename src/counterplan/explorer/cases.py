@@ -18,7 +18,7 @@ import numpy as np
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
-from counterplan.core.problem import Limits, ProgressCallback
+from counterplan.core.limits import Limits, ProgressCallback
 from counterplan.core.result import Explanation, Status
 from counterplan.counterfactual.explain import explain
 from counterplan.counterfactual.replay import RowCache, replay

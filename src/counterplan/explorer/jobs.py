@@ -26,7 +26,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
-from counterplan.core.problem import Progress
+from counterplan.core.limits import Progress
 from counterplan.errors import CounterplanError, FileError
 from counterplan.explorer.cases import Cases
 from counterplan.explorer.scenarios import Scenarios

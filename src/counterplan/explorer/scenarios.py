@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from counterplan.core.problem import ProgressCallback
+from counterplan.core.limits import ProgressCallback
 from counterplan.core.validation import FloatArray
 from counterplan.errors import CounterplanError, InputError
 from counterplan.explorer import models

@@ -34,7 +34,7 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias, get_args, runtime_c
 
 import numpy as np
 
-from counterplan.core.problem import ProgressCallback, Watch
+from counterplan.core.limits import ProgressCallback, Watch
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.hindsight import allocate

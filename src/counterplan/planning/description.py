@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_che
 import numpy as np
 
 from counterplan.core.validation import BoolArray, FloatArray
-from counterplan.errors import NotApplicableError
-from counterplan.planning.exact_value import exact_value
+from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.model import ExogenousModel, State
 
 if TYPE_CHECKING:
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["number", "price", "amount", "whole", "flag", "name"]
 # Larger prices are slips of the keyboard, and their sums would overflow.
 LARGEST_PRICE = 1e12
+# Rows of the 2025 paper's tables.
+CONFIGS = ("A", "B", "C", "D", "E", "F")
 
 
 @dataclass(frozen=True)
@@ -282,6 +283,8 @@ def plan_record(problem: ExogenousModel, state: State, plan: Plan, bounds: Value
     itself where a dynamic program gives it.
     """
     choices = zip(plan.actions, plan.values, plan.values_se, plan.visits, strict=True)
+    from counterplan.planning.exact_value import exact_value
+
     exact = None
     with suppress(NotApplicableError):
         exact = exact_value(problem, state)
@@ -317,3 +320,20 @@ def plan_record(problem: ExogenousModel, state: State, plan: Plan, bounds: Value
 
 def _finite(number: float) -> float | None:
     return float(number) if math.isfinite(number) else None
+
+
+def check_config(config: str | None) -> None:
+    """Refuse a configuration that the paper's tables do not have."""
+    if config is not None and config not in CONFIGS:
+        raise InputError(f"--config {config!r} is not one of {', '.join(CONFIGS)}")
+
+
+def positive_number(text: str, wanted: str) -> float:
+    """A capacity."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0.0 < number < math.inf:
+        raise InputError(f"--capacity {text!r}: give {wanted} above 0")
+    return number

@@ -28,7 +28,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counterplan.core.problem import ProgressCallback, Watch
+from counterplan.core.limits import ProgressCallback, Watch
 from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError, StoppedError
 from counterplan.planning.bounds import DRAWS, FIT_PATHS, penalty

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from counterplan.core.problem import ProgressCallback, Watch
+from counterplan.core.limits import ProgressCallback, Watch
 from counterplan.core.validation import FloatArray
 from counterplan.errors import NotApplicableError, StoppedError
 from counterplan.planning.model import (

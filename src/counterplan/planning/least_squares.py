@@ -35,7 +35,7 @@ import numpy as np
 from numba import types
 
 from counterplan.core.compiled import njit
-from counterplan.core.problem import ProgressCallback, Watch
+from counterplan.core.limits import ProgressCallback, Watch
 from counterplan.core.validation import FloatArray, IntArray, Seed, whole_number
 from counterplan.errors import NotApplicableError, StoppedError
 from counterplan.planning.compiled import MATRIX, VECTOR

@@ -31,7 +31,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counterplan.core.problem import ProgressCallback
+from counterplan.core.limits import ProgressCallback
 from counterplan.core.validation import FloatArray, Seed
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.evaluate import Journey, carried_out, played

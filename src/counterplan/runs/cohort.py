@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from counterplan.core.problem import Progress, ProgressCallback
+from counterplan.core.limits import Progress, ProgressCallback
 from counterplan.core.validation import whole_number
 from counterplan.errors import CounterplanError
 from counterplan.runs.store import (

@@ -25,7 +25,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from counterplan.core.files import check_readable
-from counterplan.core.problem import Progress, ProgressCallback
+from counterplan.core.limits import Progress, ProgressCallback
+from counterplan.domains.sepsis_table import CohortLayout
+from counterplan.domains.stays import layout_of, stays_for
 from counterplan.errors import CounterplanError, FileError, InputError
 from counterplan.runs.answer import (
     Answer,
@@ -61,7 +63,6 @@ from counterplan.tables.models import model_bytes, model_from_bytes, save_model
 from counterplan.tables.parts import Recorded, episodes_from_bytes, episodes_to_bytes
 from counterplan.tables.reader import as_polars, open_table
 from counterplan.tables.schema import Schema, read_schema
-from counterplan.tables.stays import CohortLayout, layout_of, stays_for
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -320,9 +321,9 @@ def _stays(table: Any, model: NeuralSCM, name: str) -> Opened:
 
     def read(notes: list[str], dropped: dict[str, str]) -> Iterable[Recorded]:
         stays, _ = stays_for(model, name, table)
-        notes.append(f"{stays.summary}.")
+        notes.append(f"{stays.summary()}.")
         dropped.update(stays.dropped)
-        return stays.recorded()
+        return stays.recorded
 
     return {"kind": COHORT if isinstance(layout, CohortLayout) else ICU}, read, ("died",)
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
-from counterplan.core.problem import Limits
+from counterplan.core.limits import Limits
 from counterplan.core.validation import LARGEST_BUDGET, FloatArray, whole_number
 from counterplan.counterfactual.continuous.setting import SequenceExplanation
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
@@ -331,9 +331,10 @@ MODEL = "model"
 
 def open_explainer(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> Explainer:
     """The explainer of episodes of a kind: "kind", and for that of a schema "schema"."""
+    from counterplan.domains.icu_episodes import IcuLayout
+    from counterplan.domains.sepsis_table import CohortLayout
     from counterplan.tables.layout import SchemaLayout, layout_of_model
     from counterplan.tables.schema import schema_from_dict
-    from counterplan.tables.stays import CohortLayout, IcuLayout
 
     kind = about["kind"]
     if kind == SCHEMA:

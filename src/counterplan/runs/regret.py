@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from counterplan.core.episode import Episode
+from counterplan.core.limits import ProgressCallback
 from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.explain import explain
 from counterplan.domains.problems import ProblemChoice, options_of, problem_class
@@ -44,9 +45,16 @@ from counterplan.planning.regret import (
 )
 from counterplan.planning.search.planners import PLANNERS
 from counterplan.runs.answer import BESIDE, FAILED, column_types, parquet_bytes, row_of
-from counterplan.runs.run import DECISIONS, RESULTS
+from counterplan.runs.cohort import RunSettings, run_cohort
+from counterplan.runs.run import DECISIONS, RESULTS, Run, open_run
+from counterplan.runs.store import sha256
 from counterplan.runs.task import REGRET, PartResult, TaskSpec, reason_of
-from counterplan.tables.scenarios import Scenario, scenarios_from_bytes
+from counterplan.tables.scenarios import (
+    Scenario,
+    ScenarioFile,
+    scenario_parts,
+    scenarios_from_bytes,
+)
 
 OPTIMAL, HEURISTIC = "optimal", "heuristic"
 # Files that a problem is made from keep their kind: CSV, or Parquet if the name says so.
@@ -355,6 +363,31 @@ def scenario_seed(seed: int, name: str) -> int:
 
 
 # --- All scenarios together -----------------------------------------------------------------------
+
+
+def run_scenarios(
+    table: ScenarioFile,
+    spec: TaskSpec,
+    folder: Path,
+    progress: ProgressCallback | None = None,
+    **places: Any,
+) -> Run:
+    """Judge all scenarios of a table and keep everything in a folder; `places`: the workers or the
+    cluster of `RunSettings`."""
+    about = spec.description
+    searched = {name: about.get(name) for name in ("planner", "simulations", "clip")}
+    changed = {"k": about["k"]} if "k" in about else {}
+    with Path(table.path).open("rb") as file:
+        checksum = hashlib.file_digest(file, "sha256").hexdigest()
+    settings = RunSettings(
+        arguments={**about["problem"], **searched, **changed},
+        hashes={"input": checksum, **{name: sha256(one) for name, one in spec.files.items()}},
+        seed=about["seed"],
+        **places,
+    )
+    parts = scenario_parts(table.scenarios(), table.columns, settings.part_size)
+    return open_run(run_cohort(spec, parts, folder, settings, progress).out)
+
 
 TOTALS = ("executed", "hindsight", "without_foresight", "open_loop", "planned", "expected_regret")
 

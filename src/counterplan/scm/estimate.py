@@ -84,23 +84,27 @@ def estimate_mdp(
     bar_unobserved  give pairs that were never seen the reward -inf, as in the paper
     admissible      (S, A) alternatives that may be chosen, None for all
     """
-    n_states, n_actions = counts.visits.shape
-    pseudo = _prior(prior, n_states, n_actions)
-    weights = counts.transitions + pseudo
+    S, A = counts.visits.shape
+    weights = counts.transitions + _prior(prior, S, A)
     sums = weights.sum(axis=2, keepdims=True)
-    empty = np.argwhere(sums[:, :, 0] == 0.0)
-    if empty.size:
-        state, action = (int(i) for i in empty[0])
+    for state, action in np.argwhere(sums[:, :, 0] == 0.0):
         raise InputError(
             f"no transition from state {state} under action {action} was observed and the prior "
             "gives it none: use a positive prior"
         )
-    reward_table = _rewards(rewards, n_states, n_actions)
+    given = numbers(rewards, "rewards")
+    try:
+        table = np.broadcast_to(given, (S, A)).copy()
+    except ValueError:
+        raise InputError(
+            f"rewards have shape {given.shape}, expected ({S}, {A}) or one that spreads to it: one "
+            "number, one per action, or one per state as a column"
+        ) from None
     if bar_unobserved:
-        reward_table[~counts.observed] = -np.inf
+        table[~counts.observed] = -np.inf
     return TabularMDP(
         weights / sums,
-        reward_table,
+        table,
         initial=counts.starts / counts.starts.sum(),
         admissible=admissible,
         state_labels=state_labels,
@@ -108,26 +112,12 @@ def estimate_mdp(
     )
 
 
-def _rewards(rewards: ArrayLike, n_states: int, n_actions: int) -> FloatArray:
-    array = numbers(rewards, "rewards")
-    try:
-        return np.broadcast_to(array, (n_states, n_actions)).copy()
-    except ValueError:
-        raise InputError(
-            f"rewards have shape {array.shape}, expected ({n_states}, {n_actions}) or one that "
-            "spreads to it: one number, one per action, or one per state as a column"
-        ) from None
-
-
-def _prior(prior: float | ArrayLike, n_states: int, n_actions: int) -> FloatArray:
+def _prior(prior: float | ArrayLike, S: int, A: int) -> FloatArray:
     array = numbers(prior, "prior")
     if not (np.isfinite(array).all() and (array >= 0).all()):
         raise InputError("prior: pseudo-counts must be finite and not negative")
-    if array.shape == (n_states, n_states):
-        array = array[:, None, :]
-    elif array.shape not in ((), (n_states, n_actions, n_states)):
+    if array.shape not in ((), (S, S), (S, A, S)):
         raise InputError(
-            f"prior has shape {array.shape}, expected one number, ({n_states}, {n_states}) or "
-            f"({n_states}, {n_actions}, {n_states})"
+            f"prior has shape {array.shape}, expected one number, ({S}, {S}) or ({S}, {A}, {S})"
         )
-    return np.broadcast_to(array, (n_states, n_actions, n_states))
+    return np.broadcast_to(array[:, None] if array.ndim == 2 else array, (S, A, S))

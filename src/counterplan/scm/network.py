@@ -37,9 +37,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterplan.core.compiled import njit
-from counterplan.core.validation import FloatArray
+from counterplan.core.validation import LARGEST, FloatArray
 from counterplan.errors import InputError
-from counterplan.scm.point import Region, number_array
+from counterplan.scm.point import Region, number_array, with_fixed
 
 KEYS = ("state", "bias", "action", "output", "output_bias")
 MATRICES = ("state", "action", "output")
@@ -76,11 +76,9 @@ class Network:
         known = f"{', '.join(KEYS)} and multiplier"
         if not isinstance(weights, Mapping):
             raise InputError(f"{name}: weights must be a mapping with the keys {known}")
-        missing = [key for key in KEYS if key not in weights]
-        if missing:
+        if missing := [key for key in KEYS if key not in weights]:
             raise InputError(f"{name}: weights lack {', '.join(missing)}")
-        unknown = [key for key in weights if key not in (*KEYS, "multiplier")]
-        if unknown:
+        if unknown := [key for key in weights if key not in (*KEYS, "multiplier")]:
             raise InputError(f"{name}: unknown weights {unknown[0]!r}: the keys are {known}")
         multiplier = number_array(weights.get("multiplier", 1.0), f"{name}: multiplier")
         if multiplier.ndim or not 0.0 < multiplier < np.inf:
@@ -92,26 +90,26 @@ class Network:
 
     def check(self, name: str) -> None:
         """Raise unless the shapes fit together and every weight is finite."""
-        for key in KEYS:
-            shape, dimensions = getattr(self, key).shape, 2 if key in MATRICES else 1
-            if len(shape) != dimensions or 0 in shape:
-                raise InputError(
-                    f"{name}: {key} weights have shape {shape}, expected a "
-                    f"{'matrix' if dimensions == 2 else 'vector'}"
-                )
-        H, O = len(self.bias), len(self.output_bias)  # noqa: E741
-        shapes = {
-            "state": (H, self.state.shape[-1]),
-            "action": (H, self.action.shape[-1]),
-            "output": (O, H),
-        }
-        for key, expected in shapes.items():
-            found = getattr(self, key).shape
-            if found != expected:
-                raise InputError(f"{name}: {key} weights have shape {found}, expected {expected}")
+        shapes: dict[str, tuple[int, ...]] = {key: getattr(self, key).shape for key in KEYS}
+        for key, shape in shapes.items():
+            kind = "matrix" if key in MATRICES else "vector"
+            if len(shape) != 1 + (key in MATRICES) or 0 in shape:
+                raise InputError(f"{name}: {key} weights have shape {shape}, expected a {kind}")
+        (H,), (O,), (D, d) = shapes["bias"], shapes["output_bias"], self.widths  # noqa: E741
+        for key, expected in {"state": (H, D), "action": (H, d), "output": (O, H)}.items():
+            if shapes[key] != expected:
+                found = f"have shape {shapes[key]}, expected {expected}"
+                raise InputError(f"{name}: {key} weights {found}")
         for key in KEYS:
             if not np.isfinite(getattr(self, key)).all():
                 raise InputError(f"{name}: {key} weights are not all finite")
+            if np.abs(getattr(self, key)).max(initial=0.0) > LARGEST:
+                raise InputError(f"{name}: {key} weights go beyond {LARGEST:g}")
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        """(D, d): how many features and action components it takes."""
+        return int(self.state.shape[-1]), int(self.action.shape[-1])
 
     def __call__(self, states: FloatArray, actions: FloatArray) -> FloatArray:
         """(n, O) outputs for states (n, D) and action vectors (n, d)."""
@@ -165,50 +163,33 @@ class NeuralReplay:
         self, networks: tuple[Network, Network], fixed: int, vectors: FloatArray, noise: FloatArray
     ) -> None:
         """`networks`: location and scale; action vectors (T-1, N, d) and noise (T-1, O)."""
-        self._noise, self._fixed = noise, fixed
-        self._location, self._scale = (_Half(network, vectors) for network in networks)
+        self._networks, self._noise, self._fixed = networks, noise, fixed
+        # The action half of each first layer, as it is and as its tanh.
+        self._actions = [vectors @ network.action.T for network in networks]
+        self._tanh_actions = [np.tanh(half) for half in self._actions]
 
     def children(self, t: int, states: FloatArray) -> FloatArray:
         """(n, N, D)."""
-        n, D, N = len(states), states.shape[1], self._location.n_actions
-        everyone = np.broadcast_to(np.arange(N), (n, N))
-        return self._moved(t, states, everyone, np.empty((n, N, D)))
+        N = self._actions[0].shape[1]
+        return self._moved(t, states, np.broadcast_to(np.arange(N), (len(states), N)))
 
     def follow(self, t: int, states: FloatArray, actions: NDArray[np.int64]) -> FloatArray:
         """(n, D)."""
-        shape = (len(states), 1, states.shape[1])
-        return self._moved(t, states, actions[:, None], np.empty(shape))[:, 0]
+        return self._moved(t, states, actions[:, None])[:, 0]
 
-    def _moved(
-        self, t: int, states: FloatArray, actions: NDArray[np.int64], result: FloatArray
-    ) -> FloatArray:
-        location, scale = self._location, self._scale
+    def _moved(self, t: int, states: FloatArray, actions: NDArray[np.int64]) -> FloatArray:
+        result = np.empty((*actions.shape, states.shape[1]))
         result[:, :, : self._fixed] = states[:, None, : self._fixed]
-        _children(
-            (*location.of_states(states), *location.of_actions(t), location.network.output),
-            (*scale.of_states(states), *scale.of_actions(t), scale.network.output),
-            (location.network.output_bias, scale.network.output_bias, self._noise[t]),
-            actions,
-            result[:, :, self._fixed :],
-        )
+        halves = []
+        for network, plain, tanh in zip(
+            self._networks, self._actions, self._tanh_actions, strict=True
+        ):
+            half = states @ network.state.T + network.bias
+            halves.append((half, np.tanh(half), plain[t], tanh[t], network.output))
+        biases = (network.output_bias for network in self._networks)
+        rest = (*biases, self._noise[t])
+        _children(halves[0], halves[1], rest, actions, result[:, :, self._fixed :])
         return result
-
-
-class _Half:
-    """The two halves of a first layer, each as it is and as its tanh."""
-
-    def __init__(self, network: Network, vectors: FloatArray) -> None:
-        self.network = network
-        self._actions = vectors @ network.action.T
-        self._tanh_actions = np.tanh(self._actions)
-        self.n_actions = vectors.shape[1]
-
-    def of_states(self, states: FloatArray) -> tuple[FloatArray, FloatArray]:
-        plain = states @ self.network.state.T + self.network.bias
-        return plain, np.tanh(plain)
-
-    def of_actions(self, t: int) -> tuple[FloatArray, FloatArray]:
-        return self._actions[t], self._tanh_actions[t]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
@@ -293,7 +274,7 @@ class NeuralSlopes:
         moving = location.slopes(middle)
         for sigma, gates in self._extremes():
             moving += (self._noise * sigma / 2)[:, :, None] * scale.slopes(gates)
-        return self._with_fixed(moving, identity=True)
+        return with_fixed(moving, self._fixed, 1.0)
 
     @cached_property
     def deviation(self) -> FloatArray:
@@ -304,7 +285,7 @@ class NeuralSlopes:
         for sign, (sigma, gates) in zip((-1, 1), self._extremes(), strict=True):
             weight = sign * np.abs(self._noise) * sigma / 2
             moving += weight[:, :, None] * scale.absolute.slopes(gates)
-        return self._with_fixed(moving * (1.0 + OUTWARD) + OUTWARD, identity=False)
+        return with_fixed(moving * (1.0 + OUTWARD) + OUTWARD, self._fixed, 0.0)
 
     def remainder(self, directions: FloatArray) -> FloatArray:
         """(n, D), tighter than |x| E: location gates are weighed by |W_z^T x|."""
@@ -330,12 +311,6 @@ class NeuralSlopes:
         moved = np.minimum(self._scale.high * self._scale.reach, 2.0) @ scale.absolute.output.T
         moved += OUTWARD
         return _sigmoid(output - moved), _sigmoid(output + moved)
-
-    def _with_fixed(self, moving: FloatArray, identity: bool) -> FloatArray:
-        """Prepend the rows of the features that stay."""
-        fixed, n, D = self._fixed, len(moving), moving.shape[2]
-        top = np.eye(fixed, D) if identity else np.zeros((fixed, D))
-        return np.concatenate([np.broadcast_to(top, (n, fixed, D)), moving], axis=1)
 
 
 def _gates(network: Network, region: Region, actions: FloatArray) -> _Gates:

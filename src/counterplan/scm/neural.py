@@ -20,7 +20,7 @@ from counterplan.core.tensors import SUFFIX, TensorFormat, Tensors, read_tensors
 from counterplan.core.validation import FloatArray, whole_number
 from counterplan.errors import FileError, InputError
 from counterplan.scm.network import KEYS, Network, NeuralReplay, NeuralSlopes
-from counterplan.scm.point import ElementwiseSCM, Region, Replay, Scaling, Slopes, number_array
+from counterplan.scm.point import LocationScaleSCM, Region, Replay, Scaling, Slopes, number_array
 from counterplan.scm.support import Seen
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ MATRICES = ("state", "action", "output", "noise_cholesky", "seen_states", "seen_
 
 
 @dataclass(frozen=True, eq=False)
-class NeuralSCM(ElementwiseSCM):
+class NeuralSCM(LocationScaleSCM):
     """A trained model.
 
     location, scale  networks from (D, d) to the D - fixed moving features
@@ -67,37 +67,42 @@ class NeuralSCM(ElementwiseSCM):
 
     def __post_init__(self) -> None:
         whole_number(self.fixed, "fixed")
-        moving, D = len(self.location.output_bias), self.location.state.shape[1]
+        moving, (D, d) = len(self.location.output_bias), self.location.widths
         if self.fixed + moving != D:
             raise InputError(
                 f"the networks have {moving} outputs and {self.fixed} features are fixed, but "
                 f"states have {D}: they must add up"
             )
-        for what, ours, theirs in (
-            ("outputs", moving, len(self.scale.output_bias)),
-            ("features", D, self.scale.state.shape[1]),
-            ("action components", self.location.action.shape[1], self.scale.action.shape[1]),
-        ):
-            if ours != theirs:
-                raise InputError(f"location and scale disagree: {what} {ours} and {theirs}")
-        cholesky = number_array(self.noise_cholesky, "noise_cholesky")
-        object.__setattr__(self, "noise_cholesky", cholesky)
-        if cholesky.shape != (moving, moving):
+        theirs = len(self.scale.output_bias), *self.scale.widths
+        kinds = "outputs", "features", "action components"
+        for what, our, their in zip(kinds, (moving, D, d), theirs, strict=True):
+            if our != their:
+                raise InputError(f"location and scale disagree: {what} {our} and {their}")
+        factor = number_array(self.noise_cholesky, "noise_cholesky")
+        object.__setattr__(self, "noise_cholesky", factor)
+        if factor.shape != (moving, moving):
             raise InputError(
-                f"noise_cholesky has shape {cholesky.shape}, expected ({moving}, {moving})"
+                f"noise_cholesky has shape {factor.shape}, expected ({moving}, {moving})"
             )
-        if not np.isfinite(cholesky).all() or np.triu(cholesky, 1).any():
+        if not np.isfinite(factor).all() or np.triu(factor, 1).any():
             raise InputError(
                 "noise_cholesky must be lower triangular with finite entries, e.g. "
                 "np.linalg.cholesky(covariance)"
             )
-        if not np.diag(cholesky).all():
+        if not np.diag(factor).all():
             raise InputError("noise_cholesky has a zero on its diagonal: every feature needs noise")
-        if self.scaling is not None:
-            self.scaling.check(D, self.location.action.shape[1])
-        if self.seen is not None:
-            self.seen.check(D, self.location.action.shape[1])
-        _check_about(self.about, D, self.location.action.shape[1])
+        for part in (self.scaling, self.seen):
+            if part is not None:
+                part.check(D, d)
+        for key, count in (("features", D), ("actions", d)):
+            given = self.about.get(key, ())
+            if not isinstance(given or (), list | tuple) or not all(
+                isinstance(name, str) for name in given or ()
+            ):
+                raise InputError(f"about: {key} must be a list of names")
+            if given and not len(given) == len(set(given)) == count:
+                known = len(set(given))
+                raise InputError(f"about: {known} names of {key}, but the model has {count}")
 
     @classmethod
     def from_weights(
@@ -177,61 +182,43 @@ class NeuralSCM(ElementwiseSCM):
 
     def check_schema(self, features: Sequence[str], actions: Sequence[str]) -> None:
         """Raise unless data with these columns, in this order, is what the model was made for."""
-        D, d = self.location.state.shape[1], self.location.action.shape[1]
-        _check_columns(self.about.get("features"), D, features, "features")
-        _check_columns(self.about.get("actions"), d, actions, "actions")
+        for what, given, count in zip(
+            ("features", "actions"), (features, actions), self.location.widths, strict=True
+        ):
+            _check_columns(self.about.get(what), count, given, what)
 
     def internal(self) -> tuple[NeuralSCM, Scaling | None]:
         """The model in its own units, and what leads there."""
         return replace(self, scaling=None), self.scaling
 
-    def infer(self, states: FloatArray, actions: FloatArray, after: FloatArray) -> FloatArray:
-        self._check_widths(actions, states, after)
+    @property
+    def constants(self) -> tuple[float, float] | None:  # type: ignore[override]
+        """Certified constants of location and scale; in the model's own units alone."""
         if self.scaling is not None:
-            states, after = (self.scaling.encode_states(part) for part in (states, after))
-            actions = self.scaling.encode_actions(actions)
-        moving = after[:, self.fixed :] - self.location(states, actions)
-        spread = self._spread(states, actions)
-        if not (spread > 0.0).all():
-            row, column = (int(i) for i in np.argwhere(~(spread > 0.0))[0])
-            raise InputError(
-                f"the scale of feature {column + self.fixed} is {spread[row, column]} for state "
-                f"{states[row].tolist()}: no noise can explain what happened"
-            )
-        return np.asarray(moving / spread)
+            return None
+        return self.location.lipschitz, self.scale.lipschitz
+
+    def infer(self, states: FloatArray, actions: FloatArray, after: FloatArray) -> FloatArray:
+        actions, states, after = self._encoded(actions, states, after)
+        return super().infer(states, actions, after)
 
     def step(self, states: FloatArray, actions: FloatArray, noise: FloatArray) -> FloatArray:
-        self._check_widths(actions, states)
-        if self.scaling is not None:
-            inner, scaling = replace(self, scaling=None), self.scaling
-            encoded = scaling.encode_states(states), scaling.encode_actions(actions)
-            return scaling.decode_states(inner.step(*encoded, noise))
-        moved = self.location(states, actions) + self._spread(states, actions) * noise
-        return np.concatenate([states[:, : self.fixed], moved], axis=1)
+        actions, states = self._encoded(actions, states)
+        after = super().step(states, actions, noise)
+        return after if self.scaling is None else self.scaling.decode_states(after)
 
     def log_likelihood(
         self, states: FloatArray, actions: FloatArray, after: FloatArray
     ) -> FloatArray:
         """(n,) log densities of the moving features of `after`, in the units of the states."""
-        self._check_widths(actions, states, after)
-        if self.scaling is not None:
-            inner, scaling = replace(self, scaling=None), self.scaling
-            encoded = scaling.encode_states(states), scaling.encode_actions(actions)
-            result = inner.log_likelihood(*encoded, scaling.encode_states(after))
-            return np.asarray(result - np.log(scaling.state_range[self.fixed :]).sum())
         white = np.linalg.solve(self.noise_cholesky, self.infer(states, actions, after).T)
-        determinant = np.log(np.abs(np.diag(self.noise_cholesky))).sum()
-        spread = np.log(self._spread(states, actions)).sum(axis=1)
-        constant = 0.5 * len(white) * np.log(2.0 * np.pi)
-        return np.asarray(-0.5 * (white**2).sum(axis=0) - determinant - spread - constant)
-
-    def lipschitz(self, noise: FloatArray) -> FloatArray | None:
-        """K_t = L_h + L_phi max_i |u_i|, certified, in the model's own units."""
+        actions, states = self._encoded(actions, states)
+        volume = np.log(self._scale(states, actions)).sum(axis=1)
+        volume += np.log(np.abs(np.diag(self.noise_cholesky))).sum()
         if self.scaling is not None:
-            return None
-        return np.asarray(
-            self.location.lipschitz + self.scale.lipschitz * np.abs(noise).max(axis=1)
-        )
+            volume += np.log(self.scaling.state_range[self.fixed :]).sum()
+        constant = 0.5 * len(white) * np.log(2.0 * np.pi)
+        return np.asarray(-0.5 * (white**2).sum(axis=0) - volume - constant)
 
     def slopes(self, region: Region, actions: FloatArray, noise: FloatArray) -> Slopes | None:
         if self.scaling is not None:
@@ -243,12 +230,16 @@ class NeuralSCM(ElementwiseSCM):
             return super().replay(vectors, noise, start)
         return NeuralReplay((self.location, self.scale), self.fixed, vectors, noise)
 
-    def _check_widths(self, actions: FloatArray, *tables: FloatArray) -> None:
-        features, components = self.location.state.shape[1], self.location.action.shape[1]
-        expected = [("states", table, features) for table in tables]
-        for what, table, width in (*expected, ("action vectors", actions, components)):
+    def _encoded(self, actions: FloatArray, *states: FloatArray) -> list[FloatArray]:
+        """Action vectors and tables of states in the model's own units, their widths checked."""
+        D, d = self.location.widths
+        expected = [("action vectors", actions, d), *(("states", table, D) for table in states)]
+        for what, table, width in expected[::-1]:
             if table.ndim != 2 or table.shape[1] != width:
                 raise InputError(f"{what} have shape {table.shape}, the model takes (n, {width})")
+        if self.scaling is None:
+            return [actions, *states]
+        return [self.scaling.encode_actions(actions), *map(self.scaling.encode_states, states)]
 
     def _spread(self, states: FloatArray, actions: FloatArray) -> FloatArray:
         return np.logaddexp(0.0, self.scale(states, actions))
@@ -261,6 +252,8 @@ def _parts(arrays: dict[str, Any], entries: dict[str, Any]) -> tuple[Any, ...]:
         if array.ndim != dimensions or 0 in array.shape:
             raise InputError(f"the array {name!r} has shape {array.shape}")
     given, seen = _group(arrays, SCALING, "scaling"), _group(arrays, tuple(SEEN), "seen data")
+    if seen and seen[-1].shape != (2,):
+        raise InputError(f"the array 'seen_distances' has shape {seen[-1].shape}, expected (2,)")
     if not isinstance(entries["about"], dict):
         raise InputError("about is not a mapping")
     location, scale = (
@@ -274,7 +267,7 @@ def _parts(arrays: dict[str, Any], entries: dict[str, Any]) -> tuple[Any, ...]:
         entries["fixed"],
         Scaling(*given) if given else None,
         entries["about"],
-        _seen(*seen) if seen else None,
+        Seen(*seen[:2], *map(float, seen[2])) if seen else None,
     )
 
 
@@ -284,24 +277,6 @@ def _group(arrays: dict[str, Any], names: tuple[str, ...], what: str) -> list[An
     if given and len(given) < len(names):
         raise InputError(f"of the {what} only {', '.join(given)} are there")
     return [arrays[name] for name in given]
-
-
-def _seen(states: Any, actions: Any, distances: Any) -> Seen:
-    if distances.shape != (2,):
-        raise InputError(f"the array 'seen_distances' has shape {distances.shape}, expected (2,)")
-    return Seen(states, actions, *map(float, distances))
-
-
-def _check_about(about: Mapping[str, Any], n_features: int, n_components: int) -> None:
-    """Raise unless the names of features and actions, where given, fit the model's sizes."""
-    for key, count in (("features", n_features), ("actions", n_components)):
-        given = about.get(key)
-        if given is None:
-            continue
-        if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
-            raise InputError(f"about: {key} must be a list of names")
-        if len(given) != count or len(set(given)) != count:
-            raise InputError(f"about: {len(set(given))} names of {key}, but the model has {count}")
 
 
 def _check_columns(

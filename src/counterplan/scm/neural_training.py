@@ -30,8 +30,7 @@ are never above the wanted ones.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, NamedTuple, TypeAlias
 
@@ -42,7 +41,7 @@ import optax
 from jax import Array
 
 from counterplan import __version__
-from counterplan.core.problem import ProgressCallback, Watch
+from counterplan.core.limits import ProgressCallback, Watch
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import TrainingError
 from counterplan.scm.network import Network
@@ -78,6 +77,8 @@ MARGIN = 1.0 - 1e-10
 USUAL_RATE = 1e-3
 USUAL_CONSTANTS = (1.0, 0.1)
 Batch: TypeAlias = tuple[Array, Array]
+# Something of W_s and W_z, for location and scale.
+Pairs: TypeAlias = list[tuple[Array, Array]]
 
 
 class Layers(NamedTuple):
@@ -93,33 +94,40 @@ class Layers(NamedTuple):
 class Parameters(NamedTuple):
     """All that is learned.
 
+    networks   location and scale
     mixing     (O, O) M, of which only the part below the diagonal counts
     precision  (O,) r
     """
 
-    location: Layers
-    scale: Layers
+    networks: tuple[Layers, Layers]
     mixing: Array
     precision: Array
 
+    def matrices(self) -> Pairs:
+        """Those whose spectral norms are constrained."""
+        return [(layers.state, layers.output) for layers in self.networks]
 
-class Directions(NamedTuple):
-    """Where power iteration stands: left vectors of W_s (H,) and W_z (O,)."""
-
-    state: Array
-    output: Array
+    def normalised(self, multipliers: tuple[float, float], norms: Pairs) -> Parameters:
+        """The networks as the model uses them, given the spectral norms of their matrices."""
+        location, scale = (
+            Layers(*(m * part for part in layers._replace(state=W_s / s, output=W_z / z)))
+            for layers, m, (W_s, W_z), (s, z) in zip(
+                self.networks, multipliers, self.matrices(), norms, strict=True
+            )
+        )
+        return self._replace(networks=(location, scale))
 
 
 class TrainingState(NamedTuple):
     """What one epoch hands to the next.
 
-    directions  of location and scale
+    directions  left vectors of power iteration, (H,) and (O,)
     averaged    running mean of the parameters
     steps       taken so far
     """
 
     parameters: Parameters
-    directions: tuple[Directions, Directions]
+    directions: Pairs
     averaged: Parameters
     optimiser: Any
     steps: Array
@@ -127,51 +135,50 @@ class TrainingState(NamedTuple):
 
 class Rates(NamedTuple):
     """Numbers that may differ between runs of the same compiled epoch: m of location and scale,
-    and the learning rate."""
+    None without constraints, and the learning rate."""
 
-    location: float
-    scale: float
+    multipliers: tuple[float, float] | None
     learning: float
 
 
 def begin(parameters: Parameters) -> TrainingState:
-    """Before the first step."""
-    directions = (_first_directions(parameters.location), _first_directions(parameters.scale))
+    """Before the first step; all singular values are equal, so any vectors of the span will do."""
+    directions = jax.tree.map(lambda weights: _unit(weights.sum(axis=1)), parameters.matrices())
     optimiser = optax.scale_by_adam().init(parameters)
     return TrainingState(parameters, directions, parameters, optimiser, jnp.zeros((), jnp.int32))
 
 
-@partial(jax.jit, static_argnames="constrained")
+@jax.jit
 def epoch(
-    state: TrainingState, data: Batch, order: Array, rates: Rates, constrained: bool
+    state: TrainingState, data: Batch, order: Array, rates: Rates
 ) -> tuple[TrainingState, Array]:
     """One pass over the data in batches `order` (n_batches, batch); also the mean loss."""
 
     def one(current: TrainingState, rows: Array) -> tuple[TrainingState, Array]:
-        return step(current, (data[0][rows], data[1][rows]), rates, constrained)
+        return step(current, (data[0][rows], data[1][rows]), rates)
 
     state, losses = jax.lax.scan(one, state, order)
     return state, losses.mean()
 
 
-def step(
-    state: TrainingState, batch: Batch, rates: Rates, constrained: bool
-) -> tuple[TrainingState, Array]:
+def step(state: TrainingState, batch: Batch, rates: Rates) -> tuple[TrainingState, Array]:
     """One step of Adam, and the loss before it."""
-    if constrained:
-        parameters = state.parameters
-        directions = (
-            _power_iteration(parameters.location, state.directions[0]),
-            _power_iteration(parameters.scale, state.directions[1]),
+    directions = state.directions
+    if rates.multipliers is not None:
+        directions = jax.tree.map(
+            lambda weights, left: _unit(weights @ _unit(weights.T @ left)),
+            state.parameters.matrices(),
+            directions,
         )
-    else:
-        directions = state.directions
+
+    def norm(weights: Array, left: Array) -> Array:
+        # Gradients pass through the norm, not through its singular vectors.
+        return left @ weights @ jax.lax.stop_gradient(_unit(weights.T @ left))
 
     def loss(parameters: Parameters) -> Array:
-        if constrained:
-            location = _normalised(parameters.location, directions[0], rates.location)
-            scale = _normalised(parameters.scale, directions[1], rates.scale)
-            parameters = parameters._replace(location=location, scale=scale)
+        if rates.multipliers is not None:
+            norms = jax.tree.map(norm, parameters.matrices(), directions)
+            parameters = parameters.normalised(rates.multipliers, norms)
         return negative_log_likelihood(parameters, batch)
 
     value, gradient = jax.value_and_grad(loss)(state.parameters)
@@ -183,21 +190,20 @@ def step(
     return TrainingState(parameters, directions, averaged, optimiser, state.steps + 1), value
 
 
-@partial(jax.jit, static_argnames="constrained")
-def evaluate(parameters: Parameters, batch: Batch, rates: Rates, constrained: bool) -> Array:
+@jax.jit
+def evaluate(parameters: Parameters, batch: Batch, rates: Rates) -> Array:
     """The loss with exact spectral norms."""
-    if constrained:
-        location = _exactly_normalised(parameters.location, rates.location)
-        scale = _exactly_normalised(parameters.scale, rates.scale)
-        parameters = parameters._replace(location=location, scale=scale)
+    if rates.multipliers is not None:
+        norms = jax.tree.map(lambda weights: jnp.linalg.norm(weights, 2), parameters.matrices())
+        parameters = parameters.normalised(rates.multipliers, norms)
     return negative_log_likelihood(parameters, batch)
 
 
 def negative_log_likelihood(parameters: Parameters, batch: Batch) -> Array:
     """Mean over the batch, for weights as the model uses them."""
     inputs, targets = batch
-    phi = jax.nn.softplus(_outputs(parameters.scale, inputs))
-    noise = (targets - _outputs(parameters.location, inputs)) / phi
+    phi = jax.nn.softplus(_outputs(parameters.networks[1], inputs))
+    noise = (targets - _outputs(parameters.networks[0], inputs)) / phi
     precision = parameters.precision
     white = (noise + noise @ jnp.tril(parameters.mixing, -1).T) * jnp.exp(precision)
     each = 0.5 * (white * white).sum(axis=1) + jnp.log(phi).sum(axis=1)
@@ -208,45 +214,6 @@ def _outputs(layers: Layers, inputs: Array) -> Array:
     # One product for states and actions is faster than two.
     weights = jnp.concatenate([layers.state, layers.action], axis=1)
     return jnp.tanh(inputs @ weights.T + layers.bias) @ layers.output.T + layers.output_bias
-
-
-def _power_iteration(layers: Layers, directions: Directions) -> Directions:
-    def improved(weights: Array, left: Array) -> Array:
-        return _unit(weights @ _unit(weights.T @ left))
-
-    return Directions(
-        improved(layers.state, directions.state), improved(layers.output, directions.output)
-    )
-
-
-def _normalised(layers: Layers, directions: Directions, multiplier: float) -> Layers:
-    """Spectral norms by the estimated singular vectors; gradients pass through the norms."""
-
-    def norm(weights: Array, left: Array) -> Array:
-        right = jax.lax.stop_gradient(_unit(weights.T @ left))
-        return left @ weights @ right
-
-    return _scaled(
-        layers,
-        norm(layers.state, directions.state),
-        norm(layers.output, directions.output),
-        multiplier,
-    )
-
-
-def _exactly_normalised(layers: Layers, multiplier: float) -> Layers:
-    state, output = (jnp.linalg.norm(part, 2) for part in (layers.state, layers.output))
-    return _scaled(layers, state, output, multiplier)
-
-
-def _scaled(layers: Layers, state_norm: Array, output_norm: Array, multiplier: float) -> Layers:
-    unit = layers._replace(state=layers.state / state_norm, output=layers.output / output_norm)
-    return Layers(*(multiplier * part for part in unit))
-
-
-def _first_directions(layers: Layers) -> Directions:
-    """Any vectors of the columns' span: training starts with all singular values equal."""
-    return Directions(_unit(layers.state.sum(axis=1)), _unit(layers.output.sum(axis=1)))
 
 
 def _unit(vector: Array) -> Array:
@@ -277,18 +244,19 @@ def constrained_layers(
 def free_layers(data: Samples, hidden: int, rng: np.random.Generator, fitted: bool) -> Layers:
     """First weights of a network without constraint; fitted to the data, else o = 0."""
     D, O, H = data.features, data.targets.shape[1], hidden  # noqa: E741
-    few = data.rows(rng.permutation(len(data))[:ROWS])
+    few = rng.permutation(len(data.inputs))[:ROWS]
+    inputs, targets = data.inputs[few], data.targets[few]
     size = np.exp(rng.uniform(np.log(BENDS[0]), np.log(BENDS[1]), H))
-    weights = rng.normal(size=(H, few.inputs.shape[1])) / np.sqrt(few.inputs.var(axis=0).sum())
+    weights = rng.normal(size=(H, inputs.shape[1])) / np.sqrt(inputs.var(axis=0).sum())
     weights *= size[:, None]
-    bias = size * rng.uniform(-1.0, 1.0, H) - weights @ few.inputs.mean(axis=0)
+    bias = size * rng.uniform(-1.0, 1.0, H) - weights @ inputs.mean(axis=0)
     output, output_bias = np.zeros((O, H)), np.zeros(O)
     if fitted:
-        units = np.tanh(few.inputs @ weights.T + bias)
+        units = np.tanh(inputs @ weights.T + bias)
         centred = units - units.mean(axis=0)
         gram = centred.T @ centred + RIDGE * len(few) * np.eye(H)
-        output = np.linalg.solve(gram, centred.T @ few.targets).T
-        output_bias = few.targets.mean(axis=0) - output @ units.mean(axis=0)
+        output = np.linalg.solve(gram, centred.T @ targets).T
+        output_bias = targets.mean(axis=0) - output @ units.mean(axis=0)
     return _layers(weights[:, :D], bias, weights[:, D:], output, output_bias)
 
 
@@ -298,11 +266,7 @@ def _layers(*weights: FloatArray) -> Layers:
 
 def first_noise(data: Samples) -> tuple[FloatArray, FloatArray]:
     """First mixing (O, O) and log-precision (O,), if the scale starts at softplus(0)."""
-    design = _design(data.inputs)
-    residuals = data.targets - design @ np.linalg.lstsq(design, data.targets)[0]
-    covariance = residuals.T @ residuals / len(residuals)
-    covariance += LEAST_NOISE**2 * np.eye(len(covariance))
-    whitening = np.linalg.inv(np.linalg.cholesky(covariance)) * np.log(2.0)
+    whitening = np.linalg.inv(_regression(data.inputs, data.targets)[1]) * np.log(2.0)
     precision = np.diag(whitening).copy()
     return whitening / precision[:, None], np.log(precision)
 
@@ -316,25 +280,26 @@ def reference_losses(train: Samples, judged: Samples) -> dict[str, float]:
     """
     losses = {}
     for name, columns in (("linear", train.inputs.shape[1]), ("constant", 0)):
-        known, asked = (_design(part.inputs[:, :columns]) for part in (train, judged))
-        coefficients = np.linalg.lstsq(known, train.targets)[0]
-        residuals = train.targets - known @ coefficients
-        losses[name] = _gaussian_loss(residuals, judged.targets - asked @ coefficients)
+        coefficients, factor = _regression(train.inputs[:, :columns], train.targets)
+        missed = judged.targets - _design(judged.inputs[:, :columns]) @ coefficients
+        white = np.linalg.solve(factor, missed.T)
+        constant = 0.5 * len(factor) * math.log(2.0 * math.pi) + np.log(np.diag(factor)).sum()
+        losses[name] = float(0.5 * (white**2).sum(axis=0).mean() + constant)
     return losses
+
+
+def _regression(inputs: FloatArray, targets: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Least-squares coefficients, and the Cholesky factor of the covariance of what is left."""
+    design = _design(inputs)
+    coefficients = np.linalg.lstsq(design, targets)[0]
+    residuals = targets - design @ coefficients
+    covariance = residuals.T @ residuals / len(residuals)
+    factor = np.linalg.cholesky(covariance + LEAST_NOISE**2 * np.eye(len(covariance)))
+    return np.asarray(coefficients), np.asarray(factor)
 
 
 def _design(inputs: FloatArray) -> FloatArray:
     return np.concatenate([np.ones((len(inputs), 1)), inputs], axis=1)
-
-
-def _gaussian_loss(train: FloatArray, judged: FloatArray) -> float:
-    """Of residuals under the covariance of those learned from."""
-    features = train.shape[1]
-    covariance = train.T @ train / len(train) + LEAST_NOISE**2 * np.eye(features)
-    factor = np.linalg.cholesky(covariance)
-    white = np.linalg.solve(factor, judged.T)
-    constant = 0.5 * features * math.log(2.0 * math.pi)
-    return float(0.5 * (white**2).sum(axis=0).mean() + np.log(np.diag(factor)).sum() + constant)
 
 
 @dataclass(frozen=True)
@@ -363,20 +328,21 @@ class Request:
     @property
     def rates(self) -> Rates:
         """Multipliers and learning rate, as the compiled epoch takes them."""
-        location, scale = self.lipschitz or (1.0, 1.0)
-        return Rates(math.sqrt(location), math.sqrt(scale), self.settings.learning_rate)
+        pair = self.lipschitz
+        multipliers = None if pair is None else (math.sqrt(pair[0]), math.sqrt(pair[1]))
+        return Rates(multipliers, self.settings.learning_rate)
 
 
-@dataclass
-class History:
-    """Losses in nats per transition, in the model's units; `best` is the epoch that was kept.
+class History(NamedTuple):
+    """Losses in nats per transition, in the model's units.
 
     train       means over an epoch's steps
     validation  of the averaged weights after an epoch
+    best        the epoch that was kept
     """
 
-    train: list[float] = field(default_factory=list)
-    validation: list[float] = field(default_factory=list)
+    train: list[float]
+    validation: list[float]
     best: int = 0
 
     @property
@@ -389,9 +355,7 @@ def fit_neural(transitions: Transitions, request: Request) -> tuple[Any, ...]:
     """Train; what a `NeuralSCM` is made of."""
     rng, fixed, settings = generator(request.seed), request.fixed, request.settings
     transitions.check_fixed(fixed)
-    scaling = settings.scaling
-    if scaling is None:
-        scaling = min_max_scaling(transitions)
+    scaling = min_max_scaling(transitions) if settings.scaling is None else settings.scaling
     scaling.check(transitions.before.shape[1], transitions.actions.shape[1])
     train, held_out = split(transitions, settings.validation, rng)
     check_learnable(train, fixed)
@@ -401,25 +365,22 @@ def fit_neural(transitions: Transitions, request: Request) -> tuple[Any, ...]:
         start = _start(data, request, rng)
         learned, history = _train(start, data, check, request, rng)
         references = _compare(start, history, data, check, request)
-    location, scale, cholesky = _export(learned, request.lipschitz)
     about = {
         "features": transitions.features and list(transitions.features),
         "actions": transitions.action_names and list(transitions.action_names),
         "training": {**_record(request, history, train, held_out), "reference_nll": references},
     }
-    return (location, scale, cholesky, fixed, scaling, about)
+    return (*_export(learned, request.lipschitz), fixed, scaling, about)
 
 
 def _start(data: Samples, request: Request, rng: np.random.Generator) -> Parameters:
-    if request.lipschitz is None:
-        location, scale = (
-            free_layers(data, request.hidden, rng, fitted) for fitted in (True, False)
-        )
+    hidden, multipliers = request.hidden, request.rates.multipliers
+    if multipliers is None:
+        networks = free_layers(data, hidden, rng, True), free_layers(data, hidden, rng, False)
     else:
-        rates, hidden = request.rates, request.hidden
-        location = constrained_layers(data, hidden, rates.location, rng, persist=True)
-        scale = constrained_layers(data, hidden, rates.scale, rng, persist=False)
-    return Parameters(location, scale, *map(_single, first_noise(data)))
+        location = constrained_layers(data, hidden, multipliers[0], rng, persist=True)
+        networks = location, constrained_layers(data, hidden, multipliers[1], rng, persist=False)
+    return Parameters(networks, *map(_single, first_noise(data)))
 
 
 def _train(
@@ -430,26 +391,29 @@ def _train(
     rng: np.random.Generator,
 ) -> tuple[Parameters, History]:
     """The parameters of the best epoch (of the last, if nothing is held out)."""
-    settings, rates, constrained = request.settings, request.rates, request.lipschitz is not None
-    batch = min(settings.batch, len(data))
-    used = len(data) // batch * batch
-    arrays, check_arrays = _batch(data), None if check is None else _batch(check)
-    state, best, history = begin(start), start, History()
+    settings, rates = request.settings, request.rates
+    n = len(data.inputs)
+    batch = min(settings.batch, n)
+    used = n // batch * batch
+    arrays, held_out = _batch(data), None if check is None else _batch(check)
+    state, best, history = begin(start), start, History([], [])
     watch = Watch("training", progress=request.progress)
     with progress_bar("training", request.epochs, settings.progress) as advance:
         for number in range(1, request.epochs + 1):
-            order = rng.permutation(len(data))[:used].reshape(-1, batch).astype(np.int32)
-            state, loss = epoch(state, arrays, jnp.asarray(order), rates, constrained)
-            history.train.append(_finite(loss, number, "training", request))
-            if check_arrays is None:
-                best, history.best = state.averaged, number
-            else:
-                loss = evaluate(state.averaged, check_arrays, rates, constrained)
+            order = rng.permutation(n)[:used].reshape(-1, batch).astype(np.int32)
+            state, loss = epoch(state, arrays, jnp.asarray(order), rates)
+            value = _finite(loss, number, "training", request)
+            losses, is_better = history.train, True
+            if held_out is not None:
+                history.train.append(value)
+                loss = evaluate(state.averaged, held_out, rates)
                 value = _finite(loss, number, "validation", request)
-                if value < min(history.validation, default=math.inf):
-                    best, history.best = state.averaged, number
-                history.validation.append(value)
-            advance(f"NLL {(history.validation or history.train)[-1]:.3f}")
+                losses = history.validation
+                is_better = value < min(losses, default=math.inf)
+            losses.append(value)
+            if is_better:
+                best, history = state.averaged, history._replace(best=number)
+            advance(f"NLL {value:.3f}")
             if settings.patience is not None and number - history.best >= settings.patience:
                 break
             if watch.must_stop(number, history.reached, total=request.epochs):
@@ -457,9 +421,8 @@ def _train(
     return best, history
 
 
-def _finite(loss: jax.Array, number: int, what: str, request: Request) -> float:
-    value = float(loss)
-    if not math.isfinite(value):
+def _finite(loss: Array, number: int, what: str, request: Request) -> float:
+    if not math.isfinite(value := float(loss)):
         raise TrainingError(
             f"training diverged: the {what} loss is {value} in epoch {number}; {_advice(request)}"
         )
@@ -472,8 +435,7 @@ def _compare(
     """Losses of simple models on the data that judges the fit; raises if that has diverged."""
     judged = data if check is None else check
     references = reference_losses(data, judged)
-    constrained = request.lipschitz is not None
-    began = float(evaluate(start, _batch(judged), request.rates, constrained))
+    began = float(evaluate(start, _batch(judged), request.rates))
     # Not to be better than the start may be chance; to be worse than a constant as well is not.
     if history.reached > max(began, references["constant"]):
         raise TrainingError(
@@ -501,20 +463,17 @@ def _export(
     learned: Parameters, lipschitz: tuple[float, float] | None
 ) -> tuple[Network, Network, FloatArray]:
     """Networks with certified norms and the noise's factor L, in double precision."""
-    wanted = (None, None) if lipschitz is None else lipschitz
     mixing = np.tril(_double(learned.mixing), -1) + np.eye(len(learned.precision))
     whitening = np.exp(_double(learned.precision))[:, None] * mixing
-    cholesky = np.tril(np.linalg.inv(whitening))
-    return _network(learned.location, wanted[0]), _network(learned.scale, wanted[1]), cholesky
-
-
-def _network(layers: Layers, wanted: float | None) -> Network:
-    weights: dict[str, Any] = {name: _double(part) for name, part in layers._asdict().items()}
-    if wanted is not None:
-        for name in ("state", "output"):
-            weights[name] *= MARGIN / np.linalg.norm(weights[name], 2)
-        weights["multiplier"] = math.sqrt(wanted)
-    return Network.from_weights(weights, "trained network")
+    networks = []
+    for layers, wanted in zip(learned.networks, lipschitz or (None, None), strict=True):
+        weights: dict[str, Any] = {name: _double(part) for name, part in layers._asdict().items()}
+        if wanted is not None:
+            for name in ("state", "output"):
+                weights[name] *= MARGIN / np.linalg.norm(weights[name], 2)
+            weights["multiplier"] = math.sqrt(wanted)
+        networks.append(Network.from_weights(weights, "trained network"))
+    return networks[0], networks[1], np.tril(np.linalg.inv(whitening))
 
 
 def _record(

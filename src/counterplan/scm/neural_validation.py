@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import TypeAlias
 
 import numpy as np
 
 from counterplan.core.episode import Episode
-from counterplan.core.problem import ProgressCallback, Watch
+from counterplan.core.limits import ProgressCallback, Watch
 from counterplan.core.validation import FloatArray, IntArray, whole_number
 from counterplan.errors import InputError, TrainingError
 from counterplan.scm.neural import NeuralSCM
@@ -90,47 +91,32 @@ def cross_validate(
         raise InputError("the grid is empty: give pairs (L_h, L_phi), or None for unconstrained")
     if data.n_episodes < folds:
         raise InputError(f"{data.n_episodes} episodes cannot be dealt into {folds} folds")
-    scaling = chosen.training.scaling
-    quiet = replace(
-        chosen,
-        training=replace(
-            chosen.training,
-            scaling=min_max_scaling(data) if scaling is None else scaling,
-            progress=False,
-        ),
-    )
-    dealt = data.parts(folds, np.random.default_rng(seed))
+    scaling = chosen.training.scaling or min_max_scaling(data)
+    quiet = replace(chosen, training=replace(chosen.training, scaling=scaling, progress=False))
     losses = np.empty((len(pairs), folds, 2))
-    total, tried, watch = len(pairs) * folds, 0, Watch("cross-validation", progress=progress)
+    total, watch = len(pairs) * folds, Watch("cross-validation", progress=progress)
+    # Models of one fold see equally much data: what was compiled for the first serves all.
+    dealt = product(enumerate(data.parts(folds, np.random.default_rng(seed))), enumerate(pairs))
     with progress_bar("cross-validation", total, chosen.training.progress) as advance:
-        # Models of one fold see equally much data: what was compiled for the first serves all.
-        for fold, left_out in enumerate(dealt):
-            for number, pair in enumerate(pairs):
-                losses[number, fold] = _losses(data, left_out, pair, quiet, seed)
-                advance(f"fold {fold + 1}, lipschitz {pair}")
-                tried += 1
-                if watch.must_stop(tried, total=total):
-                    return _points(pairs, losses[:, : tried // len(pairs)])
-    return _points(pairs, losses)
-
-
-def _points(pairs: Sequence[Constants], losses: FloatArray) -> tuple[GridPoint, ...]:
-    """From losses (pairs, folds, 2) on the data learned from, and on those left out."""
+        for tried, ((fold, left_out), (number, pair)) in enumerate(dealt, 1):
+            losses[number, fold] = _losses(data, left_out, pair, quiet, seed)
+            advance(f"fold {fold + 1}, lipschitz {pair}")
+            if watch.must_stop(tried, total=total):
+                losses = losses[:, : tried // len(pairs)]
+                break
     if losses.shape[1] == 0:
         raise TrainingError("stopped before every point of the grid was tried once: no answer")
-    return tuple(
-        GridPoint(pair, losses[number, :, 0], losses[number, :, 1])
-        for number, pair in enumerate(pairs)
-    )
+    return tuple(GridPoint(pair, *found.T) for pair, found in zip(pairs, losses, strict=True))
 
 
 def _losses(
     data: Transitions, left_out: IntArray, pair: Constants, settings: GridSettings, seed: int
-) -> tuple[float, float]:
-    """Mean negative log-likelihood on the episodes learned from, and on those left out."""
-    learned = data.of_episodes(np.setdiff1d(data.episode, left_out))
+) -> list[float]:
+    """Mean negative log-likelihood on the episodes learned from, and on those left out, in the
+    model's units: densities there are larger by the ranges of the features."""
+    parts = data.of_episodes(np.setdiff1d(data.episode, left_out)), data.of_episodes(left_out)
     scm = NeuralSCM.fit(
-        learned,
+        parts[0],
         hidden=settings.hidden,
         lipschitz=pair,
         epochs=settings.epochs,
@@ -138,11 +124,7 @@ def _losses(
         fixed=settings.fixed,
         training=settings.training,
     )
-    return _mean_loss(scm, learned), _mean_loss(scm, data.of_episodes(left_out))
-
-
-def _mean_loss(scm: NeuralSCM, data: Transitions) -> float:
-    """In the model's units: densities there are larger by the ranges of the features."""
     assert scm.scaling is not None
-    physical = scm.log_likelihood(data.before, data.actions, data.after)
-    return -float(physical.mean() + np.log(scm.scaling.state_range[scm.fixed :]).sum())
+    shift = np.log(scm.scaling.state_range[scm.fixed :]).sum()
+    physical = [scm.log_likelihood(part.before, part.actions, part.after) for part in parts]
+    return [-float(one.mean() + shift) for one in physical]

@@ -68,21 +68,18 @@ class Scaling:
     action_range: FloatArray
 
     def __post_init__(self) -> None:
-        for field in ("state_offset", "state_range", "action_offset", "action_range"):
-            array = number_array(getattr(self, field), f"scaling: {field}")
+        for name in ("state_offset", "state_range", "action_offset", "action_range"):
+            array = number_array(getattr(self, name), f"scaling: {name}")
             if array.ndim != 1:
+                wanted = "a list of numbers, one for each column"
+                raise InputError(f"scaling: {name} must be {wanted}; got shape {array.shape}")
+            object.__setattr__(self, name, array)
+            bad = np.flatnonzero(~((array > 0.0) & (array < np.inf)))
+            if name.endswith("range") and bad.size:
+                what = f"the range of {name.removesuffix('_range')} column {bad[0]}"
                 raise InputError(
-                    f"scaling: {field} must be a list of numbers, one for each column; got shape "
-                    f"{array.shape}"
-                )
-            object.__setattr__(self, field, array)
-        for name in ("state", "action"):
-            spread = getattr(self, f"{name}_range")
-            bad = np.flatnonzero(~(np.isfinite(spread) & (spread > 0.0)))
-            if bad.size:
-                raise InputError(
-                    f"scaling: the range of {name} column {bad[0]} is {spread[bad[0]]}: a column "
-                    "needs at least two different finite values"
+                    f"scaling: {what} is {array[bad[0]]}: a column needs at least two different "
+                    "finite values"
                 )
 
     def check(self, n_features: int, n_components: int) -> None:
@@ -90,10 +87,10 @@ class Scaling:
         for name, count in (("state", n_features), ("action", n_components)):
             for part in ("offset", "range"):
                 array = getattr(self, f"{name}_{part}")
-                if np.shape(array) != (count,) or not np.isfinite(array).all():
+                if array.shape != (count,) or not np.isfinite(array).all():
                     raise InputError(
                         f"scaling: {name}_{part} must be {count} finite numbers, one for each "
-                        f"{name} column; got shape {np.shape(array)}"
+                        f"{name} column; got shape {array.shape}"
                     )
 
     def encode_states(self, states: FloatArray) -> FloatArray:
@@ -321,6 +318,10 @@ def action_indices(episode: Episode, vectors: FloatArray) -> NDArray[np.int64]:
 class LocationScaleSCM(ElementwiseSCM):
     """s' = location(s, a) + scale(s, a) * u."""
 
+    location: Mechanism
+    scale: Mechanism
+    constants: tuple[float, float] | None
+
     def __init__(
         self,
         location: Mechanism,
@@ -343,22 +344,37 @@ class LocationScaleSCM(ElementwiseSCM):
         return np.concatenate([states[:, : self.fixed], moved], axis=1)
 
     def lipschitz(self, noise: FloatArray) -> FloatArray | None:
+        """K = L_h + L_phi max_i |u_i|."""
         if self.constants is None:
             return None
         return np.asarray(self.constants[0] + self.constants[1] * np.abs(noise).max(axis=1))
 
     def _location(self, states: FloatArray, actions: FloatArray) -> FloatArray:
-        return _moving(self.location(states, actions), states, self.fixed, "location")
+        return self._moving(self.location(states, actions), states, "location")
 
     def _scale(self, states: FloatArray, actions: FloatArray) -> FloatArray:
-        scale = _moving(self.scale(states, actions), states, self.fixed, "scale")
+        scale = self._moving(self._spread(states, actions), states, "scale")
         if not (scale > 0.0).all():
-            row, column = (int(i) for i in np.argwhere(~(scale > 0.0))[0])
+            row, column = np.argwhere(~(scale > 0.0))[0]
             raise InputError(
                 f"the scale of feature {column + self.fixed} is {scale[row, column]} for state "
                 f"{states[row].tolist()}: a scale must be positive, e.g. through softplus"
             )
         return scale
+
+    def _spread(self, states: FloatArray, actions: FloatArray) -> FloatArray:
+        return self.scale(states, actions)
+
+    def _moving(self, values: FloatArray, states: FloatArray, name: str) -> FloatArray:
+        """What a mechanism returned, checked to be one finite number for each moving feature."""
+        array = np.asarray(values, dtype=np.float64)
+        expected = (len(states), states.shape[1] - self.fixed)
+        if array.shape != expected:
+            raise InputError(f"{name} returned shape {array.shape}, expected {expected}")
+        if not np.isfinite(array).all():
+            row = int(np.argwhere(~np.isfinite(array))[0][0])
+            raise InputError(f"{name} is not finite for state {states[row].tolist()}")
+        return array
 
 
 class AdditiveNoiseSCM(LocationScaleSCM):
@@ -372,21 +388,29 @@ class AdditiveNoiseSCM(LocationScaleSCM):
         slopes: MechanismSlopes | None = None,
     ) -> None:
         """`slopes`: entrywise slopes of the location over a region, for the first-order bound."""
-        super().__init__(
-            location,
-            lambda states, actions: np.ones((len(states), states.shape[1] - self.fixed)),
-            None if lipschitz is None else (_constant(lipschitz, "location"), 0.0),
-            fixed,
-        )
+        constants = None if lipschitz is None else (_constant(lipschitz, "location"), 0.0)
+        super().__init__(location, self._one, constants, fixed)
         self._slopes = slopes
+
+    def _one(self, states: FloatArray, actions: FloatArray) -> FloatArray:
+        return np.ones((len(states), states.shape[1] - self.fixed))
 
     def slopes(self, region: Region, actions: FloatArray, noise: FloatArray) -> Slopes | None:
         if self._slopes is None:
             return None
-        return _whole(self._slopes(region, actions), self.fixed, len(region.centre))
+        jacobian, deviation = (np.asarray(part) for part in self._slopes(region, actions))
+        expected = (len(jacobian), len(region.centre) - self.fixed, len(region.centre))
+        for part, name in ((jacobian, "slopes"), (deviation, "deviations of the slopes")):
+            if part.shape != expected or not np.isfinite(part).all():
+                raise InputError(f"{name} must be finite and of shape {expected}, got {part.shape}")
+        if not (deviation >= 0.0).all():
+            raise InputError("deviations of the slopes must not be negative")
+        return IntervalSlopes(
+            with_fixed(jacobian, self.fixed, 1.0), with_fixed(deviation, self.fixed, 0.0)
+        )
 
 
-class PostNonlinearSCM(ElementwiseSCM):
+class PostNonlinearSCM(AdditiveNoiseSCM):
     """s' = link(location(s, a) + u) with an invertible link, element by element."""
 
     def __init__(
@@ -398,30 +422,35 @@ class PostNonlinearSCM(ElementwiseSCM):
         fixed: int = 0,
     ) -> None:
         """`lipschitz`: constants of location and link."""
-        self.location = location
+        super().__init__(location, fixed=fixed)
         self.link = link
         self.inverse = inverse
         self.constants = _constants(lipschitz, ("location", "link"))
-        self.fixed = whole_number(fixed, "fixed")
 
     def infer(self, states: FloatArray, actions: FloatArray, after: FloatArray) -> FloatArray:
         before_link = np.asarray(self.inverse(after[:, self.fixed :]))
         if not np.isfinite(before_link).all():
-            row, column = (int(i) for i in np.argwhere(~np.isfinite(before_link))[0])
+            row, column = np.argwhere(~np.isfinite(before_link))[0]
             raise InputError(
                 f"feature {column + self.fixed} is {after[row, column + self.fixed]}, which the "
                 "link never takes: its inverse is not finite there"
             )
-        return before_link - _moving(self.location(states, actions), states, self.fixed, "location")
+        return before_link - self._location(states, actions)
 
     def step(self, states: FloatArray, actions: FloatArray, noise: FloatArray) -> FloatArray:
-        location = _moving(self.location(states, actions), states, self.fixed, "location")
-        return np.concatenate([states[:, : self.fixed], self.link(location + noise)], axis=1)
+        moved = self.link(self._location(states, actions) + noise)
+        return np.concatenate([states[:, : self.fixed], moved], axis=1)
 
     def lipschitz(self, noise: FloatArray) -> FloatArray | None:
-        if self.constants is None:
-            return None
-        return np.full(len(noise), self.constants[0] * self.constants[1])
+        return None if self.constants is None else np.full(len(noise), math.prod(self.constants))
+
+
+def with_fixed(moving: FloatArray, fixed: int, slope: float) -> FloatArray:
+    """(n, D, D) slopes of all features from those of the moving ones, (n, D - fixed, D): a fixed
+    one has this slope with respect to itself."""
+    n, _, D = moving.shape
+    top = np.broadcast_to(slope * np.eye(fixed, D), (n, fixed, D))
+    return np.concatenate([top, moving], axis=1)
 
 
 def _constants(
@@ -433,46 +462,13 @@ def _constants(
     try:
         first, second = values
     except (TypeError, ValueError):
-        raise InputError(
-            f"lipschitz must be two constants, of {parts[0]} and {parts[1]}, or None; got "
-            f"{values!r}"
-        ) from None
+        wanted = f"two constants, of {parts[0]} and {parts[1]}, or None"
+        raise InputError(f"lipschitz must be {wanted}; got {values!r}") from None
     return _constant(first, parts[0]), _constant(second, parts[1])
 
 
 def _constant(value: object, part: str) -> float:
     if isinstance(value, Real) and 0.0 <= float(value) < math.inf:
         return float(value)
-    raise InputError(
-        f"the Lipschitz constant of the {part} must be a number, finite and not negative; got "
-        f"{value!r}"
-    )
-
-
-def _moving(values: FloatArray, states: FloatArray, fixed: int, name: str) -> FloatArray:
-    """What a mechanism returned, checked to be one finite number for each moving feature."""
-    array = np.asarray(values, dtype=np.float64)
-    expected = (len(states), states.shape[1] - fixed)
-    if array.shape != expected:
-        raise InputError(f"{name} returned shape {array.shape}, expected {expected}")
-    if not np.isfinite(array).all():
-        row = int(np.argwhere(~np.isfinite(array))[0][0])
-        raise InputError(f"{name} is not finite for state {states[row].tolist()}")
-    return array
-
-
-def _whole(slopes: tuple[FloatArray, FloatArray], fixed: int, n_features: int) -> IntervalSlopes:
-    """Slopes of all features from those of the moving ones; fixed ones keep theirs at identity."""
-    jacobian, deviation = (np.asarray(part, dtype=np.float64) for part in slopes)
-    n = len(jacobian)
-    for part, name in ((jacobian, "slopes"), (deviation, "deviations of the slopes")):
-        expected = (n, n_features - fixed, n_features)
-        if part.shape != expected or not np.isfinite(part).all():
-            raise InputError(f"{name} must be finite and of shape {expected}, got {part.shape}")
-    if not (deviation >= 0.0).all():
-        raise InputError("deviations of the slopes must not be negative")
-    top = np.broadcast_to(np.eye(fixed, n_features), (n, fixed, n_features))
-    return IntervalSlopes(
-        np.concatenate([top, jacobian], axis=1),
-        np.concatenate([np.zeros_like(top), deviation], axis=1),
-    )
+    wanted = "a number, finite and not negative"
+    raise InputError(f"the Lipschitz constant of the {part} must be {wanted}; got {value!r}")

@@ -8,7 +8,7 @@ errors that name the offending place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from counterplan.core.episode import Episode
-from counterplan.core.reward import LARGEST
-from counterplan.core.validation import BoolArray, FloatArray, IntArray
+from counterplan.core.validation import LARGEST, BoolArray, FloatArray, IntArray
 from counterplan.errors import InputError
 
 # Sums of single-precision rows miss 1 by about 1e-7: such rows are normalised, worse ones refused.
@@ -104,15 +103,19 @@ class TabularMDP:
         """`transitions`: (S, A, S), or a list of A scipy.sparse matrices of shape (S, S)."""
         rows, row_of = _distinct_rows(transitions)
         S, A = row_of.shape
+
+        def given(check: Callable[..., Any], values: Any, *rest: Any) -> Any:
+            return None if values is None else check(values, *rest)
+
         fields = {
             "rows": rows,
             "row_of": row_of,
-            "rewards": _checked_rewards(rewards, (S, A)),
-            "admissible": _checked_mask(admissible, (S, A)),
-            "initial": _checked_distribution(initial, S),
-            "final_rewards": _checked_final_rewards(final_rewards, S),
-            "state_labels": _checked_labels(state_labels, S, "state"),
-            "action_labels": _checked_labels(action_labels, A, "action"),
+            "rewards": _checked_rewards(rewards, "rewards", (S, A)),
+            "admissible": given(_checked_array, admissible, "admissible", np.bool_, (S, A)),
+            "initial": given(_checked_distribution, initial, S),
+            "final_rewards": given(_checked_rewards, final_rewards, "final_rewards", (S,)),
+            "state_labels": given(_checked_labels, state_labels, S, "state"),
+            "action_labels": given(_checked_labels, action_labels, A, "action"),
             "visits": None,
             "about": {},
         }
@@ -130,8 +133,9 @@ class TabularMDP:
     ) -> Self:
         """The same model, knowing of the data that it was estimated from."""
         other = copy(self)
-        counts = _checked_visits(visits, (self.n_states, self.n_actions))
-        object.__setattr__(other, "visits", self.visits if counts is None else counts)
+        if visits is not None:
+            counts = _checked_array(visits, "visits", np.int64, (self.n_states, self.n_actions))
+            object.__setattr__(other, "visits", counts)
         object.__setattr__(other, "about", dict(self.about if about is None else about))
         return other
 
@@ -301,8 +305,9 @@ def _checked_row_of(rows: Rows, row_of: ArrayLike) -> NDArray[np.int32]:
     if table.ndim != 2 or 0 in table.shape or not np.issubdtype(table.dtype, np.integer):
         raise InputError(f"row_of must hold whole numbers (S, A), got {table.dtype} {table.shape}")
     _check_layout(rows, n_states=table.shape[0])
-    if table.min() < 0 or table.max() >= len(rows):
-        state, action = np.argwhere((table < 0) | (table >= len(rows)))[0]
+    absent = np.argwhere((table < 0) | (table >= len(rows)))
+    if absent.size:
+        state, action = absent[0]
         raise InputError(
             f"row_of names row {table[state, action]} for state {state}, action {action}, but "
             f"rows are 0..{len(rows) - 1}"
@@ -310,10 +315,9 @@ def _checked_row_of(rows: Rows, row_of: ArrayLike) -> NDArray[np.int32]:
 
     def pair(row: int) -> str:
         """The first pair that has the row, in words."""
-        pairs = np.argwhere(table == row)
-        if not pairs.size:
-            return f"the unused row {row}"
-        return f"state {pairs[0][0]}, action {pairs[0][1]}"
+        for state, action in np.argwhere(table == row):
+            return f"state {state}, action {action}"
+        return f"the unused row {row}"
 
     bad = np.flatnonzero(~((rows.probabilities > 0.0) & (rows.probabilities <= 1.0)))
     if bad.size:
@@ -333,94 +337,64 @@ def _checked_row_of(rows: Rows, row_of: ArrayLike) -> NDArray[np.int32]:
 def _check_layout(rows: Rows, n_states: int) -> None:
     """Raise unless rows are compressed as `Rows` says."""
     indptr, indices, probabilities = rows.arrays
-    problem = None
+    problem = ""
     if any(array.ndim != 1 for array in rows.arrays):
         problem = "indptr, indices and probabilities must have one dimension"
     elif len(indices) != len(probabilities):
         problem = f"{len(indices)} indices but {len(probabilities)} probabilities"
     elif len(indptr) < 2 or indptr[0] != 0 or indptr[-1] != len(indices):
         problem = f"indptr must run from 0 to the {len(indices)} entries"
-    elif (np.diff(indptr) < 1).any():
-        problem = f"row {np.flatnonzero(np.diff(indptr) < 1)[0]} has no entries"
-    elif indices.min() < 0 or indices.max() >= n_states:
-        outside = indices[(indices < 0) | (indices >= n_states)][0]
-        problem = f"next state {outside} is not one of the states 0..{n_states - 1}"
+    elif (lengths := np.diff(indptr)).min() < 1:
+        problem = f"row {np.flatnonzero(lengths < 1)[0]} has no entries"
+    elif (outside := indices[(indices < 0) | (indices >= n_states)]).size:
+        problem = f"next state {outside[0]} is not one of the states 0..{n_states - 1}"
     else:
-        within = np.ones(len(indices), dtype=np.bool_)
-        within[indptr[:-1]] = False
-        falling = np.flatnonzero(within[1:] & (np.diff(indices) <= 0))
+        row_of = np.repeat(np.arange(len(rows)), lengths)
+        falling = np.flatnonzero((np.diff(row_of) == 0) & (np.diff(indices) <= 0))
         if falling.size:
-            row = np.searchsorted(indptr, falling[0] + 1, side="right") - 1
+            row = row_of[falling[0]]
             problem = f"the next states of row {row} are not in ascending order"
-    if problem is not None:
+    if problem:
         raise InputError(f"rows: {problem}")
 
 
-def _checked_rewards(values: ArrayLike, shape: tuple[int, int]) -> FloatArray:
-    """(S, A) numbers, -inf for pairs that must not occur."""
-    rewards = numbers(values, "rewards")
-    if rewards.shape != shape:
-        raise InputError(
-            f"rewards have shape {rewards.shape}, but the transitions have (S, A) = {shape}"
-        )
-    bad = np.argwhere(_is_no_reward(rewards))
+def _shaped(values: ArrayLike, name: str, shape: tuple[int, ...]) -> FloatArray:
+    array = numbers(values, name)
+    if array.shape != shape:
+        have = "have" if name.endswith("s") else "has"
+        raise InputError(f"{name} {have} shape {array.shape}, but the transitions ask for {shape}")
+    return array
+
+
+def _checked_rewards(values: ArrayLike, name: str, shape: tuple[int, ...]) -> FloatArray:
+    """Numbers, -inf for pairs that must not occur."""
+    rewards = _shaped(values, name, shape)
+    bad = np.argwhere(~((np.abs(rewards) <= LARGEST) | (rewards == -np.inf)))
     if bad.size:
-        state, action = (int(i) for i in bad[0])
+        place = tuple(bad[0].tolist())
+        where = f"state {place[0]}" + "".join(f", action {action}" for action in place[1:])
         raise InputError(
-            f"reward of state {state}, action {action} is {rewards[state, action]}: rewards are "
-            f"numbers up to {LARGEST:g}, or -inf for pairs that must not occur"
+            f"{name[:-1].replace('_', ' ')} of {where} is {rewards[place]}: rewards are numbers up "
+            f"to {LARGEST:g}, or -inf for what must not occur"
         )
     return rewards
 
 
-def _checked_final_rewards(values: ArrayLike | None, n_states: int) -> FloatArray | None:
-    if values is None:
-        return None
-    rewards = numbers(values, "final_rewards")
-    if rewards.shape != (n_states,):
-        raise InputError(f"final_rewards have shape {rewards.shape}, expected ({n_states},)")
-    bad = np.flatnonzero(_is_no_reward(rewards))
-    if bad.size:
+def _checked_array(
+    values: ArrayLike, name: str, dtype: type[np.generic], shape: tuple[int, int]
+) -> NDArray[Any]:
+    """Booleans, or whole numbers from 0 up."""
+    array = np.array(values)
+    if array.dtype != dtype or array.shape != shape or not (array >= 0).all():
+        wanted = "booleans" if dtype is np.bool_ else "whole numbers from 0 up"
         raise InputError(
-            f"final reward of state {bad[0]} is {rewards[bad[0]]}: must be a number, up to "
-            f"{LARGEST:g}"
+            f"{name} must be {wanted} of shape {shape}, got {array.dtype} {array.shape}"
         )
-    return rewards
+    return array
 
 
-def _is_no_reward(values: FloatArray) -> BoolArray:
-    return np.asarray(~((np.abs(values) <= LARGEST) | (values == -np.inf)))
-
-
-def _checked_mask(values: ArrayLike | None, shape: tuple[int, int]) -> BoolArray | None:
-    if values is None:
-        return None
-    mask = np.array(values)
-    if mask.dtype != np.bool_ or mask.shape != shape:
-        raise InputError(
-            f"admissible must be booleans of shape {shape}, got {mask.dtype} {mask.shape}"
-        )
-    return mask
-
-
-def _checked_visits(values: ArrayLike | None, shape: tuple[int, int]) -> IntArray | None:
-    if values is None:
-        return None
-    visits = np.array(values)
-    if visits.shape != shape or visits.dtype != np.int64 or not (visits >= 0).all():
-        raise InputError(
-            f"visits must be whole numbers from 0 up of shape {shape}, got {visits.dtype} "
-            f"{visits.shape}"
-        )
-    return visits
-
-
-def _checked_distribution(values: ArrayLike | None, n_states: int) -> FloatArray | None:
-    if values is None:
-        return None
-    initial = numbers(values, "initial")
-    if initial.shape != (n_states,):
-        raise InputError(f"initial has shape {initial.shape}, expected ({n_states},)")
+def _checked_distribution(values: ArrayLike, n_states: int) -> FloatArray:
+    initial = _shaped(values, "initial", (n_states,))
     total = initial.sum()
     if not (initial >= 0).all() or abs(total - 1.0) > SUM_TOLERANCE:
         raise InputError(
@@ -431,10 +405,7 @@ def _checked_distribution(values: ArrayLike | None, n_states: int) -> FloatArray
     return initial if abs(total - 1.0) <= ROUNDING else np.asarray(initial / total)
 
 
-def _checked_labels(values: Sequence[str] | None, count: int, what: str) -> tuple[str, ...] | None:
-    """One name for each, or None."""
-    if values is None:
-        return None
+def _checked_labels(values: Sequence[str], count: int, what: str) -> tuple[str, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InputError(f"{what} labels must be a list of names, got {values!r}")
     labels = tuple(str(value) for value in values)

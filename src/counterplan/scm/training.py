@@ -7,12 +7,12 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 
-from counterplan.core.problem import ProgressCallback
-from counterplan.core.validation import FloatArray, IntArray, Seed, whole_number
+from counterplan.core.limits import ProgressCallback
+from counterplan.core.validation import FloatArray, Seed, whole_number
 from counterplan.errors import InputError
 from counterplan.scm.point import Scaling
 from counterplan.scm.transitions import Transitions
@@ -81,8 +81,7 @@ def constants(lipschitz: tuple[float, float] | None) -> tuple[float, float] | No
     return positive(location, "lipschitz of the location"), positive(scale, "that of the scale")
 
 
-@dataclass(frozen=True, eq=False)
-class Samples:
+class Samples(NamedTuple):
     """n transitions in the model's units.
 
     inputs    (n, D + d) states and action vectors side by side
@@ -94,21 +93,12 @@ class Samples:
     targets: FloatArray
     features: int
 
-    def __len__(self) -> int:
-        return len(self.inputs)
-
-    def rows(self, chosen: IntArray) -> Samples:
-        """Some of them."""
-        return Samples(self.inputs[chosen], self.targets[chosen], self.features)
-
 
 def samples(transitions: Transitions, scaling: Scaling, fixed: int) -> Samples:
     """Transitions in the model's units."""
     before = scaling.encode_states(transitions.before)
-    actions = scaling.encode_actions(transitions.actions)
-    after = scaling.encode_states(transitions.after)
-    inputs = np.concatenate([before, actions], axis=1)
-    return Samples(inputs, after[:, fixed:], before.shape[1])
+    inputs = np.concatenate([before, scaling.encode_actions(transitions.actions)], axis=1)
+    return Samples(inputs, scaling.encode_states(transitions.after)[:, fixed:], before.shape[1])
 
 
 def split(
@@ -123,26 +113,26 @@ def split(
             "one episode cannot be split into training and validation: give more, or train with "
             "Training(validation=0)"
         )
-    shuffled = rng.permutation(np.unique(transitions.episode))
     held_out = min(max(round(share * n), 1), n - 1)
-    return transitions.of_episodes(shuffled[held_out:]), transitions.of_episodes(
-        shuffled[:held_out]
-    )
+    parts = np.split(rng.permutation(np.unique(transitions.episode)), [held_out])
+    validation, training = map(transitions.of_episodes, parts)
+    return training, validation
 
 
 def min_max_scaling(transitions: Transitions) -> Scaling:
     """Every column to [-0.5, 0.5]; a column that never changes cannot be scaled."""
     states = np.concatenate([transitions.before, transitions.after])
+    ranges = []
     for table, what in ((states, "feature"), (transitions.actions, "action component")):
-        constant = np.flatnonzero(np.ptp(table, axis=0) == 0.0)
-        if constant.size:
-            column = int(constant[0])
+        low, high = table.min(axis=0), table.max(axis=0)
+        for column in np.flatnonzero(low == high).tolist():
             name = transitions.feature(column) if what == "feature" else f"{what} {column}"
             raise InputError(
                 f"{name} has the value {table[0, column]} in every transition: nothing can be "
                 "learned about it; drop the column, or give its range with Training(scaling=...)"
             )
-    return Scaling(*_middle(states), *_middle(transitions.actions))
+        ranges += [(low + high) / 2, high - low]
+    return Scaling(*ranges)
 
 
 def check_learnable(transitions: Transitions, fixed: int) -> None:
@@ -162,11 +152,6 @@ def check_learnable(transitions: Transitions, fixed: int) -> None:
             f"{transitions.feature(int(still[0]) + fixed)} never changes within an episode: put it "
             "first and count it in `fixed`, or drop it"
         )
-
-
-def _middle(table: FloatArray) -> tuple[FloatArray, FloatArray]:
-    low, high = table.min(axis=0), table.max(axis=0)
-    return (low + high) / 2, high - low
 
 
 @contextmanager

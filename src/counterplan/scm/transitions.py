@@ -42,24 +42,35 @@ class Transitions:
         """All transitions of the episodes. `actions` are the vectors (N, d) that action indices
         stand for, not needed where episodes hold vectors themselves."""
         every = listed_episodes(episodes)
-        vectors = [_vectors(episode, actions) for episode in every]
-        _check_equal_width(every, [episode.states for episode in every], "features")
-        _check_equal_width(every, vectors, "action components")
+        for episode in every:
+            if episode.states.ndim != 2:
+                raise InputError(
+                    f"{episode.name}: its states are indices: this model needs features, (T, D) "
+                    "numbers"
+                )
+        vectors = [np.asarray(taken_vectors(one, actions), dtype=np.float64) for one in every]
+        for one, taken in zip(every, vectors, strict=True):
+            for table, first, what in (
+                (one.states, every[0].states, "features"),
+                (taken, vectors[0], "action components"),
+            ):
+                if table.shape[1] != first.shape[1]:
+                    raise InputError(
+                        f"{one.name} has {table.shape[1]} {what}, but {every[0].name} has "
+                        f"{first.shape[1]}: all episodes need the same"
+                    )
         if not sum(map(len, vectors)):
             raise InputError(
                 f"{len(every)} episodes without a single transition: an episode needs two states; "
                 "give longer ones"
             )
+        before = np.concatenate([one.states[:-1] for one in every])
+        after = np.concatenate([one.states[1:] for one in every])
         taken = np.concatenate(vectors)
-        before = np.concatenate([episode.states[:-1] for episode in every])
-        return cls(
-            before,
-            taken,
-            np.concatenate([episode.states[1:] for episode in every]),
-            np.repeat(np.arange(len(every)), [len(part) for part in vectors]),
-            names(features, before.shape[1], "features"),
-            names(action_names, taken.shape[1], "action_names"),
-        )
+        episode_of = np.repeat(np.arange(len(every)), [len(part) for part in vectors])
+        columns = names(features, before.shape[1], "features")
+        components = names(action_names, taken.shape[1], "action_names")
+        return cls(before, taken, after, episode_of, columns, components)
 
     def __len__(self) -> int:
         return len(self.before)
@@ -72,13 +83,8 @@ class Transitions:
     def of_episodes(self, chosen: IntArray) -> Transitions:
         """Those of some episodes only."""
         kept = np.isin(self.episode, chosen)
-        return replace(
-            self,
-            before=self.before[kept],
-            actions=self.actions[kept],
-            after=self.after[kept],
-            episode=self.episode[kept],
-        )
+        tables = {name: getattr(self, name)[kept] for name in ("before", "actions", "after")}
+        return replace(self, **tables, episode=self.episode[kept])
 
     def parts(self, count: int, rng: np.random.Generator) -> list[IntArray]:
         """The episodes, shuffled and dealt into `count` parts of nearly equal size."""
@@ -118,20 +124,3 @@ def names(given: Sequence[str] | None, count: int, what: str) -> tuple[str, ...]
         twice = next(name for name in given if list(given).count(name) > 1)
         raise InputError(f"{what}: the name {twice!r} occurs twice")
     return tuple(given)
-
-
-def _vectors(episode: Episode, actions: FloatArray | None) -> FloatArray:
-    if episode.states.ndim != 2:
-        raise InputError(
-            f"{episode.name}: its states are indices: this model needs features, (T, D) numbers"
-        )
-    return np.asarray(taken_vectors(episode, actions), dtype=np.float64)
-
-
-def _check_equal_width(episodes: list[Episode], tables: list[FloatArray], what: str) -> None:
-    for episode, table in zip(episodes, tables, strict=True):
-        if table.shape[1] != tables[0].shape[1]:
-            raise InputError(
-                f"{episode.name} has {table.shape[1]} {what}, but {episodes[0].name} has "
-                f"{tables[0].shape[1]}: all episodes need the same"
-            )

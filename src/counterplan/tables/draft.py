@@ -7,21 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from counterplan.core.table import (
-    GAPS,
-    NO_ROWS,
-    Mistakes,
-    TableFile,
-    as_number,
-    open_table_file,
-    shown,
-)
+from counterplan.core.table import GAPS, NO_ROWS, Mistakes, as_number, open_table_file, shown
 from counterplan.errors import FileError, InputError
 from counterplan.tables.schema import Column, Schema
 
@@ -52,6 +44,10 @@ MOST_VALUES = 1_000
 WATCHED = 20_000
 
 
+# A column with its role, and why.
+Guess: TypeAlias = tuple[Column, str]
+
+
 @dataclass(frozen=True)
 class Draft:
     """A schema, and what to say about it: at the head of the file, and by column and key."""
@@ -70,13 +66,12 @@ def draft_schema(path: str | Path) -> Schema:
 
 def draft(path: str | Path) -> Draft:
     """The same with comments."""
-    found = profile_table(path, EPISODES, TIMES)
+    found = _profile(path)
     guesses = [_guess(one) for one in found.columns]
     if not any(column.role == "action" for column, _ in guesses):
-        guesses = _with_a_guess(path, guesses, found.columns)
-    guesses = _counted(_with_actions(guesses))
-    columns = tuple(column for column, _ in guesses)
-    step = found.increment
+        _guess_action(path, guesses, found.columns)
+    _ignore_doubles(guesses)
+    columns, step = tuple(column for column, _ in guesses), found.increment
     if not any(column.role == "state" for column in columns):
         raise FileError(
             f"{path}: no column looks like a state (one that changes within episodes) among "
@@ -90,100 +85,77 @@ def draft(path: str | Path) -> Draft:
         column.name: _comments(column, profile, why, found.rows)
         for (column, why), profile in zip(guesses, found.columns, strict=True)
     }
-    return Draft(schema, _head(found, schema), comments, found.rows, found.episodes)
+    head = _head(Path(path).name, found, schema)
+    return Draft(schema, head, comments, found.rows, len(found.episodes))
 
 
-def _guess(profile: ColumnProfile) -> tuple[Column, str]:
-    """The role of a column, and why."""
-    name = profile.name
-    if profile.is_empty:
+def _guess(profile: ColumnProfile) -> Guess:
+    name, constant = profile.name, profile.is_constant
+    if profile.values is not None and not profile.values:
         return Column(name, "ignore"), "empty"
     if FLAG.fullmatch(name):
         return Column(name, "ignore"), "says where an episode ends"
     if REWARD.fullmatch(name) and profile.is_number:
         return Column(name, "reward"), "by its name"
-    if OUTCOME.fullmatch(name) and profile.is_constant:
+    if OUTCOME.fullmatch(name) and constant:
         return Column(name, "outcome"), "one value for each episode"
-    if ACTION.fullmatch(name) and (chosen := _choice(profile, MOST_LEVELS)):
-        return replace(chosen, role="action"), "by its name"
+    if ACTION.fullmatch(name) and (chosen := profile.choice("action", MOST_LEVELS)):
+        return chosen, "by its name"
     if profile.values is not None and len(profile.values) == 1:
         return Column(name, "ignore"), "the same in every row"
-    if STATE.fullmatch(name) and (profile.is_whole or not profile.is_number):
-        chosen = _choice(profile, MOST_STATES)
-        if chosen:
-            return replace(chosen, role="state"), "by its name"
-    role = "fixed" if profile.is_constant else "state"
-    why = "never changes within an episode" if profile.is_constant else "changes"
+    if (
+        STATE.fullmatch(name)
+        and profile.counts
+        and (chosen := profile.choice("state", MOST_STATES))
+    ):
+        return chosen, "by its name"
+    role, why = ("fixed", "never changes within an episode") if constant else ("state", "changes")
     if profile.is_number:
         return Column(name, role), why
-    chosen = _choice(profile, MOST_LABELS)
-    if chosen is None:
-        return Column(name, "ignore"), "too many different texts"
-    return replace(chosen, role=role), why
+    if chosen := profile.choice(role, MOST_LABELS):
+        return chosen, why
+    return Column(name, "ignore"), "too many different texts"
 
 
-def _choice(profile: ColumnProfile, most: int) -> Column | None:
-    """A column with the values found as its levels or labels, None if there are too many."""
-    if profile.values is None or not 2 <= len(profile.values) <= most:
-        return None
-    if not profile.is_number:
-        return Column(profile.name, "ignore", labels=tuple(sorted(profile.values)))
-    levels = tuple(profile.numbers())
-    return Column(profile.name, "ignore", levels=levels) if len(levels) > 1 else None
-
-
-def _with_a_guess(
-    path: str | Path, guesses: Sequence[tuple[Column, str]], columns: Sequence[ColumnProfile]
-) -> list[tuple[Column, str]]:
+def _guess_action(path: str | Path, guesses: list[Guess], columns: Sequence[ColumnProfile]) -> None:
     """The last column that moves and has few values is the action, since none is called so."""
-    for place in reversed(range(len(columns))):
-        profile, (column, _) = columns[place], guesses[place]
-        chosen = (
-            _choice(profile, MOST_LEVELS) if profile.is_whole or not profile.is_number else None
-        )
-        if chosen and column.role == "state":
+    for place, profile in reversed(list(enumerate(columns))):
+        is_moving = guesses[place][0].role == "state"
+        if is_moving and profile.counts and (chosen := profile.choice("action", MOST_LEVELS)):
             why = "only a guess: no column is called an action, and this one has few values"
-            return [*guesses[:place], (replace(chosen, role="action"), why), *guesses[place + 1 :]]
+            guesses[place] = chosen, why
+            return
     raise FileError(
         f"{path}: no column looks like an action; name it 'action' (or 'a_...', one for each "
         f"component), with at most {MOST_LEVELS} different values: bin doses into levels first"
     )
 
 
-def _with_actions(guesses: Sequence[tuple[Column, str]]) -> list[tuple[Column, str]]:
-    """The same where actions are not counted twice: as one number and by component, or as the
-    dose behind a level."""
+def _ignore_doubles(guesses: list[Guess]) -> None:
+    """Ignore what is said twice: actions as one number and by component, or as the dose behind a
+    level; and measurements that never change beside states with levels."""
     actions = [column.name for column, _ in guesses if column.role == "action"]
     parts = [name for name in actions if "_" in name]
     stems = {name.partition("_")[2].lower(): name for name in parts}
-    found = []
-    for column, why in guesses:
-        stem = column.name.lower().partition("_")[0]
+    for place, (column, _) in enumerate(guesses):
+        stem, why = column.name.lower().partition("_")[0], ""
         if column.name in actions and column.name not in parts and len(parts) > 1:
-            column = Column(column.name, "ignore")
             why = f"seems to number the combinations of {' and '.join(parts)}"
         elif column.role == "state" and stem in stems:
             why = f"seems to be what {stems[stem]} is the level of"
-            column = Column(column.name, "ignore")
-        found.append((column, why))
-    return found
-
-
-def _counted(guesses: Sequence[tuple[Column, str]]) -> list[tuple[Column, str]]:
-    """The same where measurements that never change are left out beside states with levels."""
+        if why:
+            guesses[place] = Column(column.name, "ignore"), why
     if any(column.role == "state" and column.size is None for column, _ in guesses):
-        return list(guesses)
-    return [
-        (Column(column.name, "ignore"), "a measurement, but states have levels or labels only")
-        if column.role == "fixed" and column.size is None
-        else (column, why)
-        for column, why in guesses
-    ]
+        return
+    for place, (column, _) in enumerate(guesses):
+        if column.role == "fixed" and column.size is None:
+            why = "a measurement, but states have levels or labels only"
+            guesses[place] = Column(column.name, "ignore"), why
 
 
 def _comments(column: Column, profile: ColumnProfile, why: str, rows: int) -> dict[str, str]:
     comments = {"role": why}
-    if profile.is_number and not profile.is_empty:
+    if profile.is_number and profile.low <= profile.high:
         whole = "whole numbers from " if profile.is_whole else ""
         comments["role"] += f"; seen: {whole}{profile.low:g} to {profile.high:g}"
     elif profile.values and column.labels is None:
@@ -198,37 +170,30 @@ def _comments(column: Column, profile: ColumnProfile, why: str, rows: int) -> di
     return comments
 
 
-def _head(found: TableProfile, schema: Schema) -> str:
+def _head(name: str, found: TableProfile, schema: Schema) -> str:
     lines = [
-        f"Draft from {Path(found.path).name}: {found.episodes:,} episodes, {found.rows:,} rows.",
+        f"Draft from {name}: {len(found.episodes):,} episodes, {found.rows:,} rows.",
         "Read every role: state (moves, and is moved by actions), fixed, contextual (an input that",
         "is replayed as it was), action, reward, outcome (describes an episode; no model sees it)",
         "or ignore. Add units, and low and high where values beyond them are mistakes.",
-        _time_in_words(found),
+        f"From row to row {found.time!r} grows by {found.increment:g}: say how long a step lasts, "
+        'such as step = 4 and unit = "h".',
     ]
-    if found.nameless:
-        lines.append(f"{found.nameless} columns without a name are left out.")
-    if schema.reward is not None:
-        kind = "discrete" if schema.is_discrete else "continuous"
-        lines.append(f"States are {kind}; what is good is read from {schema.reward.name!r}.")
-        if not schema.is_discrete:
-            lines.append('If that is no linear function of the states, say better = "lower" or')
-            lines.append('"higher" for the state columns that matter instead.')
-    else:
-        lines.append('Say what is good: better = "lower" or "higher" for a state column or more.')
-    return "\n".join(lines)
-
-
-def _time_in_words(found: TableProfile) -> str:
     if found.odd_time:
-        return (
+        lines[-1] = (
             f"{found.time!r} holds {shown(found.odd_time)}, but time must be a number: add a "
             "column that counts the steps of an episode (0, 1, 2, ...), and name it in [table]."
         )
-    return (
-        f"From row to row {found.time!r} grows by {found.increment:g}: say how long a step lasts, "
-        'such as step = 4 and unit = "h".'
-    )
+    if found.nameless:
+        lines.append(f"{found.nameless} columns without a name are left out.")
+    if schema.reward is None:
+        lines.append('Say what is good: better = "lower" or "higher" for a state column or more.')
+    else:
+        lines.append(f"States are {schema.kind}; what is good is read from {schema.reward.name!r}.")
+        if not schema.is_discrete:
+            lines.append('If that is no linear function of the states, say better = "lower" or')
+            lines.append('"higher" for the state columns that matter instead.')
+    return "\n".join(lines)
 
 
 # --- What the columns of a table hold ---------------------------------------------------------
@@ -253,19 +218,28 @@ class ColumnProfile:
     _first: dict[str, str] = field(default_factory=dict)
 
     @property
-    def is_empty(self) -> bool:
-        """Whether it has no value at all."""
-        return self.values is not None and not self.values
-
-    @property
     def is_whole(self) -> bool:
         """Whether it holds a few different whole numbers."""
         return self.is_number and bool(self.values) and all(n.is_integer() for n in self.numbers())
+
+    @property
+    def counts(self) -> bool:
+        """Whether it holds names or numbers of things, not measurements."""
+        return self.is_whole or not self.is_number
 
     def numbers(self) -> list[float]:
         """Its different values as numbers, in order."""
         found = {as_number(value) for value in self.values or ()}
         return sorted(number for number in found if number is not None)
+
+    def choice(self, role: str, most: int) -> Column | None:
+        """A column with the values found as its levels or labels, None if there are too many."""
+        if self.values is None or not 2 <= len(self.values) <= most:
+            return None
+        if not self.is_number:
+            return Column(self.name, role, labels=tuple(sorted(self.values)))
+        levels = tuple(self.numbers())
+        return Column(self.name, role, levels=levels) if len(levels) > 1 else None
 
     def add(self, texts: pl.Series, episodes: pl.Series) -> None:
         """Look at some more rows."""
@@ -284,46 +258,38 @@ class ColumnProfile:
             numbers = known.cast(pl.Float64, strict=False)
             self.is_number = not numbers.is_null().any() and bool(numbers.is_finite().all())
             if self.is_number:
-                self.low = min(self.low, float(np.min(numbers.to_numpy())))
-                self.high = max(self.high, float(np.max(numbers.to_numpy())))
+                low, high = np.min(numbers.to_numpy()), np.max(numbers.to_numpy())
+                self.low, self.high = min(self.low, float(low)), max(self.high, float(high))
         if self.is_constant:
-            self._watch(known, owners)
-
-    def _watch(self, known: pl.Series, owners: pl.Series) -> None:
-        import polars as pl
-
-        pairs = pl.DataFrame({"owner": owners, "value": known}).unique(maintain_order=True)
-        for owner, value in pairs.iter_rows():
-            if self._first.get(owner, value) != value:
-                self.is_constant = False
-                self._first.clear()
-                return
-            if len(self._first) < WATCHED:
-                self._first[owner] = value
+            pairs = pl.DataFrame({"owner": owners, "value": known}).unique(maintain_order=True)
+            for owner, value in pairs.iter_rows():
+                if self._first.get(owner, value) != value:
+                    self.is_constant = False
+                    self._first.clear()
+                    return
+                if len(self._first) < WATCHED:
+                    self._first[owner] = value
 
 
-@dataclass(frozen=True)
+@dataclass
 class TableProfile:
     """A table: its columns but for those of episode and time, and how time goes on.
 
     odd_time  a time that is no number, empty if there is none
     """
 
-    path: str | Path
     episode: str
     time: str
-    increment: float
-    columns: tuple[ColumnProfile, ...]
-    rows: int
-    episodes: int
+    columns: list[ColumnProfile]
     nameless: int
-    odd_time: str
+    increment: float = 0.0
+    rows: int = 0
+    episodes: set[str] = field(default_factory=set)
+    odd_time: str = ""
 
 
-def profile_table(
-    path: str | Path, episode_names: Sequence[str], time_names: Sequence[str]
-) -> TableProfile:
-    """Look at a whole table; the names are those that its leading columns may have."""
+def _profile(path: str | Path) -> TableProfile:
+    """Look at a whole table."""
     file = open_table_file(path)
     named = [name for name in file.header if name]
     file.check_columns(list(dict.fromkeys(named)))
@@ -332,35 +298,25 @@ def profile_table(
             f"{path}: has the column {shown(named[0])} only; add those of time, states and "
             "actions, separated by commas"
         )
-    episode = _chosen(named, episode_names, named[0])
-    others = [name for name in named if name != episode]
-    time = _chosen(others, time_names, others[0])
-    return _profile(file, named, episode, time)
-
-
-def _profile(file: TableFile, named: Sequence[str], episode: str, time: str) -> TableProfile:
-    mistakes = Mistakes(file.path)
+    episode = _chosen(named, EPISODES)
+    time = _chosen([name for name in named if name != episode], TIMES)
     columns = [ColumnProfile(name) for name in named if name not in (episode, time)]
-    names: set[str] = set()
-    rows, steps, odd = 0, list[float](), ""
-    for block in file.blocks(named, mistakes):
-        owners = block.texts[episode]
-        names |= set(owners.unique().to_list())
-        rows += len(block.rows)
-        if len(steps) < 2:
-            steps.append(_usual_step(block.texts[time], owners))
-        odd = odd or _no_number(block.texts[time])
+    found = TableProfile(episode, time, columns, len(file.header) - len(named))
+    mistakes = Mistakes(file.path)
+    for number, block in enumerate(file.blocks(named, mistakes)):
+        owners, times = block.texts[episode], block.texts[time]
+        found.episodes |= set(owners.unique().to_list())
+        found.rows += len(block)
+        if number < 2:
+            found.increment = found.increment or _usual_step(times, owners)
+        found.odd_time = found.odd_time or _no_number(times)
         for column in columns:
             column.add(block.texts[column.name], owners)
-    if not rows:
+    if not found.rows:
         mistakes.in_file(NO_ROWS)
     mistakes.refuse()
-    known = [step for step in steps if step > 0.0]
-    nameless = len(file.header) - len(named)
-    increment = known[0] if known else 1.0
-    return TableProfile(
-        *(file.path, episode, time, increment, tuple(columns), rows, len(names), nameless, odd)
-    )
+    found.increment = found.increment or 1.0
+    return found
 
 
 def _no_number(texts: pl.Series) -> str:
@@ -383,6 +339,6 @@ def _usual_step(texts: pl.Series, owners: pl.Series) -> float:
     return float(usual[0]) if len(usual) else 0.0
 
 
-def _chosen(header: Sequence[str], wanted: Sequence[str], usual: str) -> str:
+def _chosen(header: Sequence[str], wanted: Sequence[str]) -> str:
     lower = {name.lower(): name for name in reversed(header)}
-    return next((lower[name] for name in wanted if name in lower), usual)
+    return next((lower[name] for name in wanted if name in lower), header[0])

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -29,8 +28,8 @@ import numpy as np
 from counterplan.core.episode import Episode
 from counterplan.core.files import atomic_file, check_target, read_json, suffix_of
 from counterplan.core.table import frame_file, open_table_file
-from counterplan.errors import FileError, InputError, MistakesError
-from counterplan.tables.reader import CheckedTable, check_table, frame_table
+from counterplan.errors import FileError, InputError
+from counterplan.tables.reader import CheckedTable, check_shipped, frame_table
 from counterplan.tables.schema import DISCRETE, Column, Schema
 
 if TYPE_CHECKING:
@@ -102,12 +101,7 @@ def open_episodes(
     else:
         file = open_table_file(path)
     schema = plain_schema(states, actions, rewards and REWARD in file.header)
-    try:
-        return check_table(file, schema, place=place)
-    except MistakesError as problem:
-        # There is no schema that the user could correct.
-        text = re.sub(r",? or [^;\n]*schema", "", str(problem))
-        raise MistakesError(text) from None
+    return check_shipped(file, schema, place)
 
 
 def _json_table(path: str | Path, rewards: bool) -> tuple[pl.DataFrame, Callable[[int], str]]:

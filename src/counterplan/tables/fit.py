@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
@@ -26,14 +26,23 @@ from counterplan.scm.estimate import (
     neighbour_prior,
 )
 from counterplan.scm.neural import NeuralSCM
+from counterplan.scm.support import collect_seen
 from counterplan.scm.tabular import TabularMDP
+from counterplan.scm.training import FitSettings as NeuralSettings
+from counterplan.scm.training import Training
+from counterplan.scm.transitions import Transitions
 from counterplan.tables.episodes import open_episodes, plain_schema
 from counterplan.tables.layout import MEANS, NO_ACTION, REWARD, SCHEMA, SchemaLayout, learned_reward
 from counterplan.tables.parts import Recorded
 from counterplan.tables.reader import CheckedTable, open_table
 from counterplan.tables.schema import Schema
-from counterplan.tables.stays import UNDERSTOOD, CohortSettings, Stays, learn
 
+UNDERSTOOD = (
+    "discrete episodes (episode_id, t, state, action, reward), a sepsis cohort (icustayid, bloc, "
+    "...) or ICU stays in four-hour steps (episode_id, t, a_vaso, a_iv, ...)"
+)
+# Nats per transition and feature by which a fit may be worse than a linear one without a warning.
+TOLERATED_LOSS = 0.1
 # A dense (S, A, S) table of this many numbers takes 2 GiB.
 LARGEST_TABLE = 2**28
 
@@ -110,26 +119,64 @@ def check_kind(path: str | Path) -> None:
 # --- By a schema ------------------------------------------------------------------------------
 
 
+class NeuralFit(NamedTuple):
+    """A neural model, the episodes that it was learned from, how many more the table has, and one
+    line about the table."""
+
+    model: NeuralSCM
+    episodes: tuple[Episode, ...]
+    dropped: int
+    summary: str
+
+
 def fit_continuous(
-    path: str | Path, schema: Schema, settings: CohortSettings
-) -> tuple[NeuralSCM, Stays]:
+    path: str | Path, schema: Schema, settings: NeuralSettings, support: bool = True
+) -> NeuralFit:
     """Learn a neural model from a table with continuous states."""
     layout = SchemaLayout(schema)
     check_reward(layout)
     with open_table(path, schema) as table:
-        every = list(table)
-        stays = Stays(
-            tuple(one.episode for one in every), tuple(one.times for one in every), table.summary()
-        )
+        every, summary = list(table), table.summary()
         about: dict[str, object] = {SCHEMA: schema.as_dict(), MEANS: dict(table.means)}
+    episodes = tuple(one.episode for one in every)
     try:
         if not layout.has_merit:
             reward = learned_reward(layout, every)
             about[REWARD] = {"weights": reward.weights.tolist(), "constant": reward.constant}
-        scm = learn(stays.episodes, layout, settings)
+        scm = learn(episodes, layout, settings, support)
     except InputError as problem:
         raise FileError(f"{path}: {problem}") from None
-    return replace(scm, about={**scm.about, **about}), stays
+    return NeuralFit(replace(scm, about={**scm.about, **about}), episodes, 0, summary)
+
+
+def learn(
+    episodes: Sequence[Episode], layout: SchemaLayout, settings: NeuralSettings, support: bool
+) -> NeuralSCM:
+    """A model of the episodes of a table; `support`: keep some of them in it, to tell how far
+    explanations leave the data."""
+    transitions = Transitions.collect(episodes, None, layout.features, layout.actions)
+    training = Training(scaling=layout.scaling(episodes))
+    given: NeuralSettings = {**settings, "fixed": layout.fixed, "training": training}
+    scm = NeuralSCM.fit(transitions, **given)
+    if not support:
+        return scm
+    return replace(scm, seen=collect_seen(transitions, scm.scaling, settings.get("seed", 0)))
+
+
+def poor_fit(scm: NeuralSCM) -> str | None:
+    """Which simple model fits clearly better than this one, with its log-likelihood; None if none
+    does."""
+    record = scm.about["training"]
+    loss = record["validation_nll"][record["best_epoch"] - 1]
+    worst = loss - TOLERATED_LOSS * len(scm.noise_cholesky)
+    for kind, name in (
+        ("constant", "a constant, which looks at neither states nor actions,"),
+        ("linear", "linear regression"),
+    ):
+        reference = record["reference_nll"][kind]
+        if reference < worst:
+            return f"{name} fits the held-out episodes better ({-reference:.3f} nats)"
+    return None
 
 
 def fit_discrete(path: str | Path, schema: Schema, settings: FitSettings) -> TabularFit:

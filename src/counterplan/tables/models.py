@@ -18,9 +18,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from counterplan.core.files import LARGEST_FILE, LARGEST_JSON, parse_json, read_bytes, suffix_of
+from counterplan.core.table import shown
 from counterplan.core.tensors import (
     SUFFIX,
     TensorFormat,
@@ -34,28 +35,26 @@ from counterplan.scm.tabular import Rows, TabularMDP
 
 FORMATS = (SUFFIX, ".json")
 LABELS = ("state_labels", "action_labels")
+ROWS = ("indptr", "indices", "probabilities")
 TABULAR = TensorFormat(
     name="counterplan tabular model",
     version=1,
-    required={
-        "indptr": "I64",
-        "indices": "I32",
-        "probabilities": "F64",
-        "row_of": "I32",
-        "rewards": "F64",
-    },
+    required=dict.fromkeys(("probabilities", "rewards"), "F64")
+    | {"indptr": "I64", "indices": "I32", "row_of": "I32"},
     entries=LABELS,
     optional={"admissible": "BOOL", "initial": "F64", "final_rewards": "F64", "visits": "I64"},
     optional_entries=("about",),
 )
-ROWS = ("indptr", "indices", "probabilities")
 
 
-def save_model(model: TabularMDP | NeuralSCM, path: str | Path) -> None:
-    """Write a model to a .safetensors file."""
+def save_model(model: Any, path: str | Path) -> None:
+    """Write a model to a .safetensors file: a neural or a tabular one, or what is built on one."""
+    model = getattr(model, "mdp", model)
     if isinstance(model, NeuralSCM):
         model.save(path)
         return
+    if not isinstance(model, TabularMDP):
+        raise InputError(f"{type(model).__name__} cannot be saved: give a TabularMDP or NeuralSCM")
     arrays: dict[str, Any] = {name: getattr(model.rows, name) for name in ROWS}
     arrays |= {"row_of": model.row_of, "rewards": model.rewards}
     arrays |= {
@@ -81,22 +80,17 @@ def model_bytes(path: str | Path) -> bytes:
 def model_from_bytes(path: str | Path, content: bytes) -> TabularMDP | NeuralSCM:
     """The model in the contents of such a file; its name says which kind it is."""
     if suffix_of(path, FORMATS, "model files") == ".json":
-        return model_from_json(path, content)
+        return _from_json(path, content)
     tensors = tensors_from_bytes(path, content, (TABULAR, NEURAL))
     if tensors.format is NEURAL:
         return NeuralSCM.from_tensors(path, tensors)
-    return _tabular(path, tensors)
-
-
-def _tabular(path: str | Path, tensors: Tensors) -> TabularMDP:
-    entries = dict(tensors.entries)
+    entries, arrays = dict(tensors.entries), dict(tensors.arrays)
     about = entries.pop("about", {})
     if not isinstance(about, dict):
         raise FileError(f"{path}: about is not a mapping; save the model anew")
     for name, given in entries.items():
         if given is not None and not (isinstance(given, list) and set(map(type, given)) == {str}):
             raise FileError(f"{path}: {name} are not a list of texts; save the model anew")
-    arrays = dict(tensors.arrays)
     visits = arrays.pop("visits", None)
     rows = Rows(*(arrays.pop(name) for name in ROWS))
     try:
@@ -108,33 +102,36 @@ def _tabular(path: str | Path, tensors: Tensors) -> TabularMDP:
 # --- JSON written by hand ---------------------------------------------------------------------
 
 WHAT = 'a model as JSON with "transitions" (S x A x S) and "rewards" (S x A)'
-REQUIRED = ("transitions", "rewards")
 
 
-def model_from_json(path: str | Path, content: bytes) -> TabularMDP:
-    """The model in the contents of a JSON file."""
+def _from_json(path: str | Path, content: bytes) -> TabularMDP:
     given = parse_json(path, content, WHAT)
     if not isinstance(given, dict):
         raise FileError(f"{path}: holds no object; expected {WHAT}")
-    absent = [name for name in REQUIRED if name not in given]
-    if absent:
-        raise FileError(f"{path}: has no {absent[0]!r}; expected {WHAT}")
-    n_states, n_actions = _size(path, given["transitions"])
-    pairs, states, actions = (n_states, n_actions), (n_states,), (n_actions,)
+    for name in ("transitions", "rewards"):
+        if name not in given:
+            raise FileError(f"{path}: has no {name!r}; expected {WHAT}")
+    sizes, outer, where = list[int](), given["transitions"], f"{path}, transitions"
+    for each in ("state", "action"):
+        if not isinstance(outer, list) or not outer:
+            raise FileError(f"{where}: expected a list with one entry for each {each}")
+        sizes.append(len(outer))
+        outer, where = outer[0], f"{where}[0]"
+    S, A = sizes
     expected: dict[str, tuple[tuple[int, ...], Callable[[Any], Any]]] = {
-        "transitions": ((n_states, n_actions, n_states), _number),
-        "rewards": (pairs, _reward),
-        "admissible": (pairs, _flag),
-        "initial": (states, _number),
-        "final_rewards": (states, _reward),
-        "state_labels": (states, _label),
-        "action_labels": (actions, _label),
+        "transitions": ((S, A, S), _number),
+        "rewards": ((S, A), _reward),
+        "admissible": ((S, A), _flag),
+        "initial": ((S,), _number),
+        "final_rewards": ((S,), _reward),
+        "state_labels": ((S,), _label),
+        "action_labels": ((A,), _label),
     }
     unknown = [name for name in given if name not in expected]
     if unknown:
         raise FileError(f"{path}: unknown key {unknown[0]!r}; known are {', '.join(expected)}")
     parts = {
-        name: _nested(_Place(path, name), given[name], shape, entry)
+        name: _nested(f"{path}, {name}", given[name], shape, entry)
         for name, (shape, entry) in expected.items()
         if given.get(name) is not None
     }
@@ -144,58 +141,28 @@ def model_from_json(path: str | Path, content: bytes) -> TabularMDP:
         raise FileError(f"{path}: {problem}") from None
 
 
-class _Place:
-    """Where in the file a value stands."""
-
-    def __init__(self, path: str | Path, name: str, indices: tuple[int, ...] = ()) -> None:
-        self._path, self._name, self._indices = path, name, indices
-
-    def inside(self, index: int) -> _Place:
-        return _Place(self._path, self._name, (*self._indices, index))
-
-    def reject(self, problem: str) -> NoReturn:
-        indices = "".join(f"[{index}]" for index in self._indices)
-        raise FileError(f"{self._path}, {self._name}{indices}: {problem}")
-
-
-def _size(path: str | Path, transitions: Any) -> tuple[int, int]:
-    """Numbers of states and actions, from the outer lists of the transitions."""
-    place = _Place(path, "transitions")
-    if not isinstance(transitions, list) or not transitions:
-        place.reject("expected a list with one entry for each state")
-    if not isinstance(transitions[0], list) or not transitions[0]:
-        place.inside(0).reject("expected a list with one entry for each action")
-    return len(transitions), len(transitions[0])
-
-
 def _nested(
-    place: _Place, value: Any, shape: tuple[int, ...], entry: Callable[[Any], Any]
+    where: str, value: Any, shape: tuple[int, ...], entry: Callable[[Any], Any]
 ) -> list[Any]:
     """Lists within lists of the given shape, each innermost value as `entry` reads it."""
     if not isinstance(value, list):
-        place.reject(f"is {_shown(value)}; expected a list of {shape[0]} entries")
+        raise FileError(f"{where}: is {shown(value)}; expected a list of {shape[0]} entries")
     if len(value) != shape[0]:
-        place.reject(f"has {len(value)} entries; expected {shape[0]}")
-    if len(shape) > 1:
-        inner = shape[1:]
-        return [_nested(place.inside(i), item, inner, entry) for i, item in enumerate(value)]
+        raise FileError(f"{where}: has {len(value)} entries; expected {shape[0]}")
+    if shape[1:]:
+        return [_nested(f"{where}[{i}]", one, shape[1:], entry) for i, one in enumerate(value)]
     read = []
-    for i, item in enumerate(value):
+    for i, one in enumerate(value):
         try:
-            read.append(entry(item))
+            read.append(entry(one))
         except TypeError as problem:
-            place.inside(i).reject(f"is {_shown(item)}; expected {problem}")
+            raise FileError(f"{where}[{i}]: is {shown(one)}; expected {problem}") from None
     return read
 
 
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _number(value: Any) -> float:
+def _number(value: Any, what: str = "a number") -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError("a number")
+        raise TypeError(what)
     try:
         return float(value)
     except OverflowError:
@@ -205,9 +172,7 @@ def _number(value: Any) -> float:
 def _reward(value: Any) -> float:
     if value is None or value == "-inf":
         return -math.inf
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError('a number, or null or "-inf" for -inf')
-    return _number(value)
+    return _number(value, 'a number, or null or "-inf" for -inf')
 
 
 def _flag(value: Any) -> bool:

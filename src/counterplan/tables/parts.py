@@ -19,8 +19,7 @@ from counterplan.core.validation import FloatArray, IntArray
 
 ID, STEP, TIME, FILLED = "episode_id", "t", "time", "filled"
 STATE, ACTION = "state", "action"
-PREFIX = "action:"
-FEATURE = "state:"
+PREFIX, FEATURE, OUTCOME = "action:", "state:", "outcome:"
 
 
 class Recorded(NamedTuple):
@@ -47,48 +46,41 @@ def episodes_to_bytes(
     """A Parquet file; names of features and action components are needed where there are any."""
     import polars as pl
 
+    lengths = [len(one.episode) for one in recorded]
+
+    def each(values: Sequence[Any]) -> list[Any]:
+        return [value for value, T in zip(values, lengths, strict=True) for _ in range(T)]
+
     columns: dict[str, Any] = {
-        ID: [one.episode.id for one in recorded for _ in range(len(one.episode))],
-        STEP: np.concatenate([np.arange(len(one.episode)) for one in recorded]),
+        ID: each([one.episode.id for one in recorded]),
+        STEP: np.concatenate([np.arange(T) for T in lengths]),
         TIME: np.concatenate([np.asarray(one.times, dtype=np.float64) for one in recorded]),
-        FILLED: np.concatenate([np.full(len(one.episode), one.filled) for one in recorded]),
+        FILLED: np.array(each([one.filled for one in recorded])),
     }
     states = np.concatenate([one.episode.states for one in recorded])
     if states.ndim == 1:
         columns[STATE] = states
     else:
-        names = [FEATURE + name for name in features]
-        columns |= dict(zip(names, states.T, strict=True))
-    columns |= _actions(recorded, components)
-    for name in [name for name, _ in recorded[0].outcomes]:
-        columns[f"outcome:{name}"] = [
-            dict(one.outcomes)[name] for one in recorded for _ in range(len(one.episode))
-        ]
+        columns |= dict(zip([FEATURE + name for name in features], states.T, strict=True))
+    padded = []
+    for one, T in zip(recorded, lengths, strict=True):
+        given = one.episode.actions.astype(np.float64)
+        behind = [(0, T - len(given)), (0, 0)][: given.ndim]
+        padded.append(np.pad(given, behind, constant_values=np.nan))
+    actions = np.concatenate(padded)
+    if actions.ndim == 1:
+        columns[ACTION] = pl.Series(actions).fill_nan(None).cast(pl.Int64)
+    else:
+        names = [PREFIX + name for name in components]
+        columns |= {
+            name: pl.Series(part).fill_nan(None)
+            for name, part in zip(names, actions.T, strict=True)
+        }
+    for place, (name, _) in enumerate(recorded[0].outcomes):
+        columns[OUTCOME + name] = each([one.outcomes[place][1] for one in recorded])
     buffer = io.BytesIO()
     pl.DataFrame(columns).write_parquet(buffer, compression="zstd")
     return buffer.getvalue()
-
-
-def _actions(recorded: Sequence[Recorded], components: Sequence[str]) -> dict[str, Any]:
-    """By column, null where an episode has no last action."""
-    import polars as pl
-
-    is_index = recorded[0].episode.actions.ndim == 1
-    whole = []
-    for one in recorded:
-        actions, T = one.episode.actions.astype(np.float64), len(one.episode)
-        if actions.ndim == 1:
-            actions = actions[:, np.newaxis]
-        padding = np.full((T - len(actions), actions.shape[1]), np.nan)
-        whole.append(np.concatenate([actions, padding]))
-    table = np.concatenate(whole)
-    if is_index:
-        column = pl.Series(table[:, 0]).fill_nan(None).cast(pl.Int64)
-        return {ACTION: column}
-    names = [PREFIX + name for name in components]
-    return {
-        name: pl.Series(values).fill_nan(None) for name, values in zip(names, table.T, strict=True)
-    }
 
 
 def episodes_from_bytes(content: bytes) -> list[Recorded]:
@@ -96,26 +88,19 @@ def episodes_from_bytes(content: bytes) -> list[Recorded]:
     import polars as pl
 
     frame = pl.read_parquet(io.BytesIO(content))
-    groups = frame.partition_by(ID, maintain_order=True)
-    return [_recorded(group) for group in groups]
+    return [_recorded(group) for group in frame.partition_by(ID, maintain_order=True)]
 
 
 def _recorded(frame: Any) -> Recorded:
-    columns = frame.columns
-    if STATE in columns:
-        states = frame[STATE].to_numpy()
-    else:
-        names = [name for name in columns if name.startswith(FEATURE)]
-        states = frame.select(names).to_numpy()
-    if ACTION in columns:
-        actions = frame[ACTION].drop_nulls().to_numpy()
-    else:
-        components = [name for name in columns if name.startswith(PREFIX)]
-        actions = frame.select(components).drop_nulls().to_numpy()
+    def columns(name: str, prefix: str) -> Any:
+        several = [column for column in frame.columns if column.startswith(prefix)]
+        return frame[name] if name in frame.columns else frame.select(several)
+
     outcomes = tuple(
-        (name.removeprefix("outcome:"), frame[name][0])
-        for name in columns
-        if name.startswith("outcome:")
+        (name.removeprefix(OUTCOME), frame[name][0])
+        for name in frame.columns
+        if name.startswith(OUTCOME)
     )
-    episode = Episode(states, actions, id=frame[ID][0])
+    states, actions = columns(STATE, FEATURE), columns(ACTION, PREFIX).drop_nulls()
+    episode = Episode(states.to_numpy(), actions.to_numpy(), id=frame[ID][0])
     return Recorded(episode, frame[TIME].to_numpy(), int(frame[FILLED][0]), outcomes)

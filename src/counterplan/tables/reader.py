@@ -13,15 +13,19 @@ hundred episodes at a time; all other numbers wait in a temporary file. What bec
                     for levels and labels a mistake
     mean            of the column: of the table that a model is learned from, and of that table too
                     when the model explains another
+    median          the last value before it in the same episode; where there is none, the median of
+                    the column after that; models remember it like a mean
 
-With the last two a gap in a fixed column is filled from another row of its episode where there is
+With the last three a gap in a fixed column is filled from another row of its episode where there is
 one. Every value that is filled in is counted.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -45,9 +49,9 @@ from counterplan.core.table import (
     open_table_file,
 )
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
-from counterplan.errors import FileError, InputError
+from counterplan.errors import FileError, InputError, MistakesError
 from counterplan.tables.parts import Recorded
-from counterplan.tables.schema import CARRY, REFUSE, Column, Grid, Schema
+from counterplan.tables.schema import ALLOW, CARRY, MEDIAN, MISSING, REFUSE, Column, Grid, Schema
 
 if TYPE_CHECKING:
     import polars as pl
@@ -71,10 +75,12 @@ LEADING = 3
 
 
 class Filled(NamedTuple):
-    """How many gaps of a column were filled with an earlier value, and how many with the mean."""
+    """How many gaps of a column were filled with an earlier value, how many with its mean (or
+    median), and how many of them were values outside its bounds."""
 
     carried: int = 0
     mean: int = 0
+    outside: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +120,7 @@ class CheckedTable:
     def summary(self) -> str:
         """One line: how many episodes and steps, and how many gaps were filled."""
         text = f"{len(self.episodes):,} episodes, {self.rows:,} steps"
-        carried, mean = np.sum([(0, 0), *self.filled.values()], axis=0)
+        carried, mean, _ = np.sum([Filled(), *self.filled.values()], axis=0)
         if not carried + mean:
             return text
         return f"{text}; gaps: {carried:,} carried forward, {mean:,} set to the mean"
@@ -183,8 +189,9 @@ def check_table(
             mistakes.in_file(NO_ROWS)
         if not reading.rows or mistakes.has_broken_rows:
             mistakes.refuse()  # rows that are left out would look like gaps
-        names, known = tuple(reading.numbers), reading.means() if means is None else dict(means)
-        filled = dict.fromkeys((column.name for column in schema.used), Filled())
+        names = tuple(reading.numbers)
+        known = reading.means() | _medians(schema, spill) if means is None else dict(means)
+        filled = {one.name: Filled(outside=reading.outside[one.name]) for one in schema.used}
         for rows in spill.buckets():
             bucket = _Bucket(schema, rows)
             bucket.check(names, mistakes)
@@ -200,6 +207,29 @@ def check_table(
     )
 
 
+def check_shipped(
+    file: TableFile, schema: Schema, place: Callable[[int], str] = "row {}".format
+) -> CheckedTable:
+    """Check a table by a schema of the program's own, which nobody is advised to correct."""
+    try:
+        return check_table(file, schema, place=place)
+    except MistakesError as problem:
+        advice = r",? or (use role = '\w+'|[^;\n]*schema)"
+        raise MistakesError(re.sub(advice, "", str(problem))) from None
+
+
+def _medians(schema: Schema, spill: Spill) -> dict[str, float]:
+    """Of the columns whose gaps are set to it, once earlier values are carried forward."""
+    wanted = [column for column in schema.used if column.missing == MEDIAN]
+    if not wanted:
+        return {}
+    buckets = (_Bucket(schema, rows) for rows in spill.buckets())
+    parts = [np.stack([one.carried(column) for column in wanted]) for one in buckets]
+    rows = zip(wanted, np.concatenate(parts, axis=1), strict=True)
+    known = {column.name: values[np.isfinite(values)] for column, values in rows}
+    return {name: float(np.median(values)) for name, values in known.items() if values.size}
+
+
 # --- Rows as numbers --------------------------------------------------------------------------
 
 
@@ -208,6 +238,7 @@ class _Reading:
 
     numbers   of the episodes by name, 0, 1, ... in order of appearance
     outcomes  by column: the numbers of its texts
+    outside   by column: how many values beyond its bounds count as gaps
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -216,6 +247,7 @@ class _Reading:
         self._sums: dict[str, tuple[float, int]] = {}
         self.numbers: dict[str, int] = {}
         self.outcomes: dict[str, dict[str, int]] = {one.name: {} for one in schema.of("outcome")}
+        self.outside: Counter[str] = Counter()
         self.rows = 0
 
     def means(self) -> dict[str, float]:
@@ -270,6 +302,11 @@ class _Reading:
         for key, word, bound in (("low", "below", column.low), ("high", "above", column.high)):
             if bound is not None:
                 right = values >= bound if key == "low" else values <= bound
+                if column.outside == MISSING:
+                    gaps = np.isfinite(values) & ~right
+                    values[gaps] = np.nan
+                    self.outside[name] += int(gaps.sum())
+                    continue
                 problem = f"is {word} {key} = {bound:g}{unit}; correct it, or {key} in the schema"
                 block.expect(name, values, right, problem)
         return values
@@ -408,7 +445,8 @@ class _Bucket:
             mistakes.in_row(row, f"{problem}its rows those of several episodes?", "long")
         step = np.diff(times, prepend=times[:1])
         tolerance = SAME * schema.increment + 1e-12 * np.abs(times)
-        wrong = np.abs(step - schema.increment) > tolerance
+        count = np.maximum(np.rint(step / schema.increment), 1.0) if schema.gaps == ALLOW else 1.0
+        wrong = np.abs(step - count * schema.increment) > tolerance
         wrong[self.starts] = schema.is_plain & (times[self.starts] != 0.0)
         wrong &= ~np.isin(rows[:, EPISODE], self._doubtful)
         for place in np.flatnonzero(wrong):
@@ -485,11 +523,17 @@ class _Bucket:
             counts[column.name] = Filled(int(carried.sum()), int(averaged.sum()))
         return counts
 
+    def carried(self, column: Column) -> FloatArray:
+        """(n,) the numbers of a column, gaps filled from the same episode where they can be."""
+        values = self.values[column.name]
+        source = self._source(column, np.isnan(values))
+        return np.asarray(np.where(np.isnan(values) & (source >= 0), values[source], values))
+
     def _source(self, column: Column, gap: BoolArray) -> IntArray:
         """(n,) the row of the same episode whose value is taken for a gap, -1 if there is none."""
         if column.missing != REFUSE and column.role == "fixed":
             return self._first_known(~gap)
-        if column.missing != CARRY:
+        if column.missing not in (CARRY, MEDIAN):
             return np.full(len(gap), -1)
         latest = np.maximum.accumulate(np.where(gap, -1, np.arange(len(gap))))
         return np.where(latest >= np.repeat(self.starts, self.lengths), latest, -1)

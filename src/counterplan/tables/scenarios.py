@@ -19,13 +19,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from counterplan.core.files import atomic_file, check_target, suffix_of
 from counterplan.core.table import Block, Mistakes, TableFile, open_table_file, shown
-from counterplan.core.validation import BoolArray, FloatArray, IntArray, Seed
+from counterplan.core.validation import FloatArray, IntArray, Seed
 from counterplan.errors import FileError, InputError
 from counterplan.planning.description import Column, Columns
 from counterplan.planning.evaluate import played
@@ -36,8 +37,6 @@ ID = "scenario_id"
 IDS = (ID, "voyage_id", "episode_id")
 LONGEST_ID = 200
 STEP = "t"
-EMPTY = "is empty; fill it in"
-NOT_A_NUMBER = "is not a finite number; correct it"
 NOT_A_STEP = "is not a whole number; number the decisions 0, 1, 2, ..."
 LATER = "is not for later rows, where levels follow from the decisions; leave it empty"
 PARTLY = "is empty, but another level of this row is given; give all or none"
@@ -59,26 +58,6 @@ class Scenario:
     observed: FloatArray
     decisions: FloatArray | None = None
     start: FloatArray | None = None
-
-
-class _Rows(NamedTuple):
-    """Some rows of a table.
-
-    ids      of the scenarios
-    places   (n,) in the file, as an editor numbers them
-    steps    (n,)
-    values   (n, columns); nan where nothing is given, inf where it is wrong
-    """
-
-    ids: list[str]
-    places: IntArray
-    steps: FloatArray
-    values: FloatArray
-
-    def some(self, first: int, last: int) -> _Rows:
-        """Those between two places."""
-        ids, *numbers = (column[first:last] for column in self)
-        return _Rows(ids, *numbers)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -107,149 +86,105 @@ class ScenarioFile:
         mistakes = Mistakes(self.path)
         names = [column.name for some in self.present for column in some]
         begun: dict[str, int] = {}
-        pending: list[_Rows] = []
+        current, pending = "", list[FloatArray]()
         for block in self.table.blocks([self.id_column, STEP, *names], mistakes):
-            rows = self._read(block, mistakes)
-            ids = np.array(rows.ids, dtype=object)
+            ids, table = self._read(block)
             borders = [0, *(np.flatnonzero(ids[1:] != ids[:-1]) + 1), len(ids)]
             for first, last in pairwise(borders):
-                some = rows.some(first, last)
-                if pending and some.ids[0] != pending[0].ids[0]:
-                    yield from self._whole(pending, mistakes)
+                if pending and ids[first] != current:
+                    yield from self._whole(current, np.concatenate(pending), mistakes)
                     pending = []
                 if not pending:
-                    self._note(some, begun, mistakes)
-                pending.append(some)
+                    current = ids[first]
+                    self._note(current, int(block.rows[first]), begun, mistakes)
+                pending.append(table[first:last])
         if pending:
-            yield from self._whole(pending, mistakes)
+            yield from self._whole(current, np.concatenate(pending), mistakes)
         mistakes.refuse()
         if not pending:
             raise FileError(f"{self.path}: has no rows; give one for each decision")
 
-    def _read(self, block: Block, mistakes: Mistakes) -> _Rows:
-        """The rows of a block, each entry checked on its own."""
+    def _read(self, block: Block) -> tuple[NDArray[np.object_], FloatArray]:
+        """(n,) whose rows they are, and (n, 2 + columns) their places in the file, steps and
+        values: nan where nothing is given, BAD where it is wrong."""
         ids = block.texts[self.id_column]
-        _report(block, self.id_column, (ids == "").to_numpy(), EMPTY, mistakes)
-        problem = f"is longer than {LONGEST_ID} characters; shorten it"
+        block.report((ids == "").to_numpy(), self.id_column, "is empty; fill it in")
         is_long = (ids.str.len_chars() > LONGEST_ID).to_numpy()
-        _report(block, self.id_column, is_long, problem, mistakes)
+        problem = f"is longer than {LONGEST_ID} characters; shorten it"
+        block.report(is_long, self.id_column, problem)
         observed, decisions, start = self.present
-        steps = _numbers(block, Column(STEP), mistakes, required=True)
-        wrong = np.isfinite(steps) & ~((steps >= 0) & (steps == np.rint(steps)))
-        _report(block, STEP, wrong, NOT_A_STEP, mistakes)
-        steps[wrong] = np.inf
-        values = [_numbers(block, one, mistakes, required=True) for one in observed]
-        values += [_numbers(block, one, mistakes) for one in (*decisions, *start)]
-        self._check_start(block, steps, values[len(values) - len(start) :], mistakes)
+        steps = block.numbers(STEP, may_miss=False)
+        block.expect(STEP, steps, (steps >= 0) & (steps == np.rint(steps)), NOT_A_STEP)
+        values = [_numbers(block, one, may_miss=False) for one in observed]
+        values += [_numbers(block, one) for one in decisions]
+        levels = [_numbers(block, one) for one in start]
+        # A start is said in a scenario's first row, all of it or nothing.
+        given = ~np.isnan(np.array(levels))
+        for column, is_given in zip(start, given, strict=True):
+            block.report(is_given & (steps > 0), column.name, LATER)
+            block.report(~is_given & given.any(axis=0) & (steps == 0), column.name, PARTLY)
         # A name left out has been reported: its row is taken to belong to the one above.
         named = ids.replace("", None).forward_fill().fill_null("").to_list()
-        return _Rows(named, block.rows, steps, np.column_stack(values))
+        table = np.column_stack([block.rows, steps, *values, *levels])
+        return np.array(named, dtype=object), table
 
-    def _check_start(
-        self, block: Block, steps: FloatArray, levels: Sequence[FloatArray], mistakes: Mistakes
-    ) -> None:
-        """A start is said in a scenario's first row, all of it or nothing."""
-        given = ~np.isnan(np.array(levels))
-        for column, is_given in zip(self.present[2], given, strict=True):
-            _report(block, column.name, is_given & (steps > 0), LATER, mistakes)
-            partly = ~is_given & given.any(axis=0) & (steps == 0)
-            _report(block, column.name, partly, PARTLY, mistakes)
-
-    def _note(self, rows: _Rows, begun: dict[str, int], mistakes: Mistakes) -> None:
+    def _note(self, name: str, row: int, begun: dict[str, int], mistakes: Mistakes) -> None:
         """Remember where a scenario begins; report one that began before."""
-        name, place = rows.ids[0], int(rows.places[0])
-        if name in begun:
-            mistakes.in_row(
-                place,
-                f", column {self.id_column!r}: {shown(name)} continues here what began in row "
-                f"{begun[name]}; put the rows of a scenario together",
-                "apart",
-            )
-        elif name:
-            begun[name] = place
+        if name and begun.setdefault(name, row) != row:
+            problem = f", column {self.id_column!r}: {shown(name)} continues here what began in "
+            problem += f"row {begun[name]}; put the rows of a scenario together"
+            mistakes.in_row(row, problem, "apart")
 
-    def _whole(self, several: Sequence[_Rows], mistakes: Mistakes) -> Iterator[Scenario]:
+    def _whole(self, name: str, table: FloatArray, mistakes: Mistakes) -> Iterator[Scenario]:
         """The scenario that rows make up, if they do and nothing was wrong so far."""
-        ids, places, steps, values = zip(*several, strict=True)
-        rows = _Rows(ids[0], *(np.concatenate(some) for some in (places, steps, values)))
+        rows, steps = table[:, 0].astype(np.int64), table[:, 1]
         borders = np.cumsum([len(some) for some in self.present[:2]])
-        observed, decisions, start = np.split(rows.values, borders, axis=1)
-        if not (self._is_in_order(rows, mistakes) and self._is_decided(rows, decisions, mistakes)):
+        observed, decisions, start = np.split(table[:, 2:], borders, axis=1)
+        if not self._is_in_order(name, rows, steps, mistakes):
             return
+        missing = np.isnan(decisions)
+        if missing.any() and not missing.all():
+            for column, empty in zip(self.present[1], missing.T, strict=True):
+                mistakes.in_rows(column.name, UNDECIDED, rows[empty].tolist())
         if not mistakes.count:
             is_derived = self.present[0] == self.columns.instead
             yield Scenario(
-                rows.ids[0],
+                name,
                 self.columns.derive(observed) if is_derived else observed,
-                None if np.isnan(decisions).any() or not decisions.size else decisions,
+                None if missing.any() or not decisions.size else decisions,
                 None if np.isnan(start[0]).any() or not start.size else start[0],
             )
 
-    def _is_in_order(self, rows: _Rows, mistakes: Mistakes) -> bool:
+    def _is_in_order(
+        self, name: str, rows: IntArray, steps: FloatArray, mistakes: Mistakes
+    ) -> bool:
         """Whether the steps are 0, 1, ..., T - 1; the first that is not is reported."""
-        T, steps, name = self.columns.problem.horizon, rows.steps, rows.ids[0]
-        wrong = np.flatnonzero(steps[:T] != np.arange(min(len(steps), T)))
+        T, count = self.columns.problem.horizon, len(steps)
+        wrong = np.flatnonzero(steps[:T] != np.arange(min(count, T)))
         if wrong.size:
-            i = int(wrong[0])
-            if np.isfinite(steps[i]):  # else it has been reported
-                mistakes.in_row(
-                    int(rows.places[i]),
-                    f", column {STEP!r}: {steps[i]:g} where {i} is expected; number the decisions "
-                    f"of {shown(name)} 0 to {T - 1}, in order",
-                    "order",
-                )
-            return False
-        if len(steps) != T:
-            mistakes.in_row(
-                int(rows.places[min(len(steps), T + 1) - 1]),
-                f", column {STEP!r}: {shown(name)} has {len(steps)} decisions, but this problem "
-                f"has {T}, t = 0 to {T - 1}; give all of them",
-                "length",
-            )
-            return False
-        return True
-
-    def _is_decided(self, rows: _Rows, decisions: FloatArray, mistakes: Mistakes) -> bool:
-        """Whether it is said at all steps what was done, or at none."""
-        missing = np.isnan(decisions)
-        if missing.all() or not missing.any():
+            place, kind = int(wrong[0]), "order"
+            problem = f"{steps[place]:g} where {place} is expected; number the decisions of "
+            problem += f"{shown(name)} 0 to {T - 1}, in order"
+        elif count != T:
+            place, kind = min(count, T + 1) - 1, "length"
+            problem = f"{shown(name)} has {count} decisions, but this problem has {T}, t = 0 to "
+            problem += f"{T - 1}; give all of them"
+        else:
             return True
-        for column, empty in zip(self.present[1], missing.T, strict=True):
-            mistakes.in_rows(column.name, UNDECIDED, rows.places[empty].tolist())
+        if np.isfinite(steps[place]):  # else it has been reported
+            mistakes.in_row(int(rows[place]), f", column {STEP!r}: {problem}", kind)
         return False
 
 
-def _numbers(
-    block: Block, column: Column, mistakes: Mistakes, required: bool = False
-) -> FloatArray:
-    """(n,) the numbers of a column: nan where nothing is given, inf where it is wrong."""
-    import polars as pl
-
-    texts = block.texts[column.name]
-    given = (texts != "").to_numpy()
+def _numbers(block: Block, column: Column, may_miss: bool = True) -> FloatArray:
+    """(n,) the numbers of a column, as `Block.numbers` gives them."""
     if column.names:
         codes = {name: float(i) for i, name in enumerate(column.names)}
-        found = texts.replace_strict(codes, default=None, return_dtype=pl.Float64)
-    else:
-        found = texts.cast(pl.Float64, strict=False)
-    numbers = np.array(found.fill_null(np.nan).to_numpy(), dtype=np.float64) + 0.0
-    known = np.isfinite(numbers)
-    not_one = column.problem if column.names else NOT_A_NUMBER
-    _report(block, column.name, given & ~known, not_one, mistakes)
-    if required:
-        _report(block, column.name, ~given, EMPTY, mistakes)
-    refused = known & ~column.accepts(np.where(known, numbers, 0.0))
-    _report(block, column.name, refused, column.problem, mistakes)
-    numbers[refused | (given & ~known)] = np.inf
-    numbers[~given] = np.nan
-    return numbers
-
-
-def _report(block: Block, name: str, wrong: BoolArray, problem: str, mistakes: Mistakes) -> None:
-    """Note the rows of a block whose entry in a column is wrong."""
-    found = np.flatnonzero(wrong)
-    values = [text for text in block.texts[name].gather(found[:3].tolist()) if text]
-    mistakes.in_rows(name, problem, block.rows[found].tolist(), values)
+        return block.choices(column.name, codes, (), column.problem, may_miss)
+    values = block.numbers(column.name, may_miss) + 0.0  # no -0
+    right = column.accepts(np.where(np.isfinite(values), values, 0.0))
+    block.expect(column.name, values, right, column.problem)
+    return values
 
 
 # --- The header -------------------------------------------------------------------------------
@@ -372,10 +307,10 @@ def scenarios_to_bytes(scenarios: Sequence[Scenario], columns: Columns) -> bytes
     table: dict[str, Any] = {
         ID: np.repeat(np.array([one.id for one in scenarios], dtype=object), T),
         STEP: np.tile(np.arange(T), len(scenarios)),
+        **{column.name: values[:, :, i].ravel() for i, column in enumerate(each)},
     }
-    table |= {column.name: values[:, :, i].ravel() for i, column in enumerate(each)}
-    frame = pl.DataFrame(table, schema_overrides={ID: pl.String}).fill_nan(None)
     buffer = io.BytesIO()
+    frame = pl.DataFrame(table, schema_overrides={ID: pl.String}).fill_nan(None)
     frame.write_parquet(buffer, compression="zstd")
     return buffer.getvalue()
 
@@ -384,16 +319,15 @@ def scenarios_from_bytes(content: bytes, columns: Columns) -> list[Scenario]:
     """The scenarios of such a file, in its order."""
     import polars as pl
 
-    def numbers(group: pl.DataFrame, some: Sequence[Column]) -> FloatArray | None:
-        chosen = group.select([column.name for column in some])
-        values = np.array(chosen.to_numpy(), dtype=np.float64)
+    def numbers(group: pl.DataFrame, some: Sequence[Column]) -> Any:
+        values = group.select([column.name for column in some]).cast(pl.Float64).to_numpy()
         return None if np.isnan(values).any() or not some else values
 
     found = []
-    frame = pl.read_parquet(io.BytesIO(content))
-    for group in frame.partition_by(ID, maintain_order=True):
-        observed, start = numbers(group, columns.observed), numbers(group[:1], columns.start)
-        assert observed is not None
-        level = None if start is None else start[0]
-        found.append(Scenario(group[ID][0], observed, numbers(group, columns.decisions), level))
+    for group in pl.read_parquet(io.BytesIO(content)).partition_by(ID, maintain_order=True):
+        observed, decisions = numbers(group, columns.observed), numbers(group, columns.decisions)
+        start = numbers(group[:1], columns.start)
+        found.append(
+            Scenario(group[ID][0], observed, decisions, None if start is None else start[0])
+        )
     return found

@@ -5,13 +5,15 @@
     time = "t"                    # the column that orders the rows of an episode
     step = 4.0                    # how long a step lasts, in `unit`
     unit = "h"
+    gaps = "refuse"               # or "allow": an episode may lack rows
 
     [columns.sofa]
     role = "state"                # state, fixed, contextual, action, reward, outcome or ignore
     unit = "points"
     low = 0                       # values outside are mistakes
     high = 24
-    missing = "carry-forward"     # refuse (if not given), carry-forward or mean
+    outside = "refuse"            # or "missing": what is outside counts as a gap
+    missing = "carry-forward"     # refuse (if not given), carry-forward, mean or median
     better = "lower"              # what is good: makes the reward, with `weight` (1 if not given)
 
     [columns.vasopressor]
@@ -28,6 +30,7 @@ form a grid too (fixed ones included). It is continuous otherwise, or where [tab
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import tomllib
@@ -36,19 +39,20 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 
 from counterplan.core.files import decode, read_bytes, read_json, suffix_of
-from counterplan.core.table import LARGEST_NUMBER, MOST_COLUMNS, as_number
+from counterplan.core.table import LARGEST_NUMBER, MOST_COLUMNS, as_number, shown
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.errors import FileError, InputError, MistakesError
 
 WHAT = "a schema: [table] and [columns.NAME] with a role for each column"
 DISCRETE, CONTINUOUS = "discrete", "continuous"
-REFUSE, CARRY, MEAN = "refuse", "carry-forward", "mean"
-MEASURED = ("role", "unit", "low", "high", "missing", "levels", "labels")
+REFUSE, CARRY, MEAN, MEDIAN = "refuse", "carry-forward", "mean", "median"
+MISSING, ALLOW = "missing", "allow"
+MEASURED = ("role", "unit", "low", "high", "outside", "missing", "levels", "labels")
 # Which keys have a meaning for which role.
 KEYS = {
     "state": (*MEASURED, "better", "weight"),
@@ -60,12 +64,14 @@ KEYS = {
     "ignore": (*MEASURED, "better", "weight"),
 }
 COLUMN = KEYS["ignore"]
-TABLE = ("episode", "time", "step", "increment", "unit", "kind")
+TABLE = ("episode", "time", "step", "increment", "unit", "gaps", "kind")
 # What keys with few values may be.
 CHOICES = {
     "role": tuple(KEYS),
     "kind": (DISCRETE, CONTINUOUS),
-    "missing": (REFUSE, CARRY, MEAN),
+    "outside": (REFUSE, MISSING),
+    "missing": (REFUSE, CARRY, MEAN, MEDIAN),
+    "gaps": (REFUSE, ALLOW),
     "better": ("lower", "higher"),
 }
 # A schema is written by hand; what is larger is something else.
@@ -84,7 +90,8 @@ class Column:
     name     as the table's header has it
     role     state, fixed, contextual (an input that is replayed from the episode, never chosen),
              action, reward, outcome (describes the episode; no model sees it) or ignore
-    missing  what a gap means: refuse, carry-forward or mean
+    outside  what a value below low or above high is: a mistake (refuse) or missing
+    missing  what a gap means: refuse, carry-forward, mean or median
     better   lower or higher, None if neither is good or bad
     weight   how much a unit of it counts, where `better` is given
     levels   the numbers that it may hold, None for any; in plain tables also (): whole numbers from
@@ -97,6 +104,7 @@ class Column:
     unit: str = ""
     low: float | None = None
     high: float | None = None
+    outside: str = REFUSE
     missing: str = REFUSE
     better: str | None = None
     weight: float = 1.0
@@ -156,6 +164,7 @@ class Schema:
     step       how long a step lasts, in `unit`
     increment  by how much the time column grows from one row of an episode to the next
     kind       discrete or continuous; what the columns imply if not given
+    gaps       whether an episode may lack rows: refuse or allow
     """
 
     columns: tuple[Column, ...]
@@ -165,6 +174,7 @@ class Schema:
     increment: float = 1.0
     unit: str = ""
     kind: str = ""
+    gaps: str = REFUSE
 
     # Whether steps count from 0 and every row has an action, as in plain tables of episodes.
     is_plain: ClassVar[bool] = False
@@ -351,7 +361,7 @@ def schema_problems(document: Any) -> list[str]:
     if len(columns) > MOST_COLUMNS:
         return [*problems, f"columns: {len(columns):,} of them; give at most {MOST_COLUMNS:,}"]
     for name, given in columns.items():
-        place = f"columns.{_shown(name)}"
+        place = f"columns.{_place(name)}"
         for key in (key for key, taken in names.items() if name == taken):
             problems.append(f"{place}: is the {key} column of [table]; leave it out here")
         problems += _column_problems(place, name, given)
@@ -359,50 +369,45 @@ def schema_problems(document: Any) -> list[str]:
 
 
 def _column_problems(place: str, name: Any, given: Any) -> Iterator[str]:
+    role = given.get("role") if isinstance(given, Mapping) else None
+    first = ""
     if why := _not_a_name(name):
-        yield f"{place}: {why}; write the name as the table's header has it"
-        return
-    if not isinstance(given, Mapping):
-        yield f'{place}: is {_kind(given)}; write role = "state" or another role below it'
-        return
-    role = given.get("role")
-    if role is None:
-        yield f'{place}: has no role; add role = "..." with one of {", ".join(KEYS)}'
-        return
-    if why := _wrong("role", role):
-        yield f"{place}.role: {why}"
+        first = f": {why}; write the name as the table's header has it"
+    elif not isinstance(given, Mapping):
+        first = f': is {_kind(given)}; write role = "state" or another role below it'
+    elif role is None:
+        first = f': has no role; add role = "..." with one of {", ".join(KEYS)}'
+    elif why := _wrong("role", role):
+        first = f".role: {why}"
+    if first or role is None:
+        yield place + first
         return
     yield from _unknown(place, given, COLUMN)
     for key in given:
         if key in COLUMN and key not in KEYS[role]:
             yield f"{place}.{key}: means nothing for role {role!r}; remove it"
     yield from _wrong_values(place, given)
-    right = {key for key in given if key in COLUMN and not _wrong(key, given[key])}
-    if {"low", "high"} <= right and not given["low"] < given["high"]:
-        between = f"{_cut(given['low'])} is not below high = {_cut(given['high'])}"
+    right = {key: given[key] for key in given if key in COLUMN and not _wrong(key, given[key])}
+    low, high = right.get("low", -math.inf), right.get("high", math.inf)
+    if not low < high:
+        between = f"{shown(low)} is not below high = {shown(high)}"
         yield f"{place}.low: {between}; exchange or correct them"
     if "weight" in right and "better" not in given:
         yield f'{place}.weight: counts only with better = "lower" or "higher"; add it'
-    if {"levels", "labels"} <= right:
-        counts = len(given["levels"]), len(given["labels"])
-        if counts[0] != counts[1]:
-            yield f"{place}.labels: {counts[1]} for {counts[0]} levels; name each"
-        elif any(as_number(label) is not None for label in given["labels"]):
-            yield f"{place}.labels: a number as a name could be taken for a level; use words"
-    yield from _choice_problems(place, given)
-
-
-def _choice_problems(place: str, given: Mapping[str, Any]) -> Iterator[str]:
-    """What does not go with levels and labels, or cannot be without them."""
+    levels, labels = right.get("levels"), right.get("labels")
+    if levels and labels and len(levels) != len(labels):
+        yield f"{place}.labels: {len(labels)} for {len(levels)} levels; name each"
+    elif levels and labels and any(as_number(label) is not None for label in labels):
+        yield f"{place}.labels: a number as a name could be taken for a level; use words"
     if not {"levels", "labels"} & set(given):
-        if given["role"] == "action":
+        if role == "action":
             yield f"{place}: has no levels; list what could be done: levels = [0, 1, 2] or labels"
         return
-    for key in ("low", "high"):
+    for key in ("low", "high", "outside"):
         if key in given:
             yield f"{place}.{key}: says nothing beside levels or labels; remove it"
-    if given.get("missing") == MEAN:
-        yield f"{place}.missing: a mean is no level; use 'refuse' or 'carry-forward'"
+    if given.get("missing") in (MEAN, MEDIAN):
+        yield f"{place}.missing: a {given['missing']} is no level; use 'refuse' or 'carry-forward'"
 
 
 def _together(table: Mapping[str, Any], columns: Mapping[str, Any]) -> Iterator[str]:
@@ -414,7 +419,7 @@ def _together(table: Mapping[str, Any], columns: Mapping[str, Any]) -> Iterator[
         if not of[role]:
             yield f'columns: none has role = "{role}"; give at least one column that role'
     for second in of["reward"][1:2]:
-        yield f"columns.{_shown(second.name)}.role: is the second reward; keep one of them"
+        yield f"columns.{_place(second.name)}.role: is the second reward; keep one of them"
     actions = math.prod(column.size or 1 for column in of["action"])
     if actions > MOST_ACTIONS:
         yield (
@@ -422,14 +427,11 @@ def _together(table: Mapping[str, Any], columns: Mapping[str, Any]) -> Iterator[
             f"{MOST_ACTIONS:,}; give fewer levels"
         )
     implied = DISCRETE if all(column.is_counted for column in of["state"]) else CONTINUOUS
-    if table.get("kind", implied) == DISCRETE and of["state"]:
-        yield from _discrete_problems(of)
-
-
-def _discrete_problems(of: Mapping[str, Sequence[Column]]) -> Iterator[str]:
+    if table.get("kind", implied) == CONTINUOUS or not of["state"]:
+        return
     why = 'since the states are discrete (or say kind = "continuous" in [table])'
     for column in (*of["fixed"], *of["state"], *of["contextual"]):
-        place = f"columns.{_shown(column.name)}"
+        place = f"columns.{_place(column.name)}"
         if column.role == "contextual":
             yield f"{place}.role: 'contextual' has no meaning {why}; use another role"
         elif column.size is None:
@@ -446,20 +448,21 @@ def _wrong_values(place: str, given: Mapping[str, Any]) -> Iterator[str]:
 
 def _wrong(key: str, value: Any) -> str | None:
     """Why a value cannot be that of a key and what to do, None if it can or the key is none."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if key in CHOICES and not (isinstance(value, str) and value in CHOICES[key]):
         known = CHOICES[key]
-        return f"{_cut(value)} is none of {', '.join(known)}{_nearest(value, known)}"
+        return f"{shown(value)} is none of {', '.join(known)}{_nearest(value, known)}"
     if key in ("episode", "time") and (why := _not_a_name(value)):
         return f"{why}; give the name of a column"
     if key == "unit" and not _is_text(value):
-        return f'{_cut(value)} is no text; write for example unit = "h"'
+        return f'{shown(value)} is no text; write for example unit = "h"'
     if key in ("low", "high") and not _is_finite(value):
-        far = f"is too far from 0, {LARGEST_NUMBER:g} at most"
-        is_far = _is_number(value) and LARGEST_NUMBER < abs(value) < math.inf
-        return f"{_cut(value)} {far if is_far else 'is no finite number'}; correct or remove it"
+        is_far = is_number and LARGEST_NUMBER < abs(value) < math.inf
+        why = f"is too far from 0, {LARGEST_NUMBER:g} at most" if is_far else "is no finite number"
+        return f"{shown(value)} {why}; correct or remove it"
     if key in ("step", "increment", "weight") and not (_is_finite(value) and value > 0):
-        why = "is too large" if _is_number(value) and value > 0 else "is no number above 0"
-        return f"{_cut(value)} {why}; give a number above 0 and at most {LARGEST_NUMBER:g}"
+        why = "is too large" if is_number and value > 0 else "is no number above 0"
+        return f"{shown(value)} {why}; give a number above 0 and at most {LARGEST_NUMBER:g}"
     if key == "levels":
         return _not_a_list(value, _is_finite, "finite numbers")
     if key == "labels":
@@ -474,21 +477,20 @@ def _not_a_list(given: Any, is_right: Callable[[Any], bool], what: str) -> str |
         return f"has {len(given)} of them; give at least two, or remove the column"
     if len(given) > MOST_LEVELS:
         return f"has {len(given):,} of them, more than {MOST_LEVELS:,}; give fewer"
-    for one in given:
-        if not is_right(one):
-            return f"{_cut(one)} is not one of {what}; correct it"
+    wrong = next((one for one in given if not is_right(one)), None)
+    if wrong is not None or None in given:
+        return f"{shown(wrong)} is not one of {what}; correct it"
     if len(set(given)) < len(given):
         twice = next(one for one in given if list(given).count(one) > 1)
-        return f"{_cut(twice)} occurs twice; keep one of them"
+        return f"{shown(twice)} occurs twice; keep one of them"
     return None
 
 
 def _unknown(place: str, given: Iterable[Any], known: Sequence[str]) -> Iterator[str]:
     for key in given:
         if key not in known:
-            full = f"{place}.{_shown(key)}" if place else _shown(key)
-            near = _nearest(key, known)
-            yield f"{full}: is no key of a schema{near}; use {', '.join(known)}"
+            full = f"{place}.{_place(key)}" if place else _place(key)
+            yield f"{full}: is no key of a schema{_nearest(key, known)}; use {', '.join(known)}"
 
 
 def _nearest(given: Any, known: Sequence[str]) -> str:
@@ -498,9 +500,9 @@ def _nearest(given: Any, known: Sequence[str]) -> str:
 
 def _not_a_name(value: Any) -> str | None:
     if not isinstance(value, str):
-        return f"{_cut(value)} is no text"
+        return f"{shown(value)} is no text"
     if not _is_label(value):
-        return f"{_cut(value)} is no name (empty, with blanks around it, or not printable)"
+        return f"{shown(value)} is no name (empty, with blanks around it, or not printable)"
     if len(value) > LONGEST_NAME:
         return f"a name of {len(value):,} characters is too long"
     return None
@@ -508,32 +510,22 @@ def _not_a_name(value: Any) -> str | None:
 
 def _is_text(value: Any) -> bool:
     """A text that a file can hold."""
-    if not isinstance(value, str) or "\0" in value:
-        return False
-    return not any("\ud800" <= letter <= "\udfff" for letter in value)
+    return isinstance(value, str) and not re.search("[\0\ud800-\udfff]", value)
 
 
 def _is_label(value: Any) -> bool:
     return _is_text(value) and bool(value) and value == value.strip()
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _is_finite(value: Any) -> bool:
-    return _is_number(value) and abs(value) <= LARGEST_NUMBER  # false for nan
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and abs(value) <= LARGEST_NUMBER  # false for nan
 
 
-def _shown(name: Any) -> str:
+def _place(name: Any) -> str:
     """A name in a place: as it is, or in quotes if it is not a plain word."""
     is_plain = isinstance(name, str) and name.replace("_", "a").replace("-", "a").isalnum()
-    return name if is_plain and len(name) <= 60 else _cut(name)
-
-
-def _cut(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:50]}... ({len(text):,} characters)"
+    return name if is_plain and len(name) <= 60 else shown(name)
 
 
 def _kind(value: Any) -> str:
@@ -546,13 +538,11 @@ def _kind(value: Any) -> str:
 # Where comments begin, if the line is not longer.
 BESIDE = 24
 BARE = re.compile(r"[A-Za-z0-9_-]+")
-ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f"}
-
-# What is said of a column, by key.
-Comments: TypeAlias = Mapping[str, Mapping[str, str]]
 
 
-def schema_toml(schema: Schema, head: str = "", comments: Comments | None = None) -> str:
+def schema_toml(
+    schema: Schema, head: str = "", comments: Mapping[str, Mapping[str, str]] | None = None
+) -> str:
     """TOML that `read_schema` reads back as an equal schema.
 
     head      lines of text for the head of the file
@@ -567,15 +557,14 @@ def schema_toml(schema: Schema, head: str = "", comments: Comments | None = None
         said = notes.get(column.name, {})
         given = document["columns"][column.name]
         usual = {key: getattr(column, key) for key in said if key not in given}
-        name = column.name if BARE.fullmatch(column.name) else _text(column.name)
+        name = column.name if BARE.fullmatch(column.name) else _toml(column.name)
         lines += ["", f"[columns.{name}]", *_entries({**given, **usual}, said)]
     return "\n".join(lines) + "\n"
 
 
 def _entries(given: Mapping[str, Any], comments: Mapping[str, str]) -> Iterator[str]:
     for key, value in given.items():
-        line = f"{key} = {_value(value)}"
-        said = comments.get(key, "")
+        line, said = f"{key} = {_toml(value)}", comments.get(key, "")
         yield f"{line:<{BESIDE}}  # {_clean(said)}" if said else line
 
 
@@ -584,18 +573,10 @@ def _clean(line: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in line)
 
 
-def _value(value: Any) -> str:
+def _toml(value: Any) -> str:
     if isinstance(value, str):
-        return _text(value)
+        # Texts of TOML are those of JSON, but for one letter.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, list):
-        return f"[{', '.join(_value(one) for one in value)}]"
+        return f"[{', '.join(_toml(one) for one in value)}]"
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)
-
-
-def _text(text: str) -> str:
-    def escaped(letter: str) -> str:
-        if letter in ESCAPES:
-            return ESCAPES[letter]
-        return letter if letter.isprintable() else f"\\U{ord(letter):08x}"
-
-    return f'"{"".join(map(escaped, text))}"'

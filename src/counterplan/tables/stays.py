@@ -1,276 +1,85 @@
-"""Tables of ICU stays that a neural model can be learned from, and how each is laid out.
-
-    CohortLayout   the sepsis cohort of the AI Clinician's pipeline (`domains.sepsis`)
-    IcuLayout      four-hour steps as they were recorded, gaps and all (`domains.icu_episodes`)
-
-Actions of both are five levels each of vasopressors and fluids, numbered 5 * vasopressor + fluids;
-the reward is -SOFA. A model learned from doses remembers where their levels begin, so that a level
-means the same dose in every table it is used on.
-"""
+"""Tables of intensive-care stays that have a schema of the program's own, which ships with it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterplan.core.episode import Episode
-from counterplan.core.table import table_columns
-from counterplan.core.validation import whole_number
-from counterplan.domains import icu_episodes, sepsis, sepsis_table
-from counterplan.domains.sepsis_table import BLOC, HOURS, LEVELS, STAY, DoseEdges
-from counterplan.errors import FileError, InputError
-from counterplan.scm.neural import NeuralSCM
-from counterplan.scm.point import Scaling
-from counterplan.scm.support import collect_seen
-from counterplan.scm.training import MOST_UNITS, Training, constants
-from counterplan.scm.transitions import Transitions
-from counterplan.tables.layout import SchemaLayout
+from counterplan.core.table import open_table_file
+from counterplan.core.validation import BoolArray, FloatArray
+from counterplan.errors import FileError
 from counterplan.tables.parts import Recorded
-from counterplan.tables.schema import Column, Grid, Schema
+from counterplan.tables.reader import CheckedTable, check_shipped
+from counterplan.tables.schema import Column, Schema, read_schema
 
+# Of each drug.
+LEVELS = 5
 DRUGS = ("vasopressor", "fluids")
-COHORT_UNITS = {
-    "age": "days", "FiO2_1": "share", "paO2": "mmHg", "Platelets_count": "10⁹/L",
-    "Total_bili": "mg/dL", "GCS": "points", "MeanBP": "mmHg", "Creatinine": "mg/dL",
-    "output_4hourly": "mL", "SOFA": "points",
-}  # fmt: skip
-ICU_UNITS = {
-    "age": "years", "hr": "1/min", "map": "mmHg", "resp": "1/min", "fio2": "%", "po2": "mmHg",
-    "lact": "mmol/L", "bili": "mg/dL", "plt": "10⁹/L", "crea": "mg/dL", "urine": "mL",
-    "sofa": "points",
-}  # fmt: skip
-
-UNDERSTOOD = (
-    "discrete episodes (episode_id, t, state, action, reward), a sepsis cohort (icustayid, bloc, "
-    "...) or ICU stays in four-hour steps (episode_id, t, a_vaso, a_iv, ...)"
-)
+# Length of a step.
+HOURS = 4
+TRUTH = {"0": "0", "false": "0", "1": "1", "true": "1"}
 
 
 @dataclass(frozen=True, eq=False)
 class Stays:
-    """What a table holds.
+    """The stays of a table that are used.
 
-    hours    for each episode (T,): when its rows begin, in the table's unit
-    summary  one line about the table
-    edges    which doses make which level, None if the table has levels instead of doses
-    dropped  why each stay that is left out is left out
-    died     whether each patient died, none if the table does not say
-    filled   how many missing values of each episode were filled in, none if none were
+    recorded  episodes with the hours at which their rows begin, and whether the patient died
+    dropped   why each stay that is left out is left out
     """
 
-    episodes: tuple[Episode, ...]
-    hours: tuple[NDArray[Any], ...]
-    summary: str
-    edges: DoseEdges | None = None
+    recorded: tuple[Recorded, ...]
     dropped: Mapping[str, str] = field(default_factory=dict)
-    died: Sequence[bool] = ()
-    filled: Sequence[int] = ()
 
-    def recorded(self) -> list[Recorded]:
-        """The stays as cohort runs take them."""
-        died: list[tuple[tuple[str, str], ...]] = [(("died", str(int(one))),) for one in self.died]
-        died = died or [()] * len(self.episodes)
-        filled = list(self.filled) or [0] * len(self.episodes)
-        hours = [np.asarray(times, dtype=np.float64) for times in self.hours]
-        rows = zip(self.episodes, hours, filled, died, strict=True)
-        return [Recorded(episode, times, int(count), what) for episode, times, count, what in rows]
+    @property
+    def episodes(self) -> tuple[Episode, ...]:
+        """The stays as a model learns from them."""
+        return tuple(one.episode for one in self.recorded)
 
+    @property
+    def hours(self) -> tuple[FloatArray, ...]:
+        """For each episode (T,): when its rows begin."""
+        return tuple(one.times for one in self.recorded)
 
-def _levels(name: str) -> Column:
-    return Column(name, "action", levels=tuple(float(level) for level in range(LEVELS)))
-
-
-def _features(
-    fixed: Iterable[str], moving: Iterable[str], units: Mapping[str, str]
-) -> list[Column]:
-    """Columns of states; the SOFA score is to be lowered."""
-    roles = [*((name, "fixed") for name in fixed), *((name, "state") for name in moving)]
-    return [
-        Column(name, role, units.get(name, ""), better="lower" if name.lower() == "sofa" else None)
-        for name, role in roles
-    ]
+    @property
+    def died(self) -> BoolArray:
+        """(n,) whether each patient died."""
+        return np.array([dict(one.outcomes)["died"] == "1" for one in self.recorded], dtype=bool)
 
 
-class CohortLayout(SchemaLayout):
-    """The sepsis cohort of the AI Clinician's pipeline: see `domains.sepsis_table`."""
-
-    dose_unit = "level"
-
-    def __init__(self) -> None:
-        columns = _features(sepsis_table.FIXED, sepsis_table.MOVING, COHORT_UNITS)
-        columns += map(_levels, DRUGS)
-        columns.append(Column("ventilation", "contextual", levels=(0.0, 1.0)))
-        super().__init__(Schema(tuple(columns), STAY, BLOC, HOURS, 1.0, "h"))
-
-    def matches(self, columns: set[str]) -> bool:
-        """Whether a table with these columns is meant to be of this kind."""
-        return bool(columns & {STAY, BLOC})
-
-    def read(self, path: str | Path, edges: DoseEdges | None) -> Stays:
-        """The stays of a table; the edges of doses are its own if not given."""
-        cohort = sepsis_table.read_cohort(path, edges)
-        return Stays(
-            cohort.episodes,
-            cohort.hours,
-            cohort.summary(),
-            cohort.edges,
-            cohort.dropped,
-            cohort.died.tolist(),
-        )
-
-    def scaling(self, episodes: Sequence[Episode]) -> Scaling | None:
-        """The paper's."""
-        return sepsis.scaling_of(episodes)
+@cache
+def shipped_schema(name: str) -> Schema:
+    """A schema that comes with the program."""
+    return read_schema(Path(str(files("counterplan.domains") / "schemas" / f"{name}.toml")))
 
 
-class IcuLayout(SchemaLayout):
-    """Four-hour steps as they were recorded, gaps and all: see `domains.icu_episodes`."""
-
-    dose_unit = "level"
-
-    def __init__(self) -> None:
-        moving = (*icu_episodes.PLAUSIBLE, "sofa")
-        columns = _features(icu_episodes.FIXED, moving, ICU_UNITS)
-        columns += map(_levels, icu_episodes.ACTIONS)
-        super().__init__(Schema(tuple(columns), step=HOURS, unit="h"))
-        self.choices = Grid(tuple(map(_levels, DRUGS)))
-
-    def matches(self, columns: set[str]) -> bool:
-        """Whether a table with these columns is meant to be of this kind."""
-        return set(icu_episodes.ACTIONS) <= columns
-
-    def read(self, path: str | Path, edges: DoseEdges | None) -> Stays:
-        """The stays of a table, which holds levels instead of doses."""
-        found = icu_episodes.read_episodes_4h(path)
-        hours = tuple(HOURS * np.arange(len(episode)) for episode in found.episodes)
-        died, filled = found.died.tolist(), found.filled.tolist()
-        return Stays(found.episodes, hours, found.summary(), died=died, filled=filled)
-
-    def scaling(self, episodes: Sequence[Episode]) -> Scaling | None:
-        """The range of each column."""
-        return None
+def read_stays(path: str | Path, schema: Schema, what: str) -> tuple[CheckedTable, list[Recorded]]:
+    """A table and its stays, each with the outcome "died", 0 or 1; all mistakes are one error."""
+    with check_shipped(open_table_file(path, what, formats=()), schema) as table:
+        return table, [_stay(path, one) for one in table]
 
 
-StayLayout: TypeAlias = CohortLayout | IcuLayout
-LAYOUTS: tuple[StayLayout, ...] = (CohortLayout(), IcuLayout())
+def _stay(path: str | Path, one: Recorded) -> Recorded:
+    ((column, given),) = one.outcomes
+    died = TRUTH.get(given.lower())
+    if died is None:
+        assert one.rows is not None
+        place = f"{path}, row {one.rows.min()}, column {column!r}"
+        raise FileError(f"{place}: {given!r} is not 0 or 1; correct it")
+    states, actions, name = one.episode.states, one.episode.actions, one.episode.id or ""
+    # A stay 12.0 is stay 12.
+    episode = Episode(states, actions, id=re.sub(r"\.0+$", "", name))
+    return one._replace(episode=episode, outcomes=(("died", died),))
 
 
-def layout_of(path: str | Path) -> StayLayout | None:
-    """The kind of a table by its columns, None if it is no table of stays."""
-    columns = set(table_columns(path))
-    return next((layout for layout in LAYOUTS if layout.matches(columns)), None)
-
-
-EDGES = "dose_edges"
-# Nats per transition and feature by which a fit may be worse than a linear one without a warning.
-TOLERATED_LOSS = 0.1
-
-
-@dataclass(frozen=True)
-class CohortSettings:
-    """How a model is learned from a cohort; see `NeuralSCM.fit`.
-
-    support  keep some of the data in the model, to tell how far explanations leave it
-    """
-
-    hidden: int = 200
-    epochs: int = 100
-    lipschitz: tuple[float, float] | None = (1.0, 0.1)
-    seed: int = 0
-    support: bool = True
-
-    def __post_init__(self) -> None:
-        whole_number(self.hidden, "hidden", 1, MOST_UNITS)
-        whole_number(self.epochs, "epochs", minimum=1)
-        constants(self.lipschitz)
-
-
-def is_cohort_table(path: str | Path) -> bool:
-    """Whether the columns of the file are those of a table of ICU stays."""
-    return layout_of(path) is not None
-
-
-def fit_cohort(path: str | Path, settings: CohortSettings) -> tuple[NeuralSCM, Stays]:
-    """Learn a model from a table."""
-    layout = _layout(path)
-    stays = layout.read(path, None)
-    try:
-        scm = learn(stays.episodes, layout, settings)
-    except InputError as problem:
-        raise FileError(f"{path}: {problem}") from None
-    if stays.edges is None:
-        return scm, stays
-    edges = {drug: list(getattr(stays.edges, drug)) for drug in DRUGS}
-    return replace(scm, about={**scm.about, EDGES: edges}), stays
-
-
-def learn(episodes: Sequence[Episode], layout: SchemaLayout, settings: CohortSettings) -> NeuralSCM:
-    """A model of the episodes of a table."""
-    transitions = Transitions.collect(episodes, None, layout.features, layout.actions)
-    scm = NeuralSCM.fit(
-        transitions,
-        hidden=settings.hidden,
-        lipschitz=settings.lipschitz,
-        epochs=settings.epochs,
-        seed=settings.seed,
-        fixed=layout.fixed,
-        training=Training(scaling=layout.scaling(episodes)),
-    )
-    if not settings.support:
-        return scm
-    return replace(scm, seen=collect_seen(transitions, scm.scaling, settings.seed))
-
-
-def poor_fit(scm: NeuralSCM) -> str | None:
-    """Which simple model fits clearly better than this one, with its log-likelihood; None if none
-    does."""
-    record = scm.about["training"]
-    loss = record["validation_nll"][record["best_epoch"] - 1]
-    worst = loss - TOLERATED_LOSS * len(scm.noise_cholesky)
-    for kind, words in (
-        ("constant", "a constant, which looks at neither states nor actions,"),
-        ("linear", "linear regression"),
-    ):
-        reference = record["reference_nll"][kind]
-        if reference < worst:
-            return f"{words} fits the held-out episodes better ({-reference:.3f} nats)"
-    return None
-
-
-def stays_for(scm: NeuralSCM, model: str | Path, table: str | Path) -> tuple[Stays, StayLayout]:
-    """The stays of a table, with the dose levels of the cohort that the model was learned from."""
-    layout = _layout(table)
-    try:
-        scm.check_schema(layout.features, layout.actions)
-    except InputError as problem:
-        raise FileError(f"{model}: does not fit {table}: {problem}; give another") from None
-    edges = _edges(scm, model) if isinstance(layout, CohortLayout) else None
-    return layout.read(table, edges), layout
-
-
-def _layout(path: str | Path) -> StayLayout:
-    layout = layout_of(path)
-    if layout is None:
-        raise FileError(f"{path}: is no table of ICU stays (columns icustayid, bloc, ...)")
-    return layout
-
-
-def _edges(scm: NeuralSCM, model: str | Path) -> DoseEdges:
-    stored = scm.about.get(EDGES)
-    if not isinstance(stored, Mapping) or set(stored) != {"vasopressor", "fluids"}:
-        raise FileError(
-            f"{model}: does not say which doses make which level, so it was not learned from a "
-            "cohort table; use `counterplan fit` on one"
-        )
-    try:
-        vasopressor, fluids = (
-            tuple(map(float, stored[drug])) for drug in ("vasopressor", "fluids")
-        )
-        return DoseEdges(vasopressor, fluids)  # type: ignore[arg-type]
-    except (TypeError, ValueError) as problem:
-        raise FileError(f"{model}: its dose levels are damaged: {problem}; fit it anew") from None
+def drug_levels(*names: str) -> tuple[Column, ...]:
+    """Columns of drugs that are given in five levels."""
+    levels = tuple(float(level) for level in range(LEVELS))
+    return tuple(Column(name, "action", levels=levels) for name in names)

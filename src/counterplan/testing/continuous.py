@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
@@ -63,22 +64,18 @@ class _Transitions:
         `alike`, all of them about as far. Where the model refuses such states, because its process
         never reaches them, they lie between observed ones."""
         here = self.states[row]
-        spread = np.maximum(np.ptp(self.states, axis=0), 1e-3)
-        away = rng.normal(size=(count, len(here))) * spread
-        away *= 10.0 ** rng.uniform(-4.0, 0.0, size=(1 if alike else count, 1))
-        away[:, : self.scm.fixed] = 0.0
-        if self._are_refused(row, here + away):
-            away = self.states[rng.integers(len(self.states), size=count)] - here
-            away *= 10.0 ** rng.uniform(-4.0, 0.0, size=(1 if alike else count, 1))
-            away[:, : self.scm.fixed] = 0.0
-        return np.asarray(here + away)
 
-    def _are_refused(self, row: int, states: FloatArray) -> bool:
+        def around(away: FloatArray) -> FloatArray:
+            scale = 10.0 ** rng.uniform(-4.0, 0.0, size=(1 if alike else count, 1))
+            return np.asarray(here + scale * away * (np.arange(len(here)) >= self.scm.fixed))
+
+        spread = np.maximum(np.ptp(self.states, axis=0), 1e-3)
+        states = around(rng.normal(size=(count, len(here))) * spread)
         try:
-            self.steps(row, states, np.repeat(self.actions[row][None], len(states), axis=0))
+            self.steps(row, states, np.repeat(self.actions[row][None], count, axis=0))
         except InputError:
-            return True
-        return False
+            return around(self.states[rng.integers(len(self.states), size=count)] - here)
+        return states
 
     def any_actions(self, count: int, rng: np.random.Generator) -> FloatArray:
         """(count, d) action vectors that were taken somewhere."""
@@ -102,53 +99,48 @@ def check_point_scm(
     * an element-wise model moves feature i by its own noise only, and always the same way.
     """
     rng = generator(seed)
+    vectors = None if actions is None else np.asarray(actions, dtype=np.float64)
     moving = [episode for episode in episodes if len(episode) > 1]
     if not moving:
         raise InputError("none of the episodes has a transition: pass one with two states or more")
     for episode in moving:
-        _check_reproduction(scm, episode, actions)
-    inner, data = _transitions(scm, moving, actions)
-    for row in rng.integers(len(data.states), size=trials):
-        _check_fixed(data, int(row), rng)
-        _check_constant(data, int(row), rng)
-        _check_slopes(data, int(row), rng)
-        if isinstance(inner, ElementwiseSCM):
-            _check_elementwise(data, int(row), rng)
+        _check_reproduction(scm, episode, vectors)
+    data = _transitions(scm, moving, vectors)
+    checks = [_check_fixed, _check_constant, _check_slopes]
+    if isinstance(data.scm, ElementwiseSCM):
+        checks.append(_check_elementwise)
+    for row in rng.integers(len(data.states), size=trials).tolist():
+        for check in checks:
+            check(data, row, rng)
     _check_replay(data, rng)
 
 
 def _transitions(
-    scm: PointSCM, episodes: Sequence[Episode], actions: ArrayLike | None
-) -> tuple[PointSCM, _Transitions]:
+    scm: PointSCM, episodes: Sequence[Episode], actions: FloatArray | None
+) -> _Transitions:
     inner, scaling = scm.internal()
     before = np.concatenate([episode.states[:-1] for episode in episodes])
     after = np.concatenate([episode.states[1:] for episode in episodes])
-    taken = np.concatenate([_taken(episode, actions) for episode in episodes])
+    taken = np.concatenate([taken_vectors(episode, actions) for episode in episodes])
     if scaling is not None:
         before, after = scaling.encode_states(before), scaling.encode_states(after)
         taken = scaling.encode_actions(taken)
-    return inner, _Transitions(inner, before, taken, inner.infer(before, taken, after))
+    return _Transitions(inner, before, taken, inner.infer(before, taken, after))
 
 
-def _taken(episode: Episode, actions: ArrayLike | None) -> FloatArray:
-    vectors = None if actions is None else np.asarray(actions, dtype=np.float64)
-    return taken_vectors(episode, vectors)
-
-
-def _check_reproduction(scm: PointSCM, episode: Episode, actions: ArrayLike | None) -> None:
-    taken, states = _taken(episode, actions), episode.states
+def _check_reproduction(scm: PointSCM, episode: Episode, actions: FloatArray | None) -> None:
+    taken, states = taken_vectors(episode, actions), episode.states
     noise = scm.infer(states[:-1], taken, states[1:])
     again = np.asarray(scm.step(states[:-1], taken, noise))
     assert again.shape == states[1:].shape, (
         f"{episode.name}: step returns shape {again.shape}, expected {states[1:].shape}"
     )
     error = np.abs(again - states[1:]) / np.maximum(1.0, np.abs(states[1:]))
-    if error.size:
-        t, feature = (int(i) for i in np.unravel_index(np.argmax(error), error.shape))
-        assert error[t, feature] <= TOLERANCE, (
-            f"{episode.name}: the abducted noise at t={t} leads to {again[t, feature]} in feature "
-            f"{feature}, but {states[t + 1, feature]} was observed"
-        )
+    t, feature = np.unravel_index(np.argmax(error), error.shape)
+    assert error[t, feature] <= TOLERANCE, (
+        f"{episode.name}: the abducted noise at t={t} leads to {again[t, feature]} in feature "
+        f"{feature}, but {states[t + 1, feature]} was observed"
+    )
 
 
 def _check_fixed(data: _Transitions, row: int, rng: np.random.Generator) -> None:
@@ -285,17 +277,13 @@ def random_sequence_problems(
     """Problems of up to `horizon` states, `n_actions` actions and budget `k`, the kinds of models
     in turn, with constraints of every sort here and there."""
     rng = generator(seed)
-    kinds = list(MODELS.values())
-    return [
-        random_sequence_problem(
-            kinds[i % len(kinds)](rng),
-            rng,
-            horizon=int(rng.integers(1, horizon + 1)),
-            n_actions=int(rng.integers(2, n_actions + 1)),
-            k=int(rng.integers(0, k + 1)),
-        )
-        for i in range(count)
-    ]
+    least, most = (1, 2, 0), (horizon + 1, n_actions + 1, k + 1)
+    problems = []
+    for kind in islice(cycle(MODELS.values()), count):
+        scm = kind(rng)
+        T, N, budget = (int(size) for size in rng.integers(least, most))
+        problems.append(random_sequence_problem(scm, rng, horizon=T, n_actions=N, k=budget))
+    return problems
 
 
 def random_sequence_problem(
@@ -431,13 +419,9 @@ def neural_model(rng: np.random.Generator) -> NeuralSCM:
 
 def scaled_neural_model(rng: np.random.Generator) -> NeuralSCM:
     """The same in physical units."""
-    scaling = Scaling(
-        rng.normal(size=FEATURES),
-        rng.uniform(0.5, 5.0, size=FEATURES),
-        rng.normal(size=COMPONENTS),
-        rng.uniform(0.5, 2.0, size=COMPONENTS),
-    )
-    return replace(neural_model(rng), scaling=scaling)
+    states = rng.normal(size=FEATURES), rng.uniform(0.5, 5.0, size=FEATURES)
+    actions = rng.normal(size=COMPONENTS), rng.uniform(0.5, 2.0, size=COMPONENTS)
+    return replace(neural_model(rng), scaling=Scaling(*states, *actions))
 
 
 MODELS: dict[str, Callable[[np.random.Generator], PointSCM]] = {

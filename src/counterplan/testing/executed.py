@@ -13,68 +13,12 @@ from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import FloatArray, Seed, generator
 from counterplan.counterfactual.executed.setting import AllocationExplanation, prepare_allocation
 from counterplan.counterfactual.oracle import best_allocation
+from counterplan.domains.exogenous_mdp import ExogenousMDP
 from counterplan.planning.model import ExogenousModel, Sense, State
-from counterplan.planning.resource import Resource, ResourceProgram
+from counterplan.planning.processes import GBM
+from counterplan.planning.resource import Resource
 from counterplan.testing.discrete import close
-from counterplan.testing.planners import random_selling
-
-
-@dataclass(frozen=True, eq=False)
-class Spending:
-    """A small resource program with prices drawn anew every day:
-
-        x = (p_1, .., p_A) in {1, .., 9}^A,    r = <x, a>,    levels and bounds of the program
-
-    Prices at the start are 5. On offer are the least and the most, of the first resource as far as
-    it goes.
-    """
-
-    program: ResourceProgram
-    sense: Sense = "max"
-
-    @property
-    def horizon(self) -> int:
-        return self.program.horizon
-
-    @property
-    def start(self) -> State:
-        return State(0, np.full(len(self.program.resources), 5.0), self.program.start)
-
-    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
-        return generator.integers(1, 10, size=exogenous.shape).astype(np.float64)
-
-    def actions(self, state: State) -> FloatArray:
-        low, high = self.program.spendable(state.t, state.resource[None])
-        totals = np.unique([low[0], high[0]])
-        A = len(self.program.resources)
-        if A == 1:
-            return totals[:, None]
-        first = np.minimum(totals, state.resource[0])
-        return np.column_stack([first, totals - first])
-
-    def step(
-        self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        return (exogenous * actions).sum(axis=1), self.program.levels_after(t, resource, actions)
-
-    def unit_rewards(self, t: int, paths: FloatArray) -> FloatArray:
-        """(n, steps, A) to be maximised."""
-        return paths if self.sense == "max" else -paths
-
-
-def random_spending(seed: Seed = 0, horizon: int = 4) -> Spending:
-    """A stock to sell, a tank to fill, or two stocks that share a quota: any of them."""
-    rng = generator(seed)
-    T, kind = horizon, int(rng.integers(3))
-    if kind == 0:
-        bounds = np.column_stack([np.zeros(T), rng.integers(1, 4, size=T)])
-        return Spending(ResourceProgram((Resource(float(rng.integers(2, 6))),), bounds))
-    if kind == 1:
-        needs = rng.integers(1, 4, size=T).astype(np.float64)
-        tank = Resource(0.0, 6.0, +1, -needs)
-        return Spending(ResourceProgram((tank,), np.tile([0.0, 6.0], (T, 1))), "min")
-    quota = np.full((T, 2), 2.0)
-    return Spending(ResourceProgram((Resource(float(T)), Resource(float(T))), quota))
+from counterplan.testing.planning import played
 
 
 def check_allocation(problem: Problem, k: int, explanation: Explanation) -> None:
@@ -107,36 +51,65 @@ def check_allocation(problem: Problem, k: int, explanation: Explanation) -> None
 
 
 def random_allocation_problems(count: int, seed: Seed = 0) -> list[Problem]:
-    """Small executed plans: stocks, tanks, two resources, and actions in whole units."""
+    """Small executed plans: a stock, a tank or two stocks that share a quota, and every third with
+    actions in whole units."""
     rng = generator(seed)
     problems = []
     for i in range(count):
         T = int(rng.integers(1, 5))
-        model: ExogenousModel = random_spending(rng, T)
-        if i % 3 == 2:
-            model = random_selling(rng, "max" if rng.random() < 0.5 else "min", T)
-        path, actions = _executed(model, rng)
+        model = _Units(T, "max" if rng.random() < 0.5 else "min") if i % 3 == 2 else _sale(rng, T)
+
+        # Mixtures of what is on offer where amounts are divisible.
+        def choose(offered: FloatArray, whole: bool = i % 3 == 2) -> FloatArray:
+            is_offered = whole or rng.random() < 0.5
+            mixed = [int(rng.integers(len(offered)))] if is_offered else [0, -1]
+            return np.asarray(offered[mixed].mean(axis=0))
+
+        done = played(model, rng, choose=choose)
         rules = Constraints(
             fixed_steps=[int(rng.integers(T))] if rng.random() < 0.3 else [],
             max_move=float(rng.integers(1, 4)) if rng.random() < 0.3 else None,
         )
-        episode = Episode(path, actions)
+        path, actions = [one.state.exogenous for one in done], [one.action for one in done]
+        episode = Episode(np.array(path), np.array(actions))
         problems.append(Problem(model, episode, int(rng.integers(0, 4)), rules))
     return problems
 
 
-def _executed(model: ExogenousModel, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """A path and what random decisions did along it: mixtures of what is on offer where amounts
-    are divisible."""
-    state, path, actions = model.start, [], []
-    for t in range(model.horizon):
-        offered = np.asarray(model.actions(state), dtype=np.float64)
-        action = offered[rng.integers(len(offered))]
-        if hasattr(model, "program") and rng.random() < 0.5:
-            action = (offered[0] + offered[-1]) / 2
-        _, after = model.step(t, state.exogenous[None], state.resource[None], action[None])
-        path.append(state.exogenous)
-        actions.append(action)
-        following = model.draw(t, state.exogenous[None], rng)
-        state = State(t + 1, np.asarray(following[0]), np.asarray(after[0]))
-    return np.array(path), np.array(actions)
+def _sale(rng: np.random.Generator, T: int) -> ExogenousModel:
+    prices = GBM(rng.uniform(2.0, 8.0, size=2), 0.0, 0.5, dt=1.0, kind="correlated")
+    kind = int(rng.integers(3))
+    if kind == 2:
+        stocks = (Resource(float(T)), Resource(float(T)))
+        return ExogenousMDP(prices, np.eye(2), stocks, [(2.0, 2.0)] * T)
+    if kind == 1:
+        needs = rng.integers(1, 4, size=T)
+        tank = Resource(0.0, 6.0, +1, -needs.astype(np.float64))
+        return ExogenousMDP(prices, [[1.0, 0.0]], tank, [(0.0, 6.0)] * T, sense="min")
+    bounds = np.column_stack([np.zeros(T), rng.integers(1, 4, size=T)])
+    stock = Resource(float(rng.integers(2, 6)))
+    return ExogenousMDP(prices, [[1.0, 0.0]], stock, bounds)
+
+
+@dataclass(frozen=True)
+class _Units:
+    """Up to two of three units are sold (or bought) a day, at a price drawn anew: x = (price,),
+    d = (left,), a = (units,), r = x a."""
+
+    horizon: int
+    sense: Sense = "max"
+
+    @property
+    def start(self) -> State:
+        return State(0, np.array([5.0]), np.array([3.0]))
+
+    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
+        return generator.integers(1, 10, size=exogenous.shape).astype(np.float64)
+
+    def actions(self, state: State) -> FloatArray:
+        return np.arange(min(2.0, state.resource[0]) + 1.0)[:, None]
+
+    def step(
+        self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        return (exogenous * actions)[:, 0], resource - actions

@@ -79,14 +79,11 @@ class Labels:
         vectors = np.asarray(actions, dtype=np.float64)
         if vectors.ndim == 1:  # one dose, or none
             vectors = vectors.reshape(len(vectors), 1 if len(vectors) else len(doses))
-        if vectors.ndim != 2 or len(doses) != vectors.shape[1]:
-            raise InputError(
-                f"labels: {len(doses)} doses, but actions of shape {vectors.shape}: expected "
-                "(N, doses)"
-            )
         columns = tuple(
-            Column(name, "action", levels=tuple(np.unique(given).tolist()))
-            for name, given in zip(doses, vectors.T, strict=True)
+            Column(
+                name, "action", levels=tuple(np.unique(vectors[..., place : place + 1]).tolist())
+            )
+            for place, name in enumerate(doses)
         )
         states = tuple(Column(name, "state") for name in features)
         return cls(states, columns, vectors, step=step, unit=unit)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,13 +34,6 @@ if TYPE_CHECKING:
 
 # What the numbers of a problem are called, for problems that do not say so themselves.
 PathNames = description.Axes
-# Who decides, by name in tables: what they look like, the executed decisions first.
-MARKS = {
-    "executed": OBSERVED_MARK,
-    "planned": COUNTERFACTUAL_MARK,
-    "policy": COUNTERFACTUAL_MARK,
-    "hindsight": HINDSIGHT_MARK,
-}
 # Inches of a panel, and what a figure has besides.
 PANEL, BESIDES = 1.15, 1.0
 MOST_NUMBERS = 20
@@ -64,35 +56,19 @@ class Player(NamedTuple):
     levels: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class RealisedPath:
+class RealisedPath(NamedTuple):
     """What a path figure shows.
 
     seen     (T, n) numbers that were revealed
     players  who decided, the executed decisions first
     losses   (T,) what each executed decision lost in expectation, None where that is not known
-    names    titles of all numbers
     heading  what was lost, in words
     """
 
     seen: FloatArray
-    players: tuple[Player, ...]
+    players: list[Player]
     losses: FloatArray | None
-    names: PathNames
     heading: str = ""
-
-    @property
-    def is_yes_or_no(self) -> bool:
-        """Whether every action is to do something or not, such as exercising an option; resources
-        then say nothing more and are not drawn."""
-        return all(bool(np.isin(player.actions, (0.0, 1.0)).all()) for player in self.players)
-
-    def offset(self, player: int) -> float:
-        """How far a player's marks stand from the middle of a step."""
-        return 0.2 * (player - (len(self.players) - 1) / 2)
-
-
-DrawPanel: TypeAlias = "Callable[[Axes, RealisedPath], None]"
 
 
 def path_figure(
@@ -113,41 +89,39 @@ def path_figure(
     """
     if problem is None:
         raise InputError("path_figure: say which problem: problem=")
-    titles = names or axes_of(problem)
     if isinstance(found, Regret):
         if path is None:
             raise InputError("path_figure: a regret does not keep its path: pass it, path=")
-        return _draw_path(_of_regret(found, problem, path, state, titles))
-    if not is_table(found):
+        data = _of_regret(found, problem, path, state)
+    elif is_table(found):
+        data = _of_rows(as_rows(found, "path_figure", "scenario_id", "t"), problem)
+    else:
         raise InputError(f"path_figure: cannot draw a {type(found).__name__}")
-    rows = as_rows(found, "path_figure", "scenario_id", "t")
-    return _draw_path(_of_rows(rows, problem, titles))
+    return _draw_path(data, names or axes_of(problem))
 
 
 # --- From results ---
 
 
 def _of_regret(
-    found: Regret, problem: ExogenousModel, path: ArrayLike, state: State | None, names: PathNames
+    found: Regret, problem: ExogenousModel, path: ArrayLike, state: State | None
 ) -> RealisedPath:
     exogenous, start = checked_path(problem, path, state)
-    players = tuple(
-        Player(
-            f"{name}: {WRITE(value)}", MARKS[key], actions,
-            _levels(problem, exogenous, actions, start),
-        )
-        for key, name, value, actions in (
-            ("executed", "executed", found.executed, found.actions),
-            ("policy", f"planned ({found.policy})", found.without_foresight, found.policy_actions),
-            ("hindsight", "hindsight", found.hindsight, found.hindsight_actions),
-        )
-    )  # fmt: skip
+    planned = f"planned ({found.policy})"
+    players = []
+    for name, mark, value, actions in (
+        ("executed", OBSERVED_MARK, found.executed, found.actions),
+        (planned, COUNTERFACTUAL_MARK, found.without_foresight, found.policy_actions),
+        ("hindsight", HINDSIGHT_MARK, found.hindsight, found.hindsight_actions),
+    ):
+        levels = _levels(problem, exogenous, actions, start)
+        players.append(Player(f"{name}: {WRITE(value)}", mark, actions, levels))
     heading = f"lost {WRITE(found.regret_hindsight)} against hindsight"
     if found.expected_regret is not None:
         heading += f", {WRITE(found.expected_regret)} in expectation"
     columns = columns_of(problem)
     seen = columns.written(exogenous, found.actions)[:, : len(columns.observed)]
-    return RealisedPath(seen, players, found.expected_losses, names, heading)
+    return RealisedPath(seen, players, found.expected_losses, heading)
 
 
 def _levels(
@@ -162,95 +136,89 @@ def _levels(
     return np.array(levels)
 
 
-def _of_rows(
-    rows: Sequence[Mapping[str, Any]], problem: ExogenousModel, names: PathNames
-) -> RealisedPath:
+def _of_rows(rows: Sequence[Mapping[str, Any]], problem: ExogenousModel) -> RealisedPath:
     if len({row["scenario_id"] for row in rows}) > 1:
         raise InputError("path_figure: the table holds several scenarios; choose one")
     steps = sorted(rows, key=lambda row: int(row["t"]))
+
+    def known(name: str, endings: Sequence[str]) -> FloatArray | None:
+        """(T, n) the columns of a name, None if they are not there or not full."""
+        values = [[row.get(f"{name}{ending}") for ending in endings] for row in steps]
+        return None if any(None in row for row in values) else np.array(values, dtype=np.float64)
+
     columns, axes = columns_of(problem), axes_of(problem)
     seen = columns.from_rows(steps)
-    path, known = columns.path(seen), partial(_known, steps)
+    path = columns.path(seen)
     decides = "policy" if known("planned", axes.action_keys) is None else "planned"
-    players = []
-    for key in ("executed", decides, "hindsight"):
+    level = known(f"{decides}_level", axes.level_keys)
+    start, players = columns.state(path, None if level is None else level[0]), []
+    for key, name, mark in (
+        ("executed", "executed", OBSERVED_MARK),
+        (decides, "planned", COUNTERFACTUAL_MARK),
+        ("hindsight", "hindsight", HINDSIGHT_MARK),
+    ):
         actions = known(key, axes.action_keys)
         if actions is not None:
-            level = known(f"{decides}_level", axes.level_keys)
-            start = columns.state(path, None if level is None else level[0])
-            levels = _levels(problem, path, actions, start)
-            name = "planned" if key == "policy" else key
-            players.append(Player(name, MARKS[key], actions, levels))
+            players.append(Player(name, mark, actions, _levels(problem, path, actions, start)))
     if not players:
         raise InputError("path_figure: this scenario failed: nobody's decisions are known")
     losses = known("expected_loss", ("",))
     if losses is None:
-        return RealisedPath(seen, tuple(players), None, names)
+        return RealisedPath(seen, players, None)
     heading = f"lost {WRITE(float(losses.sum()))} in expectation"
-    return RealisedPath(seen, tuple(players), losses[:, 0], names, heading)
-
-
-def _known(
-    steps: Sequence[Mapping[str, Any]], name: str, endings: Sequence[str]
-) -> FloatArray | None:
-    """(T, n) the columns of a name, None if they are not there or not full."""
-    values = [[row.get(f"{name}{ending}") for ending in endings] for row in steps]
-    return None if any(None in row for row in values) else np.array(values, dtype=np.float64)
+    return RealisedPath(seen, players, losses[:, 0], heading)
 
 
 # --- Drawing ---
 
 
-def _draw_path(path: RealisedPath) -> Figure:
+def _draw_path(path: RealisedPath, names: PathNames) -> Figure:
     """What was seen, what was done, what was left and what was lost, from top to bottom."""
     from matplotlib.lines import Line2D
 
-    panels, steps = _panels(path), len(path.seen)
+    # To exercise an option or not: resources then say nothing more and are not drawn.
+    is_yes_or_no = all(np.isin(player.actions, (0.0, 1.0)).all() for player in path.players)
+    seen = names.observed[0].rsplit(" ", 1)[0] if len(names.observed) > 1 else names.observed[0]
+    panels: list[tuple[str, Callable[[Axes], None]]]
+    panels = [(seen, partial(_draw_seen, seen=path.seen, names=names))]
+    if is_yes_or_no:
+        panels.append(("", partial(_draw_choices, players=path.players, names=names.actions)))
+    else:
+        for draw, titles in ((_draw_amounts, names.actions), (_draw_levels, names.levels)):
+            panels += [(title, partial(draw, path.players, n)) for n, title in enumerate(titles)]
+    if path.losses is not None and path.losses.any():
+        panels.append(("expected loss", partial(_draw_losses, losses=path.losses)))
+    steps = len(path.seen)
     figure = style.new_figure(min(max(5.6, 2.0 + 0.3 * steps), 9.0), BESIDES + PANEL * len(panels))
     places = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, (title, draw) in zip(places, panels, strict=True):
+    for axes, (title, panel) in zip(places, panels, strict=True):
         style.style_axes(axes)
         Quantity().label_axis(axes.yaxis)
-        draw(axes, path)
+        panel(axes)
         axes.set_ylabel(style.wrapped(title, PANEL, style.SMALL_SIZE), size=style.SMALL_SIZE)
     figure.align_ylabels(places)
-    last = places[-1]
-    last.set_xticks(range(0, steps, -(-steps // MOST_NUMBERS)))
-    last.set_xlim(-0.6, steps - 0.4 + (0.0 if path.is_yes_or_no else 0.5))
+    axes.set_xticks(range(0, steps, -(-steps // MOST_NUMBERS)))
+    axes.set_xlim(-0.6, steps - 0.4 + (0.0 if is_yes_or_no else 0.5))
     heading = f"   ({path.heading})" if path.heading else ""
-    last.set_xlabel(literal(f"{path.names.step}{heading}"))
-    looks = {literal(one.name): one.mark.look(1.3) for one in path.players}
-    handles = [Line2D([], [], label=name, **look) for name, look in looks.items()]
+    axes.set_xlabel(literal(f"{names.step}{heading}"))
+    handles = [
+        Line2D([], [], label=literal(one.name), **one.mark.look(1.3)) for one in path.players
+    ]
     style.legend_above(figure, handles, columns=3)
     return figure
 
 
-def _panels(path: RealisedPath) -> list[tuple[str, DrawPanel]]:
-    """Titles, and what draws each."""
-    names = path.names
-    seen = names.observed[0].rsplit(" ", 1)[0] if len(names.observed) > 1 else names.observed[0]
-    panels: list[tuple[str, DrawPanel]] = [(seen, _draw_seen)]
-    if path.is_yes_or_no:
-        panels.append(("", _draw_choices))
-    else:
-        panels += [(name, partial(_draw_amounts, part=n)) for n, name in enumerate(names.actions)]
-        panels += [(name, partial(_draw_levels, part=n)) for n, name in enumerate(names.levels)]
-    if path.losses is not None and path.losses.any():
-        panels.append(("expected loss", _draw_losses))
-    return panels
-
-
-def _draw_seen(axes: Axes, path: RealisedPath) -> None:
+def _draw_seen(axes: Axes, seen: FloatArray, names: PathNames) -> None:
     """Prices, one line each, with its number at the end where there are several; or which of
     several modes it was, as a staircase."""
-    names, steps = path.names, range(len(path.seen))
+    steps = range(len(seen))
     look: dict[str, Any] = {"color": style.INK, "linewidth": 1.2, "marker": ".", "markersize": 5}
     if names.modes:
-        axes.plot(steps, path.seen[:, 0], drawstyle="steps-mid", **look)
+        axes.plot(steps, seen[:, 0], drawstyle="steps-mid", **look)
         axes.set_yticks(range(len(names.modes)), names.modes)
         axes.set_ylim(-0.5, len(names.modes) - 0.5)
         return
-    for number, values in enumerate(path.seen.T):
+    for number, values in enumerate(seen.T):
         axes.plot(steps, values, linestyle=SERIES[number % len(SERIES)].line, **look)
         if len(names.observed) > 1:
             axes.annotate(
@@ -261,39 +229,44 @@ def _draw_seen(axes: Axes, path: RealisedPath) -> None:
     axes.margins(y=0.15)
 
 
-def _draw_amounts(axes: Axes, path: RealisedPath, part: int) -> None:
+def _offsets(players: Sequence[Player]) -> list[tuple[Player, float]]:
+    """How far each player's marks stand from the middle of a step."""
+    middle = (len(players) - 1) / 2
+    return [(player, 0.2 * (number - middle)) for number, player in enumerate(players)]
+
+
+def _draw_amounts(players: Sequence[Player], part: int, axes: Axes) -> None:
     """A stem with a marker for each player and step."""
-    for number, player in enumerate(path.players):
-        places, values = np.arange(len(path.seen)) + path.offset(number), player.actions[:, part]
+    for player, offset in _offsets(players):
+        places, values = np.arange(len(player.actions)) + offset, player.actions[:, part]
         axes.vlines(places, 0.0, values, color=player.mark.colour, linewidth=1.4)
         axes.plot(places, values, **player.mark.look(0, 5.0), label=player.name)
     axes.axhline(0.0, color=style.MUTED, linewidth=0.8)
     axes.margins(y=0.12)
 
 
-def _draw_choices(axes: Axes, path: RealisedPath) -> None:
+def _draw_choices(axes: Axes, players: Sequence[Player], names: Sequence[str]) -> None:
     """A row for each thing that can be done, a marker where someone does it."""
-    rows = len(path.names.actions)
-    for number, player in enumerate(path.players):
+    rows = len(names)
+    for player, offset in _offsets(players):
         step, row = np.nonzero(player.actions)
-        places = row + (path.offset(number) if rows > 1 else 1.4 * path.offset(number))
+        places = row + (offset if rows > 1 else 1.4 * offset)
         axes.plot(step, places, **player.mark.look(0, 6.0), label=player.name)
-    axes.set_yticks(range(rows), [literal(name) for name in path.names.actions])
+    axes.set_yticks(range(rows), [literal(name) for name in names])
     axes.set_ylim(rows - 0.5, -0.5)
 
 
-def _draw_levels(axes: Axes, path: RealisedPath, part: int) -> None:
+def _draw_levels(players: Sequence[Player], part: int, axes: Axes) -> None:
     """The resource before each decision, and at the end."""
     # From the solid line up to the dashed one: where they are the same, all are seen.
-    players = (*path.players[1:], *path.players[:1])
-    for player, (width, size) in zip(players, LINES[-len(players) :], strict=True):
+    ordered = (*players[1:], *players[:1])
+    for player, (width, size) in zip(ordered, LINES[-len(ordered) :], strict=True):
         values = player.levels[:, part]
         axes.plot(range(len(values)), values, **player.mark.look(width, size))
     axes.margins(y=0.12)
 
 
-def _draw_losses(axes: Axes, path: RealisedPath) -> None:
+def _draw_losses(axes: Axes, losses: FloatArray) -> None:
     """What each executed decision lost in expectation."""
-    assert path.losses is not None
-    axes.bar(range(len(path.losses)), path.losses, width=0.6, color=style.OBSERVED)
-    axes.set_ylim(0.0, 1.15 * float(path.losses.max(initial=0.0)) or 1.0)
+    axes.bar(range(len(losses)), losses, width=0.6, color=style.OBSERVED)
+    axes.set_ylim(0.0, 1.15 * float(losses.max()) or 1.0)

@@ -92,6 +92,7 @@ def test_no_volatility_is_no_chance() -> None:
             {"initial": [1.0, 1.0], "correlation": 1.5, "kind": "correlated"},
             "ones on its diagonal, the rest in",
         ),
+        ({"volatility": 100.0}, r"a typical factor of e\^31\.6 in one step.*volatility=0\.2"),
     ],
 )
 def test_bad_motions(changes: dict[str, Any], words: str) -> None:

@@ -54,10 +54,11 @@ def rendered(template: str, **values: object) -> str:
 def test_texts_are_escaped_and_percent_signs_stay_with_their_numbers() -> None:
     assert rendered("<p>{{ text }}</p>", text="<script>") == "<p>&lt;script&gt;</p>"
     assert rendered("{{ text }}", text="5 %") == "5\u00a0%"
-    panel = Panel("cohort", cohort_figure([0.5]), "a < b", 'say "what"')
-    figure = rendered('{% import "macros.html" as m %}{{ m.figures([panel]) }}', panel=panel)
-    assert 'alt="say &#34;what&#34;"' in figure
-    assert "<figcaption>a &lt; b</figcaption>" in figure
+    facts = {"feature": 'say "<what>"', "last": [1.0, 2.0]}
+    panel = Panel("case-1", cohort_figure([0.5]), "trajectory", facts)
+    figure = rendered('{% include "figures.html" %}', panels=[panel])
+    assert 'alt="say &#34;&lt;what&gt;&#34; ends at 1 as' in figure
+    assert "<figcaption>say &#34;&lt;what&gt;&#34; as it was" in figure
     (address,) = read(figure).addresses
     svg = unquote(address.removeprefix("data:image/svg+xml,"))
     assert svg.encode() == svg_bytes(panel.figure)

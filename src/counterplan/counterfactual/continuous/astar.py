@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from counterplan.core.problem import Problem, Watch
+from counterplan.core.limits import Watch
+from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import FloatArray, IntArray, whole_number
 from counterplan.counterfactual.continuous.first_order import FirstOrder

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from counterplan.core.problem import Problem, Watch
+from counterplan.core.limits import Watch
+from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import FloatArray, IntArray, whole_number
 from counterplan.counterfactual.continuous.astar import Nodes

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from counterplan.core.problem import Problem, Watch
+from counterplan.core.limits import Watch
+from counterplan.core.problem import Problem
 from counterplan.core.result import Certified, Change, Explanation, Frontier, Interval, Status
 from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
 from counterplan.counterfactual.discrete.distributions import (

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from counterplan.core.compiled import njit
 from counterplan.core.constraints import ResolvedConstraints
 from counterplan.core.episode import Episode
-from counterplan.core.problem import Watch
+from counterplan.core.limits import Watch
 from counterplan.core.validation import BoolArray, FloatArray
 from counterplan.counterfactual.discrete.laws import Expectation
 from counterplan.scm.tabular import TabularMDP

@@ -17,7 +17,8 @@ import numpy as np
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
-from counterplan.core.problem import Problem, ProgressCallback
+from counterplan.core.limits import ProgressCallback
+from counterplan.core.problem import Problem
 from counterplan.core.result import Interval
 from counterplan.core.validation import LARGEST_BUDGET, whole_number
 from counterplan.counterfactual.discrete.budget_dp import (

@@ -28,7 +28,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from counterplan.core.problem import Problem, Watch
+from counterplan.core.limits import Watch
+from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import BoolArray, FloatArray
 from counterplan.counterfactual.executed.path_dp import PathProgram

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from counterplan.core.problem import Watch
+from counterplan.core.limits import Watch
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.executed.setting import ROUNDING, AllocationSetting, holds
 from counterplan.errors import NotApplicableError

@@ -38,7 +38,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counterplan.core.table import open_table_file
 from counterplan.core.validation import FloatArray, IntArray, index_vector, whole_number
 from counterplan.errors import FileError, InputError, NotApplicableError
 from counterplan.planning.processes.base import number, stochastic_matrix
@@ -311,6 +310,8 @@ def drive_cycle_modes(
 
 
 def _read_cycle(path: str | Path, columns: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+    from counterplan.core.table import open_table_file
+
     if len(columns) != 2:
         raise InputError(f"columns must name a time and a speed column, got {tuple(columns)!r}")
     time, speed = columns

@@ -35,7 +35,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counterplan.core.table import open_table_file
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import FileError, InputError, NotApplicableError
 from counterplan.planning.processes.base import given_start, number, vector
@@ -49,6 +48,8 @@ from counterplan.planning.processes.laws import (
 
 Kind: TypeAlias = Literal["independent", "global", "correlated"]
 KINDS: tuple[Kind, ...] = ("independent", "global", "correlated")
+# Standard deviation of a step's log price, beyond which no number of samples shows the mean.
+WIDEST_STEP = 5.0
 # Eigenvalues of a correlation matrix this little below zero are rounding.
 EIGENVALUE_TOLERANCE = 1e-9
 
@@ -83,6 +84,7 @@ class GBM(Shipped):
             for value in values:
                 number(value, name, least, above=name == "initial")
         object.__setattr__(self, "dt", number(self.dt, "dt", 0.0, above=True))
+        _check_spread(float(np.max(self.volatility)), self.dt)
         _ = self.mixing  # checks the correlation
 
     @property
@@ -166,6 +168,15 @@ class GBM(Shipped):
         return count * np.diff([0.0, *inner, 1.0])
 
 
+def _check_spread(volatility: float, dt: float) -> None:
+    if volatility * dt**0.5 > WIDEST_STEP:
+        raise InputError(
+            f"volatility {volatility:g} with dt = {dt:g}: prices move by a typical factor of "
+            f"e^{volatility * dt**0.5:.3g} in one step, and samples say nothing about their mean; "
+            "20 % a year are volatility=0.2 with dt in years"
+        )
+
+
 @dataclass(frozen=True)
 class BinomialLattice(Shipped):
     """One price, x (1,), with two successors at every step.
@@ -186,6 +197,7 @@ class BinomialLattice(Shipped):
     def __post_init__(self) -> None:
         for name in ("initial", "volatility", "dt"):
             object.__setattr__(self, name, number(getattr(self, name), name, 0.0, above=True))
+        _check_spread(self.volatility, self.dt)
         for name in ("rate", "dividend"):
             object.__setattr__(self, name, number(getattr(self, name), name))
         if not 0.0 <= self.probability <= 1.0:
@@ -332,6 +344,8 @@ class BootstrapPrices(Shipped):
 def read_prices(path: str | Path, columns: Sequence[str] = ("Date", "Price")) -> FloatArray:
     """(n,) prices of a CSV table in the order of their dates; mistakes name row and column."""
     import polars as pl
+
+    from counterplan.core.table import open_table_file
 
     if len(columns) != 2:
         raise InputError(f"columns must name a date and a price column, got {tuple(columns)!r}")

@@ -32,7 +32,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_check
 import numpy as np
 from numba.core.errors import NumbaError
 
-from counterplan.core.problem import ProgressCallback, Watch
+from counterplan.core.limits import ProgressCallback, Watch
 from counterplan.core.result import Interval
 from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
 from counterplan.errors import InputError, NotApplicableError
@@ -48,7 +48,6 @@ from counterplan.planning.model import (
 from counterplan.planning.search import kernel as compiled
 from counterplan.planning.search import parts as part
 from counterplan.planning.search import tree
-from counterplan.planning.search.interpreted import interpret
 from counterplan.planning.search.kernel import SIGNATURES, Kernel, no_bounds, uniform_policy
 from counterplan.planning.search.loop import follow, search
 
@@ -78,6 +77,8 @@ def kernel_of(problem: ExogenousModel, quantiles: int) -> Kernel:
     if isinstance(problem, Compiled):
         with suppress(NotApplicableError):
             return checked_kernel(problem.compiled(quantiles=quantiles))
+    from counterplan.planning.search.interpreted import interpret
+
     return interpret(problem)
 
 

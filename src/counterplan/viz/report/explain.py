@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,37 +11,36 @@ from counterplan.core.validation import counted
 from counterplan.counterfactual.support import TOLERATED
 from counterplan.errors import FileError, InputError
 from counterplan.runs.answer import support_in_words
-from counterplan.runs.question import ContinuousExplainer, DiscreteExplainer
 from counterplan.runs.run import RESULTS, STATUSES, TRAJECTORIES, CaseQuery, Run
-from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.tabular import TabularMDP
-from counterplan.tables.layout import SchemaLayout
+from counterplan.tables.fit import poor_fit
 from counterplan.tables.schema import Column
-from counterplan.tables.stays import poor_fit
-from counterplan.viz.labels import Labels, labels_of
-from counterplan.viz.quantity import Quantity
-from counterplan.viz.report.case import Case, ExplainedRun, cohort_panels, make_case
+from counterplan.viz.report.case import (
+    OUTCOME,
+    ROUNDING,
+    SEVERITY,
+    ExplainedRun,
+    cohort_panels,
+    make_case,
+)
 from counterplan.viz.report.page import (
     MOST_ROWS,
-    Panel,
-    Pseudonyms,
     RankingColumn,
     Report,
     ReportOptions,
+    Row,
+    Section,
     arrow,
+    make_report,
     number_cell,
-    ranking_table,
-    render,
 )
 
 if TYPE_CHECKING:
     import polars as pl
 
-Row = Mapping[str, Any]
-# What a model may tell of itself in `about`, for those who look at its answers: how the outcome is
-# called, how severe each discrete state is (null where a course is over), and what else there is to
-# know about it, in sentences.
-OUTCOME, SEVERITY, NOTES = "outcome", "severity", "notes"
+__all__ = ["NOTES", "OUTCOME", "SEVERITY", "explain_report"]
+# What else a model may tell of itself in `about`: what there is to know about it, in sentences.
+NOTES = "notes"
 # How statuses are called, and what they mean.
 STATUS_WORDS = {
     "optimal": ("proved optimal", "no other choice of so few changes is better in this model"),
@@ -52,131 +48,46 @@ STATUS_WORDS = {
     "heuristic": ("without proof", "a simple method, to compare with"),
     "failed": ("failed", "there is no answer; the reasons are below"),
 }
-# Differences below this are rounding.
-ROUNDING = 1e-9
 # Reasons, and changes that recur, which are told one by one; cases that are named with a reason.
 MOST_REASONS, MOST_RECURRING, MOST_NAMED = 20, 12, 3
-# Values of a column that are listed one by one.
-MOST_VALUES = 8
 
 
 def explain_report(run: Run, options: ReportOptions) -> Report:
     """The page about all cases of a run, or about one of them."""
-    source = explained_run(run, options.pseudonyms, options.k)
+    source = ExplainedRun(run, options.pseudonyms, run.budget(options.k))
+    context: dict[str, Any] = {"source": source, "statuses": STATUS_WORDS, "tolerated": TOLERATED}
+    context |= about_model(source)
     if options.case is not None:
         rows = run.rows_of(RESULTS, [options.case], source.k)[options.case]
         if not rows:
             noun = run.terms.noun
             raise InputError(f"{run.folder}: has no {noun} {options.case!r}; check it")
-        cases = _cases(source, rows, [0])
-        return _page(source, cases, single=True, totals=None)
+        return make_report("explain.html", _cases(source, rows, 0), totals=None, **context)
     totals = totals_of(source)
     ranked = run.cases(CaseQuery(k=source.k, limit=MOST_ROWS)).to_dicts()
     panels = cohort_panels(source, totals, ranked)
-    chosen = ranked[: options.cases]
-    cases = _cases(source, chosen, range(1, len(chosen) + 1))
-    total = totals["cases"] - totals["statuses"]["failed"]
-    ranking = _ranking(source, ranked, cases)
-    return _page(source, cases, panels, single=False, totals=totals, ranking=ranking, total=total)
+    cases = _cases(source, ranked[: options.cases], 1)
+    columns = _ranking(source, ranked)
+    return make_report("explain.html", cases, panels, columns, totals=totals, **context)
 
 
-def _page(
-    source: ExplainedRun, cases: Sequence[Case], panels: Sequence[Panel] = (), **more: Any
-) -> Report:
-    run, model = source.run, source.run.model
-    notes = model.about.get(NOTES)
-    is_text = isinstance(notes, list) and all(isinstance(text, str) for text in notes)
-    training = training_of(model)
-    visits = model.visits if isinstance(model, TabularMDP) else None
-    context = {
-        "run": run,
-        "pseudonyms": source.pseudonyms,
-        "k": source.k,
-        "quantity": source.quantity,
-        "labels": source.labels,
-        "outcome": source.outcome,
-        "cases": cases,
-        "panels": panels,
-        "statuses": STATUS_WORDS,
-        "tolerated": TOLERATED,
-        "training": training,
-        "poor_fit": poor_fit(model) if training and isinstance(model, NeuralSCM) else None,
-        "median_visits": 0 if visits is None else int(np.median(visits[visits > 0])),
-        "notes": notes if is_text else (),
-        "columns": _columns(source),
-        **more,
-    }
-    shown = (*panels, *(panel for case in cases for panel in case.panels))
-    return Report(render("explain.html", context), shown)
-
-
-def _cases(source: ExplainedRun, chosen: Sequence[Row], ranks: Sequence[int]) -> list[Case]:
-    """The cases that have a section of their own; rank 0 for a case alone."""
+def _cases(source: ExplainedRun, chosen: Sequence[Row], first: int) -> list[Section]:
+    """The cases that have a section of their own, ranked from `first`; 0 for a case alone."""
     run, ids = source.run, [row["episode_id"] for row in chosen]
     results, steps = run.rows_of(RESULTS, ids), run.rows_of(TRAJECTORIES, ids, source.k)
     episodes = run.episodes(ids) if run.terms.is_discrete else {}
     found = []
-    for row, rank in zip(chosen, ranks, strict=True):
+    for rank, row in enumerate(chosen, start=first):
         name = row["episode_id"]
         if row["status"] != "failed" and not steps[name]:
             raise FileError(
                 f"{run.folder}: has no trajectory of {name!r}; run the same command again to make "
                 "it anew"
             )
-        found.append(make_case(source, row, rank, results[name], steps[name], episodes.get(name)))
+        case = Section(row, source.pseudonyms.shown(name), rank, steps[name])
+        episode = episodes[name].episode if name in episodes else None
+        found.append(make_case(source, case, results[name], episode))
     return found
-
-
-# --- What numbers are called ---
-
-
-def explained_run(run: Run, pseudonyms: Pseudonyms, k: int | None = None) -> ExplainedRun:
-    """A run with the names that its model has for outcomes and states."""
-    budget, labels = run.budget(k), _labels(run)
-    return ExplainedRun(run, pseudonyms, budget, _quantity(run, labels), labels)
-
-
-def _labels(run: Run) -> Labels:
-    explainer = run.explainer
-    if isinstance(explainer, ContinuousExplainer):
-        return labels_of(explainer.layout)
-    assert isinstance(explainer, DiscreteExplainer)
-    mdp = explainer.mdp
-    labels = labels_of(mdp if explainer.layout is None else explainer.layout)
-    given = mdp.about.get(SEVERITY)
-    if given is None:
-        return labels
-    # What the model knows of the severity of its states, instead of their names.
-    if not isinstance(given, Mapping) or not isinstance(given.get("values"), list):
-        raise FileError("the model's severity of states is damaged; save the model anew")
-    try:
-        levels = [math.nan if level is None else float(level) for level in given["values"]]
-        name, unit = str(given["name"]), str(given.get("unit", ""))
-        column = Column(name, "state", unit=unit, better=given.get("better"))
-    except (KeyError, TypeError, ValueError):
-        raise FileError("the model's severity of states is damaged; save the model anew") from None
-    if len(levels) != mdp.n_states or column.better not in (None, "lower", "higher"):
-        raise FileError("the model's severity does not fit its states; save the model anew")
-    endings = {s: mdp.state_name(s) for s, level in enumerate(levels) if math.isnan(level)}
-    states = np.array(levels)[:, np.newaxis]
-    return replace(labels, features=(column,), states=states, endings=endings)
-
-
-def _quantity(run: Run, labels: Labels) -> Quantity:
-    """How the model calls its outcome, or what the features that are good or bad make it."""
-    given, explainer = run.model.about.get(OUTCOME), run.explainer
-    if isinstance(given, Mapping) and isinstance(given.get("name"), str):
-        return Quantity(given["name"], given.get("percent") is True, str(given.get("unit", "")))
-    good = [column for column in labels.features if column.better]
-    if not good or (isinstance(explainer, DiscreteExplainer) and explainer.layout is None):
-        return Quantity()
-    weighted = " ".join(_worth(column) for column in good)
-    return Quantity(unit=f"summed {weighted.removeprefix('+ ')}")
-
-
-def _worth(column: Column) -> str:
-    weight = "" if abs(column.merit) == 1.0 else f"{abs(column.merit):g} × "
-    return f"{'−' if column.merit < 0 else '+ '}{weight}{column.name}"
 
 
 # --- What all cases come to ---
@@ -189,7 +100,7 @@ def totals_of(source: ExplainedRun) -> dict[str, Any]:
     improvable, far         how many can be improved at all; lie far outside the training data
     seen, unseen            explanations with data under them and without; unknown is in neither
     asked, holds            whether other causal models were asked about; how many improve in all
-    gains, median_gain      all finite improvements, and their median
+    gains                   all finite improvements
     by_budget               rows of k, value and factual: means over cases finite for every budget
     failures                by reason, the most frequent first; other_failures have other reasons
     recurring               rows of what, changes, cases: the most frequent changes
@@ -211,12 +122,10 @@ def totals_of(source: ExplainedRun) -> dict[str, Any]:
     )
     found: dict[str, Any] = numbers.collect(engine="streaming").row(0, named=True)
     finite = results.filter(known, pl.col("improvement").is_finite()).select("improvement")
-    gains = finite.collect(engine="streaming")["improvement"].to_numpy()
     failures = _failures(source, results)
     return found | {
         "statuses": {name: found[name] for name in STATUSES},
-        "gains": gains,
-        "median_gain": float(np.median(gains)) if gains.size else math.nan,
+        "gains": finite.collect(engine="streaming")["improvement"].to_numpy(),
         "by_budget": _by_budget(source.run),
         "failures": failures,
         "other_failures": found["failed"] - sum(one["count"] for one in failures),
@@ -271,69 +180,76 @@ def _recurring(source: ExplainedRun, results: pl.LazyFrame) -> list[dict[str, An
     named = pl.element().struct.field("name").is_in(ordered)
     # Of what has no order there is no more and less.
     has_order = (pl.col("parts").list.len() > 0) & pl.col("parts").list.eval(named).list.all()
-    moved = every.filter(has_order).explode("parts")
     direction = pl.when(part.field("alternative") > part.field("observed"))
     text = part.field("name") + direction.then(pl.lit(" raised")).otherwise(pl.lit(" lowered"))
-    doses = moved.select("episode_id", what=text)
+    doses = every.filter(has_order).explode("parts").select("episode_id", what=text)
     together = pl.concat([doses, every.filter(~has_order).select("episode_id", "what")])
     counts = together.group_by("what").agg(changes=pl.len(), cases=pl.col("episode_id").n_unique())
     ranked = counts.sort(["changes", "what"], descending=[True, False]).head(MOST_RECURRING)
     return ranked.collect().to_dicts()
 
 
-def _ranking(source: ExplainedRun, ranked: Sequence[Row], cases: Sequence[Case]) -> dict[str, Any]:
+def _ranking(source: ExplainedRun, ranked: Sequence[Row]) -> list[RankingColumn]:
     quantity, run = source.quantity, source.run
 
-    def steps(row: Row) -> Any:
-        return number_cell(row["steps"], f"{row['steps']:,}")
+    def column(title: str, cell: Any, kind: str = "text", choose: bool = False) -> RankingColumn:
+        return RankingColumn(title, [cell(row) for row in ranked], kind, choose)
 
-    def number(row: Row, name: str) -> Any:
-        return number_cell(row[name], quantity.write(row[name]))
+    def numbers(title: str, name: str, write: Any = quantity.write) -> RankingColumn:
+        return column(title, lambda row: number_cell(row[name], write(row[name])), "number")
 
-    def gain(row: Row) -> Any:
-        text = quantity.write_gain(row["improvement"])
-        return number_cell(row["improvement"], text.removesuffix(" points"))
+    def shown(row: Row) -> str:
+        return source.pseudonyms.shown(row["episode_id"])
 
     def extent(row: Row) -> Any:
         low, high = row["interval_low"], row["interval_high"]
         return number_cell(low, "" if low is None else quantity.write_range(low, high))
 
-    def shown(row: Row) -> str:
-        return source.pseudonyms.shown(row["episode_id"])
-
-    def outcome(row: Row, name: str) -> str:
-        return row[f"outcome:{name}"] or ""
-
-    def changes(row: Row) -> list[str]:
-        return [arrow(change["text"]) for change in row["changes"]]
-
-    allowed, points = counted(source.k, "change"), ", points" if quantity.percent else ""
-    columns = [
-        RankingColumn(run.terms.noun.capitalize(), shown, "name"),
-        *(RankingColumn(name, partial(outcome, name=name), choose=True) for name in run.outcomes),
-        RankingColumn("Steps", steps, "number"),
-        RankingColumn("Observed", partial(number, name="factual"), "number"),
-        RankingColumn(f"With at most {allowed}", partial(number, name="value"), "number"),
-        RankingColumn(f"Improvement{points}", gain, "number"),
+    found = [
+        column(run.terms.noun.capitalize(), shown, "name"),
+        *(
+            column(name, lambda row, name=name: row[f"outcome:{name}"] or "", choose=True)
+            for name in run.outcomes
+        ),
+        numbers("Steps", "steps", "{:,}".format),
+        numbers("Observed", "factual"),
+        numbers(f"With at most {counted(source.k, 'change')}", "value"),
+        numbers(
+            "Improvement, points" if quantity.percent else "Improvement",
+            "improvement",
+            lambda value: quantity.write_gain(value).removesuffix(" points"),
+        ),
     ]
     if any(row["interval_low"] is not None for row in ranked):
-        columns.append(RankingColumn("Range over causal models", extent, "number"))
+        found.append(column("Range over causal models", extent, "number"))
     if len({row["status"] for row in ranked}) > 1:
-        status = RankingColumn("Status", lambda row: STATUS_WORDS[row["status"]][0], choose=True)
-        columns.append(status)
+        found.append(column("Status", lambda row: STATUS_WORDS[row["status"]][0], choose=True))
     if any(row["supported"] is not None for row in ranked):
-        columns.append(RankingColumn("Data", support_in_words, choose=True))
-    columns.append(RankingColumn("Changes", changes, "changes"))
-    anchors = {case.row["episode_id"]: case.anchor for case in cases}
-    return ranking_table(columns, ranked, anchors, "episode_id")
+        found.append(column("Data", support_in_words, choose=True))
+    changes = [[arrow(change["text"]) for change in row["changes"]] for row in ranked]
+    return [*found, RankingColumn("Changes", changes, "changes")]
 
 
 # --- The model ---
 
 
-def training_of(model: TabularMDP | NeuralSCM) -> Mapping[str, Any]:
+def about_model(source: ExplainedRun) -> dict[str, Any]:
+    """What a page says about the model, apart from what the model says itself."""
+    model = source.run.model
+    notes, training = model.about.get(NOTES), training_of(model.about.get("training"))
+    is_text = isinstance(notes, list) and all(isinstance(text, str) for text in notes)
+    visits = model.visits if isinstance(model, TabularMDP) else None
+    return {
+        "training": training,
+        "poor_fit": poor_fit(model) if training and not isinstance(model, TabularMDP) else None,
+        "median_visits": 0 if visits is None else int(np.median(visits[visits > 0])),
+        "notes": notes if is_text else (),
+        "described": described_columns(source),
+    }
+
+
+def training_of(record: Any) -> Mapping[str, Any]:
     """The record of a training, empty if there is none that can be read."""
-    record: Any = model.about.get("training")
     try:
         numbers = [record[name] for name in ("transitions", "epochs", "best_epoch")]
         numbers += [record["validation_nll"][record["best_epoch"] - 1]]
@@ -343,39 +259,11 @@ def training_of(model: TabularMDP | NeuralSCM) -> Mapping[str, Any]:
     return record if all(isinstance(number, int | float) for number in numbers) else {}
 
 
-def _columns(source: ExplainedRun) -> dict[str, Any]:
+def described_columns(source: ExplainedRun) -> Sequence[Column]:
     """The columns that the model and the question use, as the schema describes them."""
-    headings = ("Column", "Role", "Unit", "Values", "Gaps", "Better")
-    texts = [_column_texts(column) for column in _described(source)]
-    known = [n for n in range(len(headings)) if any(text[n] for text in texts)]
-    rows = [[text[n] for n in known] for text in texts]
-    return {"headings": [headings[n] for n in known], "rows": rows}
-
-
-def _described(source: ExplainedRun) -> Sequence[Column]:
-    labels = source.labels
-    layout = getattr(source.run.explainer, "layout", None)
-    if isinstance(layout, SchemaLayout):
-        return [column for column in layout.schema.columns if column.role != "ignore"]
+    labels, layout = source.labels, source.layout
     if layout is None:
         return [*labels.features, *labels.doses]
-    # The built-in tables: leading features never change, further inputs are replayed as they were.
-    fixed = [replace(column, role="fixed") for column in labels.features[: layout.fixed]]
-    chosen = {dose.name for dose in labels.doses}
-    replayed = [Column(name, "contextual") for name in layout.actions if name not in chosen]
-    return [*fixed, *labels.features[layout.fixed :], *labels.doses, *replayed]
-
-
-def _column_texts(column: Column) -> list[str]:
-    names = column.labels or tuple(f"{level:g}" for level in column.levels or ())
-    values = ", ".join(names[:MOST_VALUES])
-    if len(names) > MOST_VALUES:
-        values += f" and {len(names) - MOST_VALUES:,} more"
-    if not names and (column.low is not None or column.high is not None):
-        low, high = ("" if end is None else f"{end:g}" for end in (column.low, column.high))
-        values = f"{low} to {high}".strip()
-    better = column.better or ""
-    if better and column.weight != 1.0:
-        better += f", weight {column.weight:g}"
-    gaps = "" if column.missing == "refuse" else column.missing
-    return [column.name, column.role, column.unit, values, gaps, better]
+    doses = iter(labels.doses)
+    used = [column for column in layout.schema.columns if column.role != "ignore"]
+    return [next(doses) if column.role == "action" else column for column in used]

@@ -16,14 +16,16 @@ import json
 import math
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
+import numpy as np
 from markupsafe import Markup, escape
 
 from counterplan import __version__
@@ -31,7 +33,7 @@ from counterplan.core.files import read_bytes
 from counterplan.core.result import Status
 from counterplan.core.validation import counted
 from counterplan.errors import FileError
-from counterplan.runs.store import Manifest
+from counterplan.viz.labels import with_unit
 from counterplan.viz.quantity import share
 from counterplan.viz.style import svg_bytes
 
@@ -55,10 +57,6 @@ LETTERS, GROUP = 12, 4
 SHORT_ID = 4
 # What need not be encoded in an address within an attribute; the rest of an SVG is.
 SAFE_IN_ADDRESS = " ;/?:@&=+$,()!*'"
-# Inches from which on a figure takes the whole width of the page, or more height of a printed one.
-BROAD, TALL = 5.7, 4.0
-# Options of a run whose values are ids of cases.
-ABOUT_CASES = ("episode",)
 
 
 @dataclass(frozen=True)
@@ -123,30 +121,18 @@ class ReportOptions:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """A figure, the name of its file, and what it shows in words."""
+    """A figure, the name of its file, its kind, and what its caption names."""
 
     name: str
     figure: Figure
-    caption: str
-    alternative: str
+    kind: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def address(self) -> Markup:
         """The figure itself, as the source of an image: escaped, since it is no text."""
         encoded = quote(svg_bytes(self.figure).decode(), safe=SAFE_IN_ADDRESS)
         return escape(f"data:image/svg+xml,{encoded}")
-
-    @property
-    def pixels(self) -> str:
-        """How wide it is."""
-        return f"{self.figure.get_figwidth() * 96:.0f}"
-
-    @property
-    def shape(self) -> str:
-        """Classes of the style sheet."""
-        width, height = self.figure.get_size_inches()
-        classes = {"broad": width > BROAD, "tall": height > TALL}
-        return " ".join(name for name, applies in classes.items() if applies)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,61 +144,72 @@ class Report:
 
 
 @dataclass(frozen=True, eq=False)
-class Item:
+class Section:
     """A case or scenario that has a section of its own.
 
-    row   its result
-    name  how it is called
-    rank  its place in the ranking, 0 if it has none
+    row    its result
+    name   how it is called
+    rank   its place in the ranking, 0 if it has none
+    steps  rows of its trajectory or decisions
+    more   what its template takes besides
     """
 
     row: Row
     name: str
     rank: int
+    steps: Sequence[Row] = ()
+    panels: Sequence[Panel] = ()
+    more: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def anchor(self) -> str:
         """Where its section begins."""
         return f"case-{self.rank}" if self.rank else "case"
 
-    @property
-    def title(self) -> str:
-        """Above its section."""
-        return f"{self.rank}. {self.name}" if self.rank else self.name
+    def panel(self, kind: str, figure: Figure, **facts: Any) -> Panel:
+        """A figure about it."""
+        return Panel(f"{self.anchor}-{kind}", figure, kind, facts)
 
 
 class RankingColumn(NamedTuple):
     """A column of the table of all cases.
 
-    cell    what stands in a row of results
-    kind    "text"; "number", a pair (to sort by, text); "name", a link to the case's section; or
-            "changes", a list of texts
+    cells   one for each row
+    kind    "text"; "number", pairs (to sort by, text); "name", links to sections; or "changes",
+            lists of texts
     choose  whether one of its texts can be chosen in a list above the table
     """
 
     title: str
-    cell: Callable[[Row], Any]
+    cells: Sequence[Any]
     kind: str = "text"
     choose: bool = False
 
 
-def ranking_table(
-    columns: Sequence[RankingColumn], rows: Iterable[Row], anchors: Mapping[str, str], name: str
-) -> dict[str, Any]:
-    """What `ranking.js` searches, sorts and turns over; the first rows are also written out, for
-    browsers that run no scripts.
+def make_report(
+    template: str,
+    sections: Sequence[Section],
+    panels: Sequence[Panel] = (),
+    columns: Sequence[RankingColumn] = (),
+    **context: Any,
+) -> Report:
+    """A page about all cases, with sections for some; or, without columns, about one case.
 
-    anchors  of the sections of cases, by id
-    name     the column of ids
+    `ranking.js` searches, sorts and turns over the table of columns; its first rows are also
+    written out, for browsers that run no scripts.
     """
-    return {
-        "headings": [[column.title, column.kind, column.choose] for column in columns],
-        "rows": [
-            [anchors.get(row[name], ""), *(column.cell(row) for column in columns)] for row in rows
-        ],
+    # The sections are those of the first rows.
+    links = [one.anchor for one in sections]
+    rows = zip_longest(links, *(one.cells for one in columns), fillvalue="")
+    ranking = {
+        "headings": [[one.title, one.kind, one.choose] for one in columns],
+        "rows": [*rows],
         "page": PAGE,
         "short": SHORT_TEXT,
     }
+    context |= {"cases": sections, "panels": panels, "single": not columns, "ranking": ranking}
+    shown = (*panels, *(panel for section in sections for panel in section.panels))
+    return Report(environment().get_template(template).render(context), shown)
 
 
 def number_cell(value: float | None, text: str) -> list[Any]:
@@ -220,25 +217,6 @@ def number_cell(value: float | None, text: str) -> list[Any]:
     if value is None or math.isnan(value):
         return [None, text]
     return [float(f"{max(-1e300, min(1e300, value)):.9g}"), text]
-
-
-def options_text(manifest: Manifest) -> str:
-    """The options of the run, as one would type them; ids are only counted."""
-    texts = []
-    for name, value in sorted(manifest.arguments.items()):
-        if name in ABOUT_CASES and value:
-            texts.append(f"--{name} (for {counted(len(value), 'case')})")
-        elif value is True:
-            texts.append(f"--{name.replace('_', '-')}")
-        elif value is not None and value is not False:
-            written = value if isinstance(value, str) else json.dumps(value)
-            texts.append(f"--{name.replace('_', '-')} {written}")
-    return " ".join([*texts, f"--seed {manifest.seed}"])
-
-
-def render(template: str, context: Mapping[str, Any]) -> str:
-    """A page from its template."""
-    return environment().get_template(template).render(context)
 
 
 @cache
@@ -257,8 +235,9 @@ def environment() -> Environment:
     found.policies["json.dumps_kwargs"] = {
         "allow_nan": False, "ensure_ascii": False, "separators": (",", ":"),
     }  # fmt: skip
-    found.filters |= {"counted": counted, "share": share, "advice": _advice, "arrow": arrow}
-    found.filters["thousands"] = "{:,}".format
+    found.filters |= {"counted": counted, "share": share, "arrow": arrow, "advice": _advice}
+    found.filters |= {"thousands": "{:,}".format, "with_unit": with_unit, "median": np.median}
+    found.filters["json"] = json.dumps
     found.tests["finite"] = lambda value: value is not None and math.isfinite(value)
     folder = files(__package__).joinpath("templates")
     css, script = (
@@ -267,7 +246,6 @@ def environment() -> Environment:
     checksum = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     found.globals |= {"css": Markup(css), "script": Markup(script), "script_hash": checksum}
     found.globals |= {"version": __version__, "rows_written": WRITTEN}
-    found.globals["options_text"] = options_text
     return found
 
 

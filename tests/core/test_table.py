@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from counterplan.core import table as csv_blocks
 from counterplan.core.table import Mistakes, open_table_file
 from counterplan.errors import FileError, MistakesError
-
-from .schema_support import write
+from tests.tables.schema_support import write
 
 
 def rows_of(path: Path, wanted: list[str] | None = None) -> list[tuple[int, list[str]]]:

@@ -32,7 +32,8 @@ from counterplan.tables.scenarios import (
     scenarios_to_bytes,
     write_template,
 )
-from counterplan.testing.planners import random_selling
+
+from ..planning.selling import random_selling
 
 PROBLEMS: dict[str, Any] = {
     "bunkering": lambda: Bunkering("A"),
@@ -222,7 +223,7 @@ def test_all_mistakes_at_once(tmp_path: Path) -> None:
     assert lines[0] == (
         f"{path}, row 3, column 'price': '-1' is not a price; give one above 0 and at most 1e+12"
     )
-    assert lines[1] == f"{path}, row 4, column 'price': 'x' is not a finite number; correct it"
+    assert lines[1] == f"{path}, row 4, column 'price': 'x' is not a number; correct it"
     assert lines[2] == (
         f"{path}, row 13, column 't': 'b' has 5 decisions, but this problem has 7, t = 0 to 6; "
         "give all of them"

@@ -1,0 +1,12 @@
+from .base import FiniteProcess as FiniteProcess
+from .base import HasQuantiles as HasQuantiles
+from .base import Process as Process
+from .modes import GaussianHiddenModes as GaussianHiddenModes
+from .modes import HiddenModes as HiddenModes
+from .modes import MarkovModes as MarkovModes
+from .modes import ResampledTraces as ResampledTraces
+from .modes import drive_cycle_modes as drive_cycle_modes
+from .prices import GBM as GBM
+from .prices import BinomialLattice as BinomialLattice
+from .prices import BootstrapPrices as BootstrapPrices
+from .prices import read_prices as read_prices
