@@ -94,7 +94,7 @@ def comparison_table() -> list[dict[str, Any]]:
     """Our search, the paper's own and exhaustive search on the same episodes, one after another."""
     import counterplan as cp
     from benchmarks import sepsis_model
-    from counterplan.counterfactual.continuous.exhaustive import Exhaustive
+    from counterplan.counterfactual.oracle import Exhaustive
 
     paper = cp.AStar(
         cp.AnchorHeuristic("mc-lipschitz", samples=2000), batch=1, incumbent=False, rollout=False

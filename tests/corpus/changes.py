@@ -9,6 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import polars as pl
+from safetensors.numpy import load_file, save_file
+
+from counterplan.core.tensors import METADATA, digest
+from counterplan.scm.neural import NEURAL
+from counterplan.tables.models import TABULAR
+
 Change: TypeAlias = Callable[[], object]
 # What to replace in a file, and by what.
 Swap: TypeAlias = tuple[str, str | bytes]
@@ -19,16 +26,9 @@ def changed(name: str, change: Change | Swap) -> Change:
     return swap(name, *change) if isinstance(change, tuple) else change
 
 
-def swap(name: str, old: str, new: str | bytes) -> Change:
-    """The same file but for a piece of it, in the first place where it occurs."""
-
-    def change() -> None:
-        content, piece = Path(name).read_bytes(), old.encode()
-        assert piece in content
-        other = new.encode() if isinstance(new, str) else new
-        Path(name).write_bytes(content.replace(piece, other, 1))
-
-    return change
+def edit(name: str, other: Callable[[bytes], bytes]) -> Change:
+    """A file with contents that are made of those it has."""
+    return lambda: Path(name).write_bytes(other(Path(name).read_bytes()))
 
 
 def put(name: str, content: bytes | str) -> Change:
@@ -37,47 +37,42 @@ def put(name: str, content: bytes | str) -> Change:
     return lambda: Path(name).write_bytes(other)
 
 
-def lines(name: str, edit: Callable[[list[str]], list[str]]) -> Change:
+def swap(name: str, old: str | bytes, new: str | bytes, count: int = 1) -> Change:
+    """The same file but for a piece of it, in the first places where it occurs."""
+    piece, other = (one.encode() if isinstance(one, str) else one for one in (old, new))
+
+    def swapped(content: bytes) -> bytes:
+        assert piece in content
+        return content.replace(piece, other, count)
+
+    return edit(name, swapped)
+
+
+def lines(name: str, other: Callable[[list[str]], list[str]]) -> Change:
     """The same file with other lines."""
-
-    def change() -> None:
-        found = edit(Path(name).read_text().splitlines())
-        Path(name).write_text("\n".join(found) + "\n")
-
-    return change
+    return edit(name, lambda old: ("\n".join(other(old.decode().splitlines())) + "\n").encode())
 
 
 def cut(name: str, keep: float) -> Change:
     """The file cut off: a share of it, or so many bytes, or all but so many."""
-
-    def change() -> None:
-        content = Path(name).read_bytes()
-        end = int(keep * len(content)) if isinstance(keep, float) else keep
-        Path(name).write_bytes(content[:end])
-
-    return change
+    return edit(
+        name, lambda old: old[: int(keep * len(old)) if isinstance(keep, float) else int(keep)]
+    )
 
 
 def flip(*names: str, place: float = 0.5) -> Change:
     """One bit of each file turned, at a place between 0 and 1."""
 
-    def change() -> None:
-        for name in names:
-            content = bytearray(Path(name).read_bytes())
-            content[int(place * len(content))] ^= 4
-            Path(name).write_bytes(content)
+    def turned(content: bytes) -> bytes:
+        at = int(place * len(content))
+        return content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :]
 
-    return change
+    return lambda: [edit(name, turned)() for name in names]
 
 
 def absurd(name: str, size: int) -> Change:
     """A file of any size, all of it a hole."""
-
-    def change() -> None:
-        with Path(name).open("wb") as file:
-            file.truncate(size)
-
-    return change
+    return lambda: (Path(name).write_bytes(b""), os.truncate(name, size))
 
 
 def gone(*names: str) -> Change:
@@ -152,8 +147,6 @@ def columns(name: str, **others: Any) -> Change:
     """A Parquet file in which some columns are others; None removes them."""
 
     def change() -> None:
-        import polars as pl
-
         frame = pl.read_parquet(name).drop([key for key, value in others.items() if value is None])
         given = {key: pl.Series(key, value) for key, value in others.items() if value is not None}
         frame.with_columns(**given).write_parquet(name)
@@ -165,14 +158,10 @@ def forged_rows(name: str) -> Change:
     """A small Parquet file that says it has 134 million rows."""
 
     def change() -> None:
-        import polars as pl
-
         rows = 2**21
         frame = pl.read_parquet(name).head(1)
         frame.select(pl.all().repeat_by(rows).explode()).write_parquet(name, row_group_size=rows)
-        content = Path(name).read_bytes()
-        assert _varint(2 * rows) in content
-        Path(name).write_bytes(content.replace(_varint(2 * rows), _varint(2**28 - 2)))
+        swap(name, _varint(2 * rows), _varint(2**28 - 2), -1)()
 
     return change
 
@@ -191,14 +180,8 @@ def negative_page(name: str) -> Change:
     negative number of them: that ends the process that decodes it."""
 
     def change() -> None:
-        import polars as pl
-
         count = b",\x15" + _varint(2 * pl.read_parquet(name).height)
-        content = Path(name).read_bytes()
-        assert count in content
-        Path(name).write_bytes(
-            content.replace(count, count[:2] + bytes([count[2] | 1]) + count[3:])
-        )
+        swap(name, count, count[:2] + bytes([count[2] | 1]) + count[3:], -1)()
 
     return change
 
@@ -210,12 +193,6 @@ def tensors(name: str, edit: Callable[[dict[str, Any], dict[str, Any]], object])
     """A model file with other arrays or metadata, and a checksum that agrees with them."""
 
     def change() -> None:
-        from safetensors.numpy import load_file, save_file
-
-        from counterplan.core.tensors import METADATA, digest
-        from counterplan.scm.neural import NEURAL
-        from counterplan.tables.models import TABULAR
-
         content = Path(name).read_bytes()
         header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
         about = json.loads(header["__metadata__"][METADATA])

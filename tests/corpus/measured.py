@@ -112,19 +112,19 @@ CASES = {
     "draft of ragged rows": stays(("ann,1,8", "ann,1,8,8"), ", row 3: has 10 fields, .*; a", DRAFT),
     "draft of equal names": stays(("sofa", "map"), ": 2 columns are named 'map'; rename", DRAFT),
     # --- sepsis cohorts -----------------------------------------------------------------------
-    "cohort without SOFA": cohort(("SOFA", "sofa"), ": no column 'SOFA'; name the columns"),
+    "cohort without SOFA": cohort(("SOFA", "sofa"), ": no column 'SOFA'; correct the header"),
     "cohort header only": cohort(first(1), ": has a header but no rows; give one for each step"),
-    "cohort with a word": cohort(field(2, "male"), ", 2 'gender': 'male' is not .*; c"),
+    "cohort with a word": cohort(field(2, "male"), ", 2 'gender': 'male' is none of .*; correct"),
     "cohort with a gap": cohort(field(4, ""), ", 2 'age': is missing; fill it in"),
     "cohort with 1e300": cohort(
         field(4, "1e300"), r", 2 'age': '1e300' is too far from 0, 1e\+100 at .*; corr"
     ),
-    "cohort with bloc 0": cohort(field(1, "0"), ", 2 'bloc': '0' is not a whole .*; cor"),
-    "cohort with bloc 1e99": cohort(field(1, "1e99"), ", 2 'bloc': '1e99' is not .*; c"),
-    "cohort with a bloc twice": cohort(field(1, "2"), ", 3 'bloc': '2' occurs .*; remove"),
-    "cohort with gender 2": cohort(field(2, "2"), ", 2 'gender': '2' is not 0 or 1; c"),
-    "cohort whose age changes": cohort(field(4, "9"), ", 3 'age': .* it must not change"),
-    "cohort with SOFA 77": cohort(field(13, "77"), ", 2 'SOFA': '77' is not a .*; corr"),
+    "cohort with bloc 0": cohort(field(1, "0"), ", 2 'bloc': 0 .* blocs count from 1 up; correct"),
+    "cohort with bloc 1e99": cohort(field(1, "1e99"), r", 2 'bloc': 1e\+99 follows .*: add the "),
+    "cohort with a bloc twice": cohort(field(1, "2"), ", 3 'bloc': 2 occurs twice .*; keep one"),
+    "cohort with gender 2": cohort(field(2, "2"), ", 2 'gender': '2' is none of .*; correct"),
+    "cohort whose age changes": cohort(field(4, "9"), ", 3 'age': differs from row 2 .*; correct"),
+    "cohort with SOFA 77": cohort(field(13, "77"), ", 2 'SOFA': '77' is above high = 24 .*; cor"),
     "cohort of short stays": cohort(first(6), r": no stay can be used: .*fewer than 10 .*; add ot"),
     "cohort without doses": cohort(field(14, "0", 999), ": no vasopressor dose .* quartiles: pass"),
     "cohort in Latin-1": cohort(("200001,1", b"\xfc,1"), ", row 2: is not text .*; save", EXPLAIN),
@@ -143,6 +143,6 @@ CASES = {
     ),
     "stay unknown": cohort(lambda: None, ": has no stay '999'; the fi", f"{EXPLAIN} --episode 999"),
     "folder: cohort with SOFA 77": cohort(
-        field(13, "77"), ", 2 'SOFA': '77' is not a SOFA .*; corr", f"{EXPLAIN} -o new"
+        field(13, "77"), ", 2 'SOFA': '77' is above high = 24 .*; correct", f"{EXPLAIN} -o new"
     ),
 }

@@ -4,6 +4,7 @@ the sepsis episodes, and the partition problem."""
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -36,16 +37,18 @@ def random_question(kind: str, seed: int, **size: int) -> Problem:
 
 def explain(problem: Problem, k: int | None = None, **options: Any) -> SequenceExplanation:
     """The answer to a problem, through the front door."""
-    asked = {
-        "actions": problem.actions,
-        "reward": problem.reward,
-        "constraints": problem.constraints,
-        **options,
-    }
     budget = problem.k if k is None else k
-    found = cp.explain(problem.scm, problem.episode, budget, **asked)
+    found = cp.explain(problem.scm, problem.episode, budget, **{**asked_of(problem), **options})
     assert isinstance(found, SequenceExplanation)
     return found
+
+
+def frontier(problem: Problem, k: int, **options: Any) -> Any:
+    return cp.frontier(problem.scm, problem.episode, k, **{**asked_of(problem), **options})
+
+
+def asked_of(problem: Problem) -> dict[str, Any]:
+    return {name: getattr(problem, name) for name in ("actions", "reward", "constraints")}
 
 
 # --- True values ------------------------------------------------------------------------------
@@ -108,6 +111,23 @@ class TrueValues:
     @property
     def best(self) -> float:
         return float(self.levels[0].value[0])
+
+    def check(self, bound: Any) -> None:
+        """A bound holds on every node there is, not only where a search looks."""
+        for t, level in enumerate(self.levels):
+            assert (bound.upper(t, level.used, level.states) >= level.value - 1e-13).all()
+
+    def check_regions(self, regions: Any) -> Iterator[tuple[int, int, Any, Floats]]:
+        """Balls and boxes by (step, least amount of a level) hold every state; tells how far these
+        are away."""
+        levels = self.setting.levels
+        for t, level in enumerate(self.levels):
+            for spent in np.unique(levels.of(level.used)):
+                region = regions[t, int(levels.first[spent])]
+                away = np.abs(level.states[levels.of(level.used) == spent] - region.centre)
+                assert (away <= region.box + 1e-13).all()
+                assert (np.linalg.norm(away, axis=1) <= region.radius + 1e-13).all()
+                yield t, int(spent), region, away
 
     @cached_property
     def _index(self) -> dict[tuple[int, int], tuple[KDTree, Floats]]:

@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import counterplan
 from counterplan import Constraints, Episode, GumbelMaxSCM, TabularMDP
-from counterplan.counterfactual import PolicyExplanation
+from counterplan.counterfactual import PolicyExplanation, oracle
+from counterplan.errors import InfeasibleError
 from counterplan.testing import random_episode, random_transitions
 
 
@@ -20,6 +22,28 @@ class Instance:
     episode: Episode
     k: int
     constraints: Constraints = field(default_factory=Constraints)
+
+    def explain(self, **options: Any) -> PolicyExplanation:
+        """The answer, through the front door."""
+        rules = {"constraints": self.constraints, **options}
+        return counterplan.explain(self.mdp, self.episode, self.k, **rules)
+
+    def answer(self, **options: Any) -> PolicyExplanation | None:
+        """The same, None where no policy satisfies the constraints."""
+        try:
+            return self.explain(**options)
+        except InfeasibleError:
+            return None
+
+    @property
+    def best(self) -> float:
+        """By brute force."""
+        return oracle.brute_force(self.mdp, self.episode, self.k, self.constraints)
+
+    @property
+    def rules(self) -> Any:
+        """The constraints, resolved."""
+        return self.constraints.resolve(len(self.episode), *self.mdp.row_of.shape)
 
 
 class Walk(NamedTuple):
@@ -93,7 +117,7 @@ def walks(explanation: PolicyExplanation, problem: Instance, scm: Any | None = N
     scm = scm or GumbelMaxSCM(problem.mdp)
     mdp, episode = problem.mdp, problem.episode
     T = len(episode)
-    rules = problem.constraints.resolve(T, mdp.n_states, mdp.n_actions)
+    rules = problem.rules
 
     def follow(t: int, state: int, used: int) -> Iterator[Walk]:
         chances = explanation.action_probabilities(t, state, used)

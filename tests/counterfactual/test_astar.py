@@ -28,6 +28,7 @@ from .sequence_support import (
     TrueValues,
     Watched,
     explain,
+    frontier,
     has_partition,
     partition_problem,
     random_question,
@@ -64,18 +65,13 @@ def test_equals_brute_force_at_eight_states_and_four_changes(kind: str) -> None:
 @pytest.mark.parametrize(
     "solver",
     [
-        cp.AStar(),
         cp.AStar(batch=1, incumbent=False, rollout=False),
         cp.AStar(batch=3, memory=5),
-        cp.AStar(NoBound()),
         cp.AStar(cp.AnchorHeuristic(samples=30)),
         cp.AStar(cp.AnchorHeuristic("mc-uniform", samples=30, size=20)),
         cp.AStar(cp.AnchorHeuristic("facility-location", samples=25)),
         cp.AStar(Tightest((FirstOrderBound(), cp.AnchorHeuristic(samples=20)))),
         oracle.Exhaustive(batch=7),
-        cp.baselines.Greedy(),
-        cp.baselines.TopK(),
-        cp.baselines.Random(5),
         cp.baselines.NoisyGreedy(5),
     ],
     ids=lambda solver: str(solver)[:60],
@@ -88,13 +84,9 @@ def test_conforms(solver: object) -> None:
 @pytest.mark.parametrize("kind", MODELS)
 def test_frontier_equals_single_answers_and_never_falls(kind: str) -> None:
     problem = random_question(kind, 7, horizon=6, n_actions=3, k=5)
-    options = {
-        "actions": problem.actions,
-        "reward": problem.reward,
-        "constraints": cp.Constraints(change_costs=[2, 2, 2]),
-    }
-    front = cp.frontier(problem.scm, problem.episode, 5, **options)
-    alone = [cp.explain(problem.scm, problem.episode, k, **options).value for k in range(6)]
+    problem = replace(problem, constraints=cp.Constraints(change_costs=[2, 2, 2]))
+    front = frontier(problem, 5)
+    alone = [explain(problem, k).value for k in range(6)]
     assert front.values == pytest.approx(alone, rel=1e-12, abs=1e-12)
     assert (np.diff(front.values) >= 0.0).all()
     assert front.values[0] == front[0].factual_value
@@ -173,34 +165,27 @@ def test_branching_factor_solves_its_equation(nodes: int, horizon: int) -> None:
 
 
 @pytest.mark.parametrize("kind", MODELS)
-@pytest.mark.parametrize("nodes", [1, 2, 5, 20])
-def test_value_and_bound_enclose_the_optimum(kind: str, nodes: int) -> None:
-    for seed in range(5):
-        problem = random_question(kind, 200 + seed, horizon=7, n_actions=3, k=3)
-        best = explain(problem).value
-        solver = cp.AStar(batch=1, incumbent=False)
-        found = explain(problem, limits=cp.Limits(nodes=nodes), solver=solver)
-        assert found.stats["nodes_expanded"] <= nodes
-        assert found.value <= best + 1e-9
-        assert found.bound >= best - 1e-9
-        assert found.gap == pytest.approx(found.bound - found.value)
-        assert (found.status == "optimal") == (found.gap == 0.0)
-
-
-@pytest.mark.parametrize("kind", MODELS)
-@pytest.mark.parametrize("gap", [0.01, 0.3, 5.0])
-def test_a_wanted_gap_is_kept_and_certified(kind: str, gap: float) -> None:
+@pytest.mark.parametrize(
+    "limits",
+    [
+        *(cp.Limits(nodes=nodes) for nodes in (1, 2, 5, 20)),
+        *(cp.Limits(gap=gap) for gap in (0.01, 0.3, 5.0)),
+    ],
+    ids=str,
+)
+def test_value_and_bound_enclose_the_optimum(kind: str, limits: cp.Limits) -> None:
     """The bound covers what was dropped on the way too: leaves, children and waiting nodes."""
-    for seed in range(12):
-        problem = random_question(kind, 300 + seed, horizon=6, n_actions=3, k=2)
+    for seed in range(8):
+        problem = random_question(kind, 200 + seed, horizon=6, n_actions=3, k=3)
         best = explain(problem).value
         for solver in (cp.AStar(batch=1, incumbent=False), cp.AStar(batch=8)):
-            found = explain(problem, limits=cp.Limits(gap=gap), solver=solver)
-            assert found.gap <= gap
+            found = explain(problem, limits=limits, solver=solver)
             assert found.value <= best + 1e-9
             assert found.bound >= best - 1e-9
-            assert best <= found.value + gap + 1e-9
+            assert found.gap == pytest.approx(found.bound - found.value)
             assert (found.status == "optimal") == (found.gap == 0.0)
+            assert limits.nodes is None or found.stats["nodes_expanded"] <= limits.nodes
+            assert limits.nodes is not None or found.gap <= limits.gap
 
 
 @pytest.mark.parametrize("seed", range(120))
@@ -274,13 +259,9 @@ def test_no_time_at_all_still_gives_the_greedy_answer_and_a_bound() -> None:
 def test_without_a_bound_nothing_is_promised() -> None:
     problem = random_question("waves", 1, horizon=8, n_actions=4, k=4)
     limits = cp.Limits(nodes=3)
-    for solver in (
-        cp.AStar(NoBound()),
-        oracle.Exhaustive(batch=1),
-    ):
+    for solver in (cp.AStar(NoBound()), oracle.Exhaustive(batch=1)):
         found = explain(problem, limits=limits, solver=solver)
-        assert found.status == "limit"
-        assert found.bound == math.inf
+        assert (found.status, found.bound) == ("limit", math.inf)
         assert found.value >= found.factual_value
 
 
@@ -294,9 +275,7 @@ def test_time_limit_stops_a_hard_problem() -> None:
 
 def test_frontier_keeps_limits_for_each_budget() -> None:
     problem = random_question("neural", 2, horizon=7, n_actions=4, k=3)
-    asked = {"actions": problem.actions, "reward": problem.reward}
-    exact = cp.frontier(problem.scm, problem.episode, 3, **asked)
-    stopped = cp.frontier(problem.scm, problem.episode, 3, limits=cp.Limits(nodes=1), **asked)
+    exact, stopped = frontier(problem, 3), frontier(problem, 3, limits=cp.Limits(nodes=1))
     assert (np.diff(stopped.values) >= 0.0).all()
     for full, part in zip(exact, stopped, strict=True):
         assert part.value <= full.value + 1e-9 <= part.bound + 2e-9
@@ -368,9 +347,8 @@ def test_after_the_deadline_constants_stand_in_for_slopes() -> None:
     assert problem.scm.asked == 1
     assert found.status == "limit"
     assert found.value <= found.bound < math.inf
-    assert found.method == (
-        "first-order bound from slopes, later Lipschitz constants for lack of time"
-    )
+    later = "first-order bound from slopes, later Lipschitz constants for lack of time"
+    assert found.method == later
 
 
 def test_after_the_deadline_nothing_is_promised_without_constants() -> None:
@@ -390,10 +368,7 @@ def test_a_late_bound_still_holds(kind: str) -> None:
     for seed in range(4):
         problem = random_question(kind, 250 + seed, horizon=6, n_actions=3, k=3)
         setting = prepare_sequence(problem)
-        late, truth = FirstOrder(setting, deadline=-math.inf), TrueValues(setting)
-        for t, level in enumerate(truth.levels):
-            upper = late.upper(t, level.used, level.states)
-            assert (upper >= level.value - 1e-13).all()
+        TrueValues(setting).check(FirstOrder(setting, deadline=-math.inf))
 
 
 # --- Rounding is no reason for a change: ties keep what was done, or change less ---
@@ -407,6 +382,7 @@ EXACT = {
     "no bound": cp.AStar(NoBound()),
     "everything": oracle.Exhaustive(),
 }
+TIED = {**EXACT, "top-k": cp.baselines.TopK(), "greedy": cp.baselines.Greedy()}
 
 
 def ask(location: Any, k: int, solver: Any, states: Floats = STATES, **asked: Any) -> Any:
@@ -420,7 +396,7 @@ def either(states: Floats, actions: Floats) -> Floats:
     return 0.9 * states + actions
 
 
-@pytest.mark.parametrize("solver", EXACT.values(), ids=EXACT)
+@pytest.mark.parametrize("solver", TIED.values(), ids=TIED)
 @pytest.mark.parametrize("unit", [1e-9, 1.0, 1e6])
 @pytest.mark.parametrize("shift", [0.0, 1e4])
 def test_equivalent_actions_are_never_exchanged(solver: Any, unit: float, shift: float) -> None:
@@ -431,7 +407,7 @@ def test_equivalent_actions_are_never_exchanged(solver: Any, unit: float, shift:
     assert found.changes == ()
     assert len(set(found.history[:, 1])) <= 1, "nor in passing"
     assert found.improvement == 0.0
-    assert (found.status, found.gap) == ("optimal", 0.0)
+    assert found.status == "heuristic" or (found.status, found.gap) == ("optimal", 0.0)
 
 
 @pytest.mark.parametrize("solver", EXACT.values(), ids=EXACT)
@@ -452,15 +428,8 @@ def test_no_change_comes_along_that_brings_nothing(solver: Any, since: int, k: i
             return np.concatenate([after - self.step(states, actions, blank), clock], axis=1)
 
     states = np.column_stack([STATES[:, 0], np.arange(5.0)])
-    scm = Late(either, lipschitz=1.0)
-    found = cp.explain(
-        scm,
-        cp.Episode(states, [1] * 4),
-        k,
-        actions=np.eye(2)[::-1],
-        reward=cp.LinearReward([1.0, 0.0]),
-        solver=solver,
-    )
+    asked = {"actions": np.eye(2)[::-1], "reward": cp.LinearReward([1.0, 0.0]), "solver": solver}
+    found = cp.explain(Late(either, lipschitz=1.0), cp.Episode(states, [1] * 4), k, **asked)
     assert [change.t for change in found.changes] == list(range(since, 4))
     assert (found.status, found.gap) == ("optimal", 0.0)
 
@@ -474,11 +443,6 @@ def test_a_small_gain_that_is_none_of_rounding_is_taken(solver: Any, unit: float
     assert 0.0 < found.improvement < 2e-8 * unit
 
 
-def test_top_k_leaves_ties_alone() -> None:
-    assert ask(either, 4, cp.baselines.TopK()).changes == ()
-    assert ask(either, 4, cp.baselines.Greedy()).changes == ()
-
-
 def test_simplified_drops_what_brings_nothing_and_nothing_else() -> None:
     problem = random_question("neural", 3, horizon=7, n_actions=4, k=4)
     setting = prepare_sequence(problem)
@@ -486,9 +450,7 @@ def test_simplified_drops_what_brings_nothing_and_nothing_else() -> None:
     assert np.array_equal(setting.simplified(best), best)
     vectors = np.asarray(problem.actions, dtype=float)
     double = np.concatenate([vectors, vectors], axis=-2)  # each action twice
-    twins = prepare_sequence(
-        type(problem)(**{**vars(problem), "actions": double, "constraints": cp.Constraints()})
-    )
+    twins = prepare_sequence(replace(problem, actions=double, constraints=cp.Constraints()))
     every = twins.observed + 4
     assert np.array_equal(twins.simplified(every), twins.observed)
 
@@ -552,9 +514,8 @@ def test_random_instances(seed: int) -> None:
 )
 def test_other_bounds_decide_it_too(solver: object) -> None:
     for numbers in ([3, 1, 1, 2, 2, 1], [6, 10, 15, 2, 1, 1, 48], [5, 5, 4, 3, 2, 1]):
-        assert (explain(partition_problem(numbers), solver=solver).value == 0.0) == has_partition(
-            numbers
-        )
+        found = explain(partition_problem(numbers), solver=solver)
+        assert (found.value == 0.0) == has_partition(numbers)
 
 
 @pytest.mark.parametrize("sloped", [False, True])
@@ -656,10 +617,9 @@ def test_what_is_known_later_about_the_same_nodes_counts() -> None:
 
 def test_a_search_is_recorded_from_its_start_to_its_proof() -> None:
     problem = interacting_episode(seed=0, horizon=10)
-    found = cp.explain(
-        problem.scm, problem.episode, k=2, actions=problem.actions, reward=problem.reward,
-        solver=cp.AStar(batch=1, incumbent=False),
-    )  # fmt: skip
+    asked = {"actions": problem.actions, "reward": problem.reward}
+    solver = cp.AStar(batch=1, incumbent=False)
+    found = cp.explain(problem.scm, problem.episode, 2, solver=solver, **asked)
     nodes, values, bounds = found.history.T
     assert nodes[0] == 0
     assert values[0] == found.factual_value

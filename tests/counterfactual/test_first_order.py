@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -48,34 +50,31 @@ def test_admissible_on_every_node_visited(kind: str, bound: str, seed: int) -> N
 @pytest.mark.parametrize("bound", ["first-order", "mc-lipschitz"])
 def test_admissible_on_every_node_there_is(kind: str, bound: str) -> None:
     """Not only where a search looks: the whole tree."""
-    problem = random_question(kind, 9, horizon=6, n_actions=3, k=4)
-    setting = prepare_sequence(problem)
-    prepared, truth = BOUNDS[bound].prepare(setting), TrueValues(setting)
-    for t, level in enumerate(truth.levels):
-        upper = prepared.upper(t, level.used, level.states)
-        assert (upper >= level.value - 1e-13).all()
+    setting = prepare_sequence(random_question(kind, 9, horizon=6, n_actions=3, k=4))
+    TrueValues(setting).check(BOUNDS[bound].prepare(setting))
 
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_smaller_budget_reuses_a_bound_that_still_holds(kind: str) -> None:
     problem = random_question(kind, 21, horizon=6, n_actions=3, k=4)
-    setting = prepare_sequence(problem)
-    for heuristic in BOUNDS.values():
-        large = heuristic.prepare(setting)
-        for k in range(4):
-            small = prepare_sequence(Problem(**{**vars(problem), "k": k}))
-            truth, restricted = TrueValues(small), large.restricted(small)
-            for t, level in enumerate(truth.levels[:-1]):
-                upper = restricted.upper(t, level.used, level.states)
-                assert (upper >= level.value - 1e-13).all()
+    check_smaller_budgets(problem, range(4))
+
+
+def check_smaller_budgets(problem: Problem, budgets: Iterable[int]) -> None:
+    large = [one.prepare(prepare_sequence(problem)) for one in BOUNDS.values()]
+    for k in budgets:
+        small = prepare_sequence(replace(problem, k=k))
+        truth = TrueValues(small)
+        for bound in large:
+            truth.check(bound.restricted(small))
 
 
 def costly_question(kind: str, seed: int) -> Problem:
     """Costs whose sums are too many to be told apart one by one."""
     problem = random_question(kind, 90 + seed, horizon=6, n_actions=4, k=1)
     costs = np.random.default_rng(seed).integers(1, 1000, size=4)
-    constraints = cp.Constraints(change_costs=costs)
-    return Problem(**{**vars(problem), "k": int(2.2 * costs.sum()), "constraints": constraints})
+    rules = cp.Constraints(change_costs=costs)
+    return replace(problem, k=int(2.2 * costs.sum()), constraints=rules)
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -83,23 +82,9 @@ def costly_question(kind: str, seed: int) -> Problem:
 def test_merged_amounts_of_the_budget_keep_bounds_and_regions_valid(kind: str, seed: int) -> None:
     problem = costly_question(kind, seed)
     setting = prepare_sequence(problem)
-    levels = setting.levels
-    assert (levels.last > levels.first).any()
-    for heuristic in BOUNDS.values():
-        large = heuristic.prepare(setting)
-        for k in (problem.k, problem.k // 2, problem.k // 7):
-            small = prepare_sequence(Problem(**{**vars(problem), "k": k}))
-            truth, restricted = TrueValues(small), large.restricted(small)
-            for t, level in enumerate(truth.levels[:-1]):
-                upper = restricted.upper(t, level.used, level.states)
-                assert (upper >= level.value - 1e-13).all()
-    regions = FirstOrder(setting)._regions
-    for t, level in enumerate(TrueValues(setting).levels):
-        for spent in np.unique(levels.of(level.used)):
-            region = regions[t, int(levels.first[spent])]
-            away = np.abs(level.states[levels.of(level.used) == spent] - region.centre)
-            assert (away <= region.box + 1e-13).all()
-            assert (np.linalg.norm(away, axis=1) <= region.radius + 1e-13).all()
+    assert (setting.levels.last > setting.levels.first).any()
+    check_smaller_budgets(problem, (problem.k, problem.k // 2, problem.k // 7))
+    assert list(TrueValues(setting).check_regions(FirstOrder(setting)._regions))
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -117,7 +102,7 @@ def test_restricting_gives_what_a_bound_of_its_own_gives() -> None:
     problem = random_question("neural", 5, horizon=6, n_actions=3, k=4)
     large = FirstOrder(prepare_sequence(problem))
     for k in range(4):
-        small = prepare_sequence(Problem(**{**vars(problem), "k": k}))
+        small = prepare_sequence(replace(problem, k=k))
         own = FirstOrder(small).upper(0, np.zeros(1, dtype=np.int64), small.states[:1])
         reused = large.restricted(small).upper(0, np.zeros(1, dtype=np.int64), small.states[:1])
         assert reused == pytest.approx(own, rel=1e-9)
@@ -147,7 +132,7 @@ def test_more_is_known_with_slopes_than_with_constants() -> None:
             fixed=scm.fixed,
         )
         first = explain(problem)
-        second = explain(Problem(**{**vars(problem), "scm": plain}))
+        second = explain(replace(problem, scm=plain))
         assert first.value == pytest.approx(second.value, abs=1e-9)
         with_slopes += first.stats["nodes_expanded"]
         without += second.stats["nodes_expanded"]
@@ -176,13 +161,9 @@ def test_regions_are_attained_where_constants_are() -> None:
     episode = cp.Episode(np.zeros((6, 1)), np.zeros(5, dtype=int))
     problem = Problem(scm, episode, 2, actions=[[0.0], [1.0]], reward=cp.LinearReward([1.0]))
     setting = prepare_sequence(problem)
-    regions = FirstOrder(setting)._regions
-    for t, level in enumerate(TrueValues(setting).levels):
-        for spent in np.unique(level.used):
-            farthest = float(level.states[level.used == spent].max())
-            region = regions[t, int(spent)]
-            assert farthest - 1e-13 <= region.radius <= farthest * (1.0 + 1e-9) + 1e-9
-            assert farthest - 1e-13 <= region.box[0] <= farthest * (1.0 + 1e-9) + 1e-9
+    for _, _, region, away in TrueValues(setting).check_regions(FirstOrder(setting)._regions):
+        farthest = float(away.max())
+        assert max(region.radius, region.box[0]) <= farthest * (1.0 + 1e-9) + 1e-9
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -192,15 +173,10 @@ def test_regions_hold_every_state(kind: str) -> None:
     for seed in range(3):
         problem = random_question(kind, 70 + seed, horizon=6, n_actions=3, k=3)
         setting = prepare_sequence(problem)
-        regions = FirstOrder(setting)._regions
-        for t, level in enumerate(TrueValues(setting).levels):
-            for spent in np.unique(level.used):
-                region = regions[t, int(spent)]
-                away = np.abs(level.states[level.used == spent] - region.centre)
-                assert (away <= region.box + 1e-13).all()
-                assert (np.linalg.norm(away, axis=1) <= region.radius + 1e-13).all()
-                if t == 1 and spent > 0:
-                    touched = max(touched, float((away[:, 1:] / region.box[1:]).max()))
+        held = TrueValues(setting).check_regions(FirstOrder(setting)._regions)
+        for t, spent, region, away in held:
+            if t == 1 and spent > 0:
+                touched = max(touched, float((away[:, 1:] / region.box[1:]).max()))
     assert touched >= 1.0 - 1e-9, "the first change reaches the edge of its box"
 
 
@@ -252,7 +228,7 @@ class _TooLow:
 
 def test_the_watch_can_fail() -> None:
     problem = random_question("linear", 1, horizon=5, n_actions=3, k=2)
-    problem = Problem(**{**vars(problem), "reward": cp.LinearReward([1.0, -1.0, 2.0, 0.5])})
+    problem = replace(problem, reward=cp.LinearReward([1.0, -1.0, 2.0, 0.5]))
     watch = Watched(_TooLow(), TrueValues(prepare_sequence(problem)))
     explain(problem, solver=cp.AStar(watch, incumbent=False))
     assert watch.lowest < 0.0

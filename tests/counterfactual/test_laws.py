@@ -42,13 +42,12 @@ def test_the_fused_pass_equals_row_by_row(seed: int) -> None:
         quick = fused.expect(t, np.unique(fused.row_of), values)
         by_row = slow.expect(t, slow.row_of.ravel(), values)
         observed = (int(episode.states[t]), int(episode.actions[t]), int(episode.states[t + 1]))
-        for s in range(mdp.n_states):
-            for a in range(mdp.n_actions):
-                row = scm.counterfactual_row(*observed, s, a)
-                reached = row > 0.0
-                expected = row[reached] @ values[reached]
-                assert quick[fused.row_of[s, a]] == pytest.approx(expected, abs=1e-12)
-                assert by_row[slow.row_of[s, a]] == pytest.approx(expected, abs=1e-12)
+        for pair in np.ndindex(mdp.row_of.shape):
+            row = scm.counterfactual_row(*observed, *pair)
+            reached = row > 0.0
+            expected = row[reached] @ values[reached]
+            assert quick[fused.row_of[pair]] == pytest.approx(expected, abs=1e-12)
+            assert by_row[slow.row_of[pair]] == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["exact", "sampled", "own"])
@@ -135,9 +134,7 @@ def test_what_is_promised_is_kept_under_the_same_noise() -> None:
 
 
 def test_no_budget_is_still_certain() -> None:
-    mdp, episode = problem(1)
-    solver = BudgetDP(samples=5)
-    found = cp.explain(mdp, episode, 0, solver=solver)
+    found = cp.explain(*problem(1), 0, solver=BudgetDP(samples=5))
     assert found.value == found.factual_value
     assert found.outcome_mean == pytest.approx(found.value, abs=1e-12)
 
@@ -228,12 +225,7 @@ def test_independent_noise_is_plain_planning_away_from_the_episode() -> None:
 def test_sampled_kernels_are_refused() -> None:
     problem = random_instance(0)
     with pytest.raises(NotApplicableError, match="sampled kernels are defined for Gumbel-Max"):
-        cp.explain(
-            IndependentSCM(problem.mdp),
-            problem.episode,
-            1,
-            solver=BudgetDP(samples=10),
-        )
+        cp.explain(IndependentSCM(problem.mdp), problem.episode, 1, solver=BudgetDP(samples=10))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import pytest
 import counterplan as cp
 from counterplan.core.limits import Progress
 from counterplan.core.problem import Problem
-from counterplan.counterfactual.continuous.exhaustive import Exhaustive
+from counterplan.counterfactual.oracle import Exhaustive
 
 from .sequence_support import random_question
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,32 +11,25 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import counterplan as cp
-from counterplan.counterfactual import PolicyExplanation, oracle
+from counterplan.counterfactual import oracle
 from counterplan.counterfactual.discrete.laws import ExtremeLaw
 from counterplan.counterfactual.oracle import interval_by_vertices, row_vertices
-from counterplan.errors import InfeasibleError, InputError
+from counterplan.errors import InputError
 from counterplan.testing import random_episode, random_transitions
 
 from .models import IndependentSCM, MechanismSCM, QuantileSCM
-from .support import Instance, close, random_instance, tempting_instance
+from .support import close, random_instance, tempting_instance
 
 # --- Intervals over causal models, and the policy with the best worst case ---
 
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-def solved(problem: Instance) -> PolicyExplanation | None:
-    try:
-        return cp.explain(problem.mdp, problem.episode, problem.k, constraints=problem.constraints)
-    except InfeasibleError:
-        return None
-
-
 @settings(max_examples=60)
 @given(SEEDS, st.booleans())
 def test_interval_equals_trying_every_vertex(seed: int, stability: bool) -> None:
     problem = random_instance(seed) if seed % 3 == 0 else tempting_instance(seed)
-    found = solved(problem)
+    found = problem.answer()
     if found is None or len(problem.episode) > 3:
         return
     expected = interval_by_vertices(problem.mdp, found, stability)
@@ -49,7 +41,7 @@ def test_interval_equals_trying_every_vertex(seed: int, stability: bool) -> None
 @given(SEEDS)
 def test_holds_the_gumbel_max_value_and_narrows_with_stability(seed: int) -> None:
     problem = random_instance(seed) if seed % 2 else tempting_instance(seed)
-    found = solved(problem)
+    found = problem.answer()
     if found is None:
         return
     wide = cp.value_interval(problem.mdp, problem.episode, found)
@@ -61,7 +53,7 @@ def test_holds_the_gumbel_max_value_and_narrows_with_stability(seed: int) -> Non
 @given(SEEDS)
 def test_holds_the_value_under_other_causal_models(seed: int) -> None:
     problem = tempting_instance(seed)
-    found = solved(problem)
+    found = problem.answer()
     assert found is not None
     interval = cp.value_interval(problem.mdp, problem.episode, found)
     for scm in (IndependentSCM(problem.mdp), QuantileSCM(problem.mdp)):
@@ -167,13 +159,7 @@ def test_the_robust_choice_can_differ_from_the_expected_one() -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_random_policies_have_intervals_too(seed: int) -> None:
     problem = random_instance(seed, barred=False)
-    found = cp.explain(
-        problem.mdp,
-        problem.episode,
-        problem.k,
-        constraints=problem.constraints,
-        solver=cp.baselines.Random(),
-    )
+    found = problem.explain(solver=cp.baselines.Random())
     interval = cp.value_interval(problem.mdp, problem.episode, found)
     assert interval.low - 1e-9 <= found.value <= interval.high + 1e-9
 
@@ -184,13 +170,10 @@ def test_constraints_bind_robust_explanations(seed: int) -> None:
     problem = random_instance(seed, barred=False)
     ask = (problem.mdp, problem.episode, problem.k)
     found = cp.robust_explain(*ask, constraints=problem.constraints)
-    assert found.value <= cp.explain(*ask, constraints=problem.constraints).value + 1e-9
+    assert found.value <= problem.explain().value + 1e-9
     # Costs are at least 1 and everything else only takes away.
     assert found.value <= cp.robust_explain(*ask).value + 1e-9
-    drawn = found.sample(30)
-    rules = problem.constraints.resolve(
-        len(problem.episode), problem.mdp.n_states, problem.mdp.n_actions
-    )
+    drawn, rules = found.sample(30), problem.rules
     changed = drawn.actions != problem.episode.actions
     steps = np.broadcast_to(np.arange(len(problem.episode)), changed.shape)
     assert rules.alternatives[steps, drawn.actions][changed].all()
@@ -198,27 +181,19 @@ def test_constraints_bind_robust_explanations(seed: int) -> None:
 
 
 def test_refusals() -> None:
-    problem = random_instance(1, barred=False)
-    found = cp.explain(problem.mdp, problem.episode, 1)
-    longer = cp.Episode(
-        [*problem.episode.states, problem.episode.states[-1]], [*problem.episode.actions, 0]
-    )
-    ask: Callable[..., object] = cp.value_interval
-    with pytest.raises(InputError, match="expected a TabularMDP, got int"):
-        ask(3, problem.episode, found)
-    with pytest.raises(InputError, match="needs the explanation of a discrete problem"):
-        ask(problem.mdp, problem.episode, "best")
     mdp = cp.TabularMDP(np.full((3, 3, 3), 1 / 3), np.zeros((3, 3)))
-    with pytest.raises(InputError, match="the explanation belongs to another problem"):
-        ask(mdp, longer, found)
-    other = cp.Episode(
-        problem.episode.states, (problem.episode.actions + 1) % problem.mdp.n_actions
-    )
-    positive = cp.TabularMDP(np.full((3, 3, 3), 1 / 3), np.zeros((3, 3)))
-    with pytest.raises(InputError, match="belongs to another episode than the episode: pass"):
-        ask(positive, other, cp.explain(positive, problem.episode, 1))
+    episode, other = cp.Episode([0, 1, 2], [0, 1, 2]), cp.Episode([0, 1, 2], [1, 2, 0])
+    found = cp.explain(mdp, episode, 1)
+    for asked, message in (
+        ((3, episode, found), "expected a TabularMDP, got int"),
+        ((mdp, episode, "best"), "needs the explanation of a discrete problem"),
+        ((mdp, cp.Episode([0, 1], [0, 1]), found), "the explanation belongs to another problem"),
+        ((mdp, other, found), "belongs to another episode than the episode: pass"),
+    ):
+        with pytest.raises(InputError, match=message):
+            cp.value_interval(*asked)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="expected a TabularMDP, got str"):
-        cp.robust_explain("model", problem.episode, 1)  # type: ignore[arg-type]
+        cp.robust_explain("model", episode, 1)  # type: ignore[arg-type]
 
 
 # --- The set of counterfactual rows that causal models allow, against all couplings of p and q ---
@@ -273,23 +248,15 @@ def couplings(
     return float(found[0].fun), float(-found[1].fun)
 
 
-@settings(max_examples=60)
-@given(SEEDS)
-def test_filling_up_to_the_caps_equals_the_extreme_coupling(seed: int) -> None:
-    mdp, episode, values = question(seed)
-    expected = couplings(mdp, int(episode.states[1]), values, [])
-    assert extremes(mdp, episode, values) == pytest.approx(expected, abs=1e-9)
-
-
-@settings(max_examples=60)
-@given(SEEDS)
-def test_stability_rules_out_what_follows_the_observed_outcome(seed: int) -> None:
+@settings(max_examples=120)
+@given(SEEDS, st.booleans())
+def test_filling_up_to_the_caps_equals_the_extreme_coupling(seed: int, stability: bool) -> None:
+    """Stability rules out what may not follow the observed outcome."""
     mdp, episode, values = question(seed)
     o = int(episode.states[1])
-    barred = [(o, i) for i in stays_out(mdp.row(0, 0), mdp.row(0, 1), o)]
-    expected = couplings(mdp, o, values, barred)
-    found = extremes(mdp, episode, values, stability=True)
-    assert found == pytest.approx(expected, abs=1e-9)
+    out = stays_out(mdp.row(0, 0), mdp.row(0, 1), o) if stability else []
+    expected = couplings(mdp, o, values, [(o, i) for i in out])
+    assert extremes(mdp, episode, values, stability) == pytest.approx(expected, abs=1e-9)
 
 
 @settings(max_examples=60)

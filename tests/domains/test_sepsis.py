@@ -1,4 +1,4 @@
-"""The sepsis study's actions, reward and scaling, and an explanation end to end."""
+"""The invented cohort: looks like an ICU's, and its causal model reproduces it; its questions."""
 
 from __future__ import annotations
 
@@ -6,23 +6,208 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import counterplan as cp
 from counterplan.domains import sepsis
-from counterplan.domains.sepsis_table import SOFA
+from counterplan.domains.icu_episodes import Organs, sofa_score
+from counterplan.domains.sepsis import (
+    draw_noise,
+    from_coordinates,
+    recorded,
+    smooth_score,
+    to_coordinates,
+)
+from counterplan.domains.sepsis_table import COLUMNS, MOVING, SOFA, SepsisCohort
 from counterplan.errors import InputError
 
 
 @pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> sepsis.SepsisCohort:
+def table() -> pl.DataFrame:
+    return sepsis.simulate_cohort(4000, seed=0)
+
+
+@pytest.fixture(scope="module")
+def cohort(table: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> SepsisCohort:
     path = tmp_path_factory.mktemp("sepsis") / "cohort.csv"
-    sepsis.write_cohort(path, patients=60, seed=3)
+    table.write_csv(path)
     return sepsis.read_cohort(path, sepsis.EDGES)
 
 
-def test_action_set_replays_ventilation(cohort: sepsis.SepsisCohort) -> None:
-    for episode in cohort.episodes:
+def column(table: pl.DataFrame, name: str) -> np.ndarray:
+    return table[name].to_numpy().astype(np.float64)
+
+
+def test_it_is_the_pipelines_table(table: pl.DataFrame) -> None:
+    assert tuple(table.columns) == COLUMNS
+    assert table.null_count().sum_horizontal().item() == 0
+    lengths = table.group_by("icustayid").len()["len"].to_numpy()
+    assert lengths.max() == 20
+    assert 0.70 < (lengths >= 10).mean() < 0.82
+
+
+def test_the_seed_decides(table: pl.DataFrame) -> None:
+    small = sepsis.simulate_cohort(50, seed=1)
+    assert small.equals(sepsis.simulate_cohort(50, seed=1))
+    assert small.equals(sepsis.simulate_cohort(50, seed=np.random.default_rng(1)))
+    assert not small.equals(sepsis.simulate_cohort(50, seed=2))
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high"),
+    [  # where the middle half should lie, and how far the rest may go
+        ("age", (45 * 365, 65 * 365), (67 * 365, 85 * 365)),
+        ("FiO2_1", (0.21, 0.45), (0.45, 0.75)),
+        ("paO2", (60, 100), (95, 150)),
+        ("Platelets_count", (90, 180), (180, 300)),
+        ("Total_bili", (0.3, 0.9), (1.0, 3.0)),
+        ("GCS", (8, 12), (13, 15)),
+        ("MeanBP", (62, 74), (75, 90)),
+        ("Creatinine", (0.6, 1.1), (1.3, 2.5)),
+        ("output_4hourly", (40, 130), (150, 400)),
+        ("SOFA", (2, 6), (6, 10)),
+    ],
+)
+def test_plausible_ranges(
+    table: pl.DataFrame, name: str, low: tuple[float, float], high: tuple[float, float]
+) -> None:
+    lower, upper = np.quantile(column(table, name), (0.25, 0.75))
+    assert low[0] <= lower <= low[1]
+    assert high[0] <= upper <= high[1]
+
+
+def test_doses_have_many_zeros_and_the_quartiles_of_the_mechanism(table: pl.DataFrame) -> None:
+    vasopressor, fluids = column(table, "max_dose_vaso"), column(table, "input_4hourly")
+    assert 0.6 < (vasopressor == 0).mean() < 0.8
+    assert 0.1 < (fluids == 0).mean() < 0.3
+    found = sepsis.DoseEdges.quartiles(vasopressor, fluids)
+    np.testing.assert_allclose(found.vasopressor, sepsis.EDGES.vasopressor, rtol=0.1)
+    np.testing.assert_allclose(found.fluids, sepsis.EDGES.fluids, rtol=0.1)
+    same = found.levels(vasopressor, fluids) == sepsis.EDGES.levels(vasopressor, fluids)
+    assert same.mean() > 0.97
+
+
+def test_sofa_is_whole_and_agrees_with_the_organs(table: pl.DataFrame) -> None:
+    fio2, pao2, platelets, bilirubin, gcs, *others = (column(table, one) for one in MOVING[:-1])
+    organs = Organs(fio2, pao2, platelets, bilirubin, *others, gcs=gcs)
+    computed, given = sofa_score(organs), column(table, "SOFA")
+    assert (given == np.round(given)).all()
+    assert np.corrcoef(computed, given)[0, 1] > 0.85
+    assert np.abs(computed - given).mean() < 1.2
+    smooth = smooth_score(np.stack([column(table, name) for name in MOVING[:-1]], axis=1))
+    assert np.corrcoef(computed, smooth)[0, 1] > 0.93
+    assert np.abs(smooth - computed).mean() < 1.0
+
+
+def test_the_sicker_are_treated_more_and_die_more(table: pl.DataFrame) -> None:
+    """Confounding by indication: treated patients look worse than untreated ones."""
+    low = column(table, "MeanBP") < 65
+    assert (
+        table.filter(low)["max_dose_vaso"].mean() > 3 * table.filter(~low)["max_dose_vaso"].mean()
+    )
+    dry = column(table, "output_4hourly") < 60
+    assert (
+        table.filter(dry)["input_4hourly"].mean() > 1.5 * table.filter(~dry)["input_4hourly"].mean()
+    )
+    stays = table.group_by("icustayid").agg(
+        pl.col("SOFA").mean(), pl.col("died_within_48h_of_out_time").first().alias("died")
+    )
+    died = stays["died"].to_numpy() == 1
+    assert 0.04 < died.mean() < 0.2
+    assert stays.filter(died)["SOFA"].mean() > stays.filter(~died)["SOFA"].mean() + 1.0
+
+
+def test_noise_is_correlated_and_heavy_tailed() -> None:
+    noise = draw_noise(200_000, np.random.default_rng(0))
+    np.testing.assert_allclose(noise.std(axis=0), 1.0, atol=0.03)
+    correlation = np.corrcoef(noise.T)
+    assert correlation[MOVING.index("MeanBP"), MOVING.index("output_4hourly")] > 0.2
+    assert correlation[MOVING.index("paO2"), MOVING.index("SOFA")] < -0.3
+    assert ((np.abs(noise) > 4.0).mean(axis=0) > 20 * 6.3e-5).all()
+
+
+def transitions(cohort: SepsisCohort) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    states = np.concatenate([episode.states[:-1] for episode in cohort.episodes])
+    after = np.concatenate([episode.states[1:] for episode in cohort.episodes])
+    actions = np.concatenate([episode.actions for episode in cohort.episodes])
+    return states, actions, after
+
+
+def test_the_noise_of_recorded_rows_reproduces_them(cohort: SepsisCohort) -> None:
+    """And it is nearly what was drawn: its moments differ by rounding and clipping only."""
+    scm = sepsis.SimulatedSepsis()
+    states, actions, after = transitions(cohort)
+    noise = scm.infer(states, actions, after)
+    np.testing.assert_allclose(scm.step(states, actions, noise), after, rtol=1e-9, atol=1e-9)
+    drawn = draw_noise(len(states), np.random.default_rng(1))
+    np.testing.assert_allclose(noise.mean(axis=0), 0.0, atol=0.1)
+    # SOFA is rounded to whole points: noise of 0.29 points on top of 0.4.
+    expected = [*[1.0] * 8, np.hypot(1.0, 0.29 / 0.4)]
+    np.testing.assert_allclose(noise.std(axis=0), expected, atol=0.06)
+    found, wanted = np.cov(noise.T), np.cov(drawn.T)
+    found[-1, -1] = wanted[-1, -1]
+    np.testing.assert_allclose(found, wanted, atol=0.1)
+
+
+def test_infer_undoes_step_and_recording_only_rounds(cohort: SepsisCohort) -> None:
+    scm = sepsis.SimulatedSepsis()
+    states, actions, _ = transitions(cohort)
+    drawn = draw_noise(len(states), np.random.default_rng(1))
+    stepped = scm.step(states, actions, drawn)
+    np.testing.assert_allclose(scm.infer(states, actions, stepped), drawn, rtol=1e-5, atol=1e-5)
+    rows = recorded(stepped)
+    inside = np.clip(stepped, rows.min(axis=0), rows.max(axis=0))
+    assert (np.abs(rows - inside) <= 0.5).all()
+    np.testing.assert_array_equal(recorded(rows), rows)
+
+
+def test_wrong_levels_would_be_noticed(cohort: SepsisCohort) -> None:
+    """The noise under the levels that acted is centred; under shuffled levels it is larger."""
+    scm = sepsis.SimulatedSepsis()
+    states, actions, after = transitions(cohort)
+    right = scm.infer(states, actions, after)
+    wrong = scm.infer(states, np.random.default_rng(0).permutation(actions), after)
+    pressure = MOVING.index("MeanBP")
+    assert abs(right[:, pressure].mean()) < 0.02
+    assert wrong[:, pressure].std() > right[:, pressure].std() + 0.005
+
+
+def explained(episode: cp.Episode, k: int) -> cp.Explanation:
+    asked = {"actions": sepsis.action_set(episode), "reward": sepsis.reward()}
+    return cp.explain(sepsis.SimulatedSepsis(), episode, k, solver=cp.baselines.Greedy(), **asked)
+
+
+def test_abduct_then_replay_reproduces_an_episode(cohort: SepsisCohort) -> None:
+    episode = cohort.episodes[0]
+    np.testing.assert_allclose(explained(episode, 0).states, episode.states, rtol=1e-9, atol=1e-9)
+
+
+def test_coordinates_are_inverse_to_each_other(cohort: SepsisCohort) -> None:
+    moving = cohort.episodes[0].states[:, 3:]
+    np.testing.assert_allclose(from_coordinates(to_coordinates(moving)), moving, rtol=1e-12)
+
+
+def test_states_that_cannot_be(cohort: SepsisCohort) -> None:
+    scm = sepsis.SimulatedSepsis()
+    states, actions = cohort.episodes[0].states[:1].copy(), cohort.episodes[0].actions[:1]
+    states[0, sepsis.FEATURES.index("GCS")] = 17.0
+    with pytest.raises(
+        InputError, match=r"GCS is 17\.0, which the simulated process never reaches"
+    ):
+        scm.step(states, actions, np.zeros((1, 9)))
+    with pytest.raises(InputError, match=r"states have shape \(1, 4\), expected \(n, 12\)"):
+        scm.step(states[:, :4], actions, np.zeros((1, 9)))
+
+
+@pytest.mark.parametrize("patients", [0, 2.5, True])
+def test_numbers_of_patients(patients: object) -> None:
+    with pytest.raises(InputError, match="patients must be"):
+        sepsis.simulate_cohort(patients)  # type: ignore[arg-type]
+
+
+def test_action_set_replays_ventilation(cohort: SepsisCohort) -> None:
+    for episode in cohort.episodes[:50]:
         vectors = sepsis.action_set(episode)
         assert vectors.shape == (len(episode) - 1, 25, 3)
         np.testing.assert_array_equal(vectors[0, :, 0], np.repeat(np.arange(5), 5))
@@ -33,18 +218,15 @@ def test_action_set_replays_ventilation(cohort: sepsis.SepsisCohort) -> None:
         assert (vectors[:, :, 2] == episode.actions[:, None, 2]).all()
 
 
-def test_action_set_of_another_kind_of_episode() -> None:
+def test_what_an_episode_can_be_asked(cohort: SepsisCohort) -> None:
+    states = cohort.episodes[0].states
+    np.testing.assert_array_equal(sepsis.reward()(states), -states[:, SOFA])
     episode = cp.Episode(states=np.zeros((3, 12)), actions=[0, 1])
     with pytest.raises(InputError, match=r"actions have shape \(2,\), expected \(T-1, 3\)"):
         sepsis.action_set(episode)
 
 
-def test_reward_is_minus_sofa(cohort: sepsis.SepsisCohort) -> None:
-    states = cohort.episodes[0].states
-    np.testing.assert_array_equal(sepsis.reward()(states), -states[:, SOFA])
-
-
-def test_scaling_is_the_papers(cohort: sepsis.SepsisCohort) -> None:
+def test_scaling_is_the_papers(cohort: SepsisCohort) -> None:
     scaling = sepsis.scaling(cohort)
     states = np.concatenate([episode.states for episode in cohort.episodes])
     encoded = scaling.encode_states(states)
@@ -57,38 +239,26 @@ def test_scaling_is_the_papers(cohort: sepsis.SepsisCohort) -> None:
     np.testing.assert_allclose(scaling.encode_actions(levels), expected)
 
 
-def test_scaling_needs_two_values_of_each_feature(cohort: sepsis.SepsisCohort) -> None:
-    lonely = replace(cohort, recorded=cohort.recorded[:1])
+def test_scaling_needs_two_values_of_each_feature_but_the_flags(cohort: SepsisCohort) -> None:
     with pytest.raises(InputError, match=r"scaling: age is .* at least two different values"):
-        sepsis.scaling(lonely)
-
-
-def test_one_gender_only_is_no_problem(cohort: sepsis.SepsisCohort) -> None:
+        sepsis.scaling(replace(cohort, recorded=cohort.recorded[:1]))
     women = tuple(one for one in cohort.recorded if one.episode.states[0, 0] == 1)
     scaling = sepsis.scaling(replace(cohort, recorded=women))
     np.testing.assert_array_equal(scaling.state_offset[:2], [0.5, 0.5])
 
 
-def test_explanations_against_the_true_process(cohort: sepsis.SepsisCohort) -> None:
+def test_explanations_against_the_true_process(cohort: SepsisCohort) -> None:
     """Alternatives matter: a few changes in hindsight lower SOFA, for some patients by a lot."""
-    scm = sepsis.SimulatedSepsis()
     gains = []
     for episode in cohort.episodes[:20]:
-        greedy = cp.explain(
-            scm,
-            episode,
-            k=3,
-            actions=sepsis.action_set(episode),
-            reward=sepsis.reward(),
-            solver=cp.baselines.Greedy(),
-        )
+        greedy = explained(episode, 3)
         np.testing.assert_allclose(greedy.factual_value, -episode.states[:, SOFA].sum())
         gains.append((greedy.value - greedy.factual_value) / -greedy.factual_value)
     assert 0.02 < np.median(gains) < 0.2
     assert max(gains) > 1.5 * np.median(gains)
 
 
-def test_treatments_interact(cohort: sepsis.SepsisCohort) -> None:
+def test_treatments_interact(cohort: SepsisCohort) -> None:
     """Vasopressors raise pressure more with fluids, and cut urine without them."""
     scm = sepsis.SimulatedSepsis()
     pressure, urine = (sepsis.FEATURES.index(name) for name in ("MeanBP", "output_4hourly"))

@@ -14,7 +14,7 @@ import counterplan as cp
 from counterplan.core.validation import FloatArray
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid_exact import THREE_MODES, HybridConfig
-from counterplan.domains.option_dual import PerOption
+from counterplan.domains.option_rules import PerOption
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning import exact_value as exact_module
 from counterplan.planning.exact_value import exact_value

@@ -127,27 +127,24 @@ def test_refuses_weights_that_do_not_fit(change: dict[str, Any], message: str) -
         cp.NeuralSCM.from_weights(given, weights(), np.eye(3), fixed=1)
 
 
-def test_refuses_weights_that_are_none() -> None:
-    with pytest.raises(InputError, match="location: multiplier must be numbers, got None"):
-        cp.NeuralSCM.from_weights({**weights(), "multiplier": None}, weights(), np.eye(3), fixed=1)
-    for wrong in ([1.0], None, "weights"):
-        with pytest.raises(InputError, match="scale: weights must be a mapping with the keys"):
-            cp.NeuralSCM.from_weights(weights(), wrong, np.eye(3), fixed=1)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(
-    ("noise", "message"),
+    ("change", "message"),
     [
-        (np.eye(3) + np.triu(np.ones((3, 3)), 1), "noise_cholesky must be lower triangular"),
-        (np.ones(3), r"noise_cholesky has shape \(3,\), expected \(3, 3\)"),
-        ("noise", "noise_cholesky must be numbers, got 'noise'"),
-        (None, "noise_cholesky must be numbers, got None"),
+        ({"scale": [1.0]}, "scale: weights must be a mapping with the keys"),
+        ({"scale": None}, "scale: weights must be a mapping with the keys"),
+        ({"scale": {**weights(), "multiplier": None}}, "scale: multiplier must be numbers, got N"),
+        ({"noise_cholesky": np.eye(3) + np.triu(np.ones((3, 3)), 1)}, "must be lower triangular"),
+        ({"noise_cholesky": np.ones(3)}, r"noise_cholesky has shape \(3,\), expected \(3, 3\)"),
+        ({"noise_cholesky": "noise"}, "noise_cholesky must be numbers, got 'noise'"),
+        ({"noise_cholesky": np.eye(2)}, r"noise_cholesky has shape \(2, 2\), expected \(3, 3\)"),
+        ({"fixed": 2}, "they must add up"),
+        ({"scale": {**weights(), "action": np.zeros((30, 1))}}, "location and scale disagree"),
     ],
 )
-def test_refuses_noise_that_is_no_factor(noise: Any, message: str) -> None:
+def test_refuses_parts_that_do_not_fit(change: dict[str, Any], message: str) -> None:
+    good = {"location": weights(), "scale": weights(), "noise_cholesky": np.eye(3).tolist()}
     with pytest.raises(InputError, match=message):
-        cp.NeuralSCM.from_weights(weights(), weights(), noise, fixed=1)
-    assert cp.NeuralSCM.from_weights(weights(), weights(), np.eye(3).tolist(), fixed=1)
+        cp.NeuralSCM.from_weights(**{"fixed": 1, **good, **change})
 
 
 @pytest.mark.parametrize("scaled", [True, False])
@@ -169,17 +166,6 @@ def test_refuses_states_and_actions_of_another_width(scaled: bool) -> None:
     problem = {"actions": np.eye(2), "reward": cp.LinearReward(np.ones(3))}
     with pytest.raises(InputError, match=r"states have"):
         cp.explain(scm, cp.Episode(np.zeros((4, 3)), [0, 1, 0]), 1, **problem)  # type: ignore[arg-type]
-
-
-def test_refuses_parts_that_do_not_fit() -> None:
-    good = weights()
-    with pytest.raises(InputError, match="they must add up"):
-        cp.NeuralSCM.from_weights(good, good, np.eye(3), fixed=2)
-    with pytest.raises(InputError, match=r"noise_cholesky has shape \(2, 2\), expected \(3, 3\)"):
-        cp.NeuralSCM.from_weights(good, good, np.eye(2), fixed=1)
-    small = {**good, "output": good["output"][:2], "output_bias": good["output_bias"][:2]}
-    with pytest.raises(InputError, match="location and scale disagree"):
-        cp.NeuralSCM.from_weights(good, small, np.eye(3), fixed=1)
 
 
 # --- Files of neural models: bit for bit, or refused in one line ---

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -270,38 +269,26 @@ def test_abduct_reads_indices_and_vectors() -> None:
         scm.abduct(cp.Episode(states, [1, 0]))
 
 
-def additive(lipschitz: Any) -> cp.AdditiveNoiseSCM:
-    return cp.AdditiveNoiseSCM(location, lipschitz)
-
-
-def location_scale(lipschitz: Any) -> cp.LocationScaleSCM:
-    return cp.LocationScaleSCM(location, scale, lipschitz)
-
-
-def post_nonlinear(lipschitz: Any) -> PostNonlinearSCM:
-    return PostNonlinearSCM(location, np.exp, np.log, lipschitz)
-
-
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("kind", "parts", "options", "message"),
     [
-        (lambda: cp.AdditiveNoiseSCM(location, lipschitz=-1.0), "finite and not negative"),
-        (lambda: cp.LocationScaleSCM(location, scale, (0.5, np.inf)), "finite and not negative"),
-        (lambda: PostNonlinearSCM(location, np.exp, np.log, (np.nan, 1.0)), "Lipschitz"),
-        (lambda: cp.AdditiveNoiseSCM(location, fixed=-1), "fixed must be at least 0"),
-        (lambda: additive("x"), "constant of the location must be a number.* got 'x'"),
-        (lambda: additive((1.0, 0.1)), r"constant of the location must be .* got \(1.0, 0.1\)"),
-        (lambda: location_scale(1.0), "two constants, of location and scale, or None; got 1.0"),
-        (lambda: location_scale((1, 2, 3)), r"two constants, of location and scale.*\(1, 2, 3\)"),
-        (lambda: location_scale("xy"), "constant of the location must be a number.* got 'x'"),
-        (lambda: location_scale((1.0, None)), "constant of the scale must be a number.* got None"),
-        (lambda: post_nonlinear(2.0), "two constants, of location and link, or None; got 2.0"),
-        (lambda: post_nonlinear((1.0, "x")), "constant of the link must be a number.* got 'x'"),
+        (cp.AdditiveNoiseSCM, (), {"lipschitz": -1.0}, "finite and not negative"),
+        (cp.AdditiveNoiseSCM, (), {"fixed": -1}, "fixed must be at least 0"),
+        (cp.AdditiveNoiseSCM, (), {"lipschitz": (1.0, 0.1)}, r"location must be .* \(1.0, 0.1\)"),
+        (cp.LocationScaleSCM, (scale,), {"lipschitz": 1.0}, "two constants, of location and scale"),
+        (cp.LocationScaleSCM, (scale,), {"lipschitz": (1, 2, 3)}, r"two constants.*\(1, 2, 3\)"),
+        (cp.LocationScaleSCM, (scale,), {"lipschitz": "xy"}, "location must be a number.* 'x'"),
+        (cp.LocationScaleSCM, (scale,), {"lipschitz": (1.0, None)}, "scale must be a .* got None"),
+        (PostNonlinearSCM, (np.exp, np.log), {"lipschitz": 2.0}, "of location and link, or None"),
+        (PostNonlinearSCM, (np.exp, np.log), {"lipschitz": (np.nan, 1.0)}, "Lipschitz"),
+        (PostNonlinearSCM, (np.exp, np.log), {"lipschitz": (1.0, "x")}, "link must be .* got 'x'"),
     ],
 )
-def test_refuses_bad_arguments(make: Callable[[], Any], message: str) -> None:
+def test_refuses_bad_arguments(
+    kind: Any, parts: tuple[Any, ...], options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(InputError, match=message):
-        make()
+        kind(location, *parts, **options)
 
 
 @pytest.mark.parametrize(

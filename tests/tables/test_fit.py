@@ -87,29 +87,6 @@ def test_different_rewards_in_json(tmp_path: Path) -> None:
         fit_model(path, FitSettings())
 
 
-def test_without_rewards(table: Path) -> None:
-    table.write_text("episode_id,t,state,action\na,0,0,0\n")
-    with pytest.raises(FileError, match="has no rewards, which a model needs; add a column 'rew"):
-        fit_model(table, FitSettings())
-
-
-def test_states_that_never_occur_have_no_mean_reward(table: Path) -> None:
-    table.write_text(HEADER + "a,0,0,0,1\na,1,2,0,1\n")
-    with pytest.raises(FileError, match="state 1 never occurs, so nothing is known about its"):
-        fit_model(table, FitSettings(bar_unobserved=False))
-
-
-def test_too_large_for_memory(table: Path) -> None:
-    table.write_text(HEADER + "a,0,2000000000,0,1\n")
-    with pytest.raises(FileError, match="2000000001 states and 1 actions make a model too large"):
-        fit_model(table, FitSettings())
-
-
-def test_no_prior_and_no_data(table: Path) -> None:
-    with pytest.raises(InputError, match="no transition from state 0 under action 1 was observed"):
-        fit_model(table, FitSettings(prior=0.0))
-
-
 PLAIN = """\
 episode_id,t,state,action,reward
 ann,0,ill,rest,0

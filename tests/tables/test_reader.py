@@ -318,31 +318,6 @@ def test_any_change_of_a_table_is_read_or_refused(
         assert all(np.isfinite(one.episode.states).all() for one in found)
 
 
-@given(st.binary(max_size=80), st.sampled_from([".csv", ".parquet"]))
-def test_any_bytes_are_refused(
-    tmp_path_factory: pytest.TempPathFactory, content: bytes, suffix: str
-) -> None:
-    path = write(tmp_path_factory.getbasetemp() / f"any{suffix}", content)
-    with pytest.raises(CounterplanError):
-        read_table(path, FUZZED)
-
-
-@given(st.data())
-def test_damaged_parquet_is_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    buffer = io.BytesIO()
-    pl.read_csv(VALID.encode()).write_parquet(buffer)
-    content = bytearray(buffer.getvalue())
-    for _ in range(data.draw(st.integers(1, 3))):
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    if data.draw(st.booleans()):
-        del content[data.draw(st.integers(0, len(content))) :]
-    path = write(tmp_path_factory.getbasetemp() / "damaged.parquet", bytes(content))
-    found = answer(lambda: read_table(path, FUZZED))
-    assert isinstance(found, list) or names_the_file(path, found)
-
-
 def changed(old: str, new: str) -> str:
     assert old in WARD
     return WARD.replace(old, new, 1)
@@ -397,10 +372,6 @@ def test_csv(name: str, tmp_path: Path, schema: Schema) -> None:
     assert any(says in line for line in lines), lines
     # One slip, one line; but what is there twice is lacking elsewhere.
     assert len(lines) == 1, lines
-
-
-def test_the_ward_itself_is_right(tmp_path: Path, schema: Schema) -> None:
-    assert len(read_table(write(tmp_path / "ward.csv", WARD), schema)) == 2
 
 
 def parquet(change: Callable[[pl.DataFrame], pl.DataFrame]) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from counterplan.domains.basket import OptionBasket
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid import BRAKES, FAST, HybridVehicle
 from counterplan.domains.options import AmericanOption
-from counterplan.errors import CounterplanError, InfeasibleError, MistakesError
+from counterplan.errors import InfeasibleError, MistakesError
 from counterplan.planning.description import columns_of
 from counterplan.planning.evaluate import carried_out
 from counterplan.planning.processes.modes import drive_cycle_modes
@@ -230,37 +229,3 @@ def test_all_mistakes_at_once(tmp_path: Path) -> None:
     )
     assert lines[-2].endswith("give the units bought, 0 for none (and 4 more like it)")
     assert lines[-1] == f"{path}: 10 mistakes in all; nothing was read"
-
-
-@settings(max_examples=60)
-@given(st.binary(max_size=300))
-def test_any_bytes_are_read_or_refused(tmp_path_factory: Any, content: bytes) -> None:
-    path = tmp_path_factory.mktemp("fuzz") / "v.csv"
-    path.write_bytes(b"scenario_id,t,price,action\n" + content)
-    with suppress(CounterplanError):
-        read(path, Bunkering("A"))
-
-
-@settings(max_examples=60)
-@given(st.data())
-def test_broken_tables_are_read_or_refused(tmp_path_factory: Any, data: st.DataObject) -> None:
-    """Entries of a good table replaced by anything."""
-    rows = [row.split(",") for row in [*voyage("a"), *voyage("b")]]
-    for _ in range(data.draw(st.integers(1, 3))):
-        row = data.draw(st.sampled_from(rows))
-        place = data.draw(st.integers(0, 3))
-        row[place] = data.draw(
-            st.sampled_from(
-                ["", "nan", "inf", "-0", "1e999", "a", "b", "7", "2.5", "0x1", " 3 ", '"']
-            )
-            | st.text(alphabet="0123456789.-+eE", max_size=6)
-        )
-    path = tmp_path_factory.mktemp("fuzz") / "v.csv"
-    path.write_text(bunkering_csv(*(",".join(row) for row in rows)))
-    found, lines = [], [str(path)]
-    try:
-        found = read(path, Bunkering("A"))
-    except CounterplanError as problem:
-        lines = str(problem).splitlines()
-    assert all(str(path) in line for line in lines)
-    assert all(np.isfinite(one.observed).all() and one.observed.shape == (7, 1) for one in found)

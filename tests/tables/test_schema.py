@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from counterplan.errors import CounterplanError, FileError, InputError, MistakesError
 from counterplan.tables.schema import Column, Schema, read_schema, schema_from_dict, schema_toml
 
-from .schema_support import DISCRETE, SCHEMA_TOML, answer, names_the_file, write
+from .schema_support import SCHEMA_TOML, answer, write
 
 
 def read(tmp_path: Path, text: str | bytes) -> Schema:
@@ -292,29 +292,3 @@ def test_anything_is_a_schema_or_refused(document: Any) -> None:
         assert str(found).startswith("schema, ")
     else:
         assert schema_from_dict(found.as_dict()) == found
-
-
-@given(st.binary(max_size=60))
-def test_any_bytes_are_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    path = tmp_path_factory.getbasetemp() / "any.toml"
-    with pytest.raises(CounterplanError):
-        read_schema(write(path, content))
-
-
-@given(st.data())
-def test_any_change_of_a_schema_is_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    text = bytearray(SCHEMA_TOML.encode())
-    for _ in range(data.draw(st.integers(1, 4))):
-        start = data.draw(st.integers(0, len(text)))
-        end = start + data.draw(st.integers(0, 5))
-        text[start:end] = data.draw(st.binary(max_size=3) | st.sampled_from([b"[", b'"', b"\n="]))
-    path = tmp_path_factory.getbasetemp() / "changed.toml"
-    found = answer(lambda: read_schema(write(path, bytes(text))))
-    assert isinstance(found, Schema) or names_the_file(path, found)
-
-
-def test_the_discrete_example() -> None:
-    assert DISCRETE.is_discrete
-    assert DISCRETE.reward is not None

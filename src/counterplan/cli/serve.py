@@ -84,7 +84,7 @@ def serve(options: ServeOptions) -> None:
         port = listener.getsockname()[1]
         service = Service(options.run, _settings(options, port, token))
         try:
-            service.view.warm()
+            service.items.warm()
             server = server_of(service)
             _tell(options, port, token)
             server.run(sockets=[listener])

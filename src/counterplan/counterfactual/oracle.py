@@ -23,6 +23,7 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -35,7 +36,7 @@ from counterplan.core.problem import Problem
 from counterplan.core.result import Interval
 from counterplan.core.reward import Reward
 from counterplan.core.validation import FloatArray
-from counterplan.counterfactual.continuous.exhaustive import Exhaustive as Exhaustive
+from counterplan.counterfactual.continuous.astar import AStar, Heuristic, NoBound
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 from counterplan.counterfactual.discrete.laws import DiscreteSCM
 from counterplan.counterfactual.executed.setting import stated_program
@@ -112,6 +113,26 @@ class World(ABC):
 
 
 # --- Continuous states ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Everything(NoBound):
+    name = "exhaustive"
+
+
+@dataclass(frozen=True)
+class Exhaustive(AStar):
+    """Tries every sequence, many at a time and depth first: a search without a bound. Exact for any
+    model, and slow."""
+
+    heuristic: Heuristic = _Everything()
+    batch: int = 1024
+    incumbent: bool = False
+
+    def refuses(self, problem: Problem) -> str | None:
+        if isinstance(problem.scm, PointSCM):
+            return super().refuses(problem)
+        return "Exhaustive tries sequences: a discrete problem asks for a policy, use BudgetDP()"
 
 
 class SequenceWorld(World):
@@ -204,12 +225,13 @@ class _ExecutedWorld(World):
 
     def options(self, node: Node) -> Iterator[FloatArray]:
         t, levels, left = node
-        offered, executed = self._offered(t, levels), self.actions[t]
+        executed, may_change = self.actions[t], left > 0 and t in self.movable
         # What was on offer then must be so now; what else is impossible, the step refuses.
         is_free = isinstance(self.problem, MakesFeasible) or not self._was_offered[t]
+        offered = self._offered(t, levels) if may_change or not is_free else executed[None]
         if is_free or _holds(offered, executed):
             yield executed
-        if left > 0 and t in self.movable:
+        if may_change:
             yield from offered[(np.abs(offered - executed) <= self.reach + 1e-9).all(axis=1)]
 
     def step(self, t: int, state: FloatArray, action: FloatArray) -> Any:
@@ -230,7 +252,8 @@ class _ExecutedWorld(World):
 
 
 def _holds(offered: FloatArray, action: FloatArray) -> bool:
-    return any(np.allclose(one, action, 1e-9, 1e-9) for one in offered)
+    close = np.abs(offered - action) <= 1e-9 * (1.0 + np.abs(action))
+    return bool(close.all(axis=1).any())
 
 
 def best_allocation(

@@ -18,7 +18,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,6 @@ from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
 from counterplan.core.reward import Reward
 from counterplan.core.validation import FloatArray
-from counterplan.counterfactual.continuous.setting import SequenceExplanation, prepare_sequence
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation, prepare
 from counterplan.counterfactual.discrete.distributions import PolicyProcess
 from counterplan.counterfactual.discrete.dynamic_program import (
@@ -38,13 +37,15 @@ from counterplan.counterfactual.discrete.dynamic_program import (
     keep_observed,
 )
 from counterplan.counterfactual.discrete.laws import CounterfactualLaw, RowIds, expect_by_rows
-from counterplan.counterfactual.executed.setting import AllocationExplanation, prepare_allocation
 from counterplan.counterfactual.explain import pose
 from counterplan.errors import InputError
-from counterplan.planning.evaluate import carried_out
-from counterplan.planning.model import ExogenousModel
 from counterplan.scm.point import PointSCM, nearest_vectors
 from counterplan.scm.tabular import Rows
+
+if TYPE_CHECKING:
+    from counterplan.counterfactual.continuous.setting import SequenceExplanation
+    from counterplan.counterfactual.executed.setting import AllocationExplanation
+    from counterplan.planning.model import ExogenousModel
 
 METHOD = "by hand"
 # Bytes of rows and expectations that a cache holds.
@@ -117,10 +118,9 @@ def _check_action(action: object, count: int) -> int:
     return int(action)  # type: ignore[call-overload, no-any-return]
 
 
-# --- Continuous states and executed plans -----------------------------------------------------
-
-
 def _replay_sequence(problem: Problem, changes: Mapping[int, Any]) -> SequenceExplanation:
+    from counterplan.counterfactual.continuous.setting import prepare_sequence
+
     setting = prepare_sequence(problem)
     listed = np.asarray(problem.actions, dtype=np.float64)
     taken = setting.observed.copy()
@@ -150,6 +150,9 @@ def _listed(action: Any, vectors: FloatArray) -> int:
 
 
 def _replay_allocation(problem: Problem, changes: Mapping[int, Any]) -> AllocationExplanation:
+    from counterplan.counterfactual.executed.setting import prepare_allocation
+    from counterplan.planning.evaluate import carried_out
+
     setting = prepare_allocation(problem)
     taken = setting.done.actions.copy()
     for step, action in changes.items():
@@ -165,12 +168,8 @@ def _replay_allocation(problem: Problem, changes: Mapping[int, Any]) -> Allocati
             )
         taken[t] = amounts
     led = carried_out(setting.model, setting.path, taken, setting.state)
-    return setting.explanation(
-        problem.k, led, setting.sign * math.inf, Status.HEURISTIC, METHOD, {}
-    )
-
-
-# --- Discrete states --------------------------------------------------------------------------
+    bound = setting.sign * math.inf
+    return setting.explanation(problem.k, led, bound, Status.HEURISTIC, METHOD, {})
 
 
 def _replay_policy(
@@ -228,21 +227,16 @@ class RowCache:
     """
 
     def __init__(self, max_bytes: int = CACHE_BYTES) -> None:
-        self._max_bytes, self._used = max_bytes, 0
-        self._entries: OrderedDict[Hashable, list[Any]] = OrderedDict()
+        self._max_bytes, self.used = max_bytes, 0
+        self._entries: OrderedDict[Hashable, list[tuple[Any, int]]] = OrderedDict()
         self._lock = threading.Lock()
         self._model: Any = None
-
-    @property
-    def used(self) -> int:
-        """Bytes that are held."""
-        return self._used
 
     def check_model(self, model: Any) -> None:
         """Forget everything if it is about another model."""
         with self._lock:
             if model is not self._model:
-                self._model, self._used = model, 0
+                self._model, self.used = model, 0
                 self._entries.clear()
 
     def find(self, key: Hashable) -> list[Any]:
@@ -250,44 +244,19 @@ class RowCache:
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
-            return list(self._entries.get(key, ()))
+            return [entry for entry, _ in self._entries.get(key, ())]
 
-    def add(self, key: Hashable, entry: Any) -> None:
-        """Hold one more thing, which says its size as `nbytes`, under a key."""
-        if entry.nbytes > self._max_bytes:
+    def add(self, key: Hashable, entry: Any, size: int) -> None:
+        """Hold one more thing of so many bytes under a key."""
+        if size > self._max_bytes:
             return
         with self._lock:
-            self._entries.setdefault(key, []).append(entry)
+            self._entries.setdefault(key, []).append((entry, size))
             self._entries.move_to_end(key)
-            self._used += entry.nbytes
-            while self._used > self._max_bytes:
+            self.used += size
+            while self.used > self._max_bytes:
                 _, forgotten = self._entries.popitem(last=False)
-                self._used -= sum(one.nbytes for one in forgotten)
-
-
-@dataclass(frozen=True, eq=False)
-class RowBlock:
-    """Some rows, by their ids in rising order."""
-
-    ids: RowIds
-    rows: Rows
-
-    @property
-    def nbytes(self) -> int:
-        """The size of its arrays."""
-        return self.ids.nbytes + sum(array.nbytes for array in self.rows.arrays)
-
-    def select(self, ids: RowIds) -> Rows | None:
-        """The rows of these ids, None if one of them is not here."""
-        if np.array_equal(ids, self.ids):
-            return self.rows
-        places = np.searchsorted(self.ids, ids)
-        if (places == len(self.ids)).any() or (self.ids[places] != ids).any():
-            return None
-        starts, ends = self.rows.indptr[places], self.rows.indptr[places + 1]
-        indptr = np.concatenate([[0], np.cumsum(ends - starts)]).astype(np.int64)
-        entries = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], ends - starts)
-        return Rows(indptr, self.rows.indices[entries], self.rows.probabilities[entries])
+                self.used -= sum(one for _, one in forgotten)
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,15 +280,29 @@ class CachedLaw:
         for known in self.cache.find(key):
             return np.asarray(known)
         result = expect_by_rows(self, t, rows, values)
-        self.cache.add(key, result)
+        self.cache.add(key, result, result.nbytes)
         return result
 
     def rows_at(self, t: int, rows: RowIds) -> Rows:
         key = (self.episode, self.first + t)
-        for block in self.cache.find(key):
-            known: Rows | None = block.select(rows)
+        for ids, block in self.cache.find(key):
+            known = _select(ids, block, rows)
             if known is not None:
                 return known
         found = self.law.rows_at(self.first + t, rows)
-        self.cache.add(key, RowBlock(rows, found))
+        size = rows.nbytes + sum(array.nbytes for array in found.arrays)
+        self.cache.add(key, (rows, found), size)
         return found
+
+
+def _select(ids: RowIds, rows: Rows, wanted: RowIds) -> Rows | None:
+    """The wanted of some rows, by their ids in rising order; None if one of them is not here."""
+    if np.array_equal(ids, wanted):
+        return rows
+    places = np.searchsorted(ids, wanted)
+    if (places == len(ids)).any() or (ids[places] != wanted).any():
+        return None
+    starts, ends = rows.indptr[places], rows.indptr[places + 1]
+    indptr = np.concatenate([[0], np.cumsum(ends - starts)]).astype(np.int64)
+    entries = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], ends - starts)
+    return Rows(indptr, rows.indices[entries], rows.probabilities[entries])

@@ -28,7 +28,7 @@ from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.counterfactual.continuous.setting import SequenceSetting
 from counterplan.counterfactual.discrete.dynamic_program import PolicyTable, Setting, keep_observed
 from counterplan.counterfactual.discrete.laws import CounterfactualLaw
-from counterplan.counterfactual.executed.setting import ROUNDING, AllocationSetting
+from counterplan.counterfactual.executed.setting import AllocationSetting
 from counterplan.errors import NotApplicableError
 from counterplan.planning.compiled import Layout, inlined, jit
 from counterplan.planning.model import ExogenousModel, State
@@ -100,15 +100,13 @@ class AllocationWorld(KnownFuture):
     def actions(self, state: State) -> FloatArray:
         """(m, A) the executed one where it is still possible, and those on offer; against budget or
         constraints (and at a price) where nothing else is possible."""
-        setting, t = self.setting, state.t
+        setting, t, levels = self.setting, state.t, state.resource[:-1]
         executed = setting.done.actions[t]
-        here = State(setting.state.t + t, state.exogenous, state.resource[:-1])
-        offered = np.asarray(setting.model.actions(here), dtype=np.float64)
-        differs = (np.abs(offered - executed) > ROUNDING).any(axis=1)
-        rows = offered[differs & ~setting.bars(t, offered) & (state.resource[-1] > 0)]
-        if setting.is_possible(t, here.resource, executed):
+        rows = setting.alternatives(t, levels)[: None if state.resource[-1] > 0 else 0]
+        if setting.is_possible(t, levels, executed):
             return np.vstack([executed, rows])
-        return rows if len(rows) else offered[:1]
+        here = State(setting.state.t + t, state.exogenous, levels)
+        return rows if len(rows) else np.asarray(setting.model.actions(here))[:1]
 
     def step(
         self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray

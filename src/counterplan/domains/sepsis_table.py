@@ -84,18 +84,14 @@ class DoseEdges:
                     f"no {name} dose is above zero, so it has no quartiles: pass the edges of "
                     "another cohort"
                 )
-            low, middle, high = (float(q) for q in np.quantile(given, (0.25, 0.5, 0.75)))
-            edges[name] = (low, middle, high)
+            edges[name] = tuple(np.quantile(given, (0.25, 0.5, 0.75)).tolist())
         return cls(**edges)
 
     def levels(self, vasopressor: FloatArray, fluids: FloatArray) -> IntArray:
         """(n, 2) levels 0..4 of doses (n,) each."""
         pairs = ((vasopressor, self.vasopressor), (fluids, self.fluids))
-        levels = [
-            (doses > 0.0) * (1 + np.searchsorted(edges, doses, side="right"))
-            for doses, edges in pairs
-        ]
-        return np.stack(levels, axis=1)
+        starts = ((doses > 0.0, np.searchsorted(edges, doses, "right")) for doses, edges in pairs)
+        return np.column_stack([given * (1 + above) for given, above in starts])
 
 
 @dataclass(frozen=True, eq=False)

@@ -288,26 +288,19 @@ def action_vectors(actions: FloatArray | Sequence[Sequence[float]], transitions:
 
 def action_indices(episode: Episode, vectors: FloatArray) -> NDArray[np.int64]:
     """(T-1,) which of the vectors (T-1, N, d) was taken at each step."""
-    transitions, N = vectors.shape[:2]
+    transitions, N, d = vectors.shape
     given = episode.actions[:transitions]
     if given.ndim == 1:
-        unknown = np.flatnonzero(given >= N)
-        if unknown.size:
-            t = int(unknown[0])
-            raise InputError(
-                f"{episode.name}: action {given[t]} at t={t} is not in the set: it has the "
-                f"actions 0..{N - 1}"
-            )
+        for t in np.flatnonzero(given >= N):
+            problem = f"is not in the set: it has the actions 0..{N - 1}"
+            raise InputError(f"{episode.name}: action {given[t]} at t={t} {problem}")
         return given
-    if given.shape[1] != vectors.shape[2]:
+    if given.shape[1] != d:
         raise InputError(
-            f"{episode.name}: actions have {given.shape[1]} components, the set's have "
-            f"{vectors.shape[2]}"
+            f"{episode.name}: actions have {given.shape[1]} components, the set's have {d}"
         )
     indices, is_listed = nearest_vectors(given, vectors)
-    missing = np.flatnonzero(~is_listed)
-    if missing.size:
-        t = int(missing[0])
+    for t in np.flatnonzero(~is_listed):
         raise InputError(
             f"{episode.name}: the action {given[t].tolist()} at t={t} is not in the set; the "
             f"nearest is {vectors[t, indices[t]].tolist()}"

@@ -95,13 +95,7 @@ def fit_model(path: str | Path, settings: FitSettings) -> TabularFit:
                 f"{path}: {S} states and {A} actions make a model too large for memory; number "
                 "both from 0 up without gaps, or group the states"
             )
-        layout = SchemaLayout(plain_schema(S, A))
-        rewards = _Rewards(table, layout, settings.mean_rewards)
-        counts = _counted(table, rewards)
-        labels = settings.state_labels, settings.action_labels
-        model = _estimated(layout, counts, rewards, settings, *labels)
-        visits = counts.visits if settings.support else None
-        return TabularFit(model.with_data(visits), counts, table.summary())
+        return _fit_tabular(table, SchemaLayout(plain_schema(S, A)), settings)
 
 
 def check_kind(path: str | Path) -> None:
@@ -190,19 +184,16 @@ def fit_discrete(path: str | Path, schema: Schema, settings: FitSettings) -> Tab
             f"{path}: the columns of the schema combine to {S:,} states and {A:,} actions, "
             "too many for memory; use fewer columns, or fewer levels"
         )
+    names = replace(
+        settings, state_labels=layout.states.names(), action_labels=layout.choices.names()
+    )
     with open_table(path, schema) as table:
-        rewards = _Rewards(table, layout, settings.mean_rewards)
         try:
-            counts = _counted(table, rewards)
-            states, actions = layout.states.names(), layout.choices.names()
-            model = _estimated(layout, counts, rewards, settings, states, actions)
+            return _fit_tabular(table, layout, names)
         except FileError:
             raise
         except InputError as problem:
             raise FileError(f"{path}: {problem}") from None
-        about = {SCHEMA: schema.as_dict(), MEANS: dict(table.means)}
-        visits = counts.visits if settings.support else None
-        return TabularFit(model.with_data(visits, about), counts, table.summary())
 
 
 def check_reward(layout: SchemaLayout) -> None:
@@ -211,9 +202,9 @@ def check_reward(layout: SchemaLayout) -> None:
         layout.reward()
 
 
-def _counted(table: CheckedTable, rewards: _Rewards) -> TransitionCounts:
-    """What happened how often, without the last action, which stands for none, if every row has
-    one; the rewards are taken down on the way."""
+def _fit_tabular(table: CheckedTable, layout: SchemaLayout, settings: FitSettings) -> TabularFit:
+    """The model of a table; one that is plain has no schema to remember."""
+    rewards, is_plain = _Rewards(table, layout, settings.mean_rewards), table.schema.is_plain
 
     def episodes() -> Iterator[Episode]:
         for part in table.parts():
@@ -221,32 +212,22 @@ def _counted(table: CheckedTable, rewards: _Rewards) -> TransitionCounts:
             yield from (one.episode for one in part)
 
     counts = count_transitions(episodes(), *rewards.shape)
-    if table.schema.is_plain or counts.visits[:, -1].any():
-        return counts
-    return TransitionCounts(counts.transitions[:, :-1], counts.visits[:, :-1], counts.starts)
-
-
-def _estimated(
-    layout: SchemaLayout,
-    counts: TransitionCounts,
-    rewards: _Rewards,
-    settings: FitSettings,
-    states: Sequence[str] | None,
-    actions: Sequence[str] | None,
-) -> TabularMDP:
-    """The model; `states` and `actions` are their labels."""
-    A = len(layout.choices)
-    ends = counts.visits.shape[1] > A
-    # Nobody can choose that an episode ends.
-    admissible = np.broadcast_to(np.arange(A + 1) < A, counts.visits.shape) if ends else None
-    return estimate_mdp(
+    A, ends = len(layout.choices), not is_plain and counts.visits[:, -1].any()
+    if not ends:  # every row has an action
+        counts = TransitionCounts(counts.transitions[:, :A], counts.visits[:, :A], counts.starts)
+    actions = settings.action_labels
+    model = estimate_mdp(
         counts,
         rewards.table(counts.visits, settings.bar_unobserved),
         prior=_prior(layout, settings.prior),
-        admissible=admissible,
-        state_labels=states,
+        # Nobody can choose that an episode ends.
+        admissible=np.tile(np.arange(A + 1) < A, (len(counts.visits), 1)) if ends else None,
+        state_labels=settings.state_labels,
         action_labels=[*(actions or ()), NO_ACTION] if ends else actions,
     )
+    about = {} if is_plain else {SCHEMA: table.schema.as_dict(), MEANS: dict(table.means)}
+    visits = counts.visits if settings.support else None
+    return TabularFit(model.with_data(visits, about), counts, table.summary())
 
 
 def _prior(layout: SchemaLayout, prior: float | None) -> float | FloatArray:

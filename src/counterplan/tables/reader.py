@@ -50,7 +50,7 @@ from counterplan.core.table import (
 )
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import FileError, InputError, MistakesError
-from counterplan.tables.parts import Recorded
+from counterplan.tables.parts import LONGEST_ID, Recorded
 from counterplan.tables.schema import ALLOW, CARRY, MEDIAN, MISSING, REFUSE, Column, Grid, Schema
 
 if TYPE_CHECKING:
@@ -61,7 +61,6 @@ PART = 50
 # Episodes that are held in memory at a time.
 EPISODES = 500
 LONGEST_EPISODE = 1_000_000
-LONGEST_ID = 1_000
 # Models index states and actions with 32 bits.
 LARGEST_INDEX = 2**31 - 1
 # Two times are as far apart as they should be, but for rounding.
@@ -445,7 +444,8 @@ class _Bucket:
             mistakes.in_row(row, f"{problem}its rows those of several episodes?", "long")
         step = np.diff(times, prepend=times[:1])
         tolerance = SAME * schema.increment + 1e-12 * np.abs(times)
-        count = np.maximum(np.rint(step / schema.increment), 1.0) if schema.gaps == ALLOW else 1.0
+        most = LONGEST_EPISODE if schema.gaps == ALLOW else 1
+        count = np.clip(np.rint(step / schema.increment), 1, most)
         wrong = np.abs(step - count * schema.increment) > tolerance
         wrong[self.starts] = schema.is_plain & (times[self.starts] != 0.0)
         wrong &= ~np.isin(rows[:, EPISODE], self._doubtful)

@@ -129,7 +129,7 @@ class AnchorBound:
         deadline: float = math.inf,
     ) -> None:
         self._setting = setting
-        self._made_of = f"{len(anchors)} anchors ({strategy})"
+        self.name = f"{len(anchors)} anchors ({strategy})"
         self._constants = value_constants(setting)
         self._levels = setting.levels
         # Whole blocks: the last anchor stands in for those that are missing.
@@ -138,11 +138,6 @@ class AnchorBound:
         # By step: (blocks, levels, BLOCK)
         self._values = [np.empty(0)] * setting.horizon
         self._algorithm_1(filled, deadline)
-
-    @property
-    def name(self) -> str:
-        """What the bound was made of."""
-        return self._made_of
 
     def restricted(self, setting: SequenceSetting) -> AnchorBound:
         """The bound for a smaller budget: the same anchors, fewer levels."""
@@ -242,10 +237,16 @@ class AnchorHeuristic:
         if self.population is not None and self.strategy != "facility-location":
             raise InputError(f"population is for facility-location, not for {self.strategy}")
         if self.population is not None:
-            _check_table(self.population)
+            try:
+                dimensions = np.ndim(self.population)
+            except ValueError:  # rows of different lengths
+                dimensions = 0
+            if dimensions != 2:
+                raise InputError(
+                    "population must be a table of states, (n, D): one row for each state"
+                )
 
     def refuses(self, setting: SequenceSetting) -> str | None:
-        """What the model would have to provide, or None."""
         if setting.step_constants is not None:
             return None
         return (
@@ -259,24 +260,16 @@ class AnchorHeuristic:
 
     def anchors(self, setting: SequenceSetting) -> FloatArray:
         """(A, D) the anchors of one problem, in the model's own units."""
-        rng = generator(self.seed)
+        rng, weights = generator(self.seed), np.ones(setting.horizon - 1)
         if self.strategy == "facility-location":
-            return self._spread_out(setting, rng)
-        return self._simulated(setting, self._weights(setting), rng)
-
-    def _weights(self, setting: SequenceSetting) -> FloatArray:
+            return self._spread_out(setting, weights, rng)
         if self.strategy == "mc-lipschitz":
-            return value_constants(setting)[:-1]
-        return np.ones(setting.horizon - 1)
-
-    def _simulated(
-        self, setting: SequenceSetting, weights: FloatArray, rng: np.random.Generator
-    ) -> FloatArray:
-        """The observed states and all distinct ones of random alternatives."""
+            weights = value_constants(setting)[:-1]
+        # The observed states and all distinct ones of random alternatives.
         drawn = random_alternatives(setting, weights, self.samples, rng)
-        if self.size is None:
-            return distinct_states(setting, drawn)
         found, idle = distinct_states(setting, drawn), 0
+        if self.size is None:
+            return found
         while len(found) < self.size and idle < PATIENCE:
             more = random_alternatives(setting, weights, self.samples, rng)
             drawn = np.unique(np.concatenate([drawn, more]), axis=0)
@@ -287,27 +280,18 @@ class AnchorHeuristic:
         order = np.concatenate([np.arange(setting.horizon), kept])
         return np.asarray(found[order[: self.size]])
 
-    def _spread_out(self, setting: SequenceSetting, rng: np.random.Generator) -> FloatArray:
+    def _spread_out(
+        self, setting: SequenceSetting, weights: FloatArray, rng: np.random.Generator
+    ) -> FloatArray:
         if self.population is None:
-            uniform = np.ones(setting.horizon - 1)
-            states = distinct_states(
-                setting, random_alternatives(setting, uniform, self.samples, rng)
-            )
+            drawn = random_alternatives(setting, weights, self.samples, rng)
+            states = distinct_states(setting, drawn)
         else:
             states = _comparable(setting, feature_table(self.population, "population"))
         count = min(self.samples if self.size is None else self.size, len(states))
         moving = np.ascontiguousarray(states[:, setting.scm.fixed :])
         chosen = farthest_points(moving, int(rng.integers(len(states))), count)
         return np.asarray(states[chosen])
-
-
-def _check_table(population: ArrayLike) -> None:
-    try:
-        dimensions = np.ndim(population)
-    except ValueError:  # rows of different lengths
-        dimensions = 0
-    if dimensions != 2:
-        raise InputError("population must be a table of states, (n, D): one row for each state")
 
 
 def random_alternatives(
@@ -329,17 +313,12 @@ def random_alternatives(
     listed = np.argsort(~setting.allowed, axis=1, kind="stable")
     wanted = listed[free[None, :], choice]
     result[:, free] = np.where(place < changes[:, None], wanted, result[:, free])
-    return _within_budget(setting, result)
-
-
-def _within_budget(setting: SequenceSetting, sequences: IntArray) -> IntArray:
-    """The same sequences without the changes for which nothing is left."""
-    left = np.full(len(sequences), setting.k)
+    left = np.full(count, setting.k)
     for t, observed in enumerate(setting.observed):
-        price = setting.costs_at(t)[sequences[:, t]]
-        sequences[:, t] = np.where(price <= left, sequences[:, t], observed)
+        price = setting.costs_at(t)[result[:, t]]
+        result[:, t] = np.where(price <= left, result[:, t], observed)
         left -= np.where(price <= left, price, 0)
-    return sequences
+    return result
 
 
 def distinct_states(setting: SequenceSetting, sequences: IntArray) -> FloatArray:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -76,13 +76,7 @@ class Nodes:
 
     def take(self, rows: NDArray[np.bool_] | IntArray | slice) -> Nodes:
         """Some of the nodes; a slice is not copied."""
-        return Nodes(
-            self.states[rows],
-            self.used[rows],
-            self.earned[rows],
-            self.promise[rows],
-            self.actions[rows],
-        )
+        return Nodes(*(part[rows] for part in vars(self).values()))
 
     def expanded(self, setting: SequenceSetting, t: int) -> Nodes:
         """All children within the budget, with the promises of their parents."""
@@ -120,7 +114,6 @@ class Pool:
         return max((float(run.promise[0]) for run in self._runs), default=-math.inf)
 
     def push(self, nodes: Nodes) -> None:
-        """Add nodes."""
         if len(nodes) == 0:
             return
         self._runs.append(_best_first(nodes))
@@ -165,12 +158,8 @@ def _compact(nodes: Nodes) -> Nodes:
 def _joined(batches: list[Nodes]) -> Nodes:
     if len(batches) == 1:
         return batches[0]
-    return Nodes(
-        *(
-            np.concatenate([getattr(batch, name) for batch in batches])
-            for name in ("states", "used", "earned", "promise", "actions")
-        )
-    )
+    parts = zip(*(vars(batch).values() for batch in batches), strict=True)
+    return Nodes(*(np.concatenate(part) for part in parts))
 
 
 # Moments of a search that are told.
@@ -196,7 +185,6 @@ class History:
         self._last: Moment | None = None
 
     def add(self, expanded: int, value: float, bound: float) -> None:
-        """Tell where the search stands."""
         last = self._last
         self._last = Moment(expanded, value, bound)
         if last is not None and last.expanded == expanded:
@@ -243,124 +231,109 @@ class UpperBound(Protocol):
         ...
 
 
-@dataclass(eq=False)
-class Outcome:
-    """What a search found: the best sequence (T-1,), its value, a bound on any, and counts."""
-
-    sequence: IntArray
-    value: float
-    bound: float = math.inf
-    complete: bool = False
-    expanded: int = 0
-    added: int = 0
-    history: History = field(default_factory=History)
-
-
 class Search:
-    """One run; `batch` nodes are expanded at a time, about `memory` are kept open, and with
-    `rollout` spent budgets are followed to the end at once. Without it every child counts as added,
-    as in a textbook search, which drops none."""
+    """One run of `AStar` from a sequence that is known to be possible.
+
+    sequence  (T-1,) the best found, and its
+    value
+    bound     no sequence is better
+    complete  whether nothing is left to look into
+    expanded, added  nodes so far; without rollouts every child counts as added, as in a textbook
+              search, which drops none
+    """
 
     def __init__(
         self,
+        solver: AStar,
         setting: SequenceSetting,
         bound: UpperBound,
-        batch: int = 256,
-        memory: int = 2_000_000,
-        rollout: bool = True,
+        start: IntArray,
+        watch: Watch,
     ) -> None:
-        self._setting, self._bound = setting, bound
-        self._batch, self._memory, self._rollout = batch, memory, rollout
+        self._solver, self._setting, self._upper, self._watch = solver, setting, bound.upper, watch
+        self.sequence, self.value = start, float(setting.outcomes(start[None])[0])
+        self.bound, self.complete, self.expanded, self.added = math.inf, False, 0, 0
+        self.history = History()
         self._pools = [Pool() for _ in range(setting.horizon)]
         # The largest promise that was dropped: never more than the wanted gap above the value.
         self._dropped = -math.inf
+        self._run()
 
-    def run(self, start: IntArray, watch: Watch) -> Outcome:
-        """Search until the watch says stop, knowing that the sequence `start` is possible."""
-        found = Outcome(start, float(self._setting.outcomes(start[None])[0]))
-        self._open_root(found, watch)
+    def _run(self) -> None:
+        """Search until the watch says stop."""
+        setting, watch = self._setting, self._watch
+        if setting.horizon > 1:
+            root = Nodes.root(setting.states[0], setting.horizon - 1, setting.n_actions)
+            self._keep(0, root, self._promise(0, root))
         while True:
             t, promise = self._most_promising()
-            found.bound = max(found.value, promise, self._dropped)
-            found.history.add(found.expanded, found.value, found.bound)
-            enough = self._worthwhile(found, watch)
-            if promise <= enough:
-                found.complete = True
-                return found
-            if watch.must_stop(found.expanded, found.value, found.bound):
-                return found
-            count = watch.remaining(self._batch, found.expanded)
-            nodes, dropped = self._pools[t].pop(count, enough)
+            self.bound = max(self.value, promise, self._dropped)
+            self.history.add(self.expanded, self.value, self.bound)
+            self.complete = promise <= self._enough
+            if self.complete or watch.must_stop(self.expanded, self.value, self.bound):
+                return
+            count = watch.remaining(self._solver.batch, self.expanded)
+            nodes, dropped = self._pools[t].pop(count, self._enough)
             self._dropped = max(self._dropped, dropped)
-            found.expanded += len(nodes)
-            self._expand(t, nodes, found, watch)
+            self.expanded += len(nodes)
+            if len(nodes):
+                self._expand(t, nodes)
 
-    def _worthwhile(self, found: Outcome, watch: Watch) -> float:
+    @property
+    def _enough(self) -> float:
         """What a sequence has to exceed to be of interest."""
-        return found.value + max(watch.gap, self._setting.negligible(found.value))
-
-    def _open_root(self, found: Outcome, watch: Watch) -> None:
-        setting = self._setting
-        if setting.horizon == 1:
-            return
-        root = Nodes.root(setting.states[0], setting.horizon - 1, setting.n_actions)
-        self._keep(0, root, self._promise(0, root), found, watch)
+        return self.value + max(self._watch.gap, self._setting.negligible(self.value))
 
     def _most_promising(self) -> tuple[int, float]:
-        """The step whose open nodes promise most; the latest with open nodes if memory is short,
-        since depth-first order soon empties it."""
+        """The step whose open nodes promise most; the latest with open nodes if memory is short or
+        nothing is bounded, since depth-first order soon empties it."""
         promises = [pool.largest for pool in self._pools]
         best = int(np.argmax(promises))
-        if sum(len(pool) for pool in self._pools) > self._memory:
-            latest = max(t for t, pool in enumerate(self._pools) if len(pool))
-            return latest, promises[best]
+        is_full = sum(len(pool) for pool in self._pools) > self._solver.memory
+        if is_full or promises[best] == math.inf:
+            return max(t for t, pool in enumerate(self._pools) if len(pool)), promises[best]
         return best, promises[best]
 
-    def _expand(self, t: int, nodes: Nodes, found: Outcome, watch: Watch) -> None:
+    def _expand(self, t: int, nodes: Nodes) -> None:
         setting = self._setting
-        if len(nodes) == 0:
-            return
         children = nodes.expanded(setting, t)
-        if not self._rollout:
-            found.added += len(children)
+        if not self._solver.rollout:
+            self.added += len(children)
         if t + 1 == setting.horizon - 1:
-            self._finish(children, children.earned + setting.reward(children.states), found)
+            self._finish(children, children.earned + setting.reward(children.states))
             return
-        promise = np.minimum(self._promise(t + 1, children), children.promise)
-        self._keep(t + 1, children, promise, found, watch)
+        promise = self._promise(t + 1, children)
+        self._keep(t + 1, children, np.minimum(promise, children.promise))
 
     def _promise(self, t: int, nodes: Nodes) -> FloatArray:
         """(n,) the most that sequences through the nodes can earn, infinite where no bound of
         whatever kind could be computed: the one place where bounds enter the search."""
-        promise = nodes.earned + self._bound.upper(t, nodes.used, nodes.states)
+        promise = nodes.earned + self._upper(t, nodes.used, nodes.states)
         return np.where(np.isfinite(promise), promise, math.inf)
 
-    def _keep(
-        self, t: int, nodes: Nodes, promise: FloatArray, found: Outcome, watch: Watch
-    ) -> None:
+    def _keep(self, t: int, nodes: Nodes, promise: FloatArray) -> None:
         """Open nodes that promise enough; follow those whose budget is spent to their end."""
-        setting = self._setting
-        worth = promise > self._worthwhile(found, watch)
-        spent = (nodes.used + int(setting.costs.min()) > setting.k) & self._rollout
+        setting, rollout = self._setting, self._solver.rollout
+        worth = promise > self._enough
+        spent = (nodes.used + int(setting.costs.min()) > setting.k) & rollout
         final = worth & spent
         if final.any():
             leaves = nodes.take(final)
-            self._finish(leaves, leaves.earned + setting.follow_observed(t, leaves.states), found)
-            worth &= promise > self._worthwhile(found, watch)
+            self._finish(leaves, leaves.earned + setting.follow_observed(t, leaves.states))
+            worth &= promise > self._enough
         missed = promise[~worth & ~final]
-        if missed.size:
-            self._dropped = max(self._dropped, float(missed.max()))
+        self._dropped = max(self._dropped, float(missed.max(initial=-math.inf)))
         stay = worth & ~spent
-        if self._rollout:
-            found.added += int(np.count_nonzero(stay))
+        if rollout:
+            self.added += int(np.count_nonzero(stay))
         self._pools[t].push(replace(nodes.take(stay), promise=promise[stay]))
 
-    def _finish(self, nodes: Nodes, values: FloatArray, found: Outcome) -> None:
+    def _finish(self, nodes: Nodes, values: FloatArray) -> None:
         """Whole sequences: keep the best."""
         best = int(np.argmax(values))
-        if values[best] > found.value + self._setting.negligible(found.value):
-            found.value = float(values[best])
-            found.sequence = nodes.sequence(best, self._setting.observed)
+        if values[best] > self.value + self._setting.negligible(self.value):
+            self.value = float(values[best])
+            self.sequence = nodes.sequence(best, self._setting.observed)
 
 
 @runtime_checkable
@@ -391,7 +364,6 @@ class FirstOrderBound:
         )
 
     def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
-        """The bound of one problem, unbounded where it is not known at the deadline."""
         return FirstOrder(setting, deadline=deadline)
 
 
@@ -399,13 +371,19 @@ class FirstOrderBound:
 class NoBound:
     """No bound at all: every sequence is tried (uniform-cost search, for comparison)."""
 
+    name = "none"
+
     def refuses(self, setting: SequenceSetting) -> str | None:
-        """None: it asks nothing of the model."""
         return None
 
     def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
-        """Infinity everywhere, at once."""
-        return _Unbounded()
+        return self
+
+    def restricted(self, setting: SequenceSetting) -> UpperBound:
+        return self
+
+    def upper(self, t: int, used: IntArray, states: FloatArray) -> FloatArray:
+        return np.full(len(states), np.inf)
 
 
 @dataclass(frozen=True)
@@ -422,12 +400,10 @@ class Tightest:
             _check_heuristic(heuristic)
 
     def refuses(self, setting: SequenceSetting) -> str | None:
-        """What the first bound that cannot be had would need, or None."""
         refusals = (heuristic.refuses(setting) for heuristic in self.heuristics)
         return next((refusal for refusal in refusals if refusal), None)
 
     def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
-        """The least of the bounds of one problem, prepared one after the other."""
         return _Least([heuristic.prepare(setting, deadline) for heuristic in self.heuristics])
 
 
@@ -451,7 +427,6 @@ class AStar:
     rollout: bool = True
 
     def refuses(self, problem: Problem) -> str | None:
-        """One line on the violated assumption and what to use instead, or None."""
         _check_heuristic(self.heuristic)
         whole_number(self.batch, "batch", minimum=1)
         whole_number(self.memory, "memory", minimum=1)
@@ -464,7 +439,6 @@ class AStar:
 
     @np.errstate(over="ignore", invalid="ignore")
     def solve(self, problem: Problem) -> Explanation:
-        """The explanation for the budget problem.k."""
         watch = Watch("search", problem.limits, problem.progress)
         setting = self._accepted(problem)
         bound = self.heuristic.prepare(setting, watch.deadline)
@@ -501,8 +475,7 @@ class AStar:
         prepared = watch.seconds
         if self.incumbent:
             start = greedy_sequence(setting, start)
-        search = Search(setting, bound, self.batch, self.memory, self.rollout)
-        outcome = search.run(start, watch)
+        outcome = Search(self, setting, bound, start, watch)
         stats = {
             "seconds": watch.seconds,
             "bound_seconds": prepared,
@@ -524,24 +497,10 @@ class AStar:
         )
 
 
-@dataclass(frozen=True)
-class _Unbounded:
-    name = "none"
-
-    def upper(self, t: int, used: IntArray, states: FloatArray) -> FloatArray:
-        return np.full(len(states), np.inf)
-
-    def restricted(self, setting: SequenceSetting) -> UpperBound:
-        return self
-
-
 class _Least:
     def __init__(self, bounds: list[UpperBound]) -> None:
         self._bounds = bounds
-
-    @property
-    def name(self) -> str:
-        return " and ".join(bound.name for bound in self._bounds)
+        self.name = " and ".join(bound.name for bound in bounds)
 
     def upper(self, t: int, used: IntArray, states: FloatArray) -> FloatArray:
         # A bound that could not be computed says nothing about the others.

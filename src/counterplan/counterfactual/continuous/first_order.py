@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import math
 import time
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -153,30 +154,15 @@ class FirstOrder:
     Regions, steps and pieces are found by (t, least amount of the level).
     """
 
-    def __init__(
-        self,
-        setting: SequenceSetting,
-        larger: FirstOrder | None = None,
-        deadline: float = math.inf,
-    ) -> None:
-        """`larger`: the bound of the same problem with a larger budget, whose regions and slopes
-        hold here too. After the `deadline` (by `time.perf_counter`) constants stand in for slopes;
-        without any the bound is infinite."""
-        self._setting = setting
-        self._fixed = setting.scm.fixed
+    def __init__(self, setting: SequenceSetting, deadline: float = math.inf) -> None:
+        """After the `deadline` (by `time.perf_counter`) constants stand in for slopes; without any
+        the bound is infinite."""
+        self._setting, self._fixed, self._levels = setting, setting.scm.fixed, setting.levels
         self._regions: dict[tuple[int, int], Region] = {}
         self._locals: dict[tuple[int, int], Local] = {}
-        self._late = self._finished = False
-        if larger is None:
-            self._levels = setting.levels
-            self._finished = self._reach(deadline)
-        else:
-            self._late, self._finished = larger._late, larger._finished
-            self._levels, self._regions = larger._levels, larger._regions
-            self._locals = larger._locals
-        self._pieces: dict[tuple[int, int], Piece] = {}
-        if self._finished:
-            self._build()
+        self._late = False
+        self._finished = self._reach(deadline)
+        self._build()
 
     @property
     def name(self) -> str:
@@ -191,8 +177,11 @@ class FirstOrder:
         return f"first-order bound from slopes{later}"
 
     def restricted(self, setting: SequenceSetting) -> FirstOrder:
-        """The bound for a smaller budget, without asking the model again."""
-        return FirstOrder(setting, larger=self)
+        """The bound for a smaller budget; regions and slopes hold there too."""
+        smaller = copy(self)
+        smaller._setting = setting
+        smaller._build()
+        return smaller
 
     def upper(self, t: int, used: IntArray, states: FloatArray) -> FloatArray:
         """(n,) upper bounds on the rewards from step t on, for states (n, D) with `used` spent."""
@@ -290,6 +279,9 @@ class FirstOrder:
 
     def _build(self) -> None:
         """Pieces and cones, backward in time."""
+        self._pieces: dict[tuple[int, int], Piece] = {}
+        if not self._finished:
+            return
         setting, last = self._setting, self._setting.horizon - 1
         gradient = setting.reward.gradient(setting.states.shape[1])[self._fixed :]
         here = setting.reward(setting.states)

@@ -284,7 +284,12 @@ def prepare_sequence(problem: Problem) -> SequenceSetting:
         states, vectors = scaling.encode_states(states), scaling.encode_actions(vectors)
         reward = reward.rescaled(scaling.state_offset, scaling.state_range, scm.fixed)
     reward.gradient(states.shape[1])
-    _check_size(reward, states, episode)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(reward(states).sum())
+    if not np.isfinite(total):
+        raise InputError(
+            f"{episode.name}: its rewards add up to {total}: state them in larger units"
+        )
     taken = vectors[np.arange(len(observed)), observed]
     noise = _inferred(scm, episode, states, taken)
     replay = scm.replay(vectors, noise, states[0])
@@ -316,15 +321,6 @@ def _accepted(reward: Reward | None) -> Reward:
     return reward
 
 
-def _check_size(reward: Reward, states: FloatArray, episode: Episode) -> None:
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = float(reward(states).sum())
-    if not np.isfinite(total):
-        raise InputError(
-            f"{episode.name}: its rewards add up to {total}: state them in larger units"
-        )
-
-
 def _inferred(scm: PointSCM, episode: Episode, states: FloatArray, taken: FloatArray) -> FloatArray:
     """The noise of the episode; what the model cannot read is the episode's fault, not a crash."""
     widths = f"{states.shape[1]} features and action vectors of {taken.shape[1]} components"
@@ -354,10 +350,9 @@ def _inferred(scm: PointSCM, episode: Episode, states: FloatArray, taken: FloatA
 def _replayed(replay: Replay, states: FloatArray, observed: IntArray) -> FloatArray:
     """The observed states as the model replays them: the same but for rounding, and exactly what a
     search reaches by changing nothing."""
-    path = [states[0]]
+    result = states.copy()
     for t in range(len(states) - 1):
-        path.append(replay.follow(t, path[-1][None], observed[t : t + 1])[0])
-    result = np.stack(path)
+        result[t + 1] = replay.follow(t, result[t : t + 1], observed[t : t + 1])[0]
     # Each feature in its own units, beside what rounding in others can do to it.
     sizes = np.abs(states).max(axis=0)
     allowed = 1e-6 * sizes + 1e-10 * sizes.max()

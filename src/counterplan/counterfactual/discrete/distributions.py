@@ -33,19 +33,11 @@ TOLERANCE = 1e-9
 LOST = -(2**62)
 
 
-@dataclass(frozen=True)
-class Lattice:
+class Lattice(NamedTuple):
     """The values base + step * 0, 1, 2, ..."""
 
     base: float
     step: float
-
-    def index(self, values: FloatArray) -> NDArray[np.int64]:
-        """Positions of the values, -1 for -inf."""
-        finite = np.isfinite(values)
-        positions = np.full(values.shape, -1, dtype=np.int64)
-        positions[finite] = np.rint((values[finite] - self.base) / self.step).astype(np.int64)
-        return positions
 
 
 def find_lattice(values: ArrayLike) -> Lattice | None:
@@ -206,8 +198,7 @@ def draw_actions(states: Any, left: Any, policy: tuple[Any, Any], uniforms: Any)
     actions, weights = policy
     result = np.empty(states.shape[0], dtype=np.int32)
     for n in range(states.shape[0]):
-        options = weights[states[n], left[n]]
-        choice = _draw(options, uniforms[n])
+        choice = _draw(weights[states[n], left[n]], uniforms[n])
         result[n] = actions[states[n], left[n], choice]
     return result
 
@@ -281,7 +272,6 @@ class PolicyProcess:
     table: PolicyTable
 
     def moments(self) -> Moments:
-        """Of the outcome, and of the changes."""
         setting, T = self.setting, len(self.setting.episode)
         mass = self._start()
         nodes = (mass, np.zeros_like(mass), np.zeros_like(mass))
@@ -362,8 +352,8 @@ class PolicyProcess:
             states[:, t], actions[:, t] = state, action
             outcomes += setting.rewards_at(t)[state, action]
             if t < T - 1:
-                ids = np.unique(self.law.row_of[state, action])
-                state = draw_states(state, action, self._law_of_rows(t, ids), rng.random(n))
+                law = self._law_of_rows(t, np.unique(self.law.row_of[state, action]))
+                state = draw_states(state, action, law, rng.random(n))
                 left = left - setting.costs_at(t)[action]
         changes = (actions != setting.episode.actions).sum(axis=1)
         return Realizations(states, actions, outcomes, changes)

@@ -22,7 +22,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -68,39 +68,29 @@ class Answer(NamedTuple):
     expanded: int = 0
 
 
-@dataclass(frozen=True, eq=False)
 class StepProgram:
-    """The linear programs of one setting."""
+    """The linear programs of one setting, over actions, spills and z."""
 
-    setting: AllocationSetting
-    stated: IsResourceProgram
-    # What rewards are divided by, so that the solver's tolerance is relative to them.
-    unit: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "unit", float(np.abs(self._rewards).max()) or 1.0)
-
-    @cached_property
-    def _rewards(self) -> FloatArray:
-        """(T, A) per unit, to be maximised."""
-        setting = self.setting
-        return np.asarray(self.stated.unit_rewards(setting.state.t, setting.path[None])[0])
+    def __init__(self, setting: AllocationSetting, stated: IsResourceProgram) -> None:
+        self.setting, self.program = setting, stated.program
+        self._rewards = np.asarray(stated.unit_rewards(setting.state.t, setting.path[None])[0])
+        # What rewards are divided by, so that the solver's tolerance is relative to them.
+        self._unit = float(np.abs(self._rewards).max()) or 1.0
 
     def relaxed(self, low: FloatArray, high: FloatArray, k: int) -> Relaxed | None:
         """The optimum with z between (T,) bounds; None where nothing is possible."""
         from scipy.optimize import linprog
 
-        rows, limits, spills = self._rows
-        rewards = self._rewards / self.unit
-        T, A = rewards.shape
-        objective = np.concatenate([-rewards.ravel(), np.zeros(spills + T)])
-        bounds = [(0.0, math.inf)] * (T * A + spills)
-        bounds += zip(low.tolist(), high.tolist(), strict=True)
+        rows, limits = self._rows
+        T, A = self._rewards.shape
+        amounts = rows.shape[1] - T
+        objective = np.zeros(rows.shape[1])
+        objective[: T * A] = -self._rewards.ravel() / self._unit
         solved = linprog(
             objective,
             A_ub=rows,
-            b_ub=np.concatenate([limits, [float(k)]]),
-            bounds=bounds,
+            b_ub=np.append(limits, float(k)),
+            bounds=[*[(0.0, math.inf)] * amounts, *zip(low.tolist(), high.tolist(), strict=True)],
             method="highs",
             options={
                 "primal_feasibility_tolerance": TOLERANCE,
@@ -112,41 +102,36 @@ class StepProgram:
         if solved.status != 0 or solved.x is None or solved.fun is None:
             raise NotApplicableError(f"HiGHS found no optimum: {solved.message}")
         actions = solved.x[: T * A].reshape(T, A)
-        return Relaxed(-self.unit * float(solved.fun), actions, solved.x[-T:])
+        return Relaxed(-self._unit * float(solved.fun), actions, solved.x[-T:])
 
     @cached_property
-    def _rows(self) -> tuple[Any, FloatArray, int]:
-        """Rows and upper limits over actions, spills and z (its total comes last, without limit),
-        and the number of spills."""
-        from scipy.sparse import csr_matrix, hstack, vstack
+    def _rows(self) -> tuple[Any, FloatArray]:
+        """Rows over actions, spills and z, and their upper limits but for that of the last, the
+        total of z."""
+        from scipy.sparse import block_array, diags_array, eye_array, kron
 
-        setting, program = self.setting, self.stated.program
-        done = setting.done.actions
+        setting, done = self.setting, self.setting.done.actions
         T, A = done.shape
-        matrix, lows, highs = level_constraints(program, setting.state.t, setting.state.resource)
+        matrix, lows, highs = level_constraints(
+            self.program, setting.state.t, setting.state.resource
+        )
         upper, lower = np.isfinite(highs), np.isfinite(lows)
-        bounded = vstack([matrix[upper], -matrix[lower]])
-        spills = matrix.shape[1] - T * A
-        bounded = hstack([bounded, csr_matrix((bounded.shape[0], T))])
         up = np.clip(self._most() - done, 0.0, setting.max_move)
         down = np.clip(done, 0.0, setting.max_move)
-        one = np.hstack([np.eye(T * A), np.zeros((T * A, spills))])
-        steps = np.repeat(np.eye(T), A, axis=0)
-        moves = csr_matrix(
-            np.vstack(
-                [
-                    np.hstack([one, -steps * up.reshape(-1, 1)]),
-                    np.hstack([-one, -steps * down.reshape(-1, 1)]),
-                    np.concatenate([np.zeros(T * A + spills), np.ones(T)])[None],
-                ]
-            )
-        )
-        limits = [highs[upper], -lows[lower], done.ravel(), -done.ravel()]
-        return vstack([bounded, moves], format="csr"), np.concatenate(limits), spills
+        one, steps = eye_array(T * A, matrix.shape[1]), kron(eye_array(T), np.ones((A, 1)))
+        rows: list[list[Any]] = [
+            [matrix[upper], None],
+            [-matrix[lower], None],
+            [one, -diags_array(up.ravel()) @ steps],
+            [-one, -diags_array(down.ravel()) @ steps],
+            [None, np.ones((1, T))],
+        ]
+        limits = np.concatenate([highs[upper], -lows[lower], done.ravel(), -done.ravel()])
+        return block_array(rows, format="csr"), limits
 
     def _most(self) -> FloatArray:
         """(T, A) no possible amount is larger."""
-        program, first = self.stated.program, self.setting.state.t
+        program, first = self.program, self.setting.state.t
         changes = np.maximum(program.changes[first:], 0.0)
         levels = self.setting.state.resource[: changes.shape[1]]
         there = levels + np.cumsum(changes, axis=0) - changes
@@ -165,18 +150,17 @@ class StepProgram:
 
     def _possible(self, actions: FloatArray, changed: BoolArray) -> FloatArray:
         """The decisions without what the solver's tolerance lets them miss bounds by."""
-        setting, program = self.setting, self.stated.program
+        setting, program = self.setting, self.program
         result, resource = setting.done.actions.copy(), setting.state.resource[None]
-        for s in np.arange(len(actions)):
-            t = setting.state.t + int(s)
+        for s in range(len(actions)):
+            t = setting.state.t + s
             if changed[s]:
-                low, high = program.spendable(t, resource)
-                wanted = np.maximum(actions[s], 0.0)
-                if len(wanted) == 1:
-                    wanted = np.clip(wanted, low, high)
-                else:
-                    wanted = np.minimum(wanted, resource[0, : len(wanted)])
-                result[s] = wanted
+                (low, high), wanted = program.spendable(t, resource), np.maximum(actions[s], 0.0)
+                result[s] = (
+                    np.clip(wanted, low, high)
+                    if len(wanted) == 1
+                    else np.minimum(wanted, resource[0, : len(wanted)])
+                )
             resource = program.levels_after(t, resource, result[s][None])
         return setting.without_rounding(result)
 
@@ -236,9 +220,8 @@ class _Branching:
         if relaxed.value > self._value + self._setting.negligible(self._value):
             suggested = self._program.only(steps[relaxed.chosen[steps] > 0.0])
             value = -math.inf if suggested is None else self._value_of(suggested)
-            if suggested is not None and (
-                value > self._value + self._setting.negligible(self._value) / 2
-            ):
+            if value > self._value + self._setting.negligible(self._value) / 2:
+                assert suggested is not None
                 self._best, self._value = suggested, value
         if (low < high).any() and relaxed.value > self._value + self._enough:
             heapq.heappush(self._open, (-relaxed.value, self._expanded, relaxed, low, high))
@@ -264,46 +247,41 @@ class BudgetAllocation:
     """Exact, for any model of `cp.domains`, an `ExogenousMDP` or your own."""
 
     def refuses(self, problem: Problem) -> str | None:
-        """One line on what it cannot do, or None."""
-        return refuse_unless_executed(problem)
+        if isinstance(problem.scm, ExogenousModel):
+            return None
+        return (
+            f"a {type(problem.scm).__name__} is no planning problem: BudgetAllocation takes those "
+            "of cp.domains, an ExogenousMDP, or an object with the methods of one"
+        )
 
     def solve(self, problem: Problem) -> Explanation:
-        """The explanation for the budget problem.k."""
-        watch = Watch("search", problem.limits, problem.progress)
-        return _Budgets(prepare_allocation(problem)).explanation(problem.k, watch, None)
+        return _Budgets(problem).explanation(problem.k, None)
 
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
         """Every budget in turn, each starting from the one before; limits hold for each of them."""
-        budgets = _Budgets(prepare_allocation(problem))
+        budgets = _Budgets(problem)
         found: list[AllocationExplanation] = []
         for k in range(problem.k + 1):
-            last = found[-1].actions if found else None
-            watch = Watch("search", problem.limits, problem.progress)
-            found.append(budgets.explanation(k, watch, last))
+            found.append(budgets.explanation(k, found[-1].actions if found else None))
         return found
 
 
-def refuse_unless_executed(problem: Problem) -> str | None:
-    """Why a problem is no executed plan, or None."""
-    if isinstance(problem.scm, ExogenousModel):
-        return None
-    return (
-        f"a {type(problem.scm).__name__} is no planning problem: BudgetAllocation takes those of "
-        "cp.domains, an ExogenousMDP, or an object with the methods of one"
-    )
-
-
 class _Budgets:
-    """Answers for the budgets of one setting."""
+    """Answers for the budgets of one problem."""
 
-    def __init__(self, setting: AllocationSetting) -> None:
-        self._setting = setting
-        stated = _exactly_stated(setting.model)
-        self._steps = None if stated is None else StepProgram(setting, stated)
+    def __init__(self, problem: Problem) -> None:
+        self._problem, self._setting = problem, prepare_allocation(problem)
+        self._steps: StepProgram | None = None
         self._path: PathProgram | None = None
+        stated = stated_program(self._setting.model)
+        if stated is not None:
+            if refusal := refuses_transport(stated.program):
+                raise NotApplicableError(f"no exact method applies: {refusal}; set spill=False")
+            self._steps = StepProgram(self._setting, stated)
 
-    def explanation(self, k: int, watch: Watch, last: FloatArray | None) -> AllocationExplanation:
+    def explanation(self, k: int, last: FloatArray | None) -> AllocationExplanation:
         """The best decisions with at most k changes; those of `last` are possible."""
+        watch = Watch("search", self._problem.limits, self._problem.progress)
         setting = self._setting
         found = self._answer(replace(setting, k=min(k, setting.k)), watch, last)
         led = setting.replayed(found.actions)
@@ -326,7 +304,15 @@ class _Budgets:
             return known._replace(actions=actions)
         if self._steps is not None:
             return _Branching(self._steps, setting.k, start, watch).run()
-        return self._along_path(setting, watch)
+        if self._path is None:
+            try:
+                self._path = PathProgram(self._setting, known and known.actions, watch)
+            except TimeoutError:
+                bound = setting.sign * math.inf if known is None else known.bound
+                return Answer(done.actions, bound, ALONG_PATH, known is not None)
+        actions = setting.without_rounding(self._path.actions(setting.k))
+        bound = setting.sign * float(self._path.values[setting.k])
+        return Answer(actions, bound, ALONG_PATH, expanded=self._path.states)
 
     @cached_property
     def _hindsight(self) -> Answer | None:
@@ -336,26 +322,3 @@ class _Budgets:
             return None
         known = proved_hindsight(setting.model, setting.path, setting.state)
         return Answer(known.actions, known.value, known.method)
-
-    def _along_path(self, setting: AllocationSetting, watch: Watch) -> Answer:
-        known = self._hindsight
-        if self._path is None:
-            try:
-                self._path = PathProgram(self._setting, known and known.actions, watch)
-            except TimeoutError:
-                bound = setting.sign * math.inf if known is None else known.bound
-                return Answer(setting.done.actions, bound, ALONG_PATH, known is not None)
-        actions = setting.without_rounding(self._path.actions(setting.k))
-        bound = setting.sign * float(self._path.values[setting.k])
-        return Answer(actions, bound, ALONG_PATH, expanded=self._path.states)
-
-
-def _exactly_stated(model: ExogenousModel) -> IsResourceProgram | None:
-    """The resource program behind a model; raises where it has one that no method solves."""
-    stated = stated_program(model)
-    if stated is None:
-        return None
-    refusal = refuses_transport(stated.program)
-    if refusal is not None:
-        raise NotApplicableError(f"no exact method applies: {refusal}; set spill=False")
-    return stated

@@ -19,9 +19,8 @@ import numpy as np
 
 from counterplan.core.limits import Watch
 from counterplan.core.validation import FloatArray, IntArray
-from counterplan.counterfactual.executed.setting import ROUNDING, AllocationSetting, holds
+from counterplan.counterfactual.executed.setting import AllocationSetting
 from counterplan.errors import NotApplicableError
-from counterplan.planning.model import State
 
 # More (step, resource) pairs are not listed: about ten seconds of work.
 MOST_STATES = 100_000
@@ -83,34 +82,21 @@ class PathProgram:
             reached = following
 
     def _choices(self, s: int, resource: FloatArray, left: int) -> tuple[Choices, FloatArray]:
-        setting = self._setting
-        t, x, executed = setting.state.t + s, setting.path[s], setting.done.actions[s]
+        setting, executed = self._setting, self._setting.done.actions[s]
         is_kept = setting.is_possible(s, resource, executed)
-        rows = [executed[None]] if is_kept else [np.empty((0, len(executed)))]
+        actions = executed[None][: int(is_kept)]
         if left > 0 and setting.movable[s]:
-            rows.append(self._alternatives(s, State(t, x, resource)))
-        actions = np.concatenate(rows)
+            known = None if self._hindsight is None else self._hindsight[s]
+            actions = np.concatenate([actions, setting.alternatives(s, resource, known)])
         m = len(actions)
         costs = np.ones(m)
         costs[: int(is_kept)] = 0.0
         rewards, after = np.empty(0), np.empty((0, len(resource)))
         if m:
-            pairs = np.repeat(x[None], m, axis=0), np.repeat(resource[None], m, axis=0)
-            rewards, after = setting.model.step(t, *pairs, actions)
+            x, d = (np.repeat(one[None], m, axis=0) for one in (setting.path[s], resource))
+            rewards, after = setting.model.step(setting.state.t + s, x, d, actions)
         keys = [_key(level) for level in after]
         return Choices(actions, setting.sign * np.asarray(rewards), costs, keys), after
-
-    def _alternatives(self, s: int, state: State) -> FloatArray:
-        """(m, A) what may replace the executed action."""
-        setting, executed = self._setting, self._setting.done.actions[s]
-        offered = np.asarray(setting.model.actions(state), dtype=np.float64)
-        if self._hindsight is not None:
-            wise = self._hindsight[s]
-            if not holds(offered, wise) and setting.is_possible(s, state.resource, wise):
-                offered = np.vstack([offered, wise])
-        away, slack = np.abs(offered - executed), ROUNDING * (1.0 + np.abs(executed))
-        near = (away <= setting.max_move + slack).all(axis=1)
-        return np.asarray(offered[near & (away > slack).any(axis=1)])
 
     def _solve(self) -> None:
         """Backward: (k + 1,) values of every resource by what is left, and which choice."""

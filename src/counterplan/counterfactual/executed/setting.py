@@ -116,6 +116,24 @@ class AllocationSetting:
         moved = np.abs(actions - executed) > ROUNDING * (1.0 + np.abs(executed))
         return np.where(moved.any(axis=1, keepdims=True), actions, executed)
 
+    def alternatives(
+        self, s: int, resource: FloatArray, known: FloatArray | None = None
+    ) -> FloatArray:
+        """(m, A) what the model offers at the s-th step and may replace the executed action there;
+        a `known` one counts as offered where it is possible."""
+        offered = np.asarray(
+            self.model.actions(State(self.state.t + s, self.path[s], resource)), np.float64
+        )
+        if known is not None and not holds(offered, known) and self.is_possible(s, resource, known):
+            offered = np.vstack([offered, known])
+        away, slack = self._away(s, offered)
+        return np.asarray(offered[(away > slack).any(axis=1) & ~self.bars(s, offered)])
+
+    def _away(self, s: int, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """How far actions (n, A) are from the executed one, and what of it is rounding."""
+        executed = self.done.actions[s]
+        return np.abs(actions - executed), ROUNDING * (1.0 + np.abs(executed))
+
     def is_possible(self, s: int, resource: FloatArray, action: FloatArray) -> bool:
         """Whether an action can be taken at the s-th step with another resource than it was."""
         state = State(self.state.t + s, self.path[s], resource)
@@ -165,8 +183,7 @@ class AllocationSetting:
 
     def bars(self, s: int, actions: FloatArray) -> BoolArray:
         """(n,) which of the actions (n, A) the s-th step may not change to, whatever the budget."""
-        away = np.abs(actions - self.done.actions[s])
-        slack = ROUNDING * (1.0 + np.abs(self.done.actions[s]))
+        away, slack = self._away(s, actions)
         is_far = (away > self.max_move + slack).any(axis=1)
         return np.asarray(is_far | ((away > slack).any(axis=1) & ~self.movable[s]))
 
