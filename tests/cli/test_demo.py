@@ -87,7 +87,7 @@ def test_numbers_are_those_of_the_library(
 def test_three_runs_with_their_reports(result: Result) -> None:
     folder = Path(result["run"]).parent
     places = [folder / "run", folder / "stays" / "run", folder / "voyages" / "run"]
-    assert [open_run(place).manifest.task["kind"] for place in places] == [
+    assert [open_run(place).manifest.task.kind for place in places] == [
         "explain", "explain", "regret",
     ]  # fmt: skip
     for place in places:

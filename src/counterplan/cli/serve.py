@@ -87,7 +87,7 @@ def serve(options: ServeOptions) -> None:
         settings = Settings(access=access, seconds=options.seconds, **workers)
         service = Service(options.run, settings)
         try:
-            service.view.warm()
+            service.items.warm()
             server = server_of(service)
             _tell(options, port, token)
             server.run(sockets=[listener])
