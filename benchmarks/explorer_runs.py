@@ -27,11 +27,11 @@ def write_run(cohort: Cohort, out: Path, copies: int) -> int:
     solved = open_task(spec).solve(part)
     asked = Manifest(task_record(spec), {"k": "1,2,3"}, {}, 0, len(cohort.recorded), True)
     with open_store(out, asked, spec.files) as store:
-        manifest, _ = store.begin(_renamed(part, copy) for copy in range(copies))
+        store.begin(_renamed(part, copy) for copy in range(copies))
         for copy in range(copies):
             tables = {name: _renamed(one, copy) for name, one in solved.tables.items()}
             store.write_part(copy, PartResult(tables, solved.summary))
-        store.complete(manifest)
+        store.complete()
     return copies * len(cohort.recorded)
 
 

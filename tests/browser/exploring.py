@@ -15,23 +15,23 @@ from counterplan.runs.question import Explainer, Question
 
 from ..explorer.long_episodes import long_episodes
 from ..explorer.serving import Explorer, serving
-from ..runs.subjects import small_scm
+from ..runs.models import small_scm
 from ..viz.report.runs import ODD, continuous_run, discrete_run, explain_run, regret_run
 
 Served = Callable[[str], Explorer]
 MAKERS: dict[str, Callable[[Path], Path]] = {
-    "continuous": lambda folder: continuous_run(folder, 30).layout.out,
-    "discrete": lambda folder: discrete_run(folder, 70, robust=False).layout.out,
-    "voyages": lambda folder: regret_run(folder).layout.out,
-    "drives": lambda folder: regret_run(folder, "hybrid", None).layout.out,
-    "options": lambda folder: regret_run(folder, "options", None).layout.out,
+    "continuous": lambda folder: continuous_run(folder, 30).folder,
+    "discrete": lambda folder: discrete_run(folder, 70, robust=False).folder,
+    "voyages": lambda folder: regret_run(folder).folder,
+    "drives": lambda folder: regret_run(folder, "hybrid", None).folder,
+    "options": lambda folder: regret_run(folder, "options", None).folder,
     "long": lambda folder: _long(folder),
 }
 
 
 def _long(folder: Path) -> Path:
     scm = small_scm()
-    return explain_run(folder, scm, long_episodes(scm), Question((1,), nodes=10)).layout.out
+    return explain_run(folder, scm, long_episodes(scm), Question((1,), nodes=10)).folder
 
 
 @contextmanager
@@ -119,8 +119,3 @@ def fits(page: Any) -> bool:
     """Whether nothing sticks out to the side."""
     wide = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
     return bool(page.evaluate(wide))
-
-
-def picture(page: Any, path: Path) -> None:
-    page.screenshot(path=path, full_page=True)
-    assert path.stat().st_size > 20_000

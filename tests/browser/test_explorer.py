@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from .exploring import (
     improvable,
     open_case,
     open_list,
-    picture,
     setting_of,
     shown,
     value,
@@ -29,7 +27,7 @@ from .exploring import (
 # --- The list -----------------------------------------------------------------------------------
 
 
-def test_the_list(page: Any, served: Served, tmp_path: Path) -> None:
+def test_the_list(page: Any, served: Served) -> None:
     explorer = served("discrete")
     open_list(page, explorer)
     ranked = explorer.service.run.cases(CaseQuery())["episode_id"].to_list()
@@ -43,7 +41,6 @@ def test_the_list(page: Any, served: Served, tmp_path: Path) -> None:
     page.wait_for_selector("table.cases tbody tr")
     assert ids(page) == ranked[25:50]
     assert fits(page)
-    picture(page, tmp_path / "list.png")
 
 
 def test_filters_and_order(page: Any, served: Served) -> None:
@@ -133,7 +130,7 @@ def test_k_moves_through_the_run_and_beyond_it(page: Any, served: Served) -> Non
     assert shown(page) == before
 
 
-def test_an_action_is_edited_by_hand(page: Any, served: Served, tmp_path: Path) -> None:
+def test_an_action_is_edited_by_hand(page: Any, served: Served) -> None:
     explorer = served("continuous")
     name = improvable(explorer)
     setting = setting_of(explorer, name)
@@ -151,7 +148,6 @@ def test_an_action_is_edited_by_hand(page: Any, served: Served, tmp_path: Path) 
     found = [float(cells.nth(t).get_attribute("data-value")) for t in range(cells.count())]
     assert found == states[:, level].tolist()
     assert page.locator("g.dot.hand").count() > len(states)
-    picture(page, tmp_path / "edited.png")
     before = shown(page)
     page.reload()
     wait_for_value(page, "hand", float(setting.outcomes(actions[None])[0]))
@@ -165,7 +161,7 @@ def test_an_action_is_edited_by_hand(page: Any, served: Served, tmp_path: Path) 
     assert "edit=" not in page.url
 
 
-def test_solved_again_under_rules(page: Any, served: Served, tmp_path: Path) -> None:
+def test_solved_again_under_rules(page: Any, served: Served) -> None:
     explorer = served("continuous")
     name = improvable(explorer)
     change = explorer.get("case", id=name)["answer"]["changes"][0]
@@ -183,7 +179,6 @@ def test_solved_again_under_rules(page: Any, served: Served, tmp_path: Path) -> 
     page.wait_for_selector("text=under your rules")
     words = page.locator(".proof .changes").first.inner_text()
     assert words.count("→") == len(found.changes)
-    picture(page, tmp_path / "solved.png")
     before = shown(page)
     page.reload()
     page.wait_for_selector("text=under your rules")
@@ -192,7 +187,7 @@ def test_solved_again_under_rules(page: Any, served: Served, tmp_path: Path) -> 
     wait_for_value(page, "best", explorer.get("case", id=name)["answer"]["value"])
 
 
-def test_a_search_is_cancelled(page: Any, served: Served, tmp_path: Path) -> None:
+def test_a_search_is_cancelled(page: Any, served: Served) -> None:
     explorer = served("long")
 
     def is_question(response: Any) -> bool:
@@ -202,7 +197,6 @@ def test_a_search_is_cancelled(page: Any, served: Served, tmp_path: Path) -> Non
         open_case(page, explorer, "long 0", k=12)
     first = asked.value.json()["job"]
     page.wait_for_selector("text=best so far", timeout=60_000)
-    page.screenshot(path=tmp_path / "searching.png")
     assert page.locator("progress").count() == 1
     # The button has the focus, and keeps it while what stands beside it changes.
     told = page.locator(".reached").inner_text()
@@ -262,7 +256,7 @@ def test_a_view_is_the_same_in_another_browser(page: Any, browser: Any, served: 
         page.click("#resolve")
 
 
-def test_a_discrete_case(page: Any, served: Served, tmp_path: Path) -> None:
+def test_a_discrete_case(page: Any, served: Served) -> None:
     explorer = served("discrete")
     name = improvable(explorer)
     open_case(page, explorer, name)
@@ -275,7 +269,6 @@ def test_a_discrete_case(page: Any, served: Served, tmp_path: Path) -> None:
     )
     wait_for_value(page, "hand", answer["answer"]["value"])
     assert fits(page)
-    picture(page, tmp_path / "discrete.png")
 
 
 def test_what_went_wrong_is_told(browser: Any, served: Served) -> None:

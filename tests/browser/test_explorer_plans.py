@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from counterplan.planning.regret import regret
 
-from .exploring import Served, fits, open_list, picture
+from .exploring import Served, fits, open_list
 
 
 def revealed(page: Any) -> int:
@@ -17,7 +16,7 @@ def revealed(page: Any) -> int:
     return int(page.locator("section.pictures svg.chart").first.locator("g.dot.observed").count())
 
 
-def test_step_through_a_voyage(page: Any, served: Served, tmp_path: Path) -> None:
+def test_step_through_a_voyage(page: Any, served: Served) -> None:
     explorer = served("voyages")
     open_list(page, explorer)
     page.get_by_role("link", name="plain", exact=True).click()
@@ -51,7 +50,6 @@ def test_step_through_a_voyage(page: Any, served: Served, tmp_path: Path) -> Non
     # What was bought stands on zero.
     bought = page.locator("section.pictures svg.chart").nth(1).locator("text.tick")
     assert "0" in bought.all_text_contents()
-    picture(page, tmp_path / "voyage.png")
     page.check("#later")
     assert revealed(page) == 7
     page.click("#show-hindsight")
@@ -65,13 +63,12 @@ def test_step_through_a_voyage(page: Any, served: Served, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("kind", ["drives", "options"])
-def test_other_plans(page: Any, served: Served, kind: str, tmp_path: Path) -> None:
+def test_other_plans(page: Any, served: Served, kind: str) -> None:
     explorer = served(kind)
     open_list(page, explorer)
     page.get_by_role("link", name="plain", exact=True).click()
     page.wait_for_selector("#suggestion", timeout=60_000)
     page.keyboard.press("End")
     page.wait_for_function("() => document.getElementById('next').disabled")
-    picture(page, tmp_path / f"{kind}.png")
     page.goto(f"{explorer.url}/#/scenario?id=too-much")
     page.wait_for_selector("[role=alert]")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import shutil
@@ -119,24 +118,6 @@ def test_explain_agrees_with_the_library(ward: Path, run: Run) -> None:
             assert change["alternative"] == {drug: new for drug, (_, new) in moved.items()}
 
 
-def test_explain_prints_and_writes(ward: Path, run: Run) -> None:
-    arguments = ("explain", "new.csv", "--model", "model.safetensors", "--k", "1")
-    result = run(*arguments, "-o", "found.csv")
-    assert result.exit_code == 0
-    title = f"{EXPLAINED} stays, k = 1, exact (first-order bound from slopes)"
-    assert result.stdout.strip().startswith(title)
-    assert "according to the model" in " ".join(result.stdout.split())
-    assert "optimal" in result.stdout
-    with (ward / "found.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == EXPLAINED
-    assert all(row["method"] == "first-order bound from slopes" for row in rows)
-    assert rows[0]["changes"].startswith("at ")
-    one = run(*arguments, "--episode", rows[1]["episode_id"], "-o", "found.json", "--json")
-    assert json.loads(one.stdout) == json.loads((ward / "found.json").read_text())
-    assert len(json.loads(one.stdout)["explanations"]) == 1
-
-
 def test_seconds_stop_with_a_bound(ward: Path, run: Run) -> None:
     arguments = ("explain", "new.csv", "--model", "model.safetensors", "--k", "4", "--json")
     first = sepsis.read_cohort("new.csv").episodes[0].id
@@ -203,49 +184,6 @@ def test_no_search_goes_on_for_ever(
     run("explain", "new.csv", "--model", "model.safetensors", "--k", "1", *given)
     assert limits == [seconds] * EXPLAINED
     assert "60 if not given" in " ".join(run("explain", "--help").stdout.split())
-
-
-def test_models_and_tables_that_do_not_belong_together(ward: Path, run: Run) -> None:
-    line = refusal(run, "explain", "new.csv", "--model", "model.json")
-    assert line.startswith("model.json: holds a model of discrete states, but new.csv is a cohort")
-    line = refusal(run, "explain", "ward.csv", "--model", "model.safetensors")
-    assert line.startswith("model.safetensors: holds a neural model, but ward.csv is no cohort")
-
-
-def test_models_of_other_data(ward: Path, run: Run) -> None:
-    model = cp.load_model("model.safetensors")
-    assert isinstance(model, cp.NeuralSCM)
-    without = {key: value for key, value in model.about.items() if key != "dose_edges"}
-    replace(model, about=without).save("levels.safetensors")
-    line = refusal(run, "explain", "new.csv", "--model", "levels.safetensors")
-    assert line.startswith("levels.safetensors: does not say which doses make which level")
-    broken = {**model.about, "dose_edges": {"vasopressor": [3, 2, 1], "fluids": [1, 2, 3]}}
-    replace(model, about=broken).save("broken.safetensors")
-    line = refusal(run, "explain", "new.csv", "--model", "broken.safetensors")
-    assert line.startswith("broken.safetensors: its dose levels are damaged")
-    features = [f"lab {number}" for number in range(12)]
-    replace(model, about={**model.about, "features": features}).save("other.safetensors")
-    line = refusal(run, "explain", "new.csv", "--model", "other.safetensors")
-    assert line.startswith("other.safetensors: does not fit new.csv: the data's features")
-
-
-@pytest.mark.parametrize("command", ["fit", "explain"])
-def test_bad_tables(ward: Path, run: Run, command: str) -> None:
-    rest = {
-        "fit": ("-o", "new.safetensors", "--hidden", "4", "--epochs", "1"),
-        "explain": ("--model", "model.safetensors"),
-    }[command]
-    table = pl.read_csv("new.csv", infer_schema=False)
-    gap = table.with_columns(
-        SOFA=pl.when(pl.int_range(pl.len()) == 2).then(pl.lit("nan")).otherwise(pl.col("SOFA"))
-    )
-    gap.write_csv("gap.csv")
-    line = refusal(run, command, "gap.csv", *rest)
-    assert line.startswith("gap.csv, row 4, column 'SOFA': is missing")
-    table.drop("GCS").write_csv("narrow.csv")
-    line = refusal(run, command, "narrow.csv", *rest)
-    assert line.startswith("narrow.csv: no column 'GCS'")
-    assert not (ward / "new.safetensors").exists()
 
 
 def test_a_stay_that_is_too_short_is_named(ward: Path, run: Run) -> None:

@@ -6,14 +6,12 @@ import csv
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import counterplan as cp
 from counterplan.cli import COMMANDS, support
-from counterplan.cli import demo as demo_module
 from counterplan.cli import fit as cli_fit
 from counterplan.cli import plan as cli_plan
 from counterplan.scm import count_transitions, estimate_mdp, neighbour_prior
@@ -89,33 +87,6 @@ def test_explain_agrees_with_the_library(ward: Path, run: Run) -> None:
             assert change["alternative_label"] == ("rest", "walk")[change["alternative"]]
 
 
-def test_explain_prints_a_ranked_table(ward: Path, run: Run) -> None:
-    result = run("explain", "ward.csv", "--model", "model.json", "--k", "1", "--robust")
-    assert result.exit_code == 0
-    lines = result.stdout.splitlines()
-    assert (
-        lines[0].strip() == "3 episodes, k = 1, exact (dynamic programming), according to the model"
-    )
-    assert [
-        line.split()[0] for line in lines if line.split()[:1] in (["ann"], ["bob"], ["eve"])
-    ] == [
-        "bob",
-        "ann",
-        "eve",
-    ]
-    (bob,) = (line for line in lines if line.strip().startswith("bob"))
-    assert "step 1: rest -> walk (100%)" in bob
-    assert " to " in bob
-    assert "proof" in lines[2].split()
-    assert "optimal" in bob
-    assert lines[-2].split()[-1] == "none"  # a single step cannot be improved
-
-
-def test_explain_one_episode(ward: Path, run: Run) -> None:
-    result = run("explain", "ward.csv", "-m", "model.json", "--episode", "eve", "--json")
-    assert [record["episode_id"] for record in json.loads(result.stdout)["explanations"]] == ["eve"]
-
-
 def test_explain_reads_labels_of_the_model(ward: Path, run: Run) -> None:
     numbers = run("explain", "ward.csv", "-m", "model.json", "--json").stdout
     Path("words.csv").write_text(
@@ -126,21 +97,6 @@ def test_explain_reads_labels_of_the_model(ward: Path, run: Run) -> None:
         )
     )
     assert run("explain", "words.csv", "-m", "model.json", "--json").stdout == numbers
-
-
-@pytest.mark.parametrize("solver", ["greedy", "random", "noisy-greedy"])
-def test_explain_with_a_baseline(ward: Path, run: Run, solver: str) -> None:
-    best = json.loads(run("explain", "ward.csv", "-m", "model.json", "--json").stdout)
-    command = ("explain", "ward.csv", "-m", "model.json", "--solver", solver, "--json", "--robust")
-    first, again = run(*command, "--seed", "3"), run(*command, "--seed", "3")
-    assert first.stdout == again.stdout
-    document = json.loads(first.stdout)
-    assert document["solver"] == solver
-    value = {record["episode_id"]: record["value"] for record in best["explanations"]}
-    for record in document["explanations"]:
-        assert record["status"] == "heuristic"
-        assert record["bound"] == "inf"  # no proof; JSON has no infinity
-        assert record["value"] <= value[record["episode_id"]] + 1e-12
 
 
 def test_explain_writes_what_it_prints(ward: Path, run: Run) -> None:
@@ -161,17 +117,6 @@ def test_explain_writes_what_it_prints(ward: Path, run: Run) -> None:
         "out.json",
         "ward.csv",
     ]
-
-
-def test_barred_outcomes_are_texts_in_json(ward: Path, run: Run) -> None:
-    model = json.loads(Path("model.json").read_text()) | {"rewards": [["-inf", 0], [1, 1]]}
-    Path("model.json").write_text(json.dumps(model))
-    result = run(
-        "explain", "ward.csv", "-m", "model.json", "--k", "4", "--episode", "bob", "--json"
-    )
-    (record,) = json.loads(result.stdout)["explanations"]
-    assert (record["factual"], record["improvement"]) == ("-inf", "inf")
-    assert np.isfinite(record["value"])
 
 
 def test_fit_then_explain(ward: Path, run: Run) -> None:
@@ -239,19 +184,3 @@ def test_options_know_the_limits_of_the_library() -> None:
     assert cli_explain.COHORT_SECONDS == explain_run.COHORT_SECONDS
     assert cli_explain.COHORT_NODES == explain_run.COHORT_NODES
     assert cli_plan.MOST_SIMULATIONS == planners.MOST_SIMULATIONS
-
-
-def test_fit_averages_rewards_on_request(ward: Path, run: Run) -> None:
-    Path("ward.csv").write_text(Path("ward.csv").read_text().replace("eve,0,1,1,1", "eve,0,1,1,4"))
-    assert run("fit", "ward.csv", "-o", "m.safetensors").exit_code == 2
-    assert run("fit", "ward.csv", "-o", "m.safetensors", "--mean-rewards").exit_code == 0
-    assert cp.load_model("m.safetensors").rewards[1, 1] == 2.0
-
-
-def test_demo_passes_its_options_on(ward: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run_demo(*asked: Any) -> dict[str, Any]:
-        return {"asked": [str(one) for one in asked]}
-
-    monkeypatch.setattr(demo_module, "run_demo", run_demo)
-    result = run("demo", "-o", "here", "--patients", "7", "--k", "2", "--seed", "5", "--json")
-    assert json.loads(result.stdout) == {"asked": ["here", "7", "5", "2"]}

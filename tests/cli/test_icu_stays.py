@@ -92,17 +92,3 @@ def test_the_demo_itself(ward: Path, run: Run) -> None:
     asked = ("--k", "1", "--nodes", "50", "--json", "--episode", "201006", "--episode", "201204")
     result = run("explain", str(DEMO), "--model", "icu.safetensors", *asked)
     assert len(json.loads(result.stdout)["explanations"]) == 2
-
-
-def test_tables_of_something_else(icu: Path, run: Run) -> None:
-    (icu / "sales.csv").write_text("shop,day,euros\na,1,2\n")
-    pl.read_csv("sales.csv").write_parquet("sales.parquet")
-    for name in ("sales.csv", "sales.parquet"):
-        result = run("fit", name, "-o", "new.safetensors")
-        assert result.exit_code == 2
-        (line,) = result.stderr.splitlines()
-        assert line.startswith(f"error: {name}: no column 'state' or 'action': found 'shop', 'day'")
-        assert "discrete episodes (episode_id, t, state, action, reward), a sepsis cohort" in line
-        assert "ICU stays in four-hour steps (episode_id, t, a_vaso, a_iv" in line
-    result = run("fit", "icu.csv", "-o", "new.safetensors", "--prior", "2")
-    assert "--prior is for tables of discrete episodes, but icu.csv" in result.stderr

@@ -64,20 +64,6 @@ def test_the_same_seed_gives_the_same_answer(run: Run) -> None:
     assert records[0] == records[1] != records[2]
 
 
-def test_text(run: Run) -> None:
-    result = run("plan", "bunkering", *FAST)
-    assert result.exit_code == 0
-    lines = result.stdout.splitlines()
-    assert lines[0] == "bunkering A: port 1 of 8, price 1000, 0 units in the tank"
-    assert lines[1].startswith("-> buy ")
-    assert "UCT, clipped; lower is better" in result.stdout
-    for word in ("buy 12 units", "buy 37 units", "buy 50 units", "planned", "hindsight"):
-        assert word in result.stdout
-    assert "exactly  146,102: dynamic programming" in result.stdout
-    assert "60 simulations in" in lines[-1]
-    assert lines[-1].endswith("bounds from 10,000 sampled futures; seed 0")
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -120,14 +106,6 @@ def test_planners_and_clipping(run: Run) -> None:
         assert asked(run, *state, "--planner", name)["planner"] == name.upper()
 
 
-def test_what_is_not_known_is_null(run: Run) -> None:
-    record = asked(run, "basket", "--config", "F", "--correlation", "0.3")
-    assert record["exact"] is None
-    assert record["bounds"]["lower"] < record["bounds"]["upper"]
-    shown = run("plan", "basket", "--config", "F", *FAST).stdout
-    assert "exactly" not in shown
-
-
 def test_recorded_prices_and_speeds(run: Run) -> None:
     rng = np.random.default_rng(0)
     prices = 80.0 * np.exp(np.cumsum(0.04 * rng.standard_normal(80)))
@@ -147,11 +125,6 @@ def test_recorded_prices_and_speeds(run: Run) -> None:
     )
     assert asked(run, "hybrid", "--drive-cycle", "cycle.csv")["words"].endswith("electric")
     assert "with recorded prices" in run("plan", "bunkering", "--prices-csv", "prices.csv").stdout
-
-
-def test_names_of_modes() -> None:
-    assert HybridVehicle("A").mode_names == ("gas", "electric", "braking")
-    assert HybridVehicle("A", 7).mode_names[1:5] == ("gas2", "gas3", "electric1", "electric2")
 
 
 # Those that tests/corpus has not.

@@ -49,26 +49,6 @@ def test_same_arguments_same_bytes(ward: Path) -> None:
         assert Path(f"one.{suffix}").read_bytes() == Path(f"two.{suffix}").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ((*EXPLAIN, "--k", "-1"), "--k: '-1' is not a whole number"),
-        (("explain", "absent.csv", "--model", "model.json"), "absent.csv: no such file"),
-        (("fit", "model.json", "-o", "m.safetensors"), "model.json: holds no list of episodes"),
-        (("nonsense",), "No such command 'nonsense'"),
-    ],
-)
-def test_mistake(ward: Path, arguments: tuple[str, ...], says: str) -> None:
-    before = sorted(ward.iterdir())
-    finished = start(*arguments)
-    assert finished.returncode == 2
-    assert finished.stdout == ""
-    assert finished.stderr.startswith("error: ")
-    assert finished.stderr.count("\n") == 1
-    assert says in finished.stderr
-    assert sorted(ward.iterdir()) == before
-
-
 def test_labels_beyond_the_terminal(ward: Path) -> None:
     model = json.loads(Path("model.json").read_text()) | {"action_labels": ["øve", "gå"]}
     Path("model.json").write_text(json.dumps(model))

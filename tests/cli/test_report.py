@@ -106,14 +106,8 @@ def test_one_case_under_a_pseudonym(folder: Path, run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("out", "-o", "page.pdf"), "page.pdf: reports are pages for a browser: write .html"),
-        (("out", "-o", "no/page.html"), "no/page.html: cannot be written: the folder does not"),
-        (("absent",), "absent: no such folder; give the folder of a run"),
-        (("ward.csv",), "ward.csv: is a file; give the folder of a run"),
         (("out", "--case", "nobody"), "out: has no episode 'nobody'; check it"),
         (("out", "--k", "9"), "out: was run for k = 2, not for 9; choose one"),
-        (("out", "--cases", "-1"), "--cases: '-1' is not a whole number"),
-        (("out", "--cases", "5000"), "--cases: '5000' is not a whole number from 0 to 1000"),
         (("out", "--pseudonym-key", "absent"), "absent: no such file"),
         (("out", "--pseudonym-key", "schema.toml.empty"), "schema.toml.empty: "),
     ],

@@ -96,26 +96,6 @@ def test_it_says_what_the_library_says(run: Run) -> None:
     assert other["totals"]["expected_regret"] == 0.0  # whatever the price, that is the best
 
 
-def test_text(run: Run) -> None:
-    rows = [*voyage("dear"), *voyage("calm", (1000, 900, 800, 700, 600, 500, 400))]
-    rows += [row.replace("0,12", "0,13") for row in voyage("full")]
-    write(*(f"{row},Oslo" for row in rows), header=f"{HEADER},port")
-    result = run("plan", "bunkering", "--scenarios", "v.csv")
-    assert result.exit_code == 0
-    assert result.stderr == "v.csv: not used: 'port'\n"
-    lines = result.stdout.splitlines()
-    write(*voyage("dear"))
-    alone = run("plan", "bunkering", "--scenarios", "v.csv").stdout
-    assert alone.splitlines()[0].strip() == "1 scenario; lower is better"
-    assert lines[0].strip() == "2 scenarios; lower is better"
-    assert "paid" in lines[2]
-    assert lines[4].split()[0] == "dear"
-    assert "t=3: buy 30 units; better buy nothing" in lines[4]
-    assert "failed: full: buying 13 at port t=1 with 38 in the tank" in result.stdout
-    assert "without foresight: optimal" in result.stdout
-    assert lines[-1].endswith("in expectation, by the decisions as they were made")
-
-
 def test_many_are_cut(run: Run) -> None:
     write(*(row for i in range(23) for row in voyage(f"v{i:02d}")))
     result = run("plan", "bunkering", "--scenarios", "v.csv")
@@ -123,25 +103,6 @@ def test_many_are_cut(run: Run) -> None:
     assert "v19" in result.stdout
     assert "v20" not in result.stdout
     assert len(judged(run, "bunkering", "--scenarios", "v.csv")["worst"]) == 23
-
-
-def test_without_decisions(run: Run) -> None:
-    write(*(",".join(row.split(",")[:3]) for row in voyage("a")), header="voyage_id,t,price")
-    result = run("plan", "bunkering", "--scenarios", "v.csv")
-    assert result.exit_code == 0
-    assert "no decisions are given, so there is nothing to regret" in result.stdout
-    assert "hindsight" in result.stdout
-    assert "paid" not in result.stdout
-
-
-def test_some_without_decisions(run: Run) -> None:
-    """Where all that was decided is judged by its expected loss, luck is not shown."""
-    open_row = [",".join([*row.split(",")[:3], ""]) for row in voyage("b")]
-    write(*voyage("a"), *open_row)
-    result = run("plan", "bunkering", "--scenarios", "v.csv")
-    assert result.exit_code == 0
-    assert "lost" in result.stdout
-    assert "vs policy" not in result.stdout
 
 
 def test_where_nothing_is_exact(run: Run) -> None:

@@ -59,21 +59,6 @@ def test_draft_is_written(ward: Path, run: Run) -> None:
     assert lines == ["schema.toml: exists already; remove it or choose another name"]
 
 
-def test_draft_as_json(ward: Path, run: Run) -> None:
-    document = json.loads(run("schema", "stays.csv", "--json").stdout)
-    assert document["rows"] == 5
-    assert document["schema"]["columns"]["a_vaso"] == {"role": "action", "levels": [0.0, 1.0]}
-    assert document["comments"]["died"]["role"].startswith("one value for each episode")
-
-
-def test_draft_of_a_table_that_is_none(ward: Path, run: Run) -> None:
-    lines = refusal(run, "schema", "absent.csv", "-o", "s.toml")
-    assert lines == ["absent.csv: no such file; check the path"]
-    (line,) = refusal(run, "schema", "stays.csv", "-o", "schema.json")
-    assert "schema files end in .toml" in line
-    assert not list(ward.glob("s*.toml"))
-
-
 DISCRETE = """\
 [columns.state]
 role = "state"
@@ -168,33 +153,6 @@ def test_fit_continuous(ward: Path, run: Run) -> None:
     assert layout is not None
     assert layout.schema.unit == "h"
     assert layout.reward().weights.tolist() == [-1.0, 0.0]
-
-
-@pytest.mark.parametrize(
-    ("schema", "table", "options", "says"),
-    [
-        (DISCRETE, "ward.csv", ["--hidden", "3"], "--hidden is for continuous states, but those"),
-        (DISCRETE, "ward.csv", ["--state-labels", "a,b"], "--state-labels and --schema exclude"),
-        (DISCRETE, "ward.csv", ["--prior", "1", "--neighbour-prior"], "exclude each other"),
-        (CONTINUOUS, "many.csv", ["--mean-rewards"], "--mean-rewards is for discrete states, but"),
-        (CONTINUOUS, "many.csv", ["--action-labels", "a"], "--action-labels and --schema exclude"),
-        (CONTINUOUS, "many.csv", ["--lipschitz", "1,1", "--unconstrained"], "exclude each other"),
-        (DISCRETE, "absent.csv", [], "absent.csv: no such file; check the path"),
-        (DISCRETE, "many.csv", [], "many.csv: none of the columns episode_id, t, state, action"),
-        ("[columns", "ward.csv", [], "schema.toml: is not TOML"),
-        (None, "ward.csv", [], "schema.toml: no such file"),
-    ],
-)
-def test_what_does_not_go_together(
-    ward: Path, run: Run, schema: str | None, table: str, options: list[str], says: str
-) -> None:
-    if schema is not None:
-        (ward / "schema.toml").write_text(schema)
-    stays(ward / "many.csv", 2)
-    arguments = ["fit", table, "--schema", "schema.toml", "-o", "m.safetensors", *options]
-    (line,) = refusal(run, *arguments)
-    assert says in line
-    assert not (ward / "m.safetensors").exists()
 
 
 def test_every_mistake_has_its_line(ward: Path, run: Run) -> None:

@@ -27,7 +27,7 @@ Start = Callable[..., tuple[subprocess.Popen[str], dict[str, Any]]]
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return discrete_run(tmp_path_factory.mktemp("served"), 8, robust=False).layout.out
+    return discrete_run(tmp_path_factory.mktemp("served"), 8, robust=False).folder
 
 
 @pytest.fixture

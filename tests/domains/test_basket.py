@@ -16,7 +16,7 @@ from counterplan.core.validation import FloatArray
 from counterplan.domains.basket import OptionBasket
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.option_contract import BASKETS, BasketContract
-from counterplan.domains.option_dual import PerOption, penalised_options
+from counterplan.domains.option_rules import PerOption, penalised_options
 from counterplan.domains.options import AmericanOption, assign
 from counterplan.errors import NotApplicableError
 from counterplan.planning.exact_value import Solution, exact_value

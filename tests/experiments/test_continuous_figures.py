@@ -82,50 +82,29 @@ def test_both_bounds_agree_and_ours_looks_less_far(
     assert (numbers["cpu_seconds"] > 0).all()
 
 
-class Busy:
-    """A search that burns processor time in a thread of its own, as linear algebra does."""
+def test_seconds_are_those_of_one_search_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the process takes for it, while no other thread searches or trains."""
+    clock, running = [0.0], threading.Lock()
 
-    seconds = 0.3
-
-    def __init__(self) -> None:
-        self.running = self.most = 0
-
-    def __call__(self, *_: Any) -> Any:
-        self.running += 1
-        self.most = max(self.most, self.running)
-        helper = threading.Thread(target=self.burn)
-        helper.start()
-        helper.join()
-        self.running -= 1
-        counted = dict.fromkeys((EBF, "nodes_expanded", "nodes_added"), 1)
+    def busy(*_: Any) -> Any:
+        assert running.acquire(blocking=False)
+        time.sleep(0.01)
+        clock[0] += 0.25
+        running.release()
+        stats = dict.fromkeys((EBF, "nodes_expanded", "nodes_added"), 1)
         return SimpleNamespace(
-            factual_value=0.0,
-            value=0.0,
-            status=Status.OPTIMAL,
-            stats=counted,
-            method="",
+            factual_value=0.0, value=0.0, status=Status.OPTIMAL, stats=stats, method=""
         )
 
-    def burn(self) -> None:
-        end = time.thread_time() + self.seconds
-        while time.thread_time() < end:
-            pass
-
-
-def test_seconds_count_all_threads_of_one_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    search, trained = Busy(), Busy()
-    monkeypatch.setattr(continuous_study, "explain_patient", search)
-    monkeypatch.setattr(Study, "_fitted", trained)
+    monkeypatch.setattr(continuous_study, "explain_patient", busy)
+    monkeypatch.setattr(continuous_study.time, "process_time", lambda: clock[0])
+    monkeypatch.setattr(Study, "_fitted", busy)
     monkeypatch.setattr(Study, "patients", [SimpleNamespace(id=f"{i}") for i in range(4)])
     study = Study(registry.Options(quick=True))
     cells = [Cell(OURS, 0, 1.0 + 0.1 * patient, 1, patient) for patient in range(4)]
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(study.search, cells))
-    assert [row["episode_id"] for row in found] == ["0", "1", "2", "3"]
-    for row in found:
-        # Neither too little, without the helper, nor what other searches and fits take meanwhile.
-        assert 0.9 * Busy.seconds < row["cpu_seconds"] < 1.5 * Busy.seconds
-    assert search.most == trained.most == 1
+        found = [(row["episode_id"], row["cpu_seconds"]) for row in pool.map(study.search, cells)]
+    assert found == [(name, 0.25) for name in "0123"]
 
 
 def test_search_grows_with_k(folder: Path) -> None:

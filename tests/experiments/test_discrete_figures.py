@@ -12,7 +12,7 @@ import pytest
 
 import counterplan as cp
 from counterplan.counterfactual import BudgetDP
-from counterplan.errors import FileError, InputError
+from counterplan.errors import InputError
 from experiments.discrete_synthetic import draw_realizations
 from experiments.expected import broken
 from experiments.registry import Options, reproduce
@@ -242,12 +242,6 @@ def test_a_table_with_one_patient(sessions: Path, tmp_path: Path) -> None:
     assert all(path.stat().st_size > 0 for path in written)
     with pytest.raises(InputError, match=r"clinic\.csv: has one patient, .* figure 6 needs more"):
         reproduce(["discrete-fig6"], tmp_path, options)
-
-
-def test_a_table_that_is_not_there(tmp_path: Path) -> None:
-    options = Options(quick=True, data=tmp_path / "absent.csv")
-    with pytest.raises(FileError, match=r"absent\.csv: no such file"):
-        reproduce(["discrete-fig3"], tmp_path, options)
 
 
 def test_same_seed_same_files(tmp_path: Path) -> None:

@@ -1,16 +1,17 @@
-"""Players around others see and do what they should."""
+"""Players around others see and do what they should; bounds prepared once change no decision."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from counterplan.core.validation import Seed
+from counterplan.core.validation import Seed, generator
 from counterplan.domains.options import AmericanOption
 from counterplan.planning import policies
 from counterplan.planning.evaluate import evaluate
 from counterplan.planning.model import ExogenousModel, State
-from counterplan.planning.search.planners import Clip, Decide, HasAction
+from counterplan.planning.search.planners import BOUND_SAMPLES, UCT, Clip, Decide, HasAction
 from experiments.sdmdp_players import Only, Recording, Unforced
+from experiments.sdmdp_prepared import Prepared
 
 
 def test_a_planner_is_asked_only_where_there_is_a_choice() -> None:
@@ -42,3 +43,15 @@ def test_a_recording_holds_the_futures_that_were_played() -> None:
     replayed = problem.allocate(recording.paths).values
     assert (replayed >= found.outcomes - 1e-12).all()
     assert recording.paths.shape == (20, problem.horizon, 1)
+
+
+def test_prepared_bounds_lead_to_the_same_decisions() -> None:
+    problem = AmericanOption("C")
+    _, own = generator(5).spawn(2)  # nature's chance and the planner's own
+    prepared = Prepared.prepare(problem, BOUND_SAMPLES, own.spawn(2)[0])
+    search = UCT(simulations=50)
+    first = evaluate(problem, search, 10, clip=True, seed=5)
+    second = evaluate(prepared, search, 10, clip=True, seed=5)
+    assert second.futures == first.futures
+    np.testing.assert_array_equal(second.actions, first.actions)
+    assert evaluate(problem, search, 10, clip=False, seed=5).outcomes.sum() != first.outcomes.sum()

@@ -9,7 +9,7 @@ import pytest
 
 from counterplan.runs.question import Question
 
-from ..runs.subjects import small_scm
+from ..runs.models import small_scm
 from ..viz.report.runs import continuous_run, discrete_run, explain_run, regret_run
 from .long_episodes import long_episodes
 from .serving import Explorer, serving
@@ -18,19 +18,19 @@ from .serving import Explorer, serving
 @pytest.fixture(scope="package")
 def continuous_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Episodes of a neural model for k = 0, 1, 2; some ids are markup."""
-    return continuous_run(tmp_path_factory.mktemp("continuous"), 12).layout.out
+    return continuous_run(tmp_path_factory.mktemp("continuous"), 12).folder
 
 
 @pytest.fixture(scope="package")
 def discrete_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Episodes of a tabular model for k = 0, 1, 2; one has failed."""
-    return discrete_run(tmp_path_factory.mktemp("discrete"), 30).layout.out
+    return discrete_run(tmp_path_factory.mktemp("discrete"), 30).folder
 
 
 @pytest.fixture(scope="package")
 def voyages_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Executed plans of ships; one was not possible."""
-    return regret_run(tmp_path_factory.mktemp("voyages")).layout.out
+    return regret_run(tmp_path_factory.mktemp("voyages")).folder
 
 
 @pytest.fixture(scope="package")
@@ -38,7 +38,7 @@ def long_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Episodes whose search takes longer than any test."""
     scm, question = small_scm(), Question((1,), nodes=10)
     folder = tmp_path_factory.mktemp("long")
-    return explain_run(folder, scm, long_episodes(scm), question).layout.out
+    return explain_run(folder, scm, long_episodes(scm), question).folder
 
 
 @pytest.fixture(scope="package")

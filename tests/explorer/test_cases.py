@@ -1,8 +1,12 @@
-"""The list of cases and single cases: what the run's tables and the library say, bit by bit."""
+"""Cases: what the run and the library say of them, plans made by hand, answers under rules."""
 
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -10,11 +14,21 @@ import polars as pl
 import pytest
 
 import counterplan as cp
+from counterplan.core.problem import Problem
+from counterplan.counterfactual.continuous.setting import prepare_sequence
+from counterplan.counterfactual.discrete.budget_dp import prepare
+from counterplan.counterfactual.discrete.dynamic_program import evaluate, keep_observed
 from counterplan.explorer.models import CaseQuery
+from counterplan.runs.explain import explain_spec
+from counterplan.runs.question import Question
 from counterplan.runs.run import open_run
+from counterplan.tables.fit import FitSettings, fit_discrete
+from counterplan.tables.models import save_model
+from counterplan.tables.parts import episodes_to_bytes
+from counterplan.tables.schema import schema_from_dict
 
-from ..viz.report.runs import ODD
-from .serving import Explorer
+from ..viz.report.runs import ODD, solved
+from .serving import Explorer, serving
 
 
 def results(explorer: Explorer) -> pl.DataFrame:
@@ -196,3 +210,361 @@ def test_about(continuous: Explorer, discrete: Explorer, voyages: Explorer) -> N
     assert about["actions"] == [[0.0], [1.0], [2.0]]
     assert discrete.get("run")["names"][0] == "rest"
     assert (voyages.get("run")["kind"], voyages.get("run")["sense"]) == ("regret", "min")
+
+
+def solve(**wish: Any) -> dict[str, Any]:
+    return {"kind": "solve", **wish}
+
+
+@pytest.mark.parametrize(
+    ("k", "forbidden", "fixed"),
+    [(2, [], []), (2, [2], []), (2, [], [0, 1]), (3, [0, 1], [1]), (1, [0, 1, 2], []), (0, [], [])],
+)
+def test_sequences(continuous: Explorer, k: int, forbidden: list[int], fixed: list[int]) -> None:
+    cases = continuous.service.cases
+    allowed = np.ones(3, dtype=np.bool_)
+    allowed[forbidden] = False
+    for name in continuous.long_ids(4)[:3]:
+        episode = cases.recorded(name).episode
+        found = cp.explain(
+            **cases.run.explainer.problem(episode),
+            episode=episode,
+            k=k,
+            constraints=cp.Constraints(allowed=allowed, fixed_steps=fixed),
+        )
+        job = continuous.finished(solve(id=name, k=k, forbidden=forbidden, fixed=fixed))
+        answer = job["solved"]["answer"]
+        assert (job["state"], answer["status"]) == ("done", "optimal")
+        assert (answer["value"], answer["bound"]) == (found.value, found.bound)
+        assert np.array_equal(answer["course"]["states"], found.states)
+        changes = [(c["t"], c["observed"], c["alternative"]) for c in answer["changes"]]
+        assert changes == [tuple(change) for change in found.changes]
+        assert all(t not in fixed and new not in forbidden for t, _, new in changes)
+
+
+@pytest.mark.parametrize(
+    ("k", "forbidden", "fixed"), [(2, [], []), (3, [1], [0]), (6, [], [2]), (1, [0, 1, 2], [])]
+)
+def test_policies(discrete: Explorer, k: int, forbidden: list[int], fixed: list[int]) -> None:
+    cases = discrete.service.cases
+    allowed = np.ones(3, dtype=np.bool_)
+    allowed[forbidden] = False
+    name = discrete.long_ids(6)[0]
+    episode = cases.recorded(name).episode
+    found = cp.explain(
+        **cases.run.explainer.problem(episode),
+        episode=episode,
+        k=k,
+        constraints=cp.Constraints(allowed=allowed, fixed_steps=fixed),
+    )
+    job = discrete.finished(solve(id=name, k=k, forbidden=forbidden, fixed=fixed))
+    answer = job["solved"]["answer"]
+    assert (answer["value"], answer["bound"]) == (found.value, found.bound)
+    assert answer["course"]["actions"] == found.most_likely.actions.tolist()
+    # The run asked for robust intervals, and so does this.
+    assert (answer["low"], answer["high"]) == tuple(
+        cp.value_interval(cases.run.explainer.mdp, episode, found)
+    )
+
+
+def test_a_proved_answer_is_known_the_next_time(continuous: Explorer) -> None:
+    name = continuous.long_ids(4)[0]
+    first = continuous.finished(solve(id=name, k=2, fixed=[1, 0]))
+    again = continuous.post("jobs", solve(id=name, k=2, fixed=[0, 1, 1], seconds=3), 202)
+    assert again["state"] == "done"
+    assert again["solved"] == first["solved"]
+
+
+def test_progress_limit_and_cancel(long: Explorer) -> None:
+    question = solve(id="long 0", k=12)
+    job = long.post("jobs", question, 202)
+    assert job["state"] in ("queued", "running")
+    seen: list[dict[str, Any]] = []
+    end = time.monotonic() + 60.0
+    while len(seen) < 3:
+        assert time.monotonic() < end
+        now = long.get(f"jobs/{job['job']}")
+        assert now["state"] in ("queued", "running"), now
+        if now["progress"] is not None and now["progress"] not in seen:
+            seen.append(now["progress"])
+        time.sleep(0.05)
+    assert [one["nodes"] for one in seen] == sorted(one["nodes"] for one in seen)
+    assert all(one["value"] <= one["bound"] for one in seen)
+    assert long.client.delete(f"/api/jobs/{job['job']}").status_code == 200
+    over = long.wait(job["job"])
+    assert (over["state"], over["solved"], over["error"]) == ("cancelled", None, None)
+    limited = long.finished(solve(id="long 0", k=12, seconds=0.5))
+    answer = limited["solved"]["answer"]
+    assert limited["limit"] == 0.5
+    assert (answer["status"], answer["value"] < answer["bound"]) == ("limit", True)
+    # What was stopped early is not kept.
+    assert long.post("jobs", solve(id="long 0", k=12, seconds=0.5), 202)["state"] != "done"
+
+
+def test_the_server_has_a_limit_of_its_own(long: Explorer) -> None:
+    job = long.post("jobs", solve(id="long 0", k=12, seconds=86_400), 202)
+    assert job["limit"] == 20.0
+    long.client.delete(f"/api/jobs/{job['job']}")
+    long.wait(job["job"])
+
+
+def test_too_many_questions(long: Explorer) -> None:
+    client = long.another()
+    client.get("/api/run")  # the cookie that tells clients apart
+    asked = [client.post("/api/jobs", json=solve(id="long 0", k=12, fixed=[t])) for t in range(6)]
+    assert [one.status_code for one in asked] == [202] * 4 + [429] * 2
+    assert asked[-1].json()["error"].startswith("you have 4 questions waiting or at work")
+    # Others are not kept from asking.
+    other = long.post("jobs", solve(id="long 1", k=12), 202)
+    jobs = [one.json()["job"] for one in asked[:4]]
+    for name in (*jobs, other["job"]):
+        long.client.delete(f"/api/jobs/{name}")
+    assert {long.wait(name)["state"] for name in (*jobs, other["job"])} == {"cancelled"}
+
+
+@pytest.mark.parametrize(
+    ("wish", "says"),
+    [
+        ({"k": 1, "forbidden": [3]}, "action 3 is unknown"),
+        ({"k": 1, "fixed": [99]}, "step 99 has no decision"),
+        ({"k": 99}, "k cannot be 99"),
+    ],
+)
+def test_wishes_about_nothing(continuous: Explorer, wish: dict[str, Any], says: str) -> None:
+    name = continuous.long_ids(4)[0]
+    found = continuous.client.post("/api/jobs", json=solve(id=name, **wish))
+    assert found.status_code == 400
+    assert says in found.json()["error"]
+
+
+def test_jobs_that_are_unknown(continuous: Explorer) -> None:
+    for found in (continuous.client.get("/api/jobs/x"), continuous.client.delete("/api/jobs/x")):
+        assert (found.status_code, found.json()) == (
+            404,
+            {"error": "there is no such job, or it was forgotten: ask again"},
+        )
+    wrong = continuous.client.post("/api/jobs", json=solve(id="nobody", k=1))
+    assert wrong.status_code == 404
+    wrong = continuous.client.post("/api/jobs", json={"kind": "advise", "id": "s7", "t": 0})
+    assert wrong.status_code == 404
+
+
+def test_an_episode_that_cannot_be_solved(discrete: Explorer) -> None:
+    job = discrete.finished(solve(id="lost-one", k=1))
+    assert job["state"] == "failed"
+    assert "state 9" in job["error"]
+
+
+def ask(explorer: Explorer, name: str, edits: dict[int, int]) -> Any:
+    question = {"id": name, "edits": [{"t": t, "action": a} for t, a in edits.items()]}
+    return explorer.post("what-if", question)
+
+
+def test_a_sequence_is_replayed(continuous: Explorer) -> None:
+    rng, cases = np.random.default_rng(0), continuous.service.cases
+    for name in continuous.long_ids():
+        episode = cases.recorded(name).episode
+        problem = cases.run.explainer.problem(episode)
+        setting = prepare_sequence(Problem(episode=episode, k=len(episode), **problem))
+        for _ in range(3):
+            actions = setting.observed.copy()
+            steps = rng.integers(0, len(actions), 2)
+            actions[steps] = rng.integers(0, 3, 2)
+            found = ask(continuous, name, {int(t): int(actions[t]) for t in steps})["answer"]
+            assert found["value"] == float(setting.outcomes(actions[None])[0])
+            assert found["factual"] == float(setting.outcomes(setting.observed[None])[0])
+            states = setting.in_episode_units(setting.trajectories(actions[None])[0])
+            assert np.array_equal(found["course"]["states"], states)
+            assert found["course"]["actions"] == [*actions.tolist(), None]
+            changed = np.flatnonzero(actions != setting.observed).tolist()
+            assert [change["t"] for change in found["changes"]] == changed
+
+
+def test_the_noise_is_that_of_the_episode(continuous: Explorer) -> None:
+    """Step by step by the model's own public methods."""
+    cases, name = continuous.service.cases, continuous.long_ids()[0]
+    episode = cases.recorded(name).episode
+    problem = cases.run.explainer.problem(episode)
+    scm, vectors = problem["scm"], problem["actions"]
+    found = ask(continuous, name, {1: 2})["answer"]
+    noise = scm.infer(episode.states[:-1], episode.actions[: len(episode) - 1], episode.states[1:])
+    states = [episode.states[0]]
+    for t, action in enumerate(found["course"]["actions"][:-1]):
+        states.append(scm.step(states[-1][None], vectors[t, action][None], noise[t : t + 1])[0])
+    assert np.allclose(found["course"]["states"], states, rtol=1e-10, atol=1e-10)
+    assert np.isclose(found["value"], problem["reward"](np.array(states)).sum(), rtol=1e-10)
+
+
+def test_the_best_plan_made_by_hand_is_as_good(continuous: Explorer) -> None:
+    for name in continuous.long_ids():
+        best = continuous.get("case", id=name)["answer"]
+        edits = {change["t"]: change["alternative"] for change in best["changes"]}
+        found = ask(continuous, name, edits)["answer"]
+        assert found["value"] == best["value"]
+        assert found["course"] == best["course"]
+        assert found["support"] == best["support"]
+        texts = [change["text"] for change in best["changes"]]
+        assert [change["text"] for change in found["changes"]] == texts
+
+
+def test_a_plan_in_a_discrete_model(discrete: Explorer) -> None:
+    rng, cases = np.random.default_rng(0), discrete.service.cases
+    for name in discrete.long_ids():
+        episode = cases.recorded(name).episode
+        setting, law = prepare(
+            Problem(episode=episode, k=0, **cases.run.explainer.problem(episode))
+        )
+        free = replace(setting.constraints, costs=np.zeros_like(setting.constraints.costs))
+        setting = replace(setting, constraints=free)
+        for size in (0, 1, 2, 3):
+            edits = {int(rng.integers(len(episode))): int(rng.integers(3)) for _ in range(size)}
+            table = keep_observed(setting)
+            for t, action in edits.items():
+                table.actions[t] = action
+            found = ask(discrete, name, edits)["answer"]
+            assert found["value"] == evaluate(setting, law, table)[0]
+            assert found["factual"] == cases.run.explainer.mdp.outcome(episode)
+
+
+def test_a_discrete_plan_is_an_expectation(discrete: Explorer) -> None:
+    """Against the causal model's rows, multiplied out by hand."""
+    cases, name = discrete.service.cases, discrete.long_ids()[0]
+    episode, mdp = cases.recorded(name).episode, cases.run.explainer.mdp
+    scm = cp.GumbelMaxSCM(mdp)
+    edits = {1: (int(episode.actions[1]) + 1) % 3, 2: (int(episode.actions[2]) + 2) % 3}
+    actions = [edits.get(t, int(a)) for t, a in enumerate(episode.actions)]
+    mass, total = np.eye(4)[episode.states[0]], 0.0
+    for t, action in enumerate(actions):
+        total += float(mass @ mdp.rewards_at(t, len(episode))[:, action])
+        if t + 1 < len(episode):
+            seen = (int(episode.states[t]), int(episode.actions[t]), int(episode.states[t + 1]))
+            mass = sum(mass[s] * scm.counterfactual_row(*seen, s, action) for s in range(4))
+    assert np.isclose(ask(discrete, name, edits)["answer"]["value"], total, rtol=1e-12)
+
+
+def test_nothing_edited_is_what_happened(continuous: Explorer, discrete: Explorer) -> None:
+    for explorer in (continuous, discrete):
+        for name in explorer.long_ids():
+            case = explorer.get("case", id=name, k=0)
+            found = ask(explorer, name, {})["answer"]
+            assert found["value"] == case["answer"]["factual"]
+            assert found["changes"] == []
+    assert ask(discrete, discrete.long_ids()[0], {})["milliseconds"] > 0
+
+
+@pytest.mark.parametrize(
+    ("edits", "says"),
+    [
+        ({99: 0}, "step 99 has no decision to edit"),
+        ({0: 3}, "action 3 is unknown; there are 0..2"),
+    ],
+)
+def test_edits_of_nothing(continuous: Explorer, edits: dict[int, int], says: str) -> None:
+    question = {"id": "s7", "edits": [{"t": t, "action": a} for t, a in edits.items()]}
+    found = continuous.client.post("/api/what-if", json=question)
+    assert found.status_code == 400
+    assert says in found.json()["error"]
+
+
+def test_the_last_state_has_no_decision(continuous: Explorer) -> None:
+    name = continuous.long_ids()[0]
+    steps = continuous.get("case", id=name)["steps"]
+    question = {"id": name, "edits": [{"t": steps - 1, "action": 0}]}
+    assert continuous.client.post("/api/what-if", json=question).status_code == 400
+
+
+# The columns are in no order of the alphabet: their own is that of the model.
+SCHEMA = {
+    "table": {"unit": "d"},
+    "columns": {
+        "pain": {"role": "state", "levels": [0, 1, 2], "better": "lower", "unit": "points"},
+        "bed": {"role": "state", "labels": ["home", "ward"]},
+        "dose": {"role": "action", "levels": [0, 5], "unit": "mg"},
+        "bath": {"role": "action", "labels": ["no", "yes"]},
+    },
+}
+STEPS = 5
+
+
+@pytest.fixture(scope="module")
+def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
+    folder = tmp_path_factory.mktemp("schema")
+    rng, lines = np.random.default_rng(1), ["episode_id,t,pain,bed,dose,bath"]
+    for number in range(60):
+        pain = int(rng.integers(3))
+        for t in range(STEPS):
+            dose, walk = int(rng.choice([0, 5])), str(rng.choice(["no", "yes"]))
+            place = str(rng.choice(["home", "ward"]))
+            is_last = t == STEPS - 1
+            lines.append(f"n{number},{t},{pain},{place}," + ("," if is_last else f"{dose},{walk}"))
+            step = -int(rng.random() < (0.3 + 0.1 * dose)) + int(rng.random() < 0.4)
+            pain = int(np.clip(pain + step, 0, 2))
+    table = folder / "table.csv"
+    table.write_text("\n".join(lines) + "\n")
+    yield from _served(folder, table)
+
+
+def _served(folder: Path, table: Path) -> Iterator[Explorer]:
+    schema = schema_from_dict(SCHEMA)
+    model = fit_discrete(table, schema, FitSettings(bar_unobserved=False)).model
+    save_model(model, folder / "model.safetensors")
+    about = {"kind": "schema", "schema": schema.as_dict()}
+    content = (folder / "model.safetensors").read_bytes()
+    spec = explain_spec(content, ".safetensors", about, Question((1, 2)), [])
+    recorded = list(cp.read_table(table, schema))[:20]
+    solved(spec, [episodes_to_bytes(recorded)], folder / "out")
+    with serving(folder / "out") as explorer:
+        yield explorer
+
+
+def test_columns_have_names_and_units(explorer: Explorer) -> None:
+    about = explorer.get("run")
+    assert [one["title"] for one in about["features"]] == ["pain (points)", "bed"]
+    assert about["features"][1]["labels"] == ["home", "ward"]
+    assert [one["title"] for one in about["doses"]] == ["dose (mg)", "bath"]
+    assert about["actions"] == [[0.0, 0.0], [0.0, 1.0], [5.0, 0.0], [5.0, 1.0]]
+    assert about["names"][3] == "dose 5 mg, bath yes"
+    assert (about["noun"], about["unit"], about["discrete"]) == ("episode", "d", True)
+
+
+def test_states_are_told_column_by_column(explorer: Explorer) -> None:
+    case = explorer.get("case", id="n3")
+    episode = explorer.service.cases.recorded("n3").episode
+    grid = explorer.service.cases.run.explainer.layout.states.vectors
+    assert case["observed"]["states"] == grid[episode.states].tolist()
+    assert case["observed"]["actions"][-1] is None
+    assert case["answer"]["course"]["actions"][-1] is None
+    assert case["fixed"] == [STEPS - 1]
+    assert case["names"][1].items() <= {("0", "home"), ("1", "ward")}
+    assert case["order"] == [[], []]
+
+
+def test_where_nothing_was_done_nothing_can_change(explorer: Explorer) -> None:
+    question = {"id": "n3", "edits": [{"t": STEPS - 1, "action": 0}]}
+    found = explorer.client.post("/api/what-if", json=question)
+    assert found.status_code == 400
+    assert "nothing was done at step 4" in found.json()["error"]
+    # The number that stands for no action is no action to choose.
+    question = {"id": "n3", "edits": [{"t": 0, "action": 4}]}
+    assert explorer.client.post("/api/what-if", json=question).status_code == 400
+
+
+def test_solved_again(explorer: Explorer) -> None:
+    cases = explorer.service.cases
+    episode = cases.recorded("n3").episode
+    allowed = np.array([True, False, True, True, True])
+    found = cp.explain(
+        **cases.run.explainer.problem(episode),
+        episode=episode,
+        k=3,
+        constraints=cp.Constraints(allowed=allowed, fixed_steps=[-1, 1]),
+    )
+    question = {"kind": "solve", "id": "n3", "k": 3, "forbidden": [1], "fixed": [1]}
+    answer = explorer.finished(question)["solved"]["answer"]
+    assert (answer["value"], answer["bound"]) == (found.value, found.bound)
+    edits = [{"t": 1, "action": (int(episode.actions[1]) + 1) % 4}]
+    plan = explorer.post("what-if", {"id": "n3", "edits": edits})["answer"]
+    assert plan["factual"] == answer["factual"]
+    assert plan["value"] <= explorer.finished(
+        {"kind": "solve", "id": "n3", "k": 1}
+    )["solved"]["answer"]["value"] + 1e-12  # fmt: skip

@@ -16,14 +16,12 @@ from counterplan.explorer import lists
 from counterplan.explorer.cases import Cases
 from counterplan.explorer.lists import RANK_BYTES, RANKED_BYTES
 from counterplan.explorer.models import CaseQuery
-from counterplan.runs.explain import explain_spec
 from counterplan.runs.question import Question
 from counterplan.runs.run import Run, open_run
 from counterplan.runs.store import Manifest, Store, open_store, task_record
 from counterplan.runs.task import open_task
-from counterplan.tables.models import save_model
 
-from ..runs.subjects import DISCRETE, discrete_episodes, part_of, small_mdp
+from ..runs.models import discrete_episodes, part_of, small_mdp, spec_of
 from .serving import serving
 
 PARTS = 4
@@ -33,9 +31,7 @@ PARTS = 4
 def under_way(folder: Path) -> Iterator[tuple[Store, list[int]]]:
     """A run none of whose parts is done; appending to the list does them."""
     mdp = small_mdp()
-    save_model(mdp, folder / "model.safetensors")
-    content = (folder / "model.safetensors").read_bytes()
-    spec = explain_spec(content, ".safetensors", DISCRETE, Question((2,)), ["cured"])
+    spec = spec_of(folder, mdp, Question((2,)))
     episodes = discrete_episodes(mdp, 5 * PARTS)
     parts = [part_of(episodes[start : start + 5]) for start in range(0, 5 * PARTS, 5)]
     asked = Manifest(task_record(spec), {}, {}, 0, 5, True)
@@ -53,7 +49,7 @@ def under_way(folder: Path) -> Iterator[tuple[Store, list[int]]]:
 
 def test_a_run_that_goes_on(tmp_path: Path) -> None:
     with under_way(tmp_path) as (_, done), serving(tmp_path / "out") as explorer:
-        explorer.service.view.warm()
+        explorer.service.items.warm()
         found = explorer.client.get("/api/cases")
         assert (found.status_code, set(found.json())) == (400, {"error"})
         assert "no part of this run is done yet" in found.json()["error"]
@@ -76,7 +72,7 @@ class Counted(Run):
 
     def __init__(self, out: Path) -> None:
         found = open_run(out)
-        super().__init__(found.layout, found.manifest)
+        super().__init__(found.folder, found.manifest)
         self.asked = 0
         self._counting = threading.Lock()
 
@@ -141,7 +137,7 @@ def test_what_there_is_no_room_for_is_made_again(
     discrete_out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Counted(discrete_out)
-    ranked = Cases(run)._list._rank(2, CaseQuery())
+    ranked = Cases(run)._rank(2, CaseQuery())
     assert ranked.estimated_size() <= RANK_BYTES * len(ranked)
     # A million items have room.
     assert 1_000_000 * RANK_BYTES < RANKED_BYTES

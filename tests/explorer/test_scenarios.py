@@ -96,7 +96,7 @@ def test_questions_about_nothing(voyages: Explorer) -> None:
 
 @pytest.mark.parametrize("domain", ["hybrid", "options", "basket"])
 def test_every_domain(domain: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    run = open_run(regret_run(tmp_path_factory.mktemp(domain), domain, None).layout.out)
+    run = open_run(regret_run(tmp_path_factory.mktemp(domain), domain, None).folder)
     view = Scenarios(run)
     found = view.scenario("plain")
     assert len(found.states) == found.horizon

@@ -1,163 +1,313 @@
-"""The loop of a run: the same results however it is done, resumed, or disturbed."""
+"""Runs as review lists and reports read them."""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import polars as pl
 import pytest
 
-from counterplan.core.limits import Progress
-from counterplan.errors import CounterplanError, InputError
-from counterplan.runs.cohort import READING, RunProgress, RunSettings, run_cohort
+from counterplan.core.episode import Episode
+from counterplan.errors import FileError, InputError
+from counterplan.runs.answer import records
+from counterplan.runs.cohort import RunSettings, run_cohort
+from counterplan.runs.question import Question
+from counterplan.runs.run import CaseQuery, Run, Terms, open_run
+from counterplan.runs.task import TaskSpec
+from counterplan.tables.parts import Recorded, episodes_to_bytes
 
-from .conftest import contents, run_parts, spec_of
-
-PARTS = [f"part {index}".encode() for index in range(7)]
-
-
-def test_what_is_kept(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    summary = run_parts(out, PARTS)
-    found = contents(out)
-    assert sorted({name.split("/")[0] for name in found}) == [
-        "done", "episodes", "files", "lock", "manifest.json", "results", "trajectories",
-    ]  # fmt: skip
-    assert found["episodes/part-00003.parquet"] == b"part 3"
-    assert found["results/part-00003.parquet"] == b"3 trap!"
-    assert found["trajectories/part-00006.parquet"] == b"part 6part 6"
-    assert (summary.out, summary.parts, summary.resumed) == (out, 7, 0)
-    assert summary.totals == {"episodes": 14.0, "failed": 0.0, "improvement": pytest.approx(6.0)}
-
-
-def test_any_number_of_workers_gives_the_same_bytes(tmp_path: Path) -> None:
-    found = []
-    for workers in (1, 2, 3):
-        out = tmp_path / str(workers)
-        run_parts(out, PARTS, RunSettings(workers=workers))
-        found.append(contents(out))
-    assert found[0] == found[1] == found[2]
-
-
-def test_input_is_read_once(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    run_parts(out, PARTS)
-    before = contents(out)
-    summary = run_parts(out, [b"something else"])
-    assert summary.resumed == 7
-    assert contents(out) == before
-
-
-def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
-    parts = [b"once a", b"part", b"once b", b"once c"]
-    disturbed, calm = tmp_path / "disturbed", tmp_path / "calm"
-    notes = {}
-    for out in (disturbed, calm):
-        notes[out] = out.with_suffix(".notes")
-        notes[out].mkdir()
-    for name in ("once a", "once b", "once c"):
-        (notes[calm] / name).touch()
-    for out in (disturbed, calm):
-        run_parts(out, parts, RunSettings(workers=2), notes=str(notes[out]))
-    assert len(list(notes[disturbed].iterdir())) == 3
-    results = [
-        {name: content for name, content in contents(out).items() if name != "manifest.json"}
-        for out in (disturbed, calm)
-    ]
-    assert results[0] == results[1]
-
-
-@pytest.mark.parametrize(("part", "says"), [(b"deadly", "killed"), (b"huge", "out of memory")])
-def test_a_part_that_ends_every_worker_is_told(tmp_path: Path, part: bytes, says: str) -> None:
-    out = tmp_path / "out"
-    parts = [b"one", part, b"two", b"three"]
-    with pytest.raises(CounterplanError, match=f"part 00001 could not be done.*{says}") as told:
-        run_parts(out, parts)
-    assert "\n" not in str(told.value)
-    done = sorted(path.name for path in (out / "done").iterdir())
-    assert done == ["00000.json", "00002.json", "00003.json"]
-    assert b'"complete": false' in (out / "manifest.json").read_bytes()
-
-
-def test_many_parts_that_end_their_workers_end_the_run(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    with pytest.raises(CounterplanError, match=r"part 00000 could not be done \(likewise 2 more\)"):
-        run_parts(out, [b"deadly"] * 3 + [b"fine"] * 20)
-    assert len(list(out.glob("done/*"))) < 20
-
-
-def test_a_task_may_record_what_ended_its_workers(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    summary = run_parts(out, [b"one", b"deadly", b"two"], forgiving=True)
-    assert summary.totals["failed"] == 2.0
-    found = contents(out)
-    assert found["results/part-00001.parquet"].startswith(b"its process was killed")
-    assert "trajectories/part-00001.parquet" not in found
-
-
-def test_a_mistake_in_a_part_ends_the_run(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="this part is wrong; put it right"):
-        run_parts(tmp_path / "out", [b"one", b"wrong"])
-
-
-def test_a_bug_is_not_hidden(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="ZeroDivisionError: a bug of the task"):
-        run_parts(tmp_path / "out", [b"one", b"bug"])
-
-
-def test_a_task_that_cannot_be_opened(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="the model does not fit; fit another"):
-        run_parts(tmp_path / "refuse", PARTS, refuse=True)
-    with pytest.raises(CounterplanError, match=r"end before they have opened the model.*code 9"):
-        run_parts(tmp_path / "never", PARTS, never=True)
-
-
-def test_a_part_that_cannot_even_be_recorded(tmp_path: Path) -> None:
-    with pytest.raises(CounterplanError, match="part 00001 could not be done"):
-        run_parts(tmp_path / "out", [b"one", b"deadly beyond words"], forgiving=True)
-
-
-@pytest.mark.parametrize("part", [b"nameless", b"nan"])
-def test_results_that_cannot_be_kept(tmp_path: Path, part: bytes) -> None:
-    with pytest.raises(InputError, match=r"table called '\.\./results'|summary holds .*nan"):
-        run_parts(tmp_path / "out", [part])
-    assert not list(tmp_path.glob("out/done/*"))
-
-
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        *((RunSettings(workers=wrong), "number of workers") for wrong in (0, -1, 1025, True, 1.0)),  # type: ignore[arg-type]
-        (RunSettings(part_size=0), "size of parts must be at least 1"),
-        (RunSettings(seed=-1), "seed must be at least 0"),
-        (RunSettings({"k": float("nan")}), "the arguments of the run cannot be stored as JSON"),
-    ],
+from .models import (
+    continuous_episodes,
+    discrete_episodes,
+    part_of,
+    small_mdp,
+    small_scm,
+    spec_of,
 )
-def test_bad_settings(tmp_path: Path, settings: RunSettings, says: str) -> None:
-    with pytest.raises(InputError, match=says):
-        run_parts(tmp_path / "out", PARTS, settings)
+
+
+def recorded(name: str, steps: int) -> Recorded:
+    episode = Episode(np.arange(steps) % 3, np.zeros(steps, dtype=np.int64), id=name)
+    return Recorded(episode, np.arange(steps) * 4.0)
+
+
+GROUPS = [[("ann", 3), ("bob", 1)], [("eve", 2)], [("kim", 5), ("lea", 4)]]
+
+
+@pytest.fixture(scope="module")
+def complete(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "out"
+    parts = [episodes_to_bytes([recorded(*one) for one in group]) for group in GROUPS]
+    settings = RunSettings({"k": 3}, {"input": "0" * 64}, seed=7, workers=1, part_size=2)
+    spec = TaskSpec("own_tasks.counting", {"unit": "h"}, {"model.json": b"{}", "notes": b"seen"})
+    run_cohort(spec, parts, out, settings)
+    return out
+
+
+@pytest.fixture
+def out(tmp_path: Path, complete: Path) -> Path:
+    return shutil.copytree(complete, tmp_path / "out")
+
+
+def test_results_in_order(out: Path) -> None:
+    run = open_run(out)
+    table = run.scan("results").collect()
+    assert table.rows() == [("ann", 3), ("bob", 1), ("eve", 2), ("kim", 5), ("lea", 4)]
+    assert (run.manifest.arguments, run.manifest.seed, run.manifest.parts) == ({"k": 3}, 7, 3)
+    assert run.manifest.complete
+    run.verify()
+
+
+@pytest.mark.parametrize("name", ["out[1]", "k=9", "runs*"])
+def test_folders_whose_names_look_like_patterns(tmp_path: Path, complete: Path, name: str) -> None:
+    run = open_run(shutil.copytree(complete, tmp_path / name))
+    table = run.scan("results").collect()
+    assert table.equals(open_run(complete).scan("results").collect())
+
+
+@pytest.mark.parametrize(("name", "steps"), [("ann", 3), ("eve", 2), ("lea", 4)])
+def test_one_episode(out: Path, name: str, steps: int) -> None:
+    found = open_run(out).episode(name)
+    assert found.episode == recorded(name, steps).episode
+    assert found.times.tolist() == recorded(name, steps).times.tolist()
+
+
+def test_several_episodes(out: Path) -> None:
+    run = open_run(out)
+    found = run.episodes(["lea", "ann", "lea", "kim"])
+    assert {name: one.episode for name, one in found.items()} == {
+        name: recorded(name, steps).episode for name, steps in [("ann", 3), ("kim", 5), ("lea", 4)]
+    }
+    assert run.episodes([]) == {}
+    with pytest.raises(InputError, match="out: has no episode 'tom'; check its name"):
+        run.episodes(["ann", "zoe", "tom"])
+
+
+def test_damaged_input_is_told(out: Path) -> None:
+    path = out / "episodes" / "part-00001.parquet"
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    run = open_run(out)
+    assert run.episode("ann").episode == recorded("ann", 3).episode
+    with pytest.raises(FileError, match=r"episodes/part-00001\.parquet: is damaged"):
+        run.episode("lea")
+
+
+def test_files_of_the_task(out: Path) -> None:
+    run = open_run(out)
+    assert run.file("model") == run.file("model.json") == b"{}"
+    assert run.file("notes") == b"seen"
+    with pytest.raises(FileError, match="out: is a run without a file 'schema'"):
+        run.file("schema")
+    assert (run.kind, run.manifest.task.description) == ("own_tasks.counting", {"unit": "h"})
+    (out / "files" / "notes").write_bytes(b"forged")
+    with pytest.raises(FileError, match="files/notes: is damaged"):
+        run.file("notes")
+    (out / "files" / "notes").unlink()
+    with pytest.raises(FileError, match="files/notes: is missing; run the same command again"):
+        run.file("notes")
+
+
+@pytest.mark.parametrize("name", ["../model", "a/b", "", ".hidden", "model.", "Model", "a.b.c"])
+def test_names_of_files_stay_in_the_folder(tmp_path: Path, name: str) -> None:
+    spec = TaskSpec("own_tasks.counting", {}, {name: b""})
+    with pytest.raises(InputError, match="cannot have a file called"):
+        run_cohort(spec, [b""], tmp_path / "out", RunSettings(workers=1))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_prints_nothing_by_itself(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    run_parts(tmp_path / "out", [b"one", b"two"])
-    assert capfd.readouterr() == ("", "")
+def test_no_such_episode(out: Path) -> None:
+    with pytest.raises(InputError, match="out: has no episode 'zoe'; check its name"):
+        open_run(out).episode("zoe")
 
 
-def test_progress_is_told_and_may_stop_the_run(tmp_path: Path) -> None:
-    found: list[RunProgress] = []
+def test_a_run_under_way(out: Path) -> None:
+    manifest = out / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"complete": true', '"complete": false'))
+    (out / "done" / "00001.json").unlink()
+    run = open_run(out)
+    assert run.done == (0, 2)
+    assert run.scan("results").collect()["episode_id"].to_list() == ["ann", "bob", "kim", "lea"]
+    run.verify()
+    for index in (0, 2):
+        (out / "done" / f"{index:05d}.json").unlink()
+    with pytest.raises(FileError, match="no part of this run is done yet"):
+        run.scan("results")
 
-    def watch(progress: Progress) -> bool:
-        assert isinstance(progress, RunProgress)
-        found.append(progress)
-        return progress.what == READING or progress.done < 3
 
-    out, settings = tmp_path / "out", RunSettings(workers=1)
-    run_cohort(spec_of(), PARTS, out, settings, watch)
-    assert [one.done for one in found] == [1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3]
-    assert (found[-1].total, found[-1].episodes, found[-1].totals["episodes"]) == (7, 6.0, 6.0)
-    assert b'"complete": false' in (out / "manifest.json").read_bytes()
-    found.clear()
-    assert run_cohort(spec_of(), PARTS, out, settings, lambda one: watch(one) or None).resumed == 3
-    assert [one.done for one in found] == [3, 4, 5, 6, 7]
-    run_parts(tmp_path / "whole", PARTS)
-    assert contents(out) == contents(tmp_path / "whole")
+def test_a_table_that_is_gone(out: Path) -> None:
+    (out / "results" / "part-00002.parquet").unlink()
+    with pytest.raises(FileError, match=r"results/part-00002\.parquet: is missing; run the same"):
+        open_run(out).scan("results")
+
+
+def test_what_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="absent: no such folder; give the folder of a run"):
+        open_run(tmp_path / "absent")
+    with pytest.raises(FileError, match=r"is no run of counterplan: it has no manifest\.json"):
+        open_run(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(FileError, match="file: is a file; give the folder of a run"):
+        open_run(tmp_path / "file")
+
+
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def discrete(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Twenty episodes in three parts, two budgets, one failure."""
+    folder = tmp_path_factory.mktemp("run")
+    mdp = small_mdp()
+    lost = Recorded(Episode([0, 9], [0, 0], id="lost"), np.arange(2.0), 0, (("cured", "1"),))
+    episodes = [*discrete_episodes(mdp, 20), lost]
+    parts = [part_of(episodes[start : start + 8]) for start in (0, 8, 16)]
+    spec = spec_of(folder, mdp, Question((1, 2)))
+    run_cohort(spec, parts, folder / "out", RunSettings(workers=1))
+    return open_run(folder / "out")
+
+
+def rows_of(run: Run, k: int = 2) -> Rows:
+    return list(run.scan("results").filter(pl.col("k") == k).collect().iter_rows(named=True))
+
+
+def named(rows: Rows) -> list[str]:
+    return [row["episode_id"] for row in rows]
+
+
+def ranked(rows: Rows, column: str, falling: bool = True) -> list[str]:
+    sign = -1.0 if falling else 1.0
+    return named(sorted(rows, key=lambda r: (sign * r[column], -r["improvement"], r["episode_id"])))
+
+
+def found(run: Run, **query: Any) -> list[str]:
+    return run.cases(CaseQuery(**query))["episode_id"].to_list()
+
+
+def test_all_but_failures_by_improvement(discrete: Run) -> None:
+    rows = [row for row in rows_of(discrete) if row["status"] != "failed"]
+    assert len(rows) == 20
+    assert found(discrete) == ranked(rows, "improvement")
+    assert found(discrete, limit=3) == ranked(rows, "improvement")[:3]
+    third = sorted(row["improvement"] for row in rows)[-3]
+    assert len(found(discrete, min_improvement=third)) == 3
+    first = [row for row in rows_of(discrete, 1) if row["status"] != "failed"]
+    assert found(discrete, k=1) == ranked(first, "improvement")
+
+
+@pytest.mark.parametrize(
+    ("by", "column", "falling"),
+    [
+        ("relative", "relative_improvement", True),
+        ("gap", "gap", True),
+        ("factual", "factual", False),
+    ],
+)
+def test_orders(discrete: Run, by: str, column: str, falling: bool) -> None:
+    rows = [row for row in rows_of(discrete) if row["status"] != "failed"]
+    assert found(discrete, by=by) == ranked(rows, column, falling)
+
+
+def changed(name: str) -> Callable[[dict[str, Any]], bool]:
+    return lambda row: any(change["alternative_label"] == name for change in row["changes"])
+
+
+@pytest.mark.parametrize(
+    ("query", "keeps"),
+    [
+        ({"min_improvement": 0.5}, lambda row: row["improvement"] >= 0.5),
+        ({"max_changes": 1}, lambda row: row["n_changes"] <= 1),
+        ({"supported": True}, lambda row: row["supported"]),
+        ({"outcomes": (("cured", "1"),)}, lambda row: row["outcome:cured"] == "1"),
+        ({"changed_action": "run"}, changed("run")),
+        ({"changed_action": "rest"}, changed("rest")),
+        (
+            {"min_improvement": 0.1, "outcomes": (("cured", "0"),), "max_changes": 2},
+            lambda row: row["improvement"] >= 0.1 and row["outcome:cured"] == "0",
+        ),
+    ],
+)
+def test_filters(
+    discrete: Run, query: dict[str, Any], keeps: Callable[[dict[str, Any]], bool]
+) -> None:
+    rows = [row for row in rows_of(discrete) if row["status"] != "failed"]
+    expected = [row for row in rows if keeps(row)]
+    assert 0 < len(expected) < len(rows)
+    assert found(discrete, **query) == ranked(expected, "improvement")
+
+
+def test_failures_are_found_by_their_status(discrete: Run) -> None:
+    assert found(discrete, statuses=("failed",)) == ["lost"]
+    assert set(found(discrete, statuses=("failed", "optimal"))) == set(named(rows_of(discrete)))
+    assert found(discrete, statuses=("failed", "optimal"))[-1] == "lost"
+    assert found(discrete, statuses=("limit",)) == []
+    (record,) = records(discrete.cases(CaseQuery(statuses=("failed",))).to_dicts(), unit="")
+    assert record["reason"].startswith("episode 'lost': unknown state 9")
+    assert "value" not in record
+
+
+def test_questions_that_the_run_has_no_answer_to(discrete: Run) -> None:
+    with pytest.raises(InputError, match=r"was run for k = 1, 2, not for 3"):
+        found(discrete, k=3)
+    with pytest.raises(InputError, match=r"has no outcome 'died': there are cured"):
+        found(discrete, outcomes=(("died", "1"),))
+
+
+def test_components_of_vectors(tmp_path: Path) -> None:
+    scm = small_scm()
+    spec = spec_of(tmp_path, scm, Question((1,)))
+    episodes = continuous_episodes(scm, 20)
+    run_cohort(spec, [part_of(episodes)], tmp_path / "out", RunSettings(workers=1))
+    run = open_run(tmp_path / "out")
+    assert run.terms == Terms("episode", "h", is_discrete=False)
+    moved = {row["episode_id"] for row in rows_of(run, 1) if row["changes"]}
+    assert 0 < len(moved) < 20
+    assert set(found(run, changed_action="dose")) == moved
+    says = r"no action 'machine', .* there are 'dose', '0 mg'.*choose"
+    with pytest.raises(InputError, match=says):
+        found(run, changed_action="machine")
+    assert found(run, changed_action="dose", max_changes=0) == []
+    one = found(run, changed_action="2 mg")
+    assert set(one) == {
+        row["episode_id"]
+        for row in rows_of(run, 1)
+        if any(change["alternative"] == 2 for change in row["changes"])
+    }
+
+
+def test_a_run_of_something_else(tmp_path: Path) -> None:
+    run_cohort(
+        TaskSpec("own_tasks.reversing", {}, {"suffix": b"!"}),
+        [b"a"],
+        tmp_path / "out",
+        RunSettings(workers=1),
+    )
+    with pytest.raises(FileError, match=r"is a run of 'own_tasks.reversing', which has no cases"):
+        found(open_run(tmp_path / "out"))
+
+
+def test_records_have_texts_for_what_json_cannot_say() -> None:
+    row = {
+        "episode_id": "a", "k": 1, "bound": np.inf, "factual": -np.inf, "value": 1.0,
+        "reason": None, "outcome:status": "1", "n_changes": 1,
+        "changes": [
+            {
+                "t": 2, "time": 8.0, "observed": 0, "alternative": 3, "observed_label": "a",
+                "alternative_label": "b", "probability": None, "taken": None, "text": "words",
+                "parts": [{"name": "dose", "observed": 0.0, "alternative": 1.5}],
+            }
+        ],
+    }  # fmt: skip
+    assert records([row], "h") == [
+        {
+            "episode_id": "a", "k": 1, "bound": "inf", "factual": "-inf", "value": 1.0,
+            "outcome:status": "1",
+            "changes": [
+                {"t": 2, "time": 8, "hours": 8, "observed": {"dose": 0},
+                 "alternative": {"dose": 1.5}, "text": "words"}
+            ],
+        }
+    ]  # fmt: skip

@@ -13,14 +13,13 @@ import pytest
 import counterplan as cp
 from counterplan.counterfactual.support import NEIGHBOURS, Support
 from counterplan.runs.explain import explain_spec, open_task
-from counterplan.runs.question import ContinuousExplainer, DiscreteExplainer, Question
+from counterplan.runs.question import Question
 from counterplan.scm.support import Seen
 from counterplan.tables.fit import FitSettings, fit_discrete
 from counterplan.tables.models import save_model
 from counterplan.tables.schema import schema_from_dict
 
-from .subjects import (
-    LAYOUT,
+from .models import (
     continuous_episodes,
     discrete_episodes,
     explained,
@@ -36,11 +35,10 @@ def test_sequences_against_every_row_of_the_data() -> None:
     scm = small_scm()
     assert scm.seen is not None
     assert scm.scaling is not None
-    explainer = ContinuousExplainer(scm, LAYOUT)
     seen = scm.seen.states.astype(np.float64)
     for recorded in continuous_episodes(scm, 12):
         found = explained(scm, recorded.episode)
-        support = explainer.support(found)
+        support = found.support
         assert found.support.taken == support.taken
         assert np.array_equal(found.support.distance, support.distance)
         states = scm.scaling.encode_states(found.states)
@@ -84,7 +82,7 @@ def test_policies_against_every_path() -> None:
                         )
                         probability *= row[states[t + 1]]
                 unseen += probability * is_new
-            support = DiscreteExplainer(mdp).support(found)
+            support = found.support
             assert found.support == support
             assert support.unseen == pytest.approx(unseen, abs=1e-12)
             path = found.most_likely
@@ -142,10 +140,9 @@ def test_columns_of_the_results(tmp_path: Path) -> None:
     scm = replace(scm, seen=replace(scm.seen, far=1.5 * scm.seen.typical))
     episodes = continuous_episodes(scm, 24, seed=5)
     rows = table(task_of(tmp_path, scm, Question((2,))).solve(part_of(episodes)))
-    explainer = ContinuousExplainer(scm, LAYOUT)
     for row, recorded in zip(rows.iter_rows(named=True), episodes, strict=True):
         found = explained(scm, recorded.episode)
-        support = explainer.support(found)
+        support = found.support
         assert support.distance is not None
         assert row["distance_max"] == support.distance.max()
         assert row["distance_mean"] == support.distance.mean()
@@ -173,8 +170,7 @@ def test_data_whose_states_are_all_the_same() -> None:
     assert scm.seen is not None
     same = Seen(scm.seen.states[:1].repeat(5, 0), scm.seen.actions[:5], 0.0, 0.0)
     (recorded, *_) = continuous_episodes(scm, 1)
-    found = explained(scm, recorded.episode)
-    support = ContinuousExplainer(replace(scm, seen=same), LAYOUT).support(found)
+    support = explained(replace(scm, seen=same), recorded.episode).support
     assert support.distance is not None
     assert np.isinf(support.distance).all()
     assert support.is_far
@@ -185,6 +181,4 @@ def test_data_of_one_episode_alone_tells_nothing() -> None:
     assert scm.seen is not None
     alone = replace(scm.seen, typical=np.inf, far=np.inf)
     (recorded, *_) = continuous_episodes(scm, 1, seed=3)
-    found = explained(scm, recorded.episode)
-    explainer = ContinuousExplainer(replace(scm, seen=alone), LAYOUT)
-    assert explainer.support(found).supported is None
+    assert explained(replace(scm, seen=alone), recorded.episode).support.supported is None

@@ -95,7 +95,7 @@ def cases(options: CasesOptions) -> None:
     done, parts = len(run.done), run.manifest.parts
     if not run.manifest.complete or done < parts:
         note(
-            f"{run.layout.out}: the run is not complete: {done} of {parts} parts are done; run the "
+            f"{run.folder}: the run is not complete: {done} of {parts} parts are done; run the "
             "same command again to continue it"
         )
 

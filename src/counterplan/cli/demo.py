@@ -305,7 +305,7 @@ def run_voyages(folder: Path, seed: int) -> dict[str, Any]:
     from counterplan.cli.run_progress import run_display
     from counterplan.domains.problems import ProblemChoice
     from counterplan.planning.description import columns_of
-    from counterplan.runs.regret import regret_spec, run_scenarios
+    from counterplan.runs.scenario import regret_spec, run_scenarios
     from counterplan.tables.scenarios import open_scenarios, write_template
 
     problem, path = ProblemChoice("bunkering"), folder / "voyages.csv"

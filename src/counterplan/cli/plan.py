@@ -46,7 +46,7 @@ from counterplan.errors import CounterplanError, InputError
 if TYPE_CHECKING:
     from counterplan.planning.description import Column, Columns
     from counterplan.planning.model import State
-    from counterplan.runs.regret import Summary
+    from counterplan.runs.scenario import Summary
     from counterplan.runs.task import TaskSpec
     from counterplan.tables.scenarios import ScenarioFile
 
@@ -374,7 +374,7 @@ def _error(value: float | None) -> str:
 def _judge(options: PlanOptions, problem: ProblemChoice) -> None:
     """Judge every scenario of a table, and print those that lost most."""
     from counterplan.planning.description import columns_of
-    from counterplan.runs.regret import Summary, regret_spec
+    from counterplan.runs.scenario import Summary, regret_spec
     from counterplan.tables.scenarios import open_scenarios
 
     columns = columns_of(problem.make())
@@ -433,7 +433,8 @@ def _rows(options: PlanOptions, table: ScenarioFile, spec: TaskSpec) -> Iterator
 
     from counterplan.cli.run_progress import episode_bar, run_display
     from counterplan.core.limits import Progress
-    from counterplan.runs.regret import open_task, run_scenarios
+    from counterplan.runs.regret import open_task
+    from counterplan.runs.scenario import run_scenarios
 
     if options.output is None:
         scenarios, task = list(table.scenarios()), open_task(spec)
@@ -446,9 +447,8 @@ def _rows(options: PlanOptions, table: ScenarioFile, spec: TaskSpec) -> Iterator
     with run_display() as progress:
         run = run_scenarios(table, spec, options.output, progress, **places)
     for index in run.done:
-        yield from pl.read_parquet(run.layout.table("results", index), glob=False).iter_rows(
-            named=True
-        )
+        rows = pl.read_parquet(run.table("results", index), glob=False)
+        yield from rows.iter_rows(named=True)
 
 
 def _print_scenarios(summary: Summary, options: PlanOptions) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.limits import Limits, ProgressCallback
 from counterplan.core.result import Explanation
-from counterplan.core.reward import Reward
 from counterplan.errors import InputError
+
+if TYPE_CHECKING:
+    from counterplan.core.reward import Reward
 
 
 @dataclass(frozen=True, eq=False)

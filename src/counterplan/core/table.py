@@ -32,7 +32,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterplan.core.files import check_readable, suffix_of
-from counterplan.core.parquet import parquet_header, parquet_slices
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import FileError, MistakesError
 
@@ -370,6 +369,8 @@ def frame_file(path: str | Path, frame: pl.DataFrame, header: list[str]) -> Tabl
 
 def _open_parquet(path: str | Path) -> TableFile:
     import polars as pl
+
+    from counterplan.core.parquet import parquet_header, parquet_slices
 
     kinds, height = parquet_header(path)
 

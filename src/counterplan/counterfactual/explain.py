@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, cast, overload
 
 from numpy.typing import ArrayLike
 
@@ -16,13 +16,15 @@ from counterplan.core.result import Status as Status
 from counterplan.core.reward import LipschitzReward as LipschitzReward
 from counterplan.core.reward import Reward
 from counterplan.core.validation import LARGEST_BUDGET, whole_number
-from counterplan.counterfactual.continuous.setting import SequenceExplanation
-from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
-from counterplan.counterfactual.executed.setting import AllocationExplanation
 from counterplan.errors import InputError, NotApplicableError
-from counterplan.planning.model import ExogenousModel
 from counterplan.scm.point import PointSCM
 from counterplan.scm.tabular import TabularMDP
+
+if TYPE_CHECKING:
+    from counterplan.counterfactual.continuous.setting import SequenceExplanation
+    from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
+    from counterplan.counterfactual.executed.setting import AllocationExplanation
+    from counterplan.planning.model import ExogenousModel
 
 Kind: TypeAlias = Literal["discrete", "continuous", "planning"]
 
@@ -134,7 +136,7 @@ def _kind(scm: Any, episode: Episode) -> Kind:
     kind: Kind = "discrete"
     if isinstance(scm, PointSCM):
         kind = "continuous"
-    elif isinstance(scm, ExogenousModel):
+    elif _is_planning(scm):
         kind = "planning"
     elif all(callable(getattr(scm, name, None)) for name in ("infer", "step")):
         raise InputError(
@@ -153,6 +155,14 @@ def _kind(scm: Any, episode: Episode) -> Kind:
             f"{'features' if episode.states.ndim == 2 else 'discrete states'}"
         )
     return kind
+
+
+def _is_planning(scm: Any) -> bool:
+    if not hasattr(scm, "draw"):  # nothing of planning is loaded for other models
+        return False
+    from counterplan.planning.model import ExogenousModel
+
+    return isinstance(scm, ExogenousModel)
 
 
 def _default_solver(kind: Kind) -> Solver:

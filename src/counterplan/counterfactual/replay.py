@@ -18,7 +18,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,6 @@ from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
 from counterplan.core.reward import Reward
 from counterplan.core.validation import FloatArray
-from counterplan.counterfactual.continuous.setting import SequenceExplanation, prepare_sequence
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation, prepare
 from counterplan.counterfactual.discrete.distributions import PolicyProcess
 from counterplan.counterfactual.discrete.dynamic_program import (
@@ -38,13 +37,15 @@ from counterplan.counterfactual.discrete.dynamic_program import (
     keep_observed,
 )
 from counterplan.counterfactual.discrete.laws import CounterfactualLaw, RowIds, expect_by_rows
-from counterplan.counterfactual.executed.setting import AllocationExplanation, prepare_allocation
 from counterplan.counterfactual.explain import pose
 from counterplan.errors import InputError
-from counterplan.planning.evaluate import carried_out
-from counterplan.planning.model import ExogenousModel
 from counterplan.scm.point import PointSCM, nearest_vectors
 from counterplan.scm.tabular import Rows
+
+if TYPE_CHECKING:
+    from counterplan.counterfactual.continuous.setting import SequenceExplanation
+    from counterplan.counterfactual.executed.setting import AllocationExplanation
+    from counterplan.planning.model import ExogenousModel
 
 METHOD = "by hand"
 # Bytes of rows and expectations that a cache holds.
@@ -118,6 +119,8 @@ def _check_action(action: object, count: int) -> int:
 
 
 def _replay_sequence(problem: Problem, changes: Mapping[int, Any]) -> SequenceExplanation:
+    from counterplan.counterfactual.continuous.setting import prepare_sequence
+
     setting = prepare_sequence(problem)
     listed = np.asarray(problem.actions, dtype=np.float64)
     taken = setting.observed.copy()
@@ -147,6 +150,9 @@ def _listed(action: Any, vectors: FloatArray) -> int:
 
 
 def _replay_allocation(problem: Problem, changes: Mapping[int, Any]) -> AllocationExplanation:
+    from counterplan.counterfactual.executed.setting import prepare_allocation
+    from counterplan.planning.evaluate import carried_out
+
     setting = prepare_allocation(problem)
     taken = setting.done.actions.copy()
     for step, action in changes.items():

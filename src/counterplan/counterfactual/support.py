@@ -14,14 +14,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from counterplan.core.result import Change
 from counterplan.core.validation import FloatArray, IntArray
-from counterplan.counterfactual.discrete.distributions import LOST, PolicyProcess
-from counterplan.scm.support import Seen
+
+if TYPE_CHECKING:
+    from counterplan.counterfactual.discrete.distributions import PolicyProcess
+    from counterplan.scm.support import Seen
 
 NEIGHBOURS = 100
 # A chance of leaving the data that is not held against a policy.
@@ -67,6 +69,8 @@ def policy_support(
 ) -> Support:
     """Of a policy with its likeliest states (T,) and changes; `no_action`, the number that stands
     for none in a last row, is never a new action."""
+    from counterplan.counterfactual.discrete.distributions import LOST
+
     visits = process.setting.mdp.visits
     if visits is None:
         return Support((None,) * len(changes))

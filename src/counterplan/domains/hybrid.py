@@ -246,11 +246,8 @@ class HybridVehicle(HasFutures):
         return np.asarray(self.beliefs(exogenous) @ self.road.mileage)
 
     def allocate(self, paths: FloatArray, state: State | None = None) -> Allocation:
-        """What should have been used along (n, T - t, X).
-
-        A path on which braking is only a probability (`mean_path`) is planned in expected amounts:
-        its value is a plug-in value, no bound on anything.
-        """
+        """What should have been used along (n, T - t, X). Where braking is only a probability
+        (`mean_path`) amounts are expected ones: a plug-in value, no bound on anything."""
         at = self.start if state is None else state
         if paths.ndim != 3 or paths.shape[1] != self.horizon - at.t:
             raise InputError(
@@ -260,8 +257,7 @@ class HybridVehicle(HasFutures):
         return allocate(self.road, self.beliefs(paths), np.asarray(at.resource))
 
     def optimal_value(self, state: State | None = None) -> float:
-        """The best expected mileage without foresight; hidden modes only where few beliefs can be
-        reached."""
+        """The best expected mileage; of hidden modes only where few beliefs can be reached."""
         if self.hidden:
             return Solution(self, state).value if state is not None else self._listed.value
         return self.value_of("optimal", state)
@@ -314,17 +310,14 @@ class HybridVehicle(HasFutures):
         """(T + 1, S, c + 1, c + 1) values of a rule that sees the mode."""
         if rule not in RULES:
             raise InputError(f"rule {rule!r} is not one of {', '.join(RULES)}")
-        if rule not in self._solved:
-            self._solved[rule] = rule_values(self.road, RULES.index(rule))
-        return self._solved[rule]
+        solved: dict[Rule, FloatArray] = self.__dict__.setdefault("_solved", {})
+        if rule not in solved:
+            solved[rule] = rule_values(self.road, RULES.index(rule))
+        return solved[rule]
 
     def values_ahead(self, rule: Rule, t: int) -> FloatArray:
         """(S, c + 1, c + 1) the expected values after step t, by its mode."""
         return np.asarray(expected_ahead(self.road.matrix, self.rule_values(rule)[t + 1]))
-
-    @cached_property
-    def _solved(self) -> dict[Rule, FloatArray]:
-        return {}
 
     @cached_property
     def _listed(self) -> Solution:
@@ -439,9 +432,8 @@ class HybridVehicle(HasFutures):
 
     def describe_state(self, state: State) -> str:
         mode = self.mode_names[int(np.argmax(self.beliefs(state.exogenous)))]
-        gas, electric = state.resource
-        step = f"step {state.t + 1} of {self.horizon}"
-        return f"{step}, {mode} mode, {gas:g} gas, {electric:g} electric"
+        left = f"{state.resource[0]:g} gas, {state.resource[1]:g} electric"
+        return f"step {state.t + 1} of {self.horizon}, {mode} mode, {left}"
 
 
 class HybridColumns(Columns):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import uvicorn
 from fastapi import APIRouter, Body, FastAPI, Query, Request
@@ -25,12 +25,15 @@ from starlette.exceptions import HTTPException
 import counterplan
 from counterplan.errors import CounterplanError, InputError
 from counterplan.explorer import models
-from counterplan.explorer.cases import Cases
-from counterplan.explorer.jobs import BusyError, Job, Jobs, open_view, worker_spec
+from counterplan.explorer.jobs import BusyError, Job, Jobs, open_items, worker_spec
 from counterplan.explorer.models import LARGEST, Name
-from counterplan.explorer.scenarios import Scenarios
 from counterplan.explorer.security import Access, Guard
 from counterplan.runs.run import AbsentError, open_run
+from counterplan.runs.task import EXPLAIN
+
+if TYPE_CHECKING:
+    from counterplan.explorer.cases import Cases
+    from counterplan.explorer.scenarios import Scenarios
 
 # Proved answers and pages of lists that are kept.
 ANSWERS, PAGES = 200, 200
@@ -90,7 +93,7 @@ class Service:
     def __init__(self, out: Path, settings: Settings) -> None:
         self.run, self.settings = open_run(out), settings
         self.run.verify()
-        self.view = open_view(self.run)
+        self.items = open_items(self.run)
         self._page = lru_cache(PAGES)(lambda done, make, query: make(query))
         self._answers: OrderedDict[str, Any] = OrderedDict()
         self.jobs = Jobs(worker_spec(self.run), settings.workers, settings.per_client)
@@ -98,22 +101,22 @@ class Service:
     @property
     def cases(self) -> Cases:
         """Of a run of explanations."""
-        if not isinstance(self.view, Cases):
+        if self.run.kind != EXPLAIN:
             raise AbsentError("this run judges plans: it has scenarios, not cases")
-        return self.view
+        return cast("Cases", self.items)
 
     @property
     def scenarios(self) -> Scenarios:
         """Of a run of judged plans."""
-        if not isinstance(self.view, Scenarios):
+        if self.run.kind == EXPLAIN:
             raise AbsentError("this run explains episodes: it has cases, not scenarios")
-        return self.view
+        return cast("Scenarios", self.items)
 
     def about(self) -> models.RunAbout:
         """What the run is about."""
         run, done = self.run, len(self.run.done)
         return models.RunAbout(
-            **self.view.about(),
+            **self.items.about(),
             title=run.folder.resolve().name,
             # A run that was under way when it was opened may have come to its end since.
             complete=done == run.manifest.parts,
@@ -160,7 +163,7 @@ class Service:
 
     def job_about(self, job: Job) -> models.JobAbout:
         """A job and how far it is."""
-        kind = "solved" if isinstance(self.view, Cases) else "advice"
+        kind = "solved" if self.run.kind == EXPLAIN else "advice"
         # Read once, and first: a job that ends meanwhile must not be done without an answer.
         state = job.state
         about: Any = {
@@ -176,9 +179,6 @@ class Service:
             limit=job.seconds,
             error=job.error,
         )
-
-
-# --- The application -------------------------------------------------------------------------
 
 
 def server_of(service: Service) -> uvicorn.Server:
@@ -232,7 +232,7 @@ def _items(service: Service) -> APIRouter:
     @router.get("/overview")
     def overview(k: Budget = None) -> models.Overview:
         """All items together."""
-        return service.listed(service.view.overview, k)
+        return service.listed(service.items.overview, k)
 
     @router.get("/cases")
     def cases(query: Annotated[models.CaseQuery, Query()]) -> models.CasePage:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -23,17 +23,10 @@ from counterplan.core.result import Explanation, Status
 from counterplan.counterfactual.explain import explain
 from counterplan.counterfactual.replay import RowCache, replay
 from counterplan.errors import CounterplanError, InputError
-from counterplan.explorer import lists, models
-from counterplan.runs.answer import (
-    ACTION,
-    FAILED,
-    OTHER,
-    STATE,
-    answer_of,
-    changes_in_words,
-    trajectory,
-)
-from counterplan.runs.question import ContinuousExplainer, DiscreteExplainer
+from counterplan.explorer import models
+from counterplan.explorer.lists import Items, collect, contains
+from counterplan.runs.answer import FAILED, OTHER, answer_of, changes_in_words, trajectory
+from counterplan.runs.question import ACTION, STATE, ContinuousExplainer, DiscreteExplainer
 from counterplan.runs.run import OUTCOME, RESULTS, TRAJECTORIES, Run
 from counterplan.tables.parts import ID, Recorded, episodes_from_bytes
 from counterplan.viz.labels import labels_of, with_unit
@@ -43,33 +36,28 @@ if TYPE_CHECKING:
 
     from counterplan.tables.schema import Column
 
-# What a list can be sorted by, where the column of the results has another name.
-SORTS = {"relative": "relative_improvement", "changes": "n_changes", "id": ID}
 # Episodes that are kept ready.
 EPISODES = 64
 # A column with more names than this is told by those that occur.
 MOST_NAMES = 100
 
 
-class Cases:
+class Cases(Items):
     """A run of `explain`, opened for questions."""
 
+    sorts: ClassVar = {"relative": "relative_improvement", "changes": "n_changes", "id": ID}
+
     def __init__(self, run: Run) -> None:
-        self.run = run
-        self._list = lists.ItemList(run, SORTS, self._conditions)
+        super().__init__(run)
         self._explainer, self._rows = run.explainer, RowCache()
         layout = getattr(run.explainer, "layout", None)
         self._labels = labels_of(run.model if layout is None else layout)
-        self._read = lru_cache(EPISODES)(lambda name: episodes_from_bytes(run.input_of(name))[0])
-
-    def recorded(self, name: str) -> Recorded:
-        """An episode by its id, as it was read."""
-        return self._read(name)
+        # Episodes by their id, as they were read.
+        self.recorded = lru_cache(EPISODES)(lambda name: episodes_from_bytes(run.input_of(name))[0])
 
     def warm(self) -> None:
-        """Load and compile what the first question would otherwise wait for."""
         try:
-            first = str(lists.collect(lists.results(self.run).select(ID).head(1))[0].item())
+            first = str(collect(self.results().select(ID).head(1))[0].item())
             taken = self._explainer.actions_taken(self.recorded(first).episode)[0]
             for edits in ({}, {0: 1 if taken == 0 else 0}):
                 self.what_if(first, edits)
@@ -78,10 +66,7 @@ class Cases:
             # not to start.
             return
 
-    # --- All of them -----------------------------------------------------------------------------
-
     def about(self) -> dict[str, Any]:
-        """What the run is about, see `models.RunAbout`."""
         run, labels, explainer = self.run, self._labels, self._explainer
         fixed = explainer.layout.fixed if isinstance(explainer, ContinuousExplainer) else 0
         return {
@@ -101,17 +86,13 @@ class Cases:
         }
 
     def overview(self, k: int | None) -> models.Overview:
-        """All cases together, for one budget."""
-        return lists.overview_of(self.run, "improvement", self.run.outcomes, self._budget(k))
+        return self.spread("improvement", self.run.outcomes, self._budget(k))
 
     def page(self, query: models.CaseQuery) -> models.CasePage:
         """A page of the list."""
-        total, rows = self._list.page(query)
-        lines = [
-            {**row, "changes": changes_in_words(row), "outcomes": self._outcomes(row)}
-            for row in rows
-        ]
-        page: Any = {"total": total, "offset": query.offset, "lines": lines}
+        page = self.listed(query)
+        for row in page["lines"]:
+            row |= {"changes": changes_in_words(row), "outcomes": self._outcomes(row)}
         return models.CasePage(**page, k=self._budget(query.k))
 
     def _budget(self, k: int | None) -> int:
@@ -122,10 +103,10 @@ class Cases:
             )
         return known[-1] if k is None else k
 
-    def _conditions(self, query: models.CaseQuery) -> list[pl.Expr]:
+    def conditions(self, query: models.CaseQuery) -> list[pl.Expr]:
         import polars as pl
 
-        found = [pl.col("k") == self._budget(query.k), *lists.conditions_of(query, ID)]
+        found = [pl.col("k") == self._budget(query.k), *super().conditions(query)]
         if query.min_improvement is not None:
             found.append(pl.col("improvement") >= query.min_improvement)
         if query.max_changes is not None:
@@ -139,29 +120,24 @@ class Cases:
                 raise InputError(f"outcome {text!r}: write NAME=VALUE; names here: {known}")
             found.append(pl.col(OUTCOME + name) == value)
         if query.changed:
-            texts = lists.contains(pl.element().struct.field("text"), query.changed)
+            texts = contains(pl.element().struct.field("text"), query.changed)
             found.append(pl.col("changes").list.eval(texts).list.any().fill_null(False))
         return found
 
     def _outcomes(self, row: Mapping[str, Any]) -> dict[str, str | None]:
         return {name: row[OUTCOME + name] for name in self.run.outcomes}
 
-    # --- One of them -----------------------------------------------------------------------------
-
     def case(self, name: str, k: int | None) -> models.Case:
         """An episode with what the run has about it; no answer for a k that was not asked about."""
-        recorded, rows = self.recorded(name), lists.item_rows(self.run, RESULTS, name)
+        recorded, rows = self.recorded(name), self.rows(RESULTS, name)
         wanted = rows[-1]["k"] if k is None else k
         row = next((one for one in rows if one["k"] == wanted), None)
         answer = course = None
         if row is not None:
-            (steps,) = lists.collect(self.run.item(TRAJECTORIES, name))
+            (steps,) = collect(self.run.item(TRAJECTORIES, name))
             steps = steps.filter(steps["k"] == wanted).sort("t")
-            course = (
-                self._course(recorded.episode, row["changes"], steps.to_dict())
-                if len(steps)
-                else None
-            )
+            if len(steps):
+                course = self._course(recorded.episode, row["changes"], steps.to_dict())
             answer = _answer(row, course)
         observed = self._observed(recorded.episode)
         case: Any = {
@@ -196,14 +172,13 @@ class Cases:
         return models.WhatIfAnswer(**solved, milliseconds=1000 * (time.perf_counter() - started))
 
     def check(self, question: models.SolveQuestion) -> None:
-        """Raise if a question is about no step, action or budget of its episode."""
         episode = self.recorded(question.id).episode
         if question.k > len(episode):
             raise InputError(f"{episode.name} has {len(episode)} steps: k cannot be {question.k}")
         self._check(episode, question.fixed, question.forbidden)
 
     def answer(self, asked: Mapping[str, Any], progress: ProgressCallback) -> models.Solved:
-        """The answer to a `models.SolveQuestion`; what it does not say is as the run had it."""
+        # What a question does not say is as the run had it.
         question = models.SolveQuestion.model_validate(asked)
         self.check(question)
         explainer, recorded = self._explainer, self.recorded(question.id)
@@ -249,8 +224,6 @@ class Cases:
         given = self._explainer.constraints(episode).fixed_steps
         undecided = range(self._decisions(episode), len(episode))
         return sorted({*(t % len(episode) for t in given), *undecided})
-
-    # --- Courses ---------------------------------------------------------------------------------
 
     def _solved(
         self, recorded: Recorded, found: Explanation, is_robust: bool = False

@@ -24,12 +24,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from counterplan.core.limits import Progress
 from counterplan.errors import CounterplanError, FileError
-from counterplan.explorer.cases import Cases
-from counterplan.explorer.scenarios import Scenarios
+from counterplan.explorer.lists import Items
+from counterplan.explorer.models import JobState
 from counterplan.runs.run import Run, open_run
 from counterplan.runs.task import (
     EXPLAIN,
@@ -52,7 +52,6 @@ ANSWER = "answer"
 # Seconds between two notes about how far a search is.
 PAUSE = 0.1
 
-State = Literal["queued", "running", "done", "failed", "cancelled"]
 log = logging.getLogger(__name__)
 
 
@@ -75,7 +74,7 @@ class Job:
     notes: Path
     keep: Callable[[Any], None] = lambda _: None
     id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
-    state: State = "queued"
+    state: JobState = "queued"
     error: str | None = None
     result: Any = None
     started: float | None = None
@@ -86,9 +85,8 @@ class Job:
     @property
     def elapsed(self) -> float:
         """Seconds at work."""
-        if self.started is None:
-            return 0.0
-        return (time.monotonic() if self.ended is None else self.ended) - self.started
+        end = time.monotonic() if self.ended is None else self.ended
+        return 0.0 if self.started is None else end - self.started
 
     @property
     def is_over(self) -> bool:
@@ -104,7 +102,7 @@ class Job:
             return None
         return found
 
-    def end(self, state: State, error: str | None = None) -> None:
+    def end(self, state: JobState, error: str | None = None) -> None:
         """Note what became of it, and let go of its timers and files."""
         self.error, self.ended, self.state = error, time.monotonic(), state
         for timer in self.timers:
@@ -206,8 +204,6 @@ class Jobs:
             del self._jobs[name]
         return job
 
-    # --- At work ---------------------------------------------------------------------------------
-
     def _start_worker(self) -> None:
         """Start a worker before anyone asks."""
         with suppress(CounterplanError, OSError):
@@ -254,7 +250,7 @@ class Jobs:
         else:
             self._finish(job, "done")
 
-    def _finish(self, job: Job, state: State, error: str | None = None) -> None:
+    def _finish(self, job: Job, state: JobState, error: str | None = None) -> None:
         with self._lock:
             if (worker := self._running.pop(job)) is not None:
                 self._workers.give_back(worker)
@@ -279,14 +275,15 @@ class Jobs:
         timer.start()
 
 
-# --- Inside a worker process --------------------------------------------------------------------
-
-
-def open_view(run: Run) -> Cases | Scenarios:
-    """A run by its kind, its model loaded."""
+def open_items(run: Run) -> Items:
+    """A run by its kind, its model loaded; of the other kind nothing is."""
     if run.kind == EXPLAIN:
+        from counterplan.explorer.cases import Cases
+
         return Cases(run)
     if run.kind == REGRET:
+        from counterplan.explorer.scenarios import Scenarios
+
         return Scenarios(run)
     raise FileError(f"{run.folder}: is a run of {run.kind!r}, which the explorer does not know")
 
@@ -298,20 +295,20 @@ def worker_spec(run: Run) -> TaskSpec:
 
 def open_task(spec: TaskSpec) -> Answering:
     """The task, made ready in a worker."""
-    return Answering(open_view(open_run(spec.description["out"])))
+    return Answering(open_items(open_run(spec.description["out"])))
 
 
 class Answering:
     """Answers questions about a run: JSON in, JSON out."""
 
-    def __init__(self, view: Cases | Scenarios) -> None:
-        self._view = view
+    def __init__(self, items: Items) -> None:
+        self._items = items
 
     def solve(self, part: bytes) -> PartResult:
         """The answer to a question, see `models.SolveQuestion` and `models.AdviseQuestion`."""
         question = json.loads(part)
         notes = Notes(Path(question.pop("notes")))
-        found = self._view.answer(question, notes)
+        found = self._items.answer(question, notes)
         return PartResult({ANSWER: found.model_dump_json().encode()}, {})
 
 

@@ -1,4 +1,4 @@
-"""Lists of a run's items, filtered, sorted and cut into pages, and all items at a glance.
+"""A run's items as the explorer shows them, whatever they are: in lists, one by one, at a glance.
 
 No list loads the run. To put items in order, only the columns are read that they are filtered and
 sorted by; names and parts are kept for the other pages of that list, while the run does not go on.
@@ -8,13 +8,17 @@ Then all columns are read of the items of the page alone.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from pydantic import BaseModel
+
+from counterplan.core.limits import ProgressCallback
 from counterplan.errors import FileError
 from counterplan.explorer import models
-from counterplan.runs.run import OUTCOME, PART, RESULTS, Run
+from counterplan.runs.run import OUTCOME, PART, RESULTS, Run, scan_files
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,115 +42,127 @@ def collect(*frames: pl.LazyFrame) -> list[pl.DataFrame]:
         raise FileError(f"the tables of the run cannot be read: {reason}") from None
 
 
-def results(run: Run) -> pl.LazyFrame:
-    """The results of all parts that are done by now, with the part of each row."""
-    if not run.done:
-        raise FileError("no part of this run is done yet: try again later")
-    return run.results(parts=True)
-
-
-def item_rows(run: Run, table: str, name: str) -> list[dict[str, Any]]:
-    """The rows of one item in a table, in the order of budgets and steps."""
-    (found,) = collect(run.item(table, name))
-    order = [one for one in ("k", "t") if one in found.columns]
-    return (found.sort(order) if order else found).to_dicts()
-
-
-class ItemList:
-    """The list of a run's items, in any order.
-
-    sorts       columns of the results that queries have other names for
-    conditions  which items a query asks for
-    """
-
-    def __init__(
-        self, run: Run, sorts: Mapping[str, str], conditions: Callable[[Any], list[pl.Expr]]
-    ) -> None:
-        self._run, self._sorts, self._conditions = run, sorts, conditions
-        items = max(1, run.manifest.parts * run.manifest.part_size)
-        self._ranked = lru_cache(RANKED_BYTES // (RANK_BYTES * items))(self._rank)
-        # One list is put in order at a time: most who wait for it want the same.
-        self._ranking = threading.Lock()
-
-    def page(self, query: models.ListQuery) -> tuple[int, list[dict[str, Any]]]:
-        """How many items a query asks for, and the rows of those on its page."""
-        import polars as pl
-
-        run, every_page = self._run, query.model_copy(update={"offset": 0, "limit": 0})
-        with self._ranking:
-            ranked = self._ranked(len(run.done), every_page)
-        places = dict(ranked.slice(query.offset, query.limit).iter_rows())
-        if not places:
-            return len(ranked), []
-        for name, part in places.items():
-            run.remember_part(name, part)
-        paths = [run.layout.table(RESULTS, part) for part in sorted({*places.values()})]
-        files = pl.scan_parquet(paths, glob=False, hive_partitioning=False)
-        is_here = pl.col(run.id_column).is_in([*places])
-        (rows,) = collect(files.filter(*self._conditions(query), is_here))
-        order = {name: number for number, name in enumerate(places)}
-        return len(ranked), sorted(rows.to_dicts(), key=lambda row: order[row[run.id_column]])
-
-    def _rank(self, done: int, query: models.ListQuery) -> pl.DataFrame:
-        """The names of all items in order, and the part of each, while `done` parts are done."""
-        name, column = self._run.id_column, self._sorts.get(query.sort, query.sort)
-        # Ties stand in the order of names, so that pages fit.
-        columns = [*dict.fromkeys((column, name))]
-        falling = [query.descending, False][: len(columns)]
-        chosen = results(self._run).filter(*self._conditions(query)).select(*columns, PART)
-        ranked = chosen.sort(columns, descending=falling, nulls_last=True)
-        return collect(ranked.select(name, PART))[0]
-
-
-def conditions_of(query: models.ListQuery, id_column: str) -> list[pl.Expr]:
-    """The conditions that lists of all kinds have."""
-    import polars as pl
-
-    found = []
-    if query.status:
-        found.append(pl.col("status").is_in(list(query.status)))
-    if query.search:
-        found.append(contains(pl.col(id_column), query.search))
-    return found
-
-
 def contains(texts: pl.Expr, part: str) -> pl.Expr:
     """Whether texts contain another, capitals or not."""
     return texts.str.to_lowercase().str.contains(part.lower(), literal=True)
 
 
-# --- All items ----------------------------------------------------------------------------------
+class Items(ABC):
+    """A run, opened for questions about its items.
 
+    sorts  columns of the results that queries have other names for
+    """
 
-def overview_of(
-    run: Run, column: str, outcomes: Sequence[str] = (), k: int | None = None
-) -> models.Overview:
-    """Counts and the spread of a column; `k` chooses among budgets where there are some."""
-    import polars as pl
+    sorts: ClassVar[Mapping[str, str]]
 
-    frame = results(run)
-    if k is not None:
-        frame = frame.filter(pl.col("k") == k)
-    finite = pl.col(column).filter(pl.col(column).is_finite())
-    facts = {"total": pl.len(), "mean": finite.mean(), "median": finite.median()}
-    if "supported" in frame.collect_schema():
-        known = pl.col("supported")
-        facts["supported"] = pl.when(known.count() > 0).then(known.sum())
-    statuses, spread, *values = collect(
-        frame.group_by("status").len().sort("status"),
-        frame.select(**facts, low=finite.min(), largest=finite.max()),
-        *(frame.select(OUTCOME + name).unique().head(MOST_VALUES + 1) for name in outcomes),
-    )
-    found = spread.row(0, named=True)
-    choices = [sorted(one.to_series().drop_nulls()) for one in values]
-    few = [one if len(one) <= MOST_VALUES else [] for one in choices]
-    return models.Overview(
-        k=k,
-        statuses=dict(statuses.iter_rows()),
-        bars=_bars(frame, column, found),
-        outcomes=dict(zip(outcomes, few, strict=True)),
-        **found,
-    )
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        items = max(1, run.manifest.parts * run.manifest.part_size)
+        self._ranked = lru_cache(RANKED_BYTES // (RANK_BYTES * items))(self._rank)
+        # One list is put in order at a time: most who wait for it want the same.
+        self._ranking = threading.Lock()
+
+    @abstractmethod
+    def about(self) -> dict[str, Any]:
+        """What the run is about, see `models.RunAbout`."""
+
+    @abstractmethod
+    def overview(self, k: int | None) -> models.Overview:
+        """All items together, for one budget where there are some."""
+
+    @abstractmethod
+    def check(self, question: Any) -> None:
+        """Raise if a question that takes longer makes no sense."""
+
+    @abstractmethod
+    def answer(self, asked: Mapping[str, Any], progress: ProgressCallback) -> BaseModel:
+        """The answer to such a question."""
+
+    def warm(self) -> None:
+        """Load and compile what the first question would otherwise wait for."""
+        return
+
+    def conditions(self, query: Any) -> list[pl.Expr]:
+        """Which items a query asks for."""
+        import polars as pl
+
+        found = []
+        if query.status:
+            found.append(pl.col("status").is_in(list(query.status)))
+        if query.search:
+            found.append(contains(pl.col(self.run.id_column), query.search))
+        return found
+
+    def results(self) -> pl.LazyFrame:
+        """The results of all parts that are done by now, with the part of each row."""
+        if not self.run.done:
+            raise FileError("no part of this run is done yet: try again later")
+        return self.run.results(parts=True)
+
+    def rows(self, table: str, name: str) -> list[dict[str, Any]]:
+        """The rows of one item in a table, in the order of budgets and steps."""
+        (found,) = collect(self.run.item(table, name))
+        order = [one for one in ("k", "t") if one in found.columns]
+        return (found.sort(order) if order else found).to_dicts()
+
+    def listed(self, query: models.ListQuery) -> dict[str, Any]:
+        """A page of the list, see `models.ListPage`: `lines` are rows of the results."""
+        import polars as pl
+
+        run, every_page = self.run, query.model_copy(update={"offset": 0, "limit": 0})
+        with self._ranking:
+            ranked = self._ranked(len(run.done), every_page)
+        places = dict(ranked.slice(query.offset, query.limit).iter_rows())
+        page = {"total": len(ranked), "offset": query.offset, "lines": list[dict[str, Any]]()}
+        if not places:
+            return page
+        for name, part in places.items():
+            run.remember_part(name, part)
+        files = scan_files([run.table(RESULTS, part) for part in sorted({*places.values()})])
+        is_here = pl.col(run.id_column).is_in([*places])
+        (rows,) = collect(files.filter(*self.conditions(query), is_here))
+        order = {name: number for number, name in enumerate(places)}
+        return page | {"lines": sorted(rows.to_dicts(), key=lambda row: order[row[run.id_column]])}
+
+    def _rank(self, done: int, query: models.ListQuery) -> pl.DataFrame:
+        """The names of all items in order, and the part of each, while `done` parts are done."""
+        name, column = self.run.id_column, self.sorts.get(query.sort, query.sort)
+        # Ties stand in the order of names, so that pages fit.
+        columns = [*dict.fromkeys((column, name))]
+        falling = [query.descending, False][: len(columns)]
+        chosen = self.results().filter(*self.conditions(query)).select(*columns, PART)
+        ranked = chosen.sort(columns, descending=falling, nulls_last=True)
+        return collect(ranked.select(name, PART))[0]
+
+    def spread(
+        self, column: str, outcomes: Sequence[str] = (), k: int | None = None
+    ) -> models.Overview:
+        """Counts and the spread of a column; `k` chooses among budgets where there are some."""
+        import polars as pl
+
+        frame = self.results()
+        if k is not None:
+            frame = frame.filter(pl.col("k") == k)
+        finite = pl.col(column).filter(pl.col(column).is_finite())
+        facts = {"total": pl.len(), "mean": finite.mean(), "median": finite.median()}
+        if "supported" in frame.collect_schema():
+            known = pl.col("supported")
+            facts["supported"] = pl.when(known.count() > 0).then(known.sum())
+        statuses, spread, *values = collect(
+            frame.group_by("status").len().sort("status"),
+            frame.select(**facts, low=finite.min(), largest=finite.max()),
+            *(frame.select(OUTCOME + name).unique().head(MOST_VALUES + 1) for name in outcomes),
+        )
+        found = spread.row(0, named=True)
+        choices = [sorted(one.to_series().drop_nulls()) for one in values]
+        few = [one if len(one) <= MOST_VALUES else [] for one in choices]
+        return models.Overview(
+            k=k,
+            statuses=dict(statuses.iter_rows()),
+            bars=_bars(frame, column, found),
+            outcomes=dict(zip(outcomes, few, strict=True)),
+            **found,
+        )
 
 
 def _bars(frame: pl.LazyFrame, column: str, facts: dict[str, Any]) -> list[models.Bar]:

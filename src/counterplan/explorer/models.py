@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic import StringConstraints as Letters
 
-from counterplan.tables.reader import LONGEST_ID
+from counterplan.tables.parts import LONGEST_ID
 
 # No table has longer episodes, more actions or larger budgets than this.
 LARGEST = 10**6
@@ -46,7 +46,6 @@ Amount = Annotated[float, Field(allow_inf_nan=False)]
 Number = Annotated[float | Literal["inf", "-inf"] | None, BeforeValidator(_safe)]
 Numbers = Annotated[list[Number], BeforeValidator(_listed)]
 Table = Annotated[list[list[Number]], BeforeValidator(_listed)]
-Relative = Annotated[Number, Field(validation_alias="relative_improvement")]
 Far = Annotated[bool | None, Field(validation_alias="far_from_data")]
 Status = Literal["optimal", "limit", "heuristic", "failed"]
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
@@ -69,9 +68,6 @@ class Error(BaseModel):
     """What went wrong, in one line."""
 
     error: str
-
-
-# --- Lists --------------------------------------------------------------------------------------
 
 
 class ListQuery(Asked):
@@ -125,9 +121,6 @@ class ListPage(Shape):
     offset: int
 
 
-# --- Cases --------------------------------------------------------------------------------------
-
-
 class Budget(Shape):
     """What the run has for one k."""
 
@@ -148,18 +141,23 @@ class Support(Shape):
     new_actions: int | None
 
 
-class CaseLine(Shape):
+class Outcome(Shape):
+    """What changes come to."""
+
+    factual: Number
+    value: Number
+    improvement: Number
+    relative: Number = Field(validation_alias="relative_improvement")
+    gap: Number
+    status: str
+    reason: str | None
+
+
+class CaseLine(Outcome):
     """A line of the list."""
 
     id: str = Field(validation_alias="episode_id")
     steps: int
-    factual: Number
-    value: Number
-    improvement: Number
-    relative: Relative
-    gap: Number
-    status: str
-    reason: str | None
     changes: list[str]
     new_actions: int | None
     far: Far
@@ -189,10 +187,7 @@ class Course(Shape):
 
 
 class ChangeAbout(Shape):
-    """A change with all that is known of it.
-
-    taken  how often the new action was taken there in the data
-    """
+    """A change; `taken`: how often the new action was taken there in the data."""
 
     t: int
     observed: int
@@ -202,18 +197,11 @@ class ChangeAbout(Shape):
     taken: int | None
 
 
-class Answer(Shape):
+class Answer(Outcome):
     """An explanation, or a plan made by hand, with the course it leads to."""
 
     k: int
-    factual: Number
-    value: Number
-    improvement: Number
-    relative: Relative
     bound: Number
-    gap: Number
-    status: str
-    reason: str | None
     advice: str
     method: str | None
     nodes: int | None
@@ -225,14 +213,23 @@ class Answer(Shape):
     notes: list[str] = []
 
 
-class Case(Shape):
+class Legend(Shape):
+    """What the numbers in courses stand for.
+
+    names  for each feature: names of the values that occur
+    order  for each feature: values that occur, from bad to good, where numbers do not say so
+    """
+
+    names: list[dict[str, str]]
+    order: list[list[float]]
+
+
+class Case(Legend):
     """An episode with what the run has about it.
 
     fixed    steps at which nothing can change
     budgets  all k of the run
     answer   for the k asked about, null where the run has none
-    names    for each feature: names of the values that occur
-    order    for each feature: values that occur, from bad to good, where numbers do not say so
     """
 
     id: str
@@ -245,8 +242,6 @@ class Case(Shape):
     observed: Course
     budgets: list[Budget]
     answer: Answer | None
-    names: list[dict[str, str]]
-    order: list[list[float]]
 
 
 class Edit(Asked):
@@ -263,21 +258,16 @@ class WhatIfQuestion(Asked):
     edits: Annotated[list[Edit], Field(max_length=MOST_EDITS)]
 
 
-class Solved(Shape):
-    """An answer with the names and the order of what occurs in it, as in a case."""
+class Solved(Legend):
+    """An answer with the names and the order of what occurs in it."""
 
     answer: Answer
-    names: list[dict[str, str]]
-    order: list[list[float]]
 
 
 class WhatIfAnswer(Solved):
     """What a plan made by hand leads to, and what that took on the server."""
 
     milliseconds: float
-
-
-# --- Questions that take longer -----------------------------------------------------------------
 
 
 class SolveQuestion(Asked):
@@ -324,15 +314,12 @@ class Choice(Shape):
     simulations: int
 
 
-class Advice(Shape):
+class Advice(Choice):
     """What a planner would do, what the optimum lies between, and the optimum where it is known."""
 
     t: int
-    words: str
     state: str
     action: Numbers
-    value: Number
-    se: Number
     lower: Number
     lower_se: Number
     upper: Number
@@ -340,7 +327,6 @@ class Advice(Shape):
     exact: Number
     choices: list[Choice]
     planner: str
-    simulations: int
 
 
 class JobAbout(Shape):
@@ -360,9 +346,6 @@ class JobAbout(Shape):
     error: str | None
     solved: Solved | None = None
     advice: Advice | None = None
-
-
-# --- Scenarios ----------------------------------------------------------------------------------
 
 
 class ScenarioLine(Shape):
@@ -436,9 +419,6 @@ class Scenario(Shape):
     states: list[str]
     advised: list[str] | None
     expected_losses: Numbers | None
-
-
-# --- A run --------------------------------------------------------------------------------------
 
 
 class ColumnAbout(Shape):

@@ -6,7 +6,7 @@ Everyone's decisions are replayed along the path that was: d_{t+1} = step_t(x_t,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from counterplan.core.limits import ProgressCallback
 from counterplan.core.validation import FloatArray
 from counterplan.errors import CounterplanError, InputError
 from counterplan.explorer import models
-from counterplan.explorer.lists import ItemList, conditions_of, item_rows, overview_of
+from counterplan.explorer.lists import Items
 from counterplan.planning.bounds import value_bounds
 from counterplan.planning.description import action_in_words, axes_of, plan_record, state_in_words
 from counterplan.planning.evaluate import Journey, played
@@ -41,23 +41,18 @@ PLAYERS = {
 Steps = Sequence[Mapping[str, Any]]
 
 
-class Scenarios:
+class Scenarios(Items):
     """A run of `plan`, opened for questions."""
 
+    sorts: ClassVar = {"id": ID}
+
     def __init__(self, run: Run) -> None:
-        self.run = run
-        self._list = ItemList(run, {"id": ID}, self._conditions)
+        super().__init__(run)
         self._problem, self._columns = run.problem, run.columns
         self._axes = axes_of(run.problem)
 
-    def warm(self) -> None:
-        """Nothing has to be compiled before the first question."""
-
-    # --- All of them -----------------------------------------------------------------------------
-
     def about(self) -> dict[str, Any]:
-        """What the run is about, see `models.RunAbout`."""
-        sense, description = self._problem.sense, self.run.manifest.task["description"]
+        sense, description = self._problem.sense, self.run.manifest.task.description
         return {
             "kind": self.run.kind,
             "noun": self._axes.scenario,
@@ -69,29 +64,24 @@ class Scenarios:
         }
 
     def overview(self, k: int | None) -> models.Overview:
-        """All scenarios together; they have no budgets."""
-        return overview_of(self.run, "expected_regret")
+        return self.spread("expected_regret")
 
     def page(self, query: models.ScenarioQuery) -> models.ScenarioPage:
         """A page of the list."""
-        total, rows = self._list.page(query)
-        page: Any = {"total": total, "offset": query.offset, "lines": rows}
-        return models.ScenarioPage(**page)
+        return models.ScenarioPage(**self.listed(query))
 
-    def _conditions(self, query: models.ScenarioQuery) -> list[pl.Expr]:
+    def conditions(self, query: models.ScenarioQuery) -> list[pl.Expr]:
         import polars as pl
 
-        found = conditions_of(query, ID)
+        found = super().conditions(query)
         if query.min_expected_regret is not None:
             found.append(pl.col("expected_regret") >= query.min_expected_regret)
         return found
 
-    # --- One of them -----------------------------------------------------------------------------
-
     def scenario(self, name: str) -> models.Scenario:
         """A scenario with what everyone did."""
-        scenario, steps = self.run.scenario(name), item_rows(self.run, DECISIONS, name)
-        (row,) = item_rows(self.run, RESULTS, name)
+        scenario, steps = self.run.scenario(name), self.rows(DECISIONS, name)
+        (row,) = self.rows(RESULTS, name)
         done = self._journeys(scenario, steps)
         main = done.get(EXECUTED) or done.get("policy")
         losses = [step["expected_loss"] for step in steps]
@@ -121,11 +111,9 @@ class Scenarios:
         return models.Scenario(**found)
 
     def check(self, question: models.AdviseQuestion) -> None:
-        """Raise if a question is about no decision of its scenario."""
         self._state(question)
 
     def answer(self, asked: Mapping[str, Any], progress: ProgressCallback) -> models.Advice:
-        """The answer to a `models.AdviseQuestion`, which is the same every time."""
         question = models.AdviseQuestion.model_validate(asked)
         problem, seed, state = self._problem, self.run.manifest.seed, self._state(question)
         planner = PLANNERS[question.planner](question.simulations)
@@ -150,12 +138,10 @@ class Scenarios:
         last = len(scenario.observed) - 1
         if not 0 <= t <= last:
             raise InputError(f"scenario {name!r} has decisions 0..{last}, not {t}")
-        actions = _actions(self._axes.action_keys, item_rows(self.run, DECISIONS, name), player)
+        actions = _actions(self._axes.action_keys, self.rows(DECISIONS, name), player)
         if actions is None:
             raise InputError(f"scenario {name!r} has no decisions of {player!r}")
         return self._replayed(scenario, actions).states[t]
-
-    # --- Everyone's decisions --------------------------------------------------------------------
 
     def _journeys(self, scenario: Scenario, steps: Steps) -> dict[str, Journey]:
         """Those of all players that have one; none where the scenario itself is impossible."""

@@ -19,16 +19,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 import numpy as np
 
 from counterplan.core.result import Explanation
-from counterplan.counterfactual.continuous.setting import SequenceExplanation
-from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
-from counterplan.runs.question import (
-    ContinuousExplainer,
-    DiscreteExplainer,
-    Explainer,
-    PartChange,
-    Question,
-)
-from counterplan.scm.support import Outlier, outliers
+from counterplan.runs.question import Explainer, PartChange, Question
 from counterplan.tables.parts import Recorded
 
 if TYPE_CHECKING:
@@ -36,7 +27,6 @@ if TYPE_CHECKING:
 
 FAILED = "failed"
 OUTCOME = "outcome:"
-STATE, ACTION = "state", "action"
 # Before the names of columns of a trajectory: what would have been.
 OTHER = "counterfactual_"
 HOURS = "h"
@@ -86,7 +76,7 @@ class Answer:
 
     recorded        the episode as the table tells it; its outcomes are the columns "outcome:NAME"
     explanation     the library's own result, None if it failed
-    outliers        the values behind `far_outside_training`
+    outliers        each an `Outlier`, the values behind `far_outside_training`
     """
 
     episode_id: str | None
@@ -116,7 +106,7 @@ class Answer:
     far_outside_training: str | None = None
     recorded: Recorded = field(repr=False, metadata=BESIDE)
     explanation: Explanation | None = field(default=None, repr=False, metadata=BESIDE)
-    outliers: tuple[Outlier, ...] = field(default=(), repr=False, metadata=BESIDE)
+    outliers: tuple[Any, ...] = field(default=(), repr=False, metadata=BESIDE)
 
     def row(self) -> dict[str, Any]:
         """One row of the table of results."""
@@ -149,16 +139,8 @@ def answer_of(
     """An explanation, with all that is said about it; `robust`: whether to add the interval of its
     value over all causal models that fit."""
     support, nodes = explainer.support(found), found.stats.get("nodes_expanded")
-    interval: tuple[float, float] | tuple[None, None] = (None, None)
-    if robust and isinstance(explainer, DiscreteExplainer):
-        from counterplan.counterfactual.discrete.robust import value_interval
-
-        assert isinstance(found, PolicyExplanation)
-        interval = value_interval(explainer.mdp, recorded.episode, found)
-    far: tuple[Outlier, ...] = ()
-    if isinstance(explainer, ContinuousExplainer):
-        far = tuple(outliers(explainer.scm.scaling, explainer.layout.features, recorded.episode))
-    distance = support.distance
+    low, high = explainer.interval(found) if robust else (None, None)
+    far, distance = explainer.outliers(recorded.episode), support.distance
     return Answer(
         episode_id=found.episode.id,
         k=found.k,
@@ -174,8 +156,8 @@ def answer_of(
         nodes=None if nodes is None else int(nodes),
         n_changes=len(found.changes),
         changes=_changes(explainer, recorded, found, support.taken),
-        interval_low=interval[0],
-        interval_high=interval[1],
+        interval_low=low,
+        interval_high=high,
         filled=recorded.filled,
         distance_max=None if distance is None else float(distance.max()),
         distance_mean=None if distance is None else float(distance.mean()),
@@ -183,20 +165,17 @@ def answer_of(
         unseen_probability=support.unseen,
         new_actions=support.new_actions,
         supported=support.supported,
-        far_outside_training=(
-            None if explainer.is_discrete else ", ".join(outlier.column for outlier in far)
-        ),
+        far_outside_training=None if far is None else ", ".join(one.column for one in far),
         recorded=recorded,
         explanation=found,
-        outliers=far,
+        outliers=far or (),
     )
 
 
 def _changes(
     explainer: Explainer, recorded: Recorded, found: Explanation, taken: Sequence[int | None]
 ) -> tuple[ChangeAnswer, ...]:
-    likely = found.change_probabilities() if isinstance(found, PolicyExplanation) else None
-    changes = []
+    likely, changes = explainer.change_probabilities(found), []
     for (t, observed, alternative), count in zip(found.changes, taken, strict=True):
         time = float(recorded.times[t])
         probability = None if likely is None else float(likely[t, alternative])
@@ -282,14 +261,8 @@ def trajectories_table(explainer: Explainer, found: Sequence[Answer]) -> pl.Data
         "reward": pl.Float64,
         f"{OTHER}reward": pl.Float64,
     }
-    if isinstance(explainer, ContinuousExplainer):
-        for prefix in ("", OTHER):
-            names = [f"{prefix}{STATE}:{name}" for name in explainer.layout.features]
-            names += [f"{prefix}{ACTION}:{name}" for name in explainer.layout.actions]
-            schema |= dict.fromkeys(names, pl.Float64)
-    else:
-        names = [STATE, ACTION, f"{OTHER}{STATE}", f"{OTHER}{ACTION}"]
-        schema |= dict.fromkeys(names, pl.Int64)
+    kind = pl.Int64 if explainer.is_discrete else pl.Float64
+    schema |= {side + name: kind for side in ("", OTHER) for name in explainer.step_columns}
     columns = [trajectory(explainer, one) for one in found if one.explanation is not None]
     frames = [pl.DataFrame(one, schema=schema) for one in columns]
     return pl.concat(frames) if frames else pl.DataFrame(schema=schema)
@@ -298,60 +271,20 @@ def trajectories_table(explainer: Explainer, found: Sequence[Answer]) -> pl.Data
 def trajectory(explainer: Explainer, answer: Answer) -> dict[str, Any]:
     """The columns of an answer's trajectory, one row for each step."""
     found, T = answer.explanation, answer.steps
-    changed = np.zeros(T, dtype=np.bool_)
-    changed[[change.t for change in answer.changes]] = True
+    changed = np.isin(np.arange(T), [change.t for change in answer.changes])
+    likely = explainer.change_probabilities(found)
     columns = {
         "episode_id": [answer.episode_id] * T,
         "k": np.full(T, answer.k),
         "t": np.arange(T),
         "time": np.asarray(answer.recorded.times, dtype=np.float64),
         "changed": changed,
+        "change_probability": changed * 1.0 if likely is None else likely.sum(axis=1),
     }
-    if isinstance(explainer, DiscreteExplainer):
-        assert isinstance(found, PolicyExplanation)
-        return columns | _policy_columns(explainer, found)
-    assert isinstance(explainer, ContinuousExplainer)
-    assert isinstance(found, SequenceExplanation)
-    return columns | {"change_probability": changed * 1.0} | _sequence_columns(explainer, found)
-
-
-def _policy_columns(explainer: DiscreteExplainer, found: PolicyExplanation) -> dict[str, Any]:
-    episode, path = found.episode, found.most_likely
-    return {
-        "change_probability": found.change_probabilities().sum(axis=1),
-        "reward": explainer.rewards(episode.states, episode.actions),
-        f"{OTHER}reward": explainer.rewards(path.states, path.actions),
-        STATE: episode.states,
-        ACTION: episode.actions,
-        f"{OTHER}{STATE}": path.states,
-        f"{OTHER}{ACTION}": path.actions,
-    }
-
-
-def _sequence_columns(explainer: ContinuousExplainer, found: SequenceExplanation) -> dict[str, Any]:
-    import polars as pl
-
-    episode, layout = found.episode, explainer.layout
-    vectors = np.asarray(layout.action_set(episode), dtype=np.float64)
-    vectors = np.broadcast_to(vectors, (len(episode) - 1, *vectors.shape[-2:]))
-    steps = np.arange(len(episode) - 1)
-    columns: dict[str, Any] = {
-        "reward": explainer.reward(episode.states),
-        f"{OTHER}reward": explainer.reward(found.states),
-    }
-    for prefix, states, taken in (
-        ("", episode.states, found.observed),
-        (OTHER, found.states, found.actions),
-    ):
-        columns |= {
-            f"{prefix}{STATE}:{name}": values
-            for name, values in zip(layout.features, states.T, strict=True)
-        }
-        # Nothing is decided in the last state.
-        columns |= {
-            f"{prefix}{ACTION}:{name}": pl.Series([*values, None], dtype=pl.Float64)
-            for name, values in zip(layout.actions, vectors[steps, taken].T, strict=True)
-        }
+    for side, path in zip(("", OTHER), explainer.paths(found), strict=True):
+        values = explainer.step_values(answer.recorded.episode, *path)
+        columns |= {side + name: v for name, v in zip(explainer.step_columns, values, strict=True)}
+        columns[f"{side}reward"] = explainer.rewards(*path)
     return columns
 
 

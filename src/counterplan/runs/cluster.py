@@ -18,14 +18,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from counterplan.errors import CounterplanError, InputError, NotApplicableError, not_installed
-from counterplan.runs.store import package_versions
-from counterplan.runs.task import Lost, Outcome, Solve, TaskSpec, Workers
+from counterplan.runs.store import AGAIN, package_versions
+from counterplan.runs.task import WINDOW, Lost, Outcome, Solve, TaskSpec, Workers
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-# Parts on their way for each thread of the cluster: one at work and one that waits.
-WINDOW = 2
 CONNECT_SECONDS = 8
 ADDRESS = re.compile(r"(tcp|tls|ws|wss)://[^\s/]+:\d{1,5}")
 
@@ -52,7 +50,10 @@ class RemoteTask:
 @contextmanager
 def cluster_solver(spec: TaskSpec, address: str) -> Iterator[Solve]:
     """What solves parts on the cluster of a scheduler, which is connected to while this lasts."""
-    _load_dask()
+    try:
+        from distributed import CancelledError
+    except ModuleNotFoundError:
+        raise NotApplicableError(not_installed("a cluster needs Dask", "cluster")) from None
     with _quiet(), _connect(address) as client:
         versions = package_versions()
         _check_workers(client, address, versions)
@@ -64,8 +65,12 @@ def cluster_solver(spec: TaskSpec, address: str) -> Iterator[Solve]:
         def solve(
             indices: Iterable[int], read: Callable[[int], bytes]
         ) -> Iterator[tuple[int, Outcome]]:
-            with _told(address):
+            try:
                 yield from _solve(client, task, ((index, read(index)) for index in indices))
+            except (CancelledError, OSError):
+                raise CounterplanError(
+                    f"cluster {address}: the connection was lost; what is done is kept; {AGAIN}"
+                ) from None
 
         yield solve
 
@@ -91,27 +96,6 @@ def _solve(
         except KilledWorker:
             outcome = Lost("was killed with its Dask worker")
         yield running.pop(future), outcome
-
-
-@contextmanager
-def _told(address: str) -> Iterator[None]:
-    """Say in a line that the cluster has gone."""
-    from distributed import CancelledError
-
-    try:
-        yield
-    except (CancelledError, OSError):
-        raise CounterplanError(
-            f"cluster {address}: the connection was lost; what is done is kept; run the same "
-            "command again to continue"
-        ) from None
-
-
-def _load_dask() -> None:
-    try:
-        import distributed  # noqa: F401
-    except ModuleNotFoundError:
-        raise NotApplicableError(not_installed("a cluster needs Dask", "cluster")) from None
 
 
 @contextmanager

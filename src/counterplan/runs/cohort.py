@@ -9,11 +9,11 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from counterplan.core.limits import Progress, ProgressCallback
 from counterplan.core.validation import whole_number
@@ -22,11 +22,11 @@ from counterplan.runs.store import (
     AGAIN,
     Manifest,
     Store,
+    Survey,
     add,
     json_value,
     open_store,
     task_record,
-    totals_of,
 )
 from counterplan.runs.task import (
     Lost,
@@ -88,16 +88,9 @@ class RunProgress(Progress):
     totals: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class RunSummary:
-    """What a run has come to.
-
-    out      its folder
-    parts    how many there are
-    resumed  how many of them were done before
-    totals   the summaries of all parts, added up in order
-    seconds  how long this took
-    """
+class RunSummary(NamedTuple):
+    """What a run has come to: its parts, how many of them were done before, the summaries of all
+    added up in order, and how long this took."""
 
     out: Path
     parts: int
@@ -119,25 +112,30 @@ def run_cohort(
     every file; `parts` is read at the first call only. `progress` is called with a `RunProgress`
     for every part; False stops the run, which can be continued.
     """
-    started, out = time.monotonic(), Path(out)
+    started, out, report = time.monotonic(), Path(out), progress or (lambda _: None)
+
+    def read() -> Iterator[bytes]:
+        for count, part in enumerate(parts, start=1):
+            report(RunProgress(READING, count))
+            yield part
+
     with (
         _terminable(),
         open_store(out, _manifest_of(spec, settings), spec.files) as store,
         _solver(spec, settings) as solve,
     ):
         try:
-            manifest, before = store.begin(_counted(parts, progress))
-            tracker = _Tracker(progress, manifest.parts, len(before.pending), dict(before.totals))
-            has_all = _solve_parts(spec, store, solve, before.pending, tracker)
+            before = store.begin(read(), settings.notes)
+            has_all = _solve_parts(spec, store, solve, before, report)
         except (KeyboardInterrupt, SystemExit) as stop:
             text = f"{out}: stopped; {AGAIN}"
             print(text, file=sys.stderr)
             stop.add_note(text)  # so that nobody says it again
             raise
-        if has_all and not manifest.complete:
-            store.complete(manifest)
-    totals = totals_of(store.layout, manifest.parts)
-    return RunSummary(out, manifest.parts, tracker.resumed, totals, time.monotonic() - started)
+        if has_all:
+            store.complete()
+    count, seconds = store.manifest.parts, time.monotonic() - started
+    return RunSummary(out, count, count - len(before.pending), store.totals(), seconds)
 
 
 def _manifest_of(spec: TaskSpec, settings: RunSettings) -> Manifest:
@@ -150,7 +148,6 @@ def _manifest_of(spec: TaskSpec, settings: RunSettings) -> Manifest:
         seed=whole_number(settings.seed, "seed"),
         part_size=whole_number(settings.part_size, "the size of parts", 1, MOST_PART_SIZE),
         repeatable=settings.repeatable,
-        notes=settings.notes,
     )
 
 
@@ -162,64 +159,52 @@ def _solver(spec: TaskSpec, settings: RunSettings) -> AbstractContextManager[Sol
     return cluster_solver(spec, settings.cluster)
 
 
-def _counted(parts: Iterable[bytes], progress: ProgressCallback | None) -> Iterator[bytes]:
-    for count, part in enumerate(parts, start=1):
-        if progress is not None:
-            progress(RunProgress(READING, count))
-        yield part
-
-
-class _Tracker:
-    """Tells a callback of every part that is done."""
-
-    def __init__(
-        self, progress: ProgressCallback | None, parts: int, pending: int, totals: dict[str, float]
-    ) -> None:
-        self._progress, self._parts, self._totals = progress, parts, totals
-        self.resumed = self._done = parts - pending
-        self._episodes, self._started = 0.0, time.monotonic()
-        self._call()
-
-    def add(self, summary: Mapping[str, float]) -> bool:
-        """Another part is done; False if the run shall stop."""
-        self._done += 1
-        self._episodes += summary.get("episodes", 0.0)
-        add(self._totals, summary)
-        return self._call()
-
-    def _call(self) -> bool:
-        if self._progress is None:
-            return True
-        seconds = time.monotonic() - self._started
-        counts = {"done": self._done, "total": self._parts, "resumed": self.resumed}
-        found = RunProgress(
-            SOLVING, **counts, seconds=seconds, episodes=self._episodes, totals=dict(self._totals)
-        )
-        return self._progress(found) is not False
-
-
 def _solve_parts(
-    spec: TaskSpec, store: Store, solve: Solve, pending: Sequence[int], tracker: _Tracker
+    spec: TaskSpec, store: Store, solve: Solve, before: Survey, report: Callable[[Progress], Any]
 ) -> bool:
     """Keep what comes out, and say whether all parts are done; raise at the end if there are parts
     without a result."""
-    lost: dict[int, Lost] = {}
+    started, pending, totals = time.monotonic(), before.pending, dict(before.totals)
+    resumed = done = store.manifest.parts - len(pending)
+    episodes, lost = 0.0, dict[int, Lost]()
+
+    def shall_go_on() -> bool:
+        found = RunProgress(
+            SOLVING,
+            done,
+            store.manifest.parts,
+            seconds=time.monotonic() - started,
+            resumed=resumed,
+            episodes=episodes,
+            totals=dict(totals),
+        )
+        return report(found) is not False
+
+    shall_go_on()
     for index, outcome in solve(pending, store.read_part):
-        result = outcome
+        result: PartResult | None
         if isinstance(outcome, Lost):
-            recorded = _recorded_as_failed(spec, store.read_part(index), outcome)
-            if recorded is None:
+            result = _recorded_as_failed(spec, store.read_part(index), outcome)
+            if result is None:
                 lost[index] = outcome
                 if len(lost) >= MOST_LOST:
                     break
                 continue
-            result = recorded
-        assert isinstance(result, PartResult)
+        else:
+            result = outcome
         store.write_part(index, result)
-        if not tracker.add(result.summary):
+        done += 1
+        episodes += result.summary.get("episodes", 0.0)
+        add(totals, result.summary)
+        if not shall_go_on():
             return False
-    if lost:
-        _refuse(store.layout.out, lost)
+    for index, outcome in lost.items():
+        others = f" (likewise {len(lost) - 1} more)" if len(lost) > 1 else ""
+        raise CounterplanError(
+            f"{store.folder}: part {index:05d} could not be done{others}: its worker process "
+            f"{outcome.reason}, at every try; what is done is kept; run the same command again, "
+            "with fewer workers if memory is short"
+        )
     return True
 
 
@@ -230,16 +215,6 @@ def _recorded_as_failed(spec: TaskSpec, part: bytes, lost: Lost) -> PartResult |
             return worker.failed(part, f"its process {lost.reason}")
     except WorkerDiedError:
         return None
-
-
-def _refuse(out: Path, lost: Mapping[int, Lost]) -> NoReturn:
-    index, outcome = next(iter(lost.items()))
-    others = f" (likewise {len(lost) - 1} more)" if len(lost) > 1 else ""
-    raise CounterplanError(
-        f"{out}: part {index:05d} could not be done{others}: its worker process {outcome.reason}, "
-        "at every try; what is done is kept; run the same command again, with fewer workers if "
-        "memory is short"
-    )
 
 
 @contextmanager

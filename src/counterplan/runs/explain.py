@@ -19,15 +19,14 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from counterplan.core.files import check_readable
 from counterplan.core.limits import Progress, ProgressCallback
-from counterplan.domains.sepsis_table import CohortLayout
-from counterplan.domains.stays import layout_of, stays_for
+from counterplan.core.table import table_columns
 from counterplan.errors import CounterplanError, FileError, InputError
 from counterplan.runs.answer import (
     Answer,
@@ -49,25 +48,26 @@ from counterplan.runs.question import (
     Explainer,
     Question,
     open_explainer,
-    question_from_dict,
     stored_explainer,
 )
 from counterplan.runs.run import RESULTS, STATUSES, TRAJECTORIES, Run, open_run
 from counterplan.runs.store import sha256
 from counterplan.runs.task import EXPLAIN, PartResult, TaskSpec, reason_of
-from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.tabular import TabularMDP
-from counterplan.tables.episodes import open_episodes
-from counterplan.tables.layout import SchemaLayout, layout_of_model, means_of_model
 from counterplan.tables.models import model_bytes, model_from_bytes, save_model
 from counterplan.tables.parts import Recorded, episodes_from_bytes, episodes_to_bytes
-from counterplan.tables.reader import as_polars, open_table
-from counterplan.tables.schema import Schema, read_schema
 
 if TYPE_CHECKING:
     from os import PathLike
 
-Model = TabularMDP | NeuralSCM
+    from counterplan.scm.neural import NeuralSCM
+    from counterplan.tables.layout import SchemaLayout
+    from counterplan.tables.schema import Schema
+
+    Model = TabularMDP | NeuralSCM
+    Read = Callable[[list[str], dict[str, str]], Iterable[Recorded]]
+    # The kind of a table, what reads its episodes, and names of what it says of them besides.
+    Opened = tuple[Mapping[str, Any], Read, tuple[str, ...]]
 
 # For the search of one episode of a neural model where the answer is given at once, in seconds.
 COHORT_SECONDS = 60.0
@@ -75,6 +75,8 @@ COHORT_SECONDS = 60.0
 # about a minute on the longest stays of the MIMIC-III demo (43 steps, 200 hidden units), and 2 to
 # 20 seconds on 20 steps.
 COHORT_NODES = 20_000
+# Every built-in table of intensive care has one of these columns.
+SOME_OF_STAYS = frozenset({"icustayid", "bloc", "a_vaso", "a_iv"})
 
 
 @overload
@@ -127,10 +129,6 @@ def explain_table(
     return open_run(Path(folder))
 
 
-# Reads episodes one after another, and adds lines about the table and why episodes are left out.
-Read = Callable[[list[str], dict[str, str]], Iterable[Recorded]]
-
-
 @dataclass(frozen=True, eq=False)
 class Cohort:
     """The episodes of a table with the model that explains them.
@@ -139,7 +137,7 @@ class Cohort:
     about      the kind of table, for `open_explainer`
     explainer  the model made ready
     model      the contents of the model's file, whose name ends in `suffix`
-    read       reads the episodes
+    read       reads the episodes, and adds lines to `notes` and reasons to `dropped`
     outcomes   names of what the table says of an episode besides
     chosen     ids of episodes, if not all are to be explained
     notes      lines about the table, once it has been read
@@ -162,14 +160,18 @@ class Cohort:
         """What an episode is called."""
         return "stay" if self.about["kind"] in (COHORT, ICU) else "episode"
 
+    @property
+    def name(self) -> str:
+        """Of the table, in messages."""
+        return str(self.table) if _is_path(self.table) else "the table"
+
     def episodes(self) -> Iterator[Recorded]:
         """The episodes that are to be explained; raises if one that was chosen is not there."""
         first: list[str] = []
         left, count = set(self.chosen), 0
-        for one in self.read(self.notes, self.dropped):
+        for count, one in enumerate(self.read(self.notes, self.dropped), start=1):
             name = one.episode.id or ""
-            count += 1
-            if len(first) < 5:
+            if count <= 5:
                 first.append(name)
             if not self.chosen or name in left:
                 left.discard(name)
@@ -199,12 +201,12 @@ class Cohort:
         if self._is_searched(question) and question.seconds is None:
             question = replace(question, seconds=COHORT_SECONDS)
         recorded, found = list(self.episodes()), []
-        for number, one in enumerate(recorded):
+        for number, one in enumerate(recorded, start=1):
             try:
                 found += answers(self.explainer, one, question)
             except CounterplanError as problem:
                 raise type(problem)(f"{self.name}: {problem}") from None
-            reached = Progress("explaining", number + 1, len(recorded))
+            reached = Progress("explaining", number, len(recorded))
             if progress is not None and progress(reached) is False:
                 break
         return found
@@ -235,11 +237,6 @@ class Cohort:
         spec = explain_spec(self.model, self.suffix, self.about, question, self.outcomes)
         return run_cohort(spec, self.parts(settings.part_size), folder, settings, progress)
 
-    @property
-    def name(self) -> str:
-        """Of the table, in messages."""
-        return str(self.table) if _is_path(self.table) else "the table"
-
     def _is_searched(self, question: Question) -> bool:
         """Whether a search might take very long."""
         return not self.explainer.is_discrete and question.solver == EXACT
@@ -256,14 +253,16 @@ def open_cohort(
     content, suffix, opened = _open_model(model)
     name, blamed = (str(one) if _is_path(one) else "the model" for one in (model, schema or model))
     own = _own_schema(opened, name)
-    if schema is not None and not isinstance(schema, Schema):
+    if isinstance(schema, str | os.PathLike):
+        from counterplan.tables.schema import read_schema
+
         schema = read_schema(Path(schema))
     if (described := schema or own) is not None:
         about, read, outcomes = _by_schema(table, opened, name, described)
-    elif isinstance(opened, NeuralSCM):
-        about, read, outcomes = _stays(table, opened, name)
-    else:
+    elif isinstance(opened, TabularMDP):
         about, read, outcomes = _discrete(table, opened, name)
+    else:
+        about, read, outcomes = _stays(table, opened, name)
     try:
         explainer = open_explainer(opened, about)
     except InputError as problem:
@@ -285,6 +284,10 @@ def _open_model(model: Any) -> tuple[bytes, str, Model]:
 
 def _own_schema(model: Model, name: str) -> Schema | None:
     """What a model remembers of the table it was learned from."""
+    if not model.about:
+        return None
+    from counterplan.tables.layout import layout_of_model, means_of_model
+
     try:
         own, _ = layout_of_model(model), means_of_model(model)
     except InputError as problem:
@@ -292,11 +295,10 @@ def _own_schema(model: Model, name: str) -> Schema | None:
     return None if own is None else own.schema
 
 
-# The kind of a table, what reads its episodes, and names of what it says of them besides.
-Opened = tuple[Mapping[str, Any], Read, tuple[str, ...]]
-
-
 def _by_schema(table: Any, model: Model, name: str, schema: Schema) -> Opened:
+    from counterplan.tables.layout import SchemaLayout, means_of_model
+    from counterplan.tables.reader import open_table
+
     _check_fit(model, name, SchemaLayout(schema))
     means = means_of_model(model)
 
@@ -310,6 +312,9 @@ def _by_schema(table: Any, model: Model, name: str, schema: Schema) -> Opened:
 
 
 def _stays(table: Any, model: NeuralSCM, name: str) -> Opened:
+    from counterplan.domains.sepsis_table import CohortLayout
+    from counterplan.domains.stays import layout_of, stays_for
+
     if not _is_path(table):
         raise InputError(f"{name}: remembers no schema: give one for the table")
     layout = layout_of(table)
@@ -329,11 +334,17 @@ def _stays(table: Any, model: NeuralSCM, name: str) -> Opened:
 
 
 def _discrete(table: Any, mdp: TabularMDP, name: str) -> Opened:
-    if _is_path(table) and layout_of(table) is not None:
-        raise FileError(
-            f"{name}: holds a model of discrete states, but {table} is a cohort table; use "
-            "`counterplan fit` on such a table to get a neural model"
-        )
+    from counterplan.tables.episodes import open_episodes
+
+    if _is_path(table) and not SOME_OF_STAYS.isdisjoint(table_columns(table)):
+        # Here, since the tables of intensive care load what neural models are made of.
+        from counterplan.domains.stays import layout_of
+
+        if layout_of(table) is not None:
+            raise FileError(
+                f"{name}: holds a model of discrete states, but {table} is a cohort table; use "
+                "`counterplan fit` on such a table to get a neural model"
+            )
 
     def read(notes: list[str], dropped: dict[str, str]) -> Iterator[Recorded]:
         states, actions = mdp.state_labels or mdp.n_states, mdp.action_labels or mdp.n_actions
@@ -345,22 +356,22 @@ def _discrete(table: Any, mdp: TabularMDP, name: str) -> Opened:
 
 def _check_fit(model: Model, name: str, layout: SchemaLayout) -> None:
     """Raise unless a model is about what a schema describes."""
-    if isinstance(model, NeuralSCM):
-        if layout.states is not None:
-            raise FileError(
-                f"{name}: holds a neural model, but the states of the schema are discrete; "
-                "give a model learned with this schema"
-            )
+    is_discrete = isinstance(model, TabularMDP)
+    if is_discrete != (layout.states is not None):
+        holds = "model of discrete states" if is_discrete else "neural model"
+        states = "those of the schema are continuous"
+        if not is_discrete:
+            states = "the states of the schema are discrete"
+        raise FileError(
+            f"{name}: holds a {holds}, but {states}; give a model learned with this schema"
+        )
+    if not isinstance(model, TabularMDP):
         try:
             model.check_schema(layout.features, layout.actions)
         except InputError as problem:
             raise FileError(f"{name}: does not fit the schema: {problem}; give another") from None
         return
-    if layout.states is None:
-        raise FileError(
-            f"{name}: holds a model of discrete states, but those of the schema are "
-            "continuous; give a model learned with this schema"
-        )
+    assert layout.states is not None
     sizes = (model.n_states, model.n_actions)
     if sizes[0] != len(layout.states) or sizes[1] - len(layout.choices) not in (0, 1):
         raise FileError(
@@ -376,17 +387,16 @@ def _is_path(value: Any) -> bool:
 
 def _checksum(table: Any) -> str:
     if not _is_path(table):
+        from counterplan.tables.reader import as_polars
+
         return sha256(parquet_bytes(as_polars(table)))
     check_readable(table, "a table of episodes")
     with Path(table).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# --- The task -------------------------------------------------------------------------------------
-
-
 class ExplainTask:
-    """Explains episodes."""
+    """Explains episodes; one that cannot be explained has the reason."""
 
     def __init__(self, explainer: Explainer, question: Question, outcomes: Sequence[str]) -> None:
         self._explainer, self._question, self._outcomes = explainer, question, tuple(outcomes)
@@ -412,25 +422,21 @@ class ExplainTask:
         return [failed_answer(recorded, k, reason) for k in self._question.budgets]
 
     def _result(self, found: list[Answer]) -> PartResult:
+        """With numbers of the episodes for the largest budget: how many, their status, and what
+        they gain together (where that is finite)."""
         tables = {
             RESULTS: results_table(found, self._outcomes),
             TRAJECTORIES: trajectories_table(self._explainer, found),
         }
-        contents = {name: parquet_bytes(table) for name, table in tables.items()}
-        return PartResult(contents, _summary(found, self._question.budgets[-1]))
-
-
-def _summary(found: Sequence[Answer], k: int) -> dict[str, float]:
-    """Numbers of the episodes for the largest budget: how many, their status, and what they gain
-    together (where that is finite)."""
-    last = [one for one in found if one.k == k]
-    statuses = Counter(one.status for one in last)
-    gains = [one.improvement for one in last if one.improvement is not None]
-    return {
-        "episodes": float(len(last)),
-        **{name: float(statuses[name]) for name in STATUSES},
-        "improvement": math.fsum(gain for gain in gains if math.isfinite(gain)),
-    }
+        last = [one for one in found if one.k == self._question.budgets[-1]]
+        statuses = Counter(one.status for one in last)
+        gains = [one.improvement for one in last if one.improvement is not None]
+        summary = {
+            "episodes": float(len(last)),
+            **{name: float(statuses[name]) for name in STATUSES},
+            "improvement": math.fsum(gain for gain in gains if math.isfinite(gain)),
+        }
+        return PartResult({name: parquet_bytes(one) for name, one in tables.items()}, summary)
 
 
 def explain_spec(
@@ -449,7 +455,7 @@ def explain_spec(
     description = {
         "model_suffix": suffix,
         "subject": dict(about),
-        "question": question.as_dict(),
+        "question": asdict(question),
         "outcomes": list(outcomes),
     }
     return TaskSpec(EXPLAIN, description, {MODEL + suffix: model})
@@ -459,4 +465,4 @@ def open_task(spec: TaskSpec) -> ExplainTask:
     """The task that a specification stands for."""
     about = spec.description
     explainer = stored_explainer(about, spec.files.__getitem__)
-    return ExplainTask(explainer, question_from_dict(about["question"]), about["outcomes"])
+    return ExplainTask(explainer, Question(**about["question"]), about["outcomes"])

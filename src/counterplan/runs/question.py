@@ -15,7 +15,8 @@ import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -24,24 +25,22 @@ from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.limits import Limits
 from counterplan.core.validation import LARGEST_BUDGET, FloatArray, whole_number
-from counterplan.counterfactual.continuous.setting import SequenceExplanation
-from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
-from counterplan.counterfactual.support import Support, policy_support, sequence_support
 from counterplan.errors import InputError
-from counterplan.scm.gumbel import GumbelMaxSCM
-from counterplan.scm.neural import NeuralSCM
-from counterplan.scm.point import action_indices, action_vectors
 from counterplan.scm.tabular import TabularMDP
 from counterplan.tables.models import model_from_bytes
 
 if TYPE_CHECKING:
     from counterplan.core.problem import Solver
     from counterplan.core.result import Explanation
+    from counterplan.counterfactual.support import Support
+    from counterplan.scm.neural import NeuralSCM
+    from counterplan.scm.support import Outlier
     from counterplan.tables.layout import SchemaLayout
 
 EXACT = "exact"
 # Every budget has its own row for every episode.
 MOST_BUDGETS = 1_000
+STATE, ACTION = "state", "action"
 
 
 @dataclass(frozen=True)
@@ -66,6 +65,8 @@ class Question:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        # Plain values have a list.
+        object.__setattr__(self, "budgets", tuple(self.budgets))
         if not self.budgets or tuple(sorted(set(self.budgets))) != self.budgets:
             raise InputError(f"budgets {self.budgets} must be whole numbers, each once, rising")
         largest = LARGEST_BUDGET if len(self.budgets) == 1 else MOST_BUDGETS
@@ -96,22 +97,20 @@ class Question:
             return None
         from counterplan.counterfactual import baselines
 
+        checksum = hashlib.sha256(f"{self.seed} {episode}".encode())
+        seed = int.from_bytes(checksum.digest()[:8], "big")
         makers: dict[str, Any] = {
             "greedy": baselines.Greedy,
-            "noisy-greedy": lambda: baselines.NoisyGreedy(self._seed_of(episode)),
+            "noisy-greedy": lambda: baselines.NoisyGreedy(seed),
             "top-k": baselines.TopK,
-            "random": lambda: baselines.Random(self._seed_of(episode)),
-            "uct": lambda: baselines.TreeSearch(seed=self._seed_of(episode)),
+            "random": lambda: baselines.Random(seed),
+            "uct": lambda: baselines.TreeSearch(seed=seed),
         }
         if self.solver not in makers:
             known = ", ".join([EXACT, *makers])
             raise InputError(f"unknown solver {self.solver!r}: there are {known}")
         solver: Solver = makers[self.solver]()
         return solver
-
-    def _seed_of(self, episode: str) -> int:
-        checksum = hashlib.sha256(f"{self.seed} {episode}".encode())
-        return int.from_bytes(checksum.digest()[:8], "big")
 
     def arguments(self, episodes: Sequence[str] = (), all_k: bool = False) -> dict[str, Any]:
         """What is asked, by option of the command line; what is not is left out.
@@ -132,18 +131,6 @@ class Question:
         }
         return {name: value for name, value in asked.items() if value is not None}
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values; `question_from_dict` reads them back."""
-        return {**asdict(self), "budgets": list(self.budgets)}
-
-
-def question_from_dict(values: Mapping[str, Any]) -> Question:
-    """The question that plain values stand for."""
-    return Question(**{**values, "budgets": tuple(values["budgets"])})
-
-
-# --- Explainers -----------------------------------------------------------------------------------
-
 
 @dataclass(frozen=True)
 class PartChange:
@@ -157,26 +144,22 @@ class PartChange:
 class Explainer(ABC):
     """A model with what is needed to ask it about an episode, and the names of its actions.
 
-    unit        of times, empty where steps are counted
-    components  what an action consists of; none where it is one thing
-    n_actions   how many actions there are, numbered from 0 up
+    layout        of the table, None where the model alone names states and actions
+    unit          of times, empty where steps are counted
+    components    what an action consists of; none where it is one thing
+    n_actions     how many actions there are, numbered from 0 up
+    step_columns  what a trajectory says of each step, beside its reward
     """
 
     is_discrete: ClassVar[bool]
-    unit: str = ""
-    components: tuple[str, ...] = ()
-    n_actions: int
+    step_columns: tuple[str, ...] = (STATE, ACTION)
 
-    def __init__(self, schema_layout: SchemaLayout | None) -> None:
-        self._schema_layout = schema_layout
-        if schema_layout is not None:
-            self.unit, self.n_actions = schema_layout.schema.unit, len(schema_layout.choices)
-            self.components = tuple(column.name for column in schema_layout.choices.columns)
-
-    @property
-    @abstractmethod
-    def model(self) -> TabularMDP | NeuralSCM:
-        """The model itself."""
+    def __init__(self, model: TabularMDP | NeuralSCM, layout: SchemaLayout | None) -> None:
+        self.model, self._layout = model, layout
+        self.unit, self.components = "", tuple[str, ...]()
+        if layout is not None:
+            self.unit, self.n_actions = layout.schema.unit, len(layout.choices)
+            self.components = tuple(column.name for column in layout.choices.columns)
 
     @abstractmethod
     def problem(self, episode: Episode) -> Mapping[str, Any]:
@@ -206,38 +189,56 @@ class Explainer(ABC):
 
     @abstractmethod
     def rewards(self, states: Any, actions: Any) -> FloatArray:
-        """(T,) what each step of a course is worth."""
+        """(T,) what each step is worth."""
 
     @abstractmethod
     def actions_taken(self, episode: Episode) -> list[int | None]:
         """The number of each action of an episode, None where nothing was decided."""
 
-    @abstractmethod
-    def support(self, explanation: Explanation) -> Support:
+    def support(self, explanation: Any) -> Support:
         """How far an explanation leaves the data that the model was learned from."""
+        found: Support = explanation.support
+        return found
+
+    def change_probabilities(self, explanation: Any) -> FloatArray | None:
+        """(T, A) how likely a policy makes each change, None where changes are certain."""
+        return None
+
+    def interval(self, explanation: Any) -> tuple[float, float] | tuple[None, None]:
+        """The value over all causal models that fit, where there are several."""
+        return None, None
+
+    def outliers(self, episode: Episode) -> tuple[Outlier, ...] | None:
+        """For each column with states far outside what the model has learned from, the farthest;
+        None where states have no distance."""
+        return None
+
+    @abstractmethod
+    def paths(self, explanation: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+        """States and numbers of actions: what was, and what would have been."""
+
+    def step_values(self, episode: Episode, states: Any, actions: Any) -> Sequence[Any]:
+        """What `step_columns` hold along a path of an episode."""
+        return states, actions
 
     def action_name(self, action: int) -> str:
         """What an action is called."""
-        assert self._schema_layout is not None
-        return self._schema_layout.action_name(action)
+        assert self._layout is not None
+        return self._layout.action_name(action)
 
     def change_text(self, observed: int, alternative: int) -> str:
         """What is changed about an action: "rest -> walk", "vasopressor 0 -> 2"."""
-        assert self._schema_layout is not None
-        return self._schema_layout.change_in_words(observed, alternative)
+        assert self._layout is not None
+        return self._layout.change_in_words(observed, alternative)
 
     def changed_parts(self, observed: int, alternative: int) -> list[PartChange]:
         """The components that change; none where an action has none."""
-        layout = self._schema_layout
+        layout = self._layout
         if layout is None or layout.no_action in (observed, alternative):
             return []
-        columns, vectors = layout.choices.columns, layout.choices.vectors
-        both = zip(columns, vectors[observed], vectors[alternative], strict=True)
-        return [
-            PartChange(column.name, float(old), float(new))
-            for column, old, new in both
-            if old != new
-        ]
+        vectors = layout.choices.vectors
+        both = zip(self.components, vectors[observed], vectors[alternative], strict=True)
+        return [PartChange(name, float(old), float(new)) for name, old, new in both if old != new]
 
     def time_text(self, time: float) -> str:
         """When a step begins: "at 8 h", "step 3"."""
@@ -251,15 +252,16 @@ class DiscreteExplainer(Explainer):
 
     def __init__(self, mdp: TabularMDP, layout: SchemaLayout | None = None) -> None:
         self.mdp, self.layout, self.n_actions = mdp, layout, mdp.n_actions
-        self._scm = GumbelMaxSCM(mdp)
-        super().__init__(layout)
+        super().__init__(mdp, layout)
 
-    @property
-    def model(self) -> TabularMDP:
-        return self.mdp
+    @cached_property
+    def _problem(self) -> Mapping[str, Any]:
+        from counterplan.scm.gumbel import GumbelMaxSCM
+
+        return {"scm": GumbelMaxSCM(self.mdp)}
 
     def problem(self, episode: Episode) -> Mapping[str, Any]:
-        return {"scm": self._scm}
+        return self._problem
 
     def constraints(self, episode: Episode) -> Constraints:
         return Constraints() if self.layout is None else self.layout.constraints(episode)
@@ -276,11 +278,24 @@ class DiscreteExplainer(Explainer):
     def actions_taken(self, episode: Episode) -> list[int | None]:
         return [None if a == self.no_action else int(a) for a in episode.actions]
 
-    def support(self, explanation: Explanation) -> Support:
-        assert isinstance(explanation, PolicyExplanation)
-        return policy_support(
-            explanation.process, explanation.states, explanation.changes, self.no_action
-        )
+    def support(self, explanation: Any) -> Support:
+        from counterplan.counterfactual.support import policy_support
+
+        states, changes = explanation.most_likely.states, explanation.changes
+        return policy_support(explanation.process, states, changes, self.no_action)
+
+    def change_probabilities(self, explanation: Any) -> FloatArray | None:
+        found: FloatArray = explanation.change_probabilities()
+        return found
+
+    def interval(self, explanation: Any) -> tuple[float, float] | tuple[None, None]:
+        from counterplan.counterfactual.discrete.robust import value_interval
+
+        return value_interval(self.mdp, explanation.episode, explanation)
+
+    def paths(self, explanation: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+        episode, path = explanation.episode, explanation.most_likely
+        return (episode.states, episode.actions), (path.states, path.actions)
 
     def action_name(self, action: int) -> str:
         return self.mdp.action_name(action) if self.layout is None else super().action_name(action)
@@ -297,13 +312,10 @@ class ContinuousExplainer(Explainer):
     is_discrete = False
 
     def __init__(self, scm: NeuralSCM, layout: SchemaLayout) -> None:
-        self.scm, self.layout = scm, layout
-        self.reward = layout.reward()
-        super().__init__(layout)
-
-    @property
-    def model(self) -> NeuralSCM:
-        return self.scm
+        self.scm, self.layout, self.reward = scm, layout, layout.reward()
+        names = {STATE: layout.features, ACTION: layout.actions}
+        self.step_columns = tuple(f"{kind}:{name}" for kind in names for name in names[kind])
+        super().__init__(scm, layout)
 
     def problem(self, episode: Episode) -> Mapping[str, Any]:
         actions = self.layout.action_set(episode)
@@ -313,14 +325,24 @@ class ContinuousExplainer(Explainer):
         return np.asarray(self.reward(states))
 
     def actions_taken(self, episode: Episode) -> list[int | None]:
+        from counterplan.scm.point import action_indices, action_vectors
+
         # Nothing is decided in the last state.
         vectors = action_vectors(self.layout.action_set(episode), len(episode) - 1)
         return [*map(int, action_indices(episode, vectors)), None]
 
-    def support(self, explanation: Explanation) -> Support:
-        assert isinstance(explanation, SequenceExplanation)
-        vectors = self.layout.action_set(explanation.episode)
-        return sequence_support(self.scm, explanation.states, vectors, explanation.changes)
+    def outliers(self, episode: Episode) -> tuple[Outlier, ...]:
+        from counterplan.scm.support import outliers
+
+        return tuple(outliers(self.scm.scaling, self.layout.features, episode))
+
+    def paths(self, explanation: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+        episode = explanation.episode
+        return (episode.states, explanation.observed), (explanation.states, explanation.actions)
+
+    def step_values(self, episode: Episode, states: Any, actions: Any) -> Sequence[Any]:
+        vectors = self.layout.action_set(episode)[np.arange(len(episode) - 1), actions]
+        return [*states.T, *([*values, None] for values in vectors.T)]
 
 
 # The built-in tables, as descriptions of tasks name them.
@@ -331,24 +353,24 @@ MODEL = "model"
 
 def open_explainer(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> Explainer:
     """The explainer of episodes of a kind: "kind", and for that of a schema "schema"."""
-    from counterplan.domains.icu_episodes import IcuLayout
-    from counterplan.domains.sepsis_table import CohortLayout
-    from counterplan.tables.layout import SchemaLayout, layout_of_model
-    from counterplan.tables.schema import schema_from_dict
-
     kind = about["kind"]
+    if kind == DISCRETE and isinstance(model, TabularMDP):
+        return DiscreteExplainer(model)
     if kind == SCHEMA:
+        from counterplan.tables.layout import SchemaLayout, layout_of_model
+        from counterplan.tables.schema import schema_from_dict
+
         own = layout_of_model(model)
         learned = None if own is None else own.learned
         layout = SchemaLayout(schema_from_dict(about["schema"]), learned)
         if isinstance(model, TabularMDP):
             return DiscreteExplainer(model, layout)
         return ContinuousExplainer(model, layout)
-    if kind == DISCRETE and isinstance(model, TabularMDP):
-        return DiscreteExplainer(model)
-    stays: dict[str, SchemaLayout] = {COHORT: CohortLayout(), ICU: IcuLayout()}
-    if kind in stays and isinstance(model, NeuralSCM):
-        return ContinuousExplainer(model, stays[kind])
+    if kind in (COHORT, ICU) and not isinstance(model, TabularMDP):
+        from counterplan.domains.icu_episodes import IcuLayout
+        from counterplan.domains.sepsis_table import CohortLayout
+
+        return ContinuousExplainer(model, CohortLayout() if kind == COHORT else IcuLayout())
     raise InputError(f"a {type(model).__name__} has no answers about {kind!r}")
 
 

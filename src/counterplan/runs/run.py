@@ -16,41 +16,24 @@ may be complete or under way; only parts that are done are seen.
 from __future__ import annotations
 
 import io
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from counterplan.errors import FileError, InputError
-from counterplan.runs.question import (
-    COHORT,
-    DISCRETE,
-    ICU,
-    SCHEMA,
-    question_from_dict,
-    stored_explainer,
-)
-from counterplan.runs.store import (
-    Manifest,
-    RunLayout,
-    input_sums,
-    missing_line,
-    read_checked,
-    read_input,
-    read_manifest,
-    refuse_links,
-    survey,
-)
-from counterplan.runs.task import EXPLAIN, REGRET, TaskSpec, open_task
+from counterplan.runs.question import COHORT, DISCRETE, ICU, SCHEMA, Question, stored_explainer
+from counterplan.runs.store import Manifest, RunFolder, missing_line, read_manifest, refuse_links
+from counterplan.runs.task import EXPLAIN, REGRET
 
 if TYPE_CHECKING:
     import polars as pl
 
     from counterplan.planning.description import Columns
     from counterplan.planning.model import ExogenousModel
-    from counterplan.runs.question import Explainer, Question
-    from counterplan.runs.regret import RegretTask
+    from counterplan.runs.question import Explainer
     from counterplan.scm.neural import NeuralSCM
     from counterplan.scm.tabular import TabularMDP
     from counterplan.tables.parts import Recorded
@@ -60,6 +43,8 @@ RESULTS, TRAJECTORIES, DECISIONS = "results", "trajectories", "decisions"
 # The column of `Run.scan(..., parts=True)` that says which part a row is of.
 PART = "(part)"
 OUTCOME = "outcome:"
+# Files that a problem is made from keep their kind: CSV, or Parquet if the name says so.
+PARQUET = ".parquet"
 # Items whose part is remembered.
 MOST_REMEMBERED = 10_000
 # By what to rank cases: the column, and whether the largest comes first.
@@ -104,39 +89,34 @@ class CaseQuery:
     limit: int | None = None
 
 
-class Run:
+class Terms(NamedTuple):
+    """How the episodes of a run are talked about: the noun, the unit of times, their states."""
+
+    noun: str
+    unit: str
+    is_discrete: bool
+
+
+class Run(RunFolder):
     """A run in a folder; `open_run` makes one. Threads may share it."""
 
-    def __init__(self, layout: RunLayout, manifest: Manifest) -> None:
-        self.layout, self.manifest = layout, manifest
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
+        super().__init__(folder, manifest)
+        # What was done with every item (EXPLAIN, REGRET, or a task of one's own), and the column
+        # that names items.
+        self.kind = manifest.task.kind
+        self.id_column = "scenario_id" if self.kind == REGRET else "episode_id"
         self._part_of: dict[str, int] = {}
-
-    @property
-    def folder(self) -> Path:
-        """Where it lies."""
-        return self.layout.out
-
-    @property
-    def kind(self) -> str:
-        """What was done with every item: EXPLAIN, REGRET, or a task of one's own."""
-        return str(self.manifest.task["kind"])
-
-    @property
-    def id_column(self) -> str:
-        """The column that names items: "episode_id" or "scenario_id"."""
-        return "scenario_id" if self.kind == REGRET else "episode_id"
 
     # --- Tables ----------------------------------------------------------------------------------
 
     @property
     def done(self) -> tuple[int, ...]:
         """The parts that are done: all of them if the run is complete."""
-        found = tuple(
-            index for index in range(self.manifest.parts) if self.layout.receipt(index).exists()
-        )
-        if self.manifest.complete and len(found) < self.manifest.parts:
-            absent = min(set(range(self.manifest.parts)).difference(found))
-            raise FileError(missing_line(self.layout.receipt(absent)))
+        every = range(self.manifest.parts)
+        found = tuple(index for index in every if self.receipt(index).exists())
+        if self.manifest.complete and len(found) < len(every):
+            raise FileError(missing_line(self.receipt(min({*every}.difference(found)))))
         return found
 
     def scan(self, table: str, *, parts: bool = False) -> pl.LazyFrame:
@@ -146,7 +126,7 @@ class Run:
         """
         import polars as pl
 
-        paths = {str(self.layout.table(table, index)): index for index in self.done}
+        paths = {str(self.table(table, index)): index for index in self.done}
         if not paths:
             raise FileError(
                 f"{self.folder}: no part of this run is done yet; run the same command again"
@@ -155,8 +135,8 @@ class Run:
             if not path.exists():
                 raise FileError(missing_line(path))
         if not parts:
-            return _scan([*paths])
-        found = _scan([*paths], include_file_paths=PART)
+            return scan_files([*paths])
+        found = scan_files([*paths], include_file_paths=PART)
         return found.with_columns(pl.col(PART).replace_strict(paths, return_dtype=pl.UInt32))
 
     def results(self, k: int | None = None, *, parts: bool = False) -> pl.LazyFrame:
@@ -204,17 +184,17 @@ class Run:
         """The rows of one item in a table; only the file of its part is read."""
         import polars as pl
 
-        path = self.layout.table(table, self.part_of(name))
-        return _scan([path]).filter(pl.col(self.id_column) == name)
+        path = self.table(table, self.part_of(name))
+        return scan_files([path]).filter(pl.col(self.id_column) == name)
 
-    # --- Input -----------------------------------------------------------------------------------
+    # --- Input and files -------------------------------------------------------------------------
 
     def input_of(self, name: str) -> bytes:
         """The input of one item, in the format of a part."""
         import polars as pl
 
         part, found = self.part_of(name), io.BytesIO()
-        content = read_input(self.layout, part, input_sums(self.layout, self.manifest)[part])
+        content = self.read_input(part, self.input_sums()[part])
         rows = pl.read_parquet(io.BytesIO(content)).filter(pl.col(self.id_column) == name)
         rows.write_parquet(found)
         return found.getvalue()
@@ -231,10 +211,10 @@ class Run:
 
         wanted = set(names)
         found: dict[str, Recorded] = {}
-        for index, checksum in enumerate(input_sums(self.layout, self.manifest)):
+        for index, checksum in enumerate(self.input_sums()):
             if not wanted:
                 break
-            content = read_input(self.layout, index, checksum)
+            content = self.read_input(index, checksum)
             if wanted.isdisjoint(pl.read_parquet(io.BytesIO(content), columns=[ID])[ID].unique()):
                 continue
             here = {one.episode.id or "": one for one in episodes_from_bytes(content)}
@@ -244,28 +224,17 @@ class Run:
             raise InputError(f"{self.folder}: has no episode {min(wanted)!r}; check its name")
         return found
 
-    # --- Files of the task -----------------------------------------------------------------------
-
     def file(self, name: str) -> bytes:
         """A file of the task by its name, with its ending or without: "model"."""
-        known = self.manifest.task["files"]
-        stems = {one.partition(".")[0]: one for one in known}
-        found = name if name in known else stems.get(name)
+        known = self.manifest.task.files
+        found = next((one for one in known if name in (one, one.partition(".")[0])), None)
         if found is None:
             raise FileError(f"{self.folder}: is a run without a file {name!r}")
-        return read_checked(self.layout.file(found), known[found])
-
-    def spec(self) -> TaskSpec:
-        """The task that was done, with its files."""
-        task = self.manifest.task
-        files = {name: self.file(name) for name in task["files"]}
-        return TaskSpec(task["kind"], task["description"], files)
+        return self.read_checked(self.file_path(found), known[found])
 
     def verify(self) -> None:
         """Raise if a file is not what it was when it was written."""
-        gone = survey(self.layout, self.manifest).gone
-        if gone:
-            raise FileError(missing_line(gone[0]))
+        self.survey().refuse()
 
     # --- Explanations ----------------------------------------------------------------------------
 
@@ -280,17 +249,17 @@ class Run:
                 f"{self.folder}: is a run of {what}, which has no cases{plans if is_plans else ''}"
                 "; give one of `counterplan explain -o OUT`"
             )
-        found: Mapping[str, Any] = self.manifest.task["description"]
+        found = self.manifest.task.description
         if not _is_whole(found):
             raise FileError(
-                f"{self.layout.manifest}: is damaged at 'task'; choose another folder for a new run"
+                f"{self.manifest_path}: is damaged at 'task'; choose another folder for a new run"
             )
         return found
 
     @property
     def budgets(self) -> list[int]:
         """The budgets that were asked about, in rising order."""
-        return [int(k) for k in self.description["question"]["budgets"]]
+        return [*self.description["question"]["budgets"]]
 
     def budget(self, k: int | None) -> int:
         """`k` if it was asked about, the largest budget for None."""
@@ -302,14 +271,14 @@ class Run:
     @property
     def outcomes(self) -> list[str]:
         """Names of what the table says of an episode besides; columns "outcome:NAME"."""
-        return list(self.description["outcomes"])
+        return [*self.description["outcomes"]]
 
     @cached_property
     def question(self) -> Question:
         """What was asked about every episode."""
         try:
-            return question_from_dict(self.description["question"])
-        except (KeyError, TypeError) as problem:
+            return Question(**self.description["question"])
+        except TypeError as problem:
             raise self._damaged(problem) from None
 
     @cached_property
@@ -328,11 +297,11 @@ class Run:
     @cached_property
     def terms(self) -> Terms:
         """How its episodes are talked about; the model is not opened for this."""
-        from counterplan.tables.schema import schema_from_dict
-
         about: Mapping[str, Any] = self.description["subject"]
         if about["kind"] == SCHEMA:
-            schema = schema_from_dict(about.get("schema"), str(self.layout.manifest))
+            from counterplan.tables.schema import schema_from_dict
+
+            schema = schema_from_dict(about.get("schema"), str(self.manifest_path))
             return Terms("episode", schema.unit, schema.is_discrete)
         if about["kind"] == DISCRETE:
             return Terms("episode", "", True)
@@ -344,15 +313,9 @@ class Run:
 
         column, is_falling = ORDERS[query.by]
         # The list is the same every time, ties and all.
-        ranked = (
-            self.results()
-            .filter(self._conditions(query))
-            .sort(
-                [column, "improvement", "episode_id"],
-                descending=[is_falling, True, False],
-                nulls_last=True,
-            )
-        )
+        columns, falling = [column, "improvement", "episode_id"], [is_falling, True, False]
+        chosen = self.results().filter(self._conditions(query))
+        ranked = chosen.sort(columns, descending=falling, nulls_last=True)
         if query.limit is not None:
             ranked = ranked.head(query.limit)
         try:
@@ -374,11 +337,11 @@ class Run:
     def _conditions(self, query: CaseQuery) -> list[pl.Expr]:
         import polars as pl
 
-        found = [pl.col("k") == self.budget(query.k)]
-        if query.statuses:
-            found.append(pl.col("status").is_in(list(query.statuses)))
-        else:
-            found.append(pl.col("status") != "failed")
+        status = pl.col("status")
+        found = [
+            pl.col("k") == self.budget(query.k),
+            status.is_in(list(query.statuses)) if query.statuses else status != "failed",
+        ]
         if query.min_improvement is not None:
             found.append(pl.col("improvement") >= query.min_improvement)
         if query.supported:
@@ -399,36 +362,34 @@ class Run:
         """Raise if there is no such action, and no action has such a part."""
         explainer = self.explainer
         actions = [explainer.action_name(number) for number in range(explainer.n_actions)]
-        if name in explainer.components or name in actions:
+        known = [*explainer.components, *actions]
+        if name in known:
             return
-        known = [*map(repr, explainer.components), *map(repr, actions)]
         more = f" and {len(known) - SHOWN_ACTIONS:,} more" if len(known) > SHOWN_ACTIONS else ""
         raise InputError(
             f"{self.folder}: has no action {name!r}, and no action has such a part: there are "
-            f"{', '.join(known[:SHOWN_ACTIONS])}{more}; choose one"
+            f"{', '.join(map(repr, known[:SHOWN_ACTIONS]))}{more}; choose one"
         )
 
     # --- Plans -----------------------------------------------------------------------------------
 
     @cached_property
-    def task(self) -> RegretTask:
-        """The task of a run of `plan`, its problem made ready."""
+    def problem(self) -> ExogenousModel:
+        """What was planned."""
         if self.kind != REGRET:
             raise FileError(f"{self.folder}: is a run of {self.kind!r}, which has no scenarios")
+        task = self.manifest.task
         try:
-            return cast("RegretTask", open_task(self.spec()))
+            return open_problem(task.description, {name: self.file(name) for name in task.files})
         except (KeyError, TypeError) as problem:
             raise self._damaged(problem) from None
 
-    @property
-    def problem(self) -> ExogenousModel:
-        """What was planned."""
-        return self.task.problem
-
-    @property
+    @cached_property
     def columns(self) -> Columns:
         """How its scenarios are written down."""
-        return self.task.columns
+        from counterplan.planning.description import columns_of
+
+        return columns_of(self.problem)
 
     def scenario(self, name: str) -> Scenario:
         """A scenario as it was read."""
@@ -438,33 +399,42 @@ class Run:
         return found
 
     def _damaged(self, problem: Exception) -> FileError:
-        return FileError(f"{self.layout.manifest}: is damaged: {problem}; make the run anew")
-
-
-@dataclass(frozen=True)
-class Terms:
-    """How the episodes of a run are talked about: the noun, the unit of times, their states."""
-
-    noun: str
-    unit: str
-    is_discrete: bool
+        return FileError(f"{self.manifest_path}: is damaged: {problem}; make the run anew")
 
 
 def open_run(out: str | Path) -> Run:
     """The run in a folder, or an error if there is none."""
-    layout = RunLayout(Path(out))
-    if not layout.out.is_dir():
-        what = "is a file" if layout.out.exists() else "no such folder"
+    folder = Path(out)
+    path = folder / "manifest.json"
+    if not folder.is_dir():
+        what = "is a file" if folder.exists() else "no such folder"
         raise FileError(f"{out}: {what}; give the folder of a run")
-    if not layout.manifest.is_file():
+    if not path.is_file():
         raise FileError(
             f"{out}: is no run of counterplan: it has no manifest.json; give the folder of a run"
         )
-    refuse_links(layout.out)
-    return Run(layout, read_manifest(layout.manifest))
+    refuse_links(folder)
+    return Run(folder, read_manifest(path))
 
 
-def _scan(paths: list[Any], **options: Any) -> pl.LazyFrame:
+def open_problem(description: Mapping[str, Any], files: Mapping[str, bytes]) -> ExogenousModel:
+    """The problem of a run of `plan`, made ready from its task."""
+    from counterplan.domains.problems import ProblemChoice, options_of, problem_class
+
+    options = dict(description["problem"])
+    domain = options.pop("domain")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, option in options_of(problem_class(domain)).items():
+            for ending in ("", PARQUET):
+                content = files.get(name + ending)
+                if option.kind is Path and content is not None:
+                    options[name] = Path(folder) / (name + ending)
+                    options[name].write_bytes(content)
+        return ProblemChoice(domain, options).make()
+
+
+def scan_files(paths: list[Any], **options: Any) -> pl.LazyFrame:
+    """Parquet files of one table."""
     import polars as pl
 
     # Brackets in the name of a folder are no pattern, and k=3 in it is no column.
@@ -473,19 +443,18 @@ def _scan(paths: list[Any], **options: Any) -> pl.LazyFrame:
 
 def _is_whole(description: Mapping[str, Any]) -> bool:
     """Whether a description says all that review lists need."""
-    question, about, outcomes = (
-        description.get(name) for name in ("question", "subject", "outcomes")
-    )
-    budgets = question.get("budgets") if isinstance(question, dict) else None
-    kind = about.get("kind") if isinstance(about, dict) else None
-    return (
-        isinstance(budgets, list)
-        and bool(budgets)
-        and all(type(k) is int for k in budgets)
-        and kind in (COHORT, ICU, DISCRETE, SCHEMA)
-        and isinstance(outcomes, list)
-        and all(type(name) is str for name in outcomes)
-    )
+    match description:
+        case {
+            "question": {"budgets": [_, *_] as budgets},
+            "subject": {"kind": str(kind)},
+            "outcomes": [*outcomes],
+        }:
+            return (
+                all(type(k) is int for k in budgets)
+                and kind in (COHORT, ICU, DISCRETE, SCHEMA)
+                and all(type(name) is str for name in outcomes)
+            )
+    return False
 
 
 def _changes_to(name: str) -> pl.Expr:

@@ -25,12 +25,15 @@ import platform
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass
 
 import counterplan
 from counterplan.core.files import atomic_file, read_json
@@ -43,7 +46,6 @@ SUMS = "SHA256SUMS"
 TABLE_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 # With the ending that the file has elsewhere, so that other programs know what it holds.
 FILE_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}(\.[a-z0-9]{1,16})?")
-_CHECKSUM = re.compile(r"[0-9a-f]{64}")
 # How files are called while they are written.
 TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.part")
 FORMAT, VERSION = "counterplan run", 2
@@ -59,34 +61,10 @@ SHOWN_DAMAGE, SHOWN_DIFFERENCES = 3, 5
 COMMANDS = {EXPLAIN: "`counterplan explain`", REGRET: "`counterplan plan`"}
 AGAIN = "run the same command again to continue"
 
-
-class RunLayout:
-    """The places within a run's folder.
-
-    incoming, outgoing  input that is not all there yet, and input whose place is being taken
-    """
-
-    def __init__(self, out: Path) -> None:
-        self.out = out
-        self.manifest, self.lock, self.inputs = out / "manifest.json", out / "lock", out / INPUTS
-        self.incoming, self.outgoing = out / f".{INPUTS}", out / f".{INPUTS}-old"
-
-    def table(self, name: str, index: int) -> Path:
-        """A part of a table, the input being one too."""
-        return self.out / name / part_name(index)
-
-    def file(self, name: str) -> Path:
-        """A file of the task."""
-        return self.out / FILES / name
-
-    def receipt(self, index: int) -> Path:
-        """What says that a part is done."""
-        return self.out / DONE / f"{index:05d}.json"
-
-
-def part_name(index: int) -> str:
-    """How the file of a part is called, in every folder."""
-    return f"part-{index:05d}.parquet"
+Count = Annotated[int, Field(ge=1, le=MOST_PARTS)]
+Checksum = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
+TableName = Annotated[str, Field(pattern=rf"\A{TABLE_NAME.pattern}\z")]
+FileName = Annotated[str, Field(pattern=rf"\A{FILE_NAME.pattern}\z")]
 
 
 def sha256(content: bytes) -> str:
@@ -94,14 +72,28 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-# --- What a run is about --------------------------------------------------------------------------
+def package_versions() -> dict[str, str]:
+    """Of this program and of what its results depend on."""
+    found = {"counterplan": counterplan.__version__, "python": platform.python_version()}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class TaskRecord:
+    """A task in the manifest: files by their checksums."""
+
+    kind: str
+    description: dict[str, Any]
+    files: dict[FileName, str]
+
+
+@dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid"))
 class Manifest:
     """The question of a run and how far it has come.
 
-    task           kind, description and the checksums of the files of the task
     arguments      what the user asked, by option
     hashes         checksums of what was read: model, input, schema
     seed           of all that is random
@@ -114,17 +106,17 @@ class Manifest:
     notes          lines about the input, such as how many episodes are left out and why
     """
 
-    task: Mapping[str, Any]
-    arguments: Mapping[str, Any]
-    hashes: Mapping[str, str]
+    task: TaskRecord
+    arguments: dict[str, Any]
+    hashes: dict[str, str]
     seed: int
-    part_size: int
+    part_size: Count
     repeatable: bool
-    versions: Mapping[str, str] = field(default_factory=lambda: package_versions())
-    parts: int = 0
+    versions: dict[str, str] = field(default_factory=package_versions)
+    parts: Count = 0
     inputs_sha256: str = ""
     complete: bool = False
-    notes: Sequence[str] = ()
+    notes: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
     def to_bytes(self) -> bytes:
         """As a JSON file."""
@@ -135,25 +127,14 @@ class Manifest:
         return f"{text}\n".encode()
 
 
-def package_versions() -> dict[str, str]:
-    """Of this program and of what its results depend on."""
-    found = {"counterplan": counterplan.__version__, "python": platform.python_version()}
-    for name in PACKAGES:
-        with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
-
-
-def task_record(spec: TaskSpec) -> dict[str, Any]:
-    """A task in the manifest."""
+def task_record(spec: TaskSpec) -> TaskRecord:
+    """A task as the manifest has it."""
     for name in spec.files:
         if not FILE_NAME.fullmatch(name):
             raise InputError(f"a task cannot have a file called {name!r}; name it otherwise")
-    return {
-        "kind": spec.kind,
-        "description": json_value(spec.description, "the description of the task"),
-        "files": {name: sha256(content) for name, content in spec.files.items()},
-    }
+    description = json_value(dict(spec.description), "the description of the task")
+    files = {name: sha256(content) for name, content in spec.files.items()}
+    return TaskRecord(spec.kind, description, files)
 
 
 def json_value(value: Any, what: str) -> Any:
@@ -164,70 +145,35 @@ def json_value(value: Any, what: str) -> Any:
         raise InputError(f"{what} cannot be stored as JSON: {problem}") from None
 
 
-def _is_texts(value: Any) -> bool:
-    return type(value) is dict and all(type(text) is str for text in value.values())
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 1 <= value <= MOST_PARTS
-
-
-def _is_task(value: Any) -> bool:
-    return (
-        type(value) is dict
-        and value.keys() == {"kind", "description", "files"}
-        and type(value["kind"]) is str
-        and type(value["description"]) is dict
-        and _is_texts(value["files"])
-        and all(FILE_NAME.fullmatch(name) for name in value["files"])
-    )
-
-
-# Whether what a file has in an entry can be right: its type, or a function.
-_CHECKS: dict[str, type | Callable[[Any], bool]] = {
-    "task": _is_task,
-    "arguments": dict,
-    "hashes": _is_texts,
-    "seed": int,
-    "part_size": _is_count,
-    "repeatable": bool,
-    "versions": _is_texts,
-    "parts": _is_count,
-    "inputs_sha256": str,
-    "complete": bool,
-    "notes": lambda value: type(value) is list and all(type(text) is str for text in value),
-}
-
-
 def read_manifest(path: Path) -> Manifest:
     """The manifest in a file, or an error that says why it is none."""
     document = read_json(path, f"the manifest of a {FORMAT}", LARGEST)
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
+    if not isinstance(document, dict) or document.pop("format", None) != FORMAT:
         raise FileError(f"{path}: is no manifest of a {FORMAT}; choose another folder")
-    entries = {name: document[name] for name in document.keys() - {"format", "version"}}
-    found = document.get("version")
+    found, wrong = document.pop("version", None), "version"
     if type(found) is int and found > 0 and found != VERSION:
-        written, advice = ("a newer", "update counterplan or choose another folder")
+        written, advice = "a newer", "update counterplan or choose another folder"
         if found < VERSION:
-            written, advice = ("an older", "choose another folder for a new run")
+            written, advice = "an older", "choose another folder for a new run"
         raise FileError(
             f"{path}: was written by {written} counterplan (version {found} of the format, this "
             f"program knows {VERSION}); {advice}"
         )
-    wrong = [] if type(found) is int and found == VERSION else ["version"]
-    wrong += sorted(entries.keys() ^ _CHECKS.keys())
-    for name, check in _CHECKS.items():
-        value = entries.get(name)
-        if not (type(value) is check if isinstance(check, type) else check(value)):
-            wrong.append(name)
-    if wrong:
-        raise FileError(f"{path}: is damaged at {wrong[0]!r}; choose another folder for a new run")
-    return Manifest(**{**entries, "notes": tuple(entries["notes"])})
+    # All of them are written, those with a default too.
+    absent = sorted(Manifest.__dataclass_fields__.keys() - document.keys())
+    if type(found) is int and found == VERSION:
+        try:
+            if not absent:
+                return Manifest(**document)
+            wrong = absent[0]
+        except ValidationError as problem:
+            wrong = str(problem.errors()[0]["loc"][0])
+    raise FileError(f"{path}: is damaged at {wrong!r}; choose another folder for a new run")
 
 
 def refuse_other_question(out: Path, there: Manifest, now: Manifest) -> None:
     """Raise unless a folder's run is about what is asked now, saying what differs."""
-    by, wanted = (COMMANDS.get(one.task["kind"]) for one in (there, now))
+    by, wanted = (COMMANDS.get(one.task.kind) for one in (there, now))
     if by != wanted and by and wanted:
         raise InputError(f"{out}: holds a run of {by}, not of {wanted}; choose another folder")
     # What arguments and files lead to is worth a line only where these do not explain it.
@@ -242,34 +188,40 @@ def refuse_other_question(out: Path, there: Manifest, now: Manifest) -> None:
     )
 
 
-# Entries of a manifest by (rank, name): the value, and what it is called.
-Entries = Mapping[tuple[int, str], tuple[Any, str]]
+# By name: a value, and what it is called.
+Entries = Mapping[str, tuple[Any, str]]
 
 
-def _asked(manifest: Manifest) -> Entries:
-    found: dict[tuple[int, str], tuple[Any, str]] = {}
-    for rank, options in enumerate((manifest.arguments, {"seed": manifest.seed})):
-        for name, value in options.items():
-            flag = f"--{name.replace('_', '-')}"
-            if value is not None and value is not False:
-                found[rank, flag] = value, flag if value is True else f"{flag} {_short(value)}"
-    found |= _sums(2, manifest.hashes)
-    found[3, "part size"] = manifest.part_size, f"part size {manifest.part_size}"
-    found |= {(4, name): (text, f"{name} {text}") for name, text in manifest.versions.items()}
-    kind = manifest.task["kind"]
-    return found | {(5, "task"): (kind, f"task {kind}")}
+def _asked(manifest: Manifest) -> Sequence[Entries]:
+    return (
+        _flags(manifest.arguments),
+        _flags({"seed": manifest.seed}),
+        _sums(manifest.hashes),
+        _values({"part size": manifest.part_size}),
+        _values(manifest.versions),
+        _values({"task": manifest.task.kind}),
+    )
 
 
-def _task(manifest: Manifest) -> Entries:
-    described = manifest.task["description"].items()
-    found = {(0, name): (value, f"{name} {_short(value)}") for name, value in described}
-    return {**found, **_sums(1, manifest.task["files"])}
+def _task(manifest: Manifest) -> Sequence[Entries]:
+    return _values(manifest.task.description), _sums(manifest.task.files)
 
 
-def _sums(rank: int, sums: Mapping[str, str]) -> Entries:
+def _values(given: Mapping[str, Any]) -> Entries:
+    return {name: (value, f"{name} {_short(value)}") for name, value in given.items()}
+
+
+def _flags(options: Mapping[str, Any]) -> Entries:
+    given = {f"--{name.replace('_', '-')}": value for name, value in options.items()}
     return {
-        (rank, name): (sum_, f"{name} with checksum {sum_[:12]}") for name, sum_ in sums.items()
+        flag: (value, flag if value is True else f"{flag} {_short(value)}")
+        for flag, value in given.items()
+        if value is not None and value is not False
     }
+
+
+def _sums(sums: Mapping[str, str]) -> Entries:
+    return {name: (text, f"{name} with checksum {text[:12]}") for name, text in sums.items()}
 
 
 def _short(value: Any) -> str:
@@ -277,50 +229,37 @@ def _short(value: Any) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-def _differences(there: Entries, now: Entries) -> list[str]:
+def _differences(there: Sequence[Entries], now: Sequence[Entries]) -> list[str]:
     found = []
-    for rank, name in sorted({*there, *now}):
-        absent = (None, f"no {name}")
-        (old, old_text), (new, new_text) = (one.get((rank, name), absent) for one in (there, now))
-        # 1 and true are equal in Python, but not to the user.
-        if old != new or type(old) is not type(new):
-            found.append(f"{old_text} there, {new_text} now")
+    for before, after in zip(there, now, strict=True):
+        for name in sorted({*before, *after}):
+            absent = (None, f"no {name}")
+            old, new = before.get(name, absent), after.get(name, absent)
+            # 1 and true are equal in Python, but not to the user.
+            if old[0] != new[0] or type(old[0]) is not type(new[0]):
+                found.append(f"{old[1]} there, {new[1]} now")
     return found
-
-
-# --- Whether its files are what they were ---------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """What is noted of a part that is done.
+    """What is noted of a part that is done: the checksum of its file in every table, and the
+    numbers of PartResult.summary."""
 
-    tables   the checksum of the part's file in every table
-    summary  the numbers of PartResult.summary
-    """
-
-    tables: Mapping[str, str]
-    summary: Mapping[str, float]
+    sha256: Annotated[dict[TableName, Checksum], Field(min_length=1)]
+    summary: dict[str, int | float]
 
     def to_bytes(self) -> bytes:
         """As a JSON file."""
-        document = {"sha256": dict(self.tables), "summary": dict(self.summary)}
-        return f"{json.dumps(document, indent=1, sort_keys=True, allow_nan=False)}\n".encode()
+        return f"{json.dumps(asdict(self), indent=1, sort_keys=True, allow_nan=False)}\n".encode()
 
 
 def read_receipt(path: Path) -> Receipt | None:
     """The receipt in a file, None if that is none."""
     try:
-        document = read_json(path, "the checksums of a part")
-        tables, summary = dict(document["sha256"]), dict(document["summary"])
-        numbers = {name: float(value) for name, value in summary.items()}
-        is_right = bool(tables) and all(
-            TABLE_NAME.fullmatch(name) and _CHECKSUM.fullmatch(checksum)
-            for name, checksum in tables.items()
-        )
-    except (FileError, KeyError, TypeError, ValueError):
+        return Receipt(**read_json(path, "the checksums of a part"))
+    except (FileError, TypeError, ValidationError):
         return None
-    return Receipt(tables, numbers) if is_right else None
 
 
 @dataclass
@@ -340,55 +279,42 @@ class Survey:
 
     def check(self, path: Path, checksum: str) -> bytes | None:
         """The contents of a file, None and noted if it is gone or damaged."""
-        content = _content(path)
-        if content is None:
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
             self.gone.append(path)
-        elif sha256(content) != checksum:
-            self.damaged.append(path)
-        else:
+            return None
+        except OSError as problem:
+            reason = problem.strerror
+            raise FileError(f"{path}: cannot be read: {reason}; check the folder") from None
+        if sha256(content) == checksum:
             return content
+        self.damaged.append(path)
         return None
 
-    def check_part(self, layout: RunLayout, index: int) -> None:
-        """Note whether a part is done."""
-        path, missing = layout.receipt(index), len(self.gone)
-        receipt = read_receipt(path) if path.exists() else None
-        if receipt is None:
-            self.pending.append(index)
-            self.damaged += [path] if path.exists() else []
+    def refuse_damage(self) -> None:
+        """Raise if a file is not what it was."""
+        if not self.damaged:
             return
-        for name, checksum in receipt.tables.items():
-            self.check(layout.table(name, index), checksum)
-        if len(self.gone) > missing:
-            self.pending.append(index)
-        else:
-            add(self.totals, receipt.summary)
+        first, *others = self.damaged
+        named = ", ".join(str(path) for path in others[:SHOWN_DAMAGE])
+        more = f" and {len(others) - SHOWN_DAMAGE} others" if len(others) > SHOWN_DAMAGE else ""
+        raise FileError(
+            f"{first}: is damaged: its checksum is not the one noted when it was written; delete "
+            "this file and run the same command again to make it anew"
+            + (f" (likewise {named}{more})" if others else "")
+        )
+
+    def refuse(self) -> None:
+        """Raise if a file is not what it was, or not there."""
+        self.refuse_damage()
+        if self.gone:
+            raise FileError(missing_line(self.gone[0]))
 
 
-def survey(layout: RunLayout, manifest: Manifest) -> Survey:
-    """Look at every file of a run; raise if one is damaged."""
-    found = Survey()
-    listing = found.check(layout.inputs / SUMS, manifest.inputs_sha256)
-    if listing is not None:
-        for index, checksum in enumerate(_listed(layout, manifest, listing)):
-            found.check(layout.table(INPUTS, index), checksum)
-    for name, checksum in manifest.task["files"].items():
-        found.check(layout.file(name), checksum)
-    for index in range(manifest.parts):
-        found.check_part(layout, index)
-    if found.damaged:
-        raise FileError(_damage_line(found.damaged))
-    return found
-
-
-def totals_of(layout: RunLayout, parts: int) -> dict[str, float]:
-    """The summaries of the parts that are done, added up in their order."""
-    totals: dict[str, float] = {}
-    for index in range(parts):
-        receipt = read_receipt(layout.receipt(index))
-        if receipt is not None:
-            add(totals, receipt.summary)
-    return totals
+def missing_line(path: Path) -> str:
+    """What to tell about a file that should be there."""
+    return f"{path}: is missing; run the same command again to make it anew"
 
 
 def add(totals: dict[str, float], summary: Mapping[str, float]) -> None:
@@ -397,63 +323,92 @@ def add(totals: dict[str, float], summary: Mapping[str, float]) -> None:
         totals[name] = totals.get(name, 0.0) + value
 
 
-def input_sums(layout: RunLayout, manifest: Manifest) -> list[str]:
-    """The checksum of every part of the input."""
-    path = layout.inputs / SUMS
-    content = _content(path)
-    if content is None or sha256(content) != manifest.inputs_sha256:
-        raise FileError(_damage_line([path]))
-    return _listed(layout, manifest, content)
+def part_name(index: int) -> str:
+    """How the file of a part is called, in every folder."""
+    return f"part-{index:05d}.parquet"
 
 
-def read_input(layout: RunLayout, index: int, checksum: str) -> bytes:
-    """A part of the input, or an error if it is damaged."""
-    return read_checked(layout.table(INPUTS, index), checksum)
+class RunFolder:
+    """The folder of a run: the places within it, and whether its files are what they were."""
 
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
+        self.folder, self.manifest = folder, manifest
+        self.manifest_path, self.inputs = folder / "manifest.json", folder / INPUTS
 
-def read_checked(path: Path, checksum: str) -> bytes:
-    """A file, or an error if it is damaged or missing."""
-    found = Survey()
-    content = found.check(path, checksum)
-    if content is None:
-        raise FileError(missing_line(path) if found.gone else _damage_line([path]))
-    return content
+    def table(self, name: str, index: int) -> Path:
+        """A part of a table, the input being one too."""
+        return self.folder / name / part_name(index)
 
+    def file_path(self, name: str) -> Path:
+        """A file of the task."""
+        return self.folder / FILES / name
 
-def missing_line(path: Path) -> str:
-    """What to tell about a file that should be there."""
-    return f"{path}: is missing; run the same command again to make it anew"
+    def receipt(self, index: int) -> Path:
+        """What says that a part is done."""
+        return self.folder / DONE / f"{index:05d}.json"
 
+    def survey(self) -> Survey:
+        """Look at every file; raise if one is damaged."""
+        found = Survey()
+        for index, checksum in enumerate(self._input_sums(found)):
+            found.check(self.table(INPUTS, index), checksum)
+        for name, checksum in self.manifest.task.files.items():
+            found.check(self.file_path(name), checksum)
+        for index in range(self.manifest.parts):
+            path, missing = self.receipt(index), len(found.gone)
+            if (receipt := read_receipt(path)) is None:
+                found.pending.append(index)
+                found.damaged += [path] if path.exists() else []
+                continue
+            for name, checksum in receipt.sha256.items():
+                found.check(self.table(name, index), checksum)
+            if len(found.gone) > missing:
+                found.pending.append(index)
+            else:
+                add(found.totals, receipt.summary)
+        found.refuse_damage()
+        return found
 
-def _damage_line(damaged: list[Path]) -> str:
-    first, others = damaged[0], damaged[1:]
-    named = ", ".join(str(path) for path in others[:SHOWN_DAMAGE])
-    more = f" and {len(others) - SHOWN_DAMAGE} others" if len(others) > SHOWN_DAMAGE else ""
-    also = f" (likewise {named}{more})" if others else ""
-    return (
-        f"{first}: is damaged: its checksum is not the one noted when it was written; delete this "
-        f"file and run the same command again to make it anew{also}"
-    )
+    def totals(self) -> dict[str, float]:
+        """The summaries of the parts that are done, added up in their order."""
+        totals: dict[str, float] = {}
+        for index in range(self.manifest.parts):
+            if (receipt := read_receipt(self.receipt(index))) is not None:
+                add(totals, receipt.summary)
+        return totals
 
+    def input_sums(self) -> list[str]:
+        """The checksum of every part of the input."""
+        found = Survey()
+        sums = self._input_sums(found)
+        # Without the list nothing tells whether the input is what it was.
+        found.damaged += found.gone
+        found.refuse_damage()
+        return sums
 
-def _listed(layout: RunLayout, manifest: Manifest, listing: bytes) -> list[str]:
-    sums = [line[:64] for line in listing.decode().splitlines()]
-    if len(sums) != manifest.parts:
-        raise FileError(
-            f"{layout.manifest}: is damaged: it tells of {manifest.parts:,} parts, but there are "
-            f"{len(sums):,}; choose another folder for a new run"
-        )
-    return sums
+    def read_input(self, index: int, checksum: str) -> bytes:
+        """A part of the input, or an error if it is damaged."""
+        return self.read_checked(self.table(INPUTS, index), checksum)
 
+    def read_checked(self, path: Path, checksum: str) -> bytes:
+        """A file, or an error if it is damaged or missing."""
+        found = Survey()
+        content = found.check(path, checksum)
+        found.refuse()
+        assert content is not None
+        return content
 
-def _content(path: Path) -> bytes | None:
-    """None where there is no such file."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as problem:
-        raise FileError(f"{path}: cannot be read: {problem.strerror}; check the folder") from None
+    def _input_sums(self, found: Survey) -> list[str]:
+        listing = found.check(self.inputs / SUMS, self.manifest.inputs_sha256)
+        if listing is None:
+            return []
+        sums = [line[:64] for line in listing.decode().splitlines()]
+        if len(sums) != self.manifest.parts:
+            raise FileError(
+                f"{self.manifest_path}: is damaged: it tells of {self.manifest.parts:,} parts, but "
+                f"there are {len(sums):,}; choose another folder for a new run"
+            )
+        return sums
 
 
 def refuse_links(out: Path) -> None:
@@ -471,43 +426,41 @@ def refuse_links(out: Path) -> None:
                     )
 
 
-# --- Writing --------------------------------------------------------------------------------------
+class Store(RunFolder):
+    """A run's folder while the run is under way; `open_store` makes one. Its manifest is what is
+    asked for, until `begin` has looked at what is there.
 
+    incoming, outgoing  input that is not all there yet, and input whose place is being taken
+    """
 
-class Store:
-    """A run's folder while the run is under way; `open_store` makes one."""
+    def __init__(self, folder: Path, asked: Manifest, files: Mapping[str, bytes]) -> None:
+        super().__init__(folder, asked)
+        self.incoming, self.outgoing = folder / f".{INPUTS}", folder / f".{INPUTS}-old"
+        self._files, self._sums = files, list[str]()
 
-    def __init__(self, layout: RunLayout, asked: Manifest, files: Mapping[str, bytes]) -> None:
-        self.layout = layout
-        self._asked, self._files = asked, files
-        self._sums: list[str] = []
-
-    def begin(self, parts: Iterable[bytes]) -> tuple[Manifest, Survey]:
-        """Make the folder ready for the question: `parts` is read if the input is not there yet."""
-        if self.layout.manifest.exists():
-            manifest = read_manifest(self.layout.manifest)
+    def begin(self, parts: Iterable[bytes], notes: Sequence[str] = ()) -> Survey:
+        """Make the folder ready for the question: `parts` is read if the input is not there yet,
+        which may add to `notes`."""
+        if self.manifest_path.exists():
+            self.manifest = read_manifest(self.manifest_path)
         else:
             count, checksum = self._ingest(parts)
-            # Notes on the input are there only now that it has been read.
-            notes = tuple(self._asked.notes)
-            manifest = replace(self._asked, parts=count, inputs_sha256=checksum, notes=notes)
-            self._write(self.layout.manifest, manifest.to_bytes())
-        self._take_incoming(manifest)
-        found = survey(self.layout, manifest)
-        if any(path.parent == self.layout.inputs for path in found.gone):
-            self._ingest_again(manifest, parts)
+            self._note(parts=count, inputs_sha256=checksum, notes=tuple(notes))
+        self._take_incoming()
+        found = self.survey()
+        if any(path.parent == self.inputs for path in found.gone):
+            self._ingest_again(parts)
         for name, content in self._files.items():
-            if self.layout.file(name) in found.gone:
-                self._write(self.layout.file(name), content)
-        self._sums = input_sums(self.layout, manifest)
-        if found.pending and manifest.complete:
-            manifest = replace(manifest, complete=False)
-            self._write(self.layout.manifest, manifest.to_bytes())
-        return manifest, found
+            if self.file_path(name) in found.gone:
+                self._write(self.file_path(name), content)
+        self._sums = self.input_sums()
+        if found.pending and self.manifest.complete:
+            self._note(complete=False)
+        return found
 
     def read_part(self, index: int) -> bytes:
         """A part of the input."""
-        return read_input(self.layout, index, self._sums[index])
+        return self.read_input(index, self._sums[index])
 
     def write_part(self, index: int, result: PartResult) -> None:
         """Keep what came out of a part."""
@@ -515,60 +468,63 @@ class Store:
         for name, content in result.tables.items():
             if not TABLE_NAME.fullmatch(name) or name in (INPUTS, DONE, FILES):
                 raise InputError(f"a task cannot have a table called {name!r}; name it otherwise")
-            self._write(self.layout.table(name, index), content)
+            self._write(self.table(name, index), content)
             checksums[name] = sha256(content)
-        if not all(map(math.isfinite, result.summary.values())):
-            raise InputError(
-                f"a task's summary holds {dict(result.summary)}; leave out what is nan"
-            )
-        self._write(self.layout.receipt(index), Receipt(checksums, result.summary).to_bytes())
+        summary = dict(result.summary)
+        if not all(map(math.isfinite, summary.values())):
+            raise InputError(f"a task's summary holds {summary}; leave out what is nan")
+        self._write(self.receipt(index), Receipt(checksums, summary).to_bytes())
 
-    def complete(self, manifest: Manifest) -> None:
+    def complete(self) -> None:
         """Note that every part is done."""
-        self._write(self.layout.manifest, replace(manifest, complete=True).to_bytes())
+        if not self.manifest.complete:
+            self._note(complete=True)
+
+    def _note(self, **changes: Any) -> None:
+        """Write the manifest with other entries."""
+        self.manifest = replace(self.manifest, **changes)
+        self._write(self.manifest_path, self.manifest.to_bytes())
 
     def _ingest(self, parts: Iterable[bytes]) -> tuple[int, str]:
         """Read all input into the hidden folder; how many parts, and the checksum of their list."""
-        incoming = self.layout.incoming
-        _remove(incoming)
+        _remove(self.incoming)
         lines = []
         try:
             for index, content in enumerate(parts):
                 if index == MOST_PARTS:
                     raise InputError(f"the input has more than {MOST_PARTS:,} parts; split it up")
-                self._write(incoming / part_name(index), content)
+                self._write(self.incoming / part_name(index), content)
                 lines.append(f"{sha256(content)}  {part_name(index)}\n")
             if not lines:
-                raise InputError(f"{self.layout.out}: there is nothing to do: the input is empty")
+                raise InputError(f"{self.folder}: there is nothing to do: the input is empty")
             listing = "".join(lines).encode()
-            self._write(incoming / SUMS, listing)
+            self._write(self.incoming / SUMS, listing)
         except BaseException:
-            _remove(incoming)
+            _remove(self.incoming)
             raise
         return len(lines), sha256(listing)
 
-    def _take_incoming(self, manifest: Manifest) -> None:
+    def _take_incoming(self) -> None:
         """Let the input take its name, if all of it is there; what is left of others is removed."""
-        listing = self.layout.incoming / SUMS
-        is_whole = listing.exists() and sha256(listing.read_bytes()) == manifest.inputs_sha256
-        if is_whole and not self.layout.inputs.exists():
-            self.layout.incoming.rename(self.layout.inputs)
-            _sync_folder(self.layout.out)
-        _remove(self.layout.incoming)
-        _remove(self.layout.outgoing)
+        listing, wanted = self.incoming / SUMS, self.manifest.inputs_sha256
+        is_whole = listing.exists() and sha256(listing.read_bytes()) == wanted
+        if is_whole and not self.inputs.exists():
+            self.incoming.rename(self.inputs)
+            _sync_folder(self.folder)
+        _remove(self.incoming)
+        _remove(self.outgoing)
 
-    def _ingest_again(self, manifest: Manifest, parts: Iterable[bytes]) -> None:
+    def _ingest_again(self, parts: Iterable[bytes]) -> None:
         """Replace input of which files are gone."""
-        count, checksum = self._ingest(parts)
-        if (count, checksum) != (manifest.parts, manifest.inputs_sha256):
-            _remove(self.layout.incoming)
+        if self._ingest(parts) != (self.manifest.parts, self.manifest.inputs_sha256):
+            _remove(self.incoming)
             raise FileError(
-                f"{self.layout.inputs}: files are gone and the input does not give the same ones "
-                "again; choose another folder for a new run"
+                f"{self.inputs}: files are gone and the input does not give the same ones again; "
+                "choose another folder for a new run"
             )
-        if self.layout.inputs.exists():
-            self.layout.inputs.rename(self.layout.outgoing)
-        self._take_incoming(manifest)
+        if self.inputs.exists():
+            self.inputs.rename(self.outgoing)
+        self._take_incoming()
 
     def _write(self, path: Path, content: bytes) -> None:
         try:
@@ -591,20 +547,20 @@ def open_store(out: Path, asked: Manifest, files: Mapping[str, bytes]) -> Iterat
     A folder that holds anything but a run of this question is refused. If nothing could be begun in
     a new one, it is gone again afterwards.
     """
-    is_new, layout = _make(out), RunLayout(out)
+    is_new, store, lock = _make(out), Store(out, asked, files), out / "lock"
     try:
-        _refuse_others(layout)
+        _refuse_others(store, lock)
         refuse_links(out)
-        with _locked(layout.lock):
-            if layout.manifest.exists():
-                refuse_other_question(out, read_manifest(layout.manifest), asked)
+        with _locked(lock):
+            if store.manifest_path.exists():
+                refuse_other_question(out, read_manifest(store.manifest_path), asked)
             _remove_temporary(out)
             try:
-                yield Store(layout, asked, files)
+                yield store
             finally:
-                if not layout.manifest.exists():
-                    _remove(layout.incoming)
-                    layout.lock.unlink(missing_ok=True)
+                if not store.manifest_path.exists():
+                    _remove(store.incoming)
+                    lock.unlink(missing_ok=True)
     finally:
         if is_new:
             with suppress(OSError):  # not empty: there is something to continue
@@ -663,15 +619,14 @@ def _lock(handle: int, path: Path) -> None:
         raise FileError(f"{path}: cannot be locked: {problem.strerror}; use a local disk") from None
 
 
-def _refuse_others(layout: RunLayout) -> None:
+def _refuse_others(store: Store, lock: Path) -> None:
     """Raise if the folder is in use for something else."""
-    if layout.manifest.exists():
+    if store.manifest_path.exists():
         return
-    own = {layout.lock.name, layout.incoming.name}
-    for path in layout.out.iterdir():
-        if path.name not in own and not TEMPORARY.fullmatch(path.name):
+    for path in store.folder.iterdir():
+        if path not in (lock, store.incoming) and not TEMPORARY.fullmatch(path.name):
             raise FileError(
-                f"{layout.out}: exists and is no run of counterplan: it holds {path.name!r} but "
+                f"{store.folder}: exists and is no run of counterplan: it holds {path.name!r} but "
                 "no manifest.json; choose another folder"
             )
 

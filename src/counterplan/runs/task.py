@@ -27,16 +27,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import islice
-from typing import IO, Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 from counterplan.errors import CounterplanError, InputError
 
 EXPLAIN, REGRET = "explain", "regret"
 # The module of each kind of task; it has a function `open_task(spec) -> Task`.
-KINDS = {
-    EXPLAIN: "counterplan.runs.explain",
-    REGRET: "counterplan.runs.regret",
-}
+KINDS = {EXPLAIN: "counterplan.runs.explain", REGRET: "counterplan.runs.regret"}
 LONGEST_REASON = 300
 # How often a part may end its worker before it is given up.
 TRIES = 3
@@ -44,14 +41,9 @@ TRIES = 3
 WINDOW = 2
 # The exit code of a worker that could not get the memory it needs.
 OUT_OF_MEMORY = 77
+LIBRARIES = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "BLIS_NUM", "VECLIB_MAXIMUM", "NUMBA_NUM")
 ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "BLIS_NUM_THREADS": "1",
-    "VECLIB_MAXIMUM_THREADS": "1",
-    "NUMBA_NUM_THREADS": "1",
-    "POLARS_MAX_THREADS": "1",
+    **{f"{name}_THREADS": "1" for name in (*LIBRARIES, "POLARS_MAX")},
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
     # Several processes cannot share a graphics card.
     "JAX_PLATFORMS": "cpu",
@@ -138,9 +130,6 @@ def reason_of(problem: Exception) -> str:
     return text if len(text) <= LONGEST_REASON else f"{text[: LONGEST_REASON - 3]}..."
 
 
-# --- A worker process -----------------------------------------------------------------------------
-
-
 def serve() -> None:
     """Work for the process that has started this one, until it closes stdin: first comes a task,
     then calls of its methods as (name, arguments); every answer is a result or an exception."""
@@ -154,8 +143,23 @@ def serve() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_read_requests, args=(requests,), daemon=True).start()
+    task: Task | None = None
     try:
-        _answer_requests(requests, answers)
+        while True:
+            request, answer = requests.get(), None
+            try:
+                if task is None:
+                    task = open_task(request)
+                elif (method := getattr(task, request[0], None)) is not None:
+                    answer = method(*request[1])
+            except MemoryError:
+                raise
+            except CounterplanError as problem:
+                answer = problem
+            except Exception:
+                answer = RuntimeError(f"a worker failed:\n{traceback.format_exc()}")
+            pickle.dump(answer, answers)
+            answers.flush()
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
     except BrokenPipeError:
@@ -173,37 +177,12 @@ def _read_requests(requests: queue.SimpleQueue[Any]) -> NoReturn:
         os._exit(0)
 
 
-def _answer_requests(requests: queue.SimpleQueue[Any], answers: IO[bytes]) -> NoReturn:
-    task: Task | None = None
-    while True:
-        request = requests.get()
-        answer: Any = None
-        try:
-            if task is None:
-                task = open_task(request)
-            else:
-                name, arguments = request
-                method = getattr(task, name, None)
-                answer = None if method is None else method(*arguments)
-        except MemoryError:
-            raise
-        except CounterplanError as problem:
-            answer = problem
-        except Exception:
-            answer = RuntimeError(f"a worker failed:\n{traceback.format_exc()}")
-        pickle.dump(answer, answers)
-        answers.flush()
-
-
-# --- Workers as their parent sees them ------------------------------------------------------------
-
-
 class WorkerDiedError(Exception):
     """A worker process that ended without an answer."""
 
 
 class Worker:
-    """A worker process that has opened a task."""
+    """A worker process that has opened a task, as its parent sees it."""
 
     def __init__(self, spec: TaskSpec) -> None:
         path = [entry or os.getcwd() for entry in sys.path]
@@ -223,7 +202,6 @@ class Worker:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be asked."""
         return self._process.poll() is None
 
     def solve(self, part: bytes) -> PartResult:
@@ -260,31 +238,24 @@ class Worker:
             requests.flush()
             answer = pickle.load(answers)
         except (OSError, EOFError, pickle.UnpicklingError):
-            raise WorkerDiedError(_ending(self._process.wait())) from None
+            code = self._process.wait()
+            ends = {
+                OUT_OF_MEMORY: "was out of memory",
+                -signal.SIGKILL: "was killed, as happens when memory runs out",
+            }
+            other = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
+            raise WorkerDiedError(ends.get(code, other)) from None
         if isinstance(answer, Exception):
             raise answer
         return answer
-
-
-def _ending(code: int) -> str:
-    if code == OUT_OF_MEMORY:
-        return "was out of memory"
-    if code == -signal.SIGKILL:
-        return "was killed, as happens when memory runs out"
-    if code < 0:
-        return f"was ended by signal {-code}"
-    return f"ended with code {code}"
 
 
 class Workers:
     """The workers of one task, started when needed and used again; threads may share it."""
 
     def __init__(self, spec: TaskSpec) -> None:
-        self._spec = spec
-        self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
-        self._all: set[Worker] = set()
-        self._lock = threading.Lock()
-        self._has_ended = False
+        self._spec, self._lock, self._has_ended = spec, threading.Lock(), False
+        self._all, self._idle = set[Worker](), list[Worker]()
 
     def solve(self, part: bytes) -> Outcome:
         """The result of a part, tried several times if its worker dies."""
@@ -315,9 +286,9 @@ class Workers:
     def take(self) -> Worker:
         """A worker that is free, to be given back or dropped."""
         while True:
-            try:
-                worker = self._idle.get_nowait()
-            except queue.Empty:
+            with self._lock:
+                worker = self._idle.pop() if self._idle else None
+            if worker is None:
                 return self._start()
             if worker.is_alive:
                 return worker
@@ -343,11 +314,10 @@ class Workers:
         )
 
     def give_back(self, worker: Worker) -> None:
-        """Let others have a worker."""
-        self._idle.put(worker)
+        with self._lock:
+            self._idle.append(worker)
 
     def drop(self, worker: Worker) -> None:
-        """End a worker."""
         worker.close()
         with self._lock:
             self._all.discard(worker)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from counterplan.core.files import LARGEST_FILE, LARGEST_JSON, parse_json, read_bytes, suffix_of
 from counterplan.core.table import shown
@@ -30,8 +30,10 @@ from counterplan.core.tensors import (
     write_tensors,
 )
 from counterplan.errors import FileError, InputError
-from counterplan.scm.neural import NEURAL, NeuralSCM
 from counterplan.scm.tabular import Rows, TabularMDP
+
+if TYPE_CHECKING:
+    from counterplan.scm.neural import NeuralSCM
 
 FORMATS = (SUFFIX, ".json")
 LABELS = ("state_labels", "action_labels")
@@ -50,11 +52,15 @@ TABULAR = TensorFormat(
 def save_model(model: Any, path: str | Path) -> None:
     """Write a model to a .safetensors file: a neural or a tabular one, or what is built on one."""
     model = getattr(model, "mdp", model)
-    if isinstance(model, NeuralSCM):
+    if not isinstance(model, TabularMDP):
+        # Here, since neural models load a compiler.
+        from counterplan.scm.neural import NeuralSCM
+
+        if not isinstance(model, NeuralSCM):
+            kind = type(model).__name__
+            raise InputError(f"{kind} cannot be saved: give a TabularMDP or NeuralSCM")
         model.save(path)
         return
-    if not isinstance(model, TabularMDP):
-        raise InputError(f"{type(model).__name__} cannot be saved: give a TabularMDP or NeuralSCM")
     arrays: dict[str, Any] = {name: getattr(model.rows, name) for name in ROWS}
     arrays |= {"row_of": model.row_of, "rewards": model.rewards}
     arrays |= {
@@ -81,9 +87,12 @@ def model_from_bytes(path: str | Path, content: bytes) -> TabularMDP | NeuralSCM
     """The model in the contents of such a file; its name says which kind it is."""
     if suffix_of(path, FORMATS, "model files") == ".json":
         return _from_json(path, content)
-    tensors = tensors_from_bytes(path, content, (TABULAR, NEURAL))
-    if tensors.format is NEURAL:
-        return NeuralSCM.from_tensors(path, tensors)
+    header = content[8 : 8 + int.from_bytes(content[:8], "little")]
+    if TABULAR.name.encode() not in header:
+        from counterplan.scm.neural import NEURAL, NeuralSCM
+
+        return NeuralSCM.from_tensors(path, tensors_from_bytes(path, content, (TABULAR, NEURAL)))
+    tensors = tensors_from_bytes(path, content, (TABULAR,))
     entries, arrays = dict(tensors.entries), dict(tensors.arrays)
     about = entries.pop("about", {})
     if not isinstance(about, dict):

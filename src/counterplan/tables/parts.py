@@ -20,6 +20,8 @@ from counterplan.core.validation import FloatArray, IntArray
 ID, STEP, TIME, FILLED = "episode_id", "t", "time", "filled"
 STATE, ACTION = "state", "action"
 PREFIX, FEATURE, OUTCOME = "action:", "state:", "outcome:"
+# Of an episode.
+LONGEST_ID = 1_000
 
 
 class Recorded(NamedTuple):

@@ -50,7 +50,7 @@ from counterplan.core.table import (
 )
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import FileError, InputError, MistakesError
-from counterplan.tables.parts import Recorded
+from counterplan.tables.parts import LONGEST_ID, Recorded
 from counterplan.tables.schema import ALLOW, CARRY, MEDIAN, MISSING, REFUSE, Column, Grid, Schema
 
 if TYPE_CHECKING:
@@ -61,7 +61,6 @@ PART = 50
 # Episodes that are held in memory at a time.
 EPISODES = 500
 LONGEST_EPISODE = 1_000_000
-LONGEST_ID = 1_000
 # Models index states and actions with 32 bits.
 LARGEST_INDEX = 2**31 - 1
 # Two times are as far apart as they should be, but for rounding.

@@ -13,9 +13,7 @@ from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
 from counterplan.planning import description
 from counterplan.planning.description import axes_of, columns_of
-from counterplan.planning.hindsight import checked_path
 from counterplan.planning.model import ExogenousModel, State
-from counterplan.planning.regret import Regret
 from counterplan.viz import style
 from counterplan.viz.explained import Rows, as_rows, is_table
 from counterplan.viz.quantity import Quantity
@@ -31,6 +29,8 @@ from counterplan.viz.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from counterplan.planning.regret import Regret
 
 # What the numbers of a problem are called, for problems that do not say so themselves.
 PathNames = description.Axes
@@ -89,15 +89,17 @@ def path_figure(
     """
     if problem is None:
         raise InputError("path_figure: say which problem: problem=")
-    if isinstance(found, Regret):
-        if path is None:
-            raise InputError("path_figure: a regret does not keep its path: pass it, path=")
-        data = _of_regret(found, problem, path, state)
-    elif is_table(found):
-        data = _of_rows(as_rows(found, "path_figure", "scenario_id", "t"), problem)
-    else:
+    titles = names or axes_of(problem)
+    if is_table(found):
+        rows = as_rows(found, "path_figure", "scenario_id", "t")
+        return _draw_path(_of_rows(rows, problem), titles)
+    from counterplan.planning.regret import Regret
+
+    if not isinstance(found, Regret):
         raise InputError(f"path_figure: cannot draw a {type(found).__name__}")
-    return _draw_path(data, names or axes_of(problem))
+    if path is None:
+        raise InputError("path_figure: a regret does not keep its path: pass it, path=")
+    return _draw_path(_of_regret(found, problem, path, state), titles)
 
 
 # --- From results ---
@@ -106,6 +108,8 @@ def path_figure(
 def _of_regret(
     found: Regret, problem: ExogenousModel, path: ArrayLike, state: State | None
 ) -> RealisedPath:
+    from counterplan.planning.hindsight import checked_path
+
     exogenous, start = checked_path(problem, path, state)
     planned = f"planned ({found.policy})"
     players = []

@@ -12,24 +12,21 @@ import numpy as np
 import counterplan as cp
 from counterplan.core.episode import Episode
 from counterplan.domains.problems import ProblemChoice
-from counterplan.runs.explain import explain_spec
 from counterplan.runs.question import Question
-from counterplan.runs.regret import regret_spec
 from counterplan.runs.run import Run, open_run
+from counterplan.runs.scenario import regret_spec
 from counterplan.runs.store import Manifest, open_store, task_record
 from counterplan.runs.task import TaskSpec, open_task
-from counterplan.tables.models import save_model
 from counterplan.tables.parts import Recorded
 from counterplan.tables.scenarios import Scenario, scenarios_to_bytes
 
-from ...runs.subjects import (
-    CONTINUOUS,
-    DISCRETE,
+from ...runs.models import (
     continuous_episodes,
     discrete_episodes,
     part_of,
     small_mdp,
     small_scm,
+    spec_of,
 )
 
 # Ids and labels that would break out of a page that does not escape them.
@@ -44,10 +41,10 @@ def solved(
     asked = Manifest(task_record(spec), arguments or {}, {"input": "0" * 64}, 0, 50, True)
     task = open_task(spec)
     with open_store(out, asked, spec.files) as store:
-        manifest, found = store.begin(iter(parts))
+        found = store.begin(iter(parts))
         for index in found.pending:
             store.write_part(index, task.solve(store.read_part(index)))
-        store.complete(manifest)
+        store.complete()
     return open_run(out)
 
 
@@ -59,11 +56,7 @@ def explain_run(
     about: dict[str, Any] | None = None,
 ) -> Run:
     """Episodes explained by a model, in parts of 20."""
-    save_model(model, folder / "model.safetensors")
-    is_discrete = isinstance(model, cp.TabularMDP)
-    usual, outcomes = (DISCRETE, ["cured"]) if is_discrete else (CONTINUOUS, ["died"])
-    content = (folder / "model.safetensors").read_bytes()
-    spec = explain_spec(content, ".safetensors", about or usual, question, outcomes)
+    spec = spec_of(folder, model, question, about)
     parts = [part_of(episodes[start : start + 20]) for start in range(0, len(episodes), 20)]
     return solved(spec, parts, folder / "out", {"k": str(question.budgets[-1])})
 

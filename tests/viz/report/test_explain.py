@@ -20,7 +20,7 @@ from counterplan.viz.quantity import Quantity
 from counterplan.viz.report import report
 from counterplan.viz.report.page import Pseudonyms, Report, ReportOptions
 
-from ...runs.subjects import discrete_episodes, small_mdp
+from ...runs.models import discrete_episodes, small_mdp
 from ..reader import read
 from .runs import LABEL, ODD, explain_run, named
 
@@ -88,7 +88,7 @@ def test_names_and_labels_are_texts_not_markup(run: Run, made: Report) -> None:
         single = report(run, ReportOptions(case=name)).html
         assert escape(name) in single
         assert name in read(single).text
-    if run.manifest.task["description"]["model_suffix"] and "walk" in json.dumps(rows):
+    if run.manifest.task.description["model_suffix"] and "walk" in json.dumps(rows):
         assert LABEL in json.dumps(rows, ensure_ascii=False)
 
 
@@ -168,7 +168,7 @@ def test_no_id_is_left_under_pseudonyms(tmp_path: Path) -> None:
 
 
 def test_a_run_under_way_is_reported_as_far_as_it_is(policies: Run, tmp_path: Path) -> None:
-    out = shutil.copytree(policies.layout.out, tmp_path / "out")
+    out = shutil.copytree(policies.folder, tmp_path / "out")
     manifest = out / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"complete": true', '"complete": false'))
     (out / "done" / "00001.json").unlink()
@@ -178,14 +178,14 @@ def test_a_run_under_way_is_reported_as_far_as_it_is(policies: Run, tmp_path: Pa
 
 
 def test_a_run_whose_model_is_gone(policies: Run, tmp_path: Path) -> None:
-    out = shutil.copytree(policies.layout.out, tmp_path / "out")
+    out = shutil.copytree(policies.folder, tmp_path / "out")
     (out / "files" / "model.safetensors").unlink()
     with pytest.raises(FileError, match=r"model\.safetensors: is missing; run the same command"):
         report(open_run(out), ReportOptions())
 
 
 def test_a_run_of_something_else(policies: Run, tmp_path: Path) -> None:
-    out = shutil.copytree(policies.layout.out, tmp_path / "out")
+    out = shutil.copytree(policies.folder, tmp_path / "out")
     manifest = out / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"kind": "explain"', '"kind": "own.task"'))
     with pytest.raises(FileError, match=r"is a run of 'own\.task', of which there is no report"):
@@ -211,7 +211,7 @@ def test_infinite_outcomes_are_written_not_drawn(tmp_path: Path) -> None:
 
 def test_what_was_left_out_of_the_table_is_told(sequences: Run) -> None:
     noted = replace(sequences.manifest, notes=("48 stays kept, 12 dropped (12 with <b>gaps</b>).",))
-    made = report(Run(sequences.layout, noted), ReportOptions(cases=0))
+    made = report(Run(sequences.folder, noted), ReportOptions(cases=0))
     assert "What was read: 48 stays kept, 12 dropped (12 with <b>gaps</b>)." in read(made.html).text
 
 

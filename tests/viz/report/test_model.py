@@ -15,7 +15,7 @@ from counterplan.runs.question import Question
 from counterplan.viz.report import report
 from counterplan.viz.report.page import ReportOptions, environment
 
-from ...runs.subjects import continuous_episodes, discrete_episodes, small_mdp, small_scm
+from ...runs.models import continuous_episodes, discrete_episodes, small_mdp, small_scm
 from ..reader import read
 from .runs import explain_run
 

@@ -14,7 +14,7 @@ import counterplan as cp
 from counterplan.counterfactual import SequenceExplanation
 from counterplan.runs.explain import ExplainTask, explain_spec, open_task
 from counterplan.runs.question import Question
-from counterplan.runs.task import PartResult
+from counterplan.runs.task import PartResult, TaskSpec
 from counterplan.scm import Scaling
 from counterplan.scm.support import collect_seen
 from counterplan.tables.layout import SchemaLayout
@@ -104,13 +104,23 @@ def part_of(recorded: Sequence[Recorded]) -> bytes:
     return episodes_to_bytes(recorded, *(((), ()) if is_discrete else (FEATURES, ACTIONS)))
 
 
-def task_of(folder: Path, model: cp.TabularMDP | cp.NeuralSCM, question: Question) -> ExplainTask:
-    """The task as a worker opens it, from bytes."""
+def spec_of(
+    folder: Path,
+    model: cp.TabularMDP | cp.NeuralSCM,
+    question: Question,
+    about: dict[str, Any] | None = None,
+) -> TaskSpec:
+    """The task of explaining the episodes of these models."""
     path = folder / "model.safetensors"
     save_model(model, path)
     is_discrete = isinstance(model, cp.TabularMDP)
-    about, outcomes = (DISCRETE, ["cured"]) if is_discrete else (CONTINUOUS, ["died"])
-    return open_task(explain_spec(path.read_bytes(), ".safetensors", about, question, outcomes))
+    usual, outcomes = (DISCRETE, ["cured"]) if is_discrete else (CONTINUOUS, ["died"])
+    return explain_spec(path.read_bytes(), ".safetensors", about or usual, question, outcomes)
+
+
+def task_of(folder: Path, model: cp.TabularMDP | cp.NeuralSCM, question: Question) -> ExplainTask:
+    """The task as a worker opens it, from bytes."""
+    return open_task(spec_of(folder, model, question))
 
 
 def table(result: PartResult, name: str = "results") -> pl.DataFrame:

@@ -1,25 +1,37 @@
-"""Explaining a part: the same numbers as the library one by one, whatever else is in the part."""
+"""Explaining the episodes of a table: what is read, what is answered, at once or as a run."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
 import counterplan as cp
+from counterplan.cli import main
+from counterplan.core.limits import Progress
 from counterplan.counterfactual import Explanation
+from counterplan.errors import FileError, InputError, MistakesError
+from counterplan.runs.explain import open_cohort
 from counterplan.runs.question import DiscreteExplainer, Question
+from counterplan.runs.run import Run
+from counterplan.tables import write_episodes
 from counterplan.tables.layout import SchemaLayout
-from counterplan.tables.parts import Recorded
+from counterplan.tables.models import save_model
+from counterplan.tables.parts import Recorded, episodes_from_bytes
 from counterplan.tables.schema import schema_from_dict
 
-from .subjects import (
+from .conftest import contents
+from .models import (
     ACTIONS,
     FEATURES,
     LAYOUT,
+    SCHEMA,
     continuous_episodes,
     discrete_episodes,
     explained,
@@ -319,3 +331,221 @@ def test_max_move_holds(tmp_path: Path) -> None:
     result = task_of(tmp_path, scm, Question((3,), max_move=1.0)).solve(part_of(episodes))
     changes = [change for row in table(result)["changes"] for change in row]
     assert {abs(one["alternative"] - one["observed"]) for one in changes} == {1}
+
+
+def discrete_frame(mdp: cp.TabularMDP, count: int = 6) -> pl.DataFrame:
+    rows = [
+        {"episode_id": one.episode.id, "t": t, "state": int(s), "action": mdp.action_name(int(a))}
+        for one in discrete_episodes(mdp, count)
+        for t, (s, a) in enumerate(zip(one.episode.states, one.episode.actions, strict=True))
+    ]
+    return pl.DataFrame(rows)
+
+
+def continuous_frame(episodes: list[Recorded]) -> pl.DataFrame:
+    rows = []
+    for one in episodes:
+        actions = [*one.episode.actions.tolist(), [None] * len(ACTIONS)]
+        for t, (state, action) in enumerate(zip(one.episode.states, actions, strict=True)):
+            row = dict(zip(FEATURES, state.tolist(), strict=True))
+            row |= dict(zip(ACTIONS, action, strict=True))
+            rows.append({"episode_id": one.episode.id, "t": t, **row, "died": one.outcomes[0][1]})
+    return pl.DataFrame(rows)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A discrete model with a table of its episodes."""
+    folder = tmp_path_factory.mktemp("files")
+    save_model(small_mdp(), folder / "model.safetensors")
+    discrete_frame(small_mdp()).write_csv(folder / "table.csv")
+    return folder
+
+
+def test_answers_are_those_of_the_library(files: Path) -> None:
+    mdp = small_mdp()
+    frame = discrete_frame(mdp)
+    sources: list[Any] = [frame, pd.DataFrame(frame.to_dict(as_series=False)), files / "table.csv"]
+    for source in sources:
+        for model in (mdp, files / "model.safetensors"):
+            found = cp.explain_table(source, model, k=2)
+            for answer, recorded in zip(found, discrete_episodes(mdp, 6), strict=True):
+                alone = cp.explain(mdp, recorded.episode, 2)
+                assert (answer.episode_id, answer.value) == (recorded.episode.id, alone.value)
+                assert [(c.t, c.observed, c.alternative) for c in answer.changes] == list(
+                    alone.changes
+                )
+                assert answer.explanation is not None
+
+
+def test_a_run_holds_the_same_rows(files: Path, tmp_path: Path) -> None:
+    arguments = (str(files / "table.csv"), str(files / "model.safetensors"), (0, 2))
+    found = cp.explain_table(*arguments, robust=True)
+    run = cp.explain_table(*arguments, folder=tmp_path / "out", robust=True, workers=1)
+    assert isinstance(run, Run)
+    assert run.manifest.complete
+    assert run.results().collect().to_dicts() == [answer.row() for answer in found]
+
+
+def test_the_command_line_continues_such_a_run(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the other way round: it is the same question."""
+    table, model, out = files / "table.csv", files / "model.safetensors", tmp_path / "out"
+    cp.explain_table(table, model, 1, out, gap=0.5, seed=3, episodes=["e1", "e2"], workers=1)
+    before = contents(out)
+    for part in (out / "done").iterdir():
+        part.unlink()
+    command = f"explain {table} -m {model} --k 1 -o {out} --gap 0.5 --seed 3 --workers 1"
+    monkeypatch.setattr("sys.argv", ["counterplan", *command.split(), *["--episode", "e1"],
+                                     *["--episode", "e2"]])  # fmt: skip
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 0
+    assert contents(out) == before
+    with pytest.raises(InputError, match="--seed 3 there, --seed 0 now"):
+        cp.explain_table(table, model, 1, out, gap=0.5, episodes=["e1", "e2"], workers=1)
+
+
+def test_frames_of_vectors(tmp_path: Path) -> None:
+    """By the model's own schema or one that is given; searches are limited in seconds, runs in
+    nodes."""
+    scm = small_scm()
+    episodes = continuous_episodes(scm, 4)
+    table = continuous_frame(episodes)
+    for schema in (None, schema_from_dict(SCHEMA)):
+        found = cp.explain_table(table, scm, schema=schema)
+        for answer, recorded in zip(found, episodes, strict=True):
+            expected = explained(scm, recorded.episode, 2)
+            assert answer.value == pytest.approx(expected.value, abs=1e-9)
+    run = cp.explain_table(table, scm, folder=tmp_path / "out", workers=1)
+    assert (run.question.nodes, run.question.seconds) == (20_000, None)
+    assert run.results().collect()["value"].to_list() == [answer.value for answer in found]
+    assert run.outcomes == ["died"]
+
+
+def test_progress_may_stop_it(files: Path) -> None:
+    reached: list[Progress] = []
+
+    def watch(progress: Progress) -> bool:
+        reached.append(progress)
+        return progress.done < 3
+
+    found = cp.explain_table(files / "table.csv", files / "model.safetensors", progress=watch)
+    assert [one.episode_id for one in found] == ["e0", "e1", "e2"]
+    assert [(one.done, one.total) for one in reached] == [(1, 6), (2, 6), (3, 6)]
+
+
+def test_what_does_not_fit(files: Path, tmp_path: Path) -> None:
+    mdp = small_mdp()
+    with pytest.raises(FileError, match=r"absent\.csv: no such file"):
+        cp.explain_table(tmp_path / "absent.csv", mdp)
+    bad = discrete_frame(mdp).with_columns(action=pl.lit("swim"))
+    with pytest.raises(InputError, match=r"the table.*'swim'"):
+        cp.explain_table(bad, mdp)
+    with pytest.raises(InputError, match="the table: has no episode 'zoe'"):
+        cp.explain_table(discrete_frame(mdp), mdp, episodes=["zoe"])
+    bare = replace(small_scm(), about={})
+    with pytest.raises(InputError, match="the model: remembers no schema: give one"):
+        cp.explain_table(discrete_frame(mdp), bare)
+
+
+def same(one: list[Recorded], two: list[Recorded]) -> bool:
+    return len(one) == len(two) and all(
+        a.episode == b.episode
+        and (a.times == b.times).all()
+        and (a.filled, a.outcomes) == (b.filled, b.outcomes)
+        for a, b in zip(one, two, strict=True)
+    )
+
+
+def plain(recorded: list[Recorded]) -> list[Recorded]:
+    return [one._replace(filled=0, outcomes=()) for one in recorded]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".json"])
+@pytest.mark.parametrize("labelled", [True, False])
+def test_discrete_files(tmp_path: Path, suffix: str, labelled: bool) -> None:
+    mdp = small_mdp()
+    if not labelled:
+        mdp = cp.TabularMDP.from_rows(mdp.rows, mdp.row_of, mdp.rewards)
+    recorded = plain(discrete_episodes(mdp, 9))
+    path = tmp_path / f"episodes{suffix}"
+    write_episodes(path, [one.episode for one in recorded])
+    given = open_cohort(path, mdp)
+    assert same(list(given.episodes()), recorded)
+    parts = [episodes_from_bytes(part) for part in given.parts(4)]
+    assert [len(part) for part in parts] == [4, 4, 1]
+    assert same([one for part in parts for one in part], recorded)
+
+
+def test_mistakes_in_a_large_table_do_not_speak_of_a_schema(tmp_path: Path) -> None:
+    path = tmp_path / "e.csv"
+    path.write_text("episode_id,t,state,action\na,0,9,rest\na,1,,rest\nb,0,1,fly\n")
+    mdp = small_mdp()
+    with pytest.raises(MistakesError) as caught:
+        list(open_cohort(path, mdp).episodes())
+    lines = str(caught.value).splitlines()
+    assert [re.sub(r":.*", "", line.removeprefix(f"{path}, ")) for line in lines[:3]] == [
+        "row 2, column 'state'",
+        "row 3, column 'state'",
+        "row 4, column 'action'",
+    ]
+    assert "schema" not in str(caught.value)
+
+
+def test_tables_of_a_schema(tmp_path: Path) -> None:
+    scm = small_scm()
+    recorded = [one._replace(filled=0) for one in continuous_episodes(scm, 7)]
+    path = tmp_path / "table.csv"
+    continuous_frame(recorded).write_csv(path)
+    given = open_cohort(path, scm)
+    assert given.outcomes == ("died",)
+    found = list(given.episodes())
+    assert same(found, recorded)
+    assert given.notes == [f"7 episodes, {sum(len(one.episode) for one in recorded)} steps."]
+    parts = [one for part in given.parts(3) for one in episodes_from_bytes(part)]
+    assert same(parts, recorded)
+    other = schema_from_dict({**SCHEMA, "table": {"unit": "d"}})
+    assert [one.times.tolist() for one in open_cohort(path, scm, other).episodes()] == [
+        (one.times / 6.0).tolist() for one in recorded
+    ]
+
+
+def changed(**columns: dict[str, Any] | None) -> Any:
+    merged = {**SCHEMA["columns"], **columns}
+    return schema_from_dict({"columns": {name: one for name, one in merged.items() if one}})
+
+
+def test_schemas_that_do_not_fit_the_model(tmp_path: Path) -> None:
+    scm, mdp, path = small_scm(), small_mdp(), tmp_path / "t.csv"
+    with pytest.raises(FileError, match=r"the model: does not fit the schema: the .*features"):
+        open_cohort(path, scm, changed(pressure=None))
+    with pytest.raises(FileError, match="holds a model of discrete states, but those of the sche"):
+        open_cohort(path, mdp, changed())
+    words = {"role": "state", "labels": ["a", "b"]}
+    discrete = {"s": words, "a": {"role": "action", "labels": ["x", "y"]}}
+    with pytest.raises(FileError, match="holds a neural model, but the states of the schema are"):
+        open_cohort(path, scm, schema_from_dict({"columns": discrete}))
+    with pytest.raises(FileError, match="has 4 states and 3 actions, but those of the schema comb"):
+        open_cohort(path, mdp, schema_from_dict({"columns": discrete}))
+
+
+def test_models_and_tables_of_different_kinds(tmp_path: Path) -> None:
+    (tmp_path / "stays.csv").write_text("icustayid,bloc\n1,1\n")
+    (tmp_path / "plain.csv").write_text("episode_id,t,state,action\na,0,0,0\n")
+    scm = replace(small_scm(), about={})
+    with pytest.raises(FileError, match=r"holds a model of discrete states, but .* is a cohort"):
+        open_cohort(tmp_path / "stays.csv", small_mdp())
+    with pytest.raises(FileError, match=r"holds a neural model, but .* is no cohort table"):
+        open_cohort(tmp_path / "plain.csv", scm)
+
+
+def test_some_episodes_only(tmp_path: Path) -> None:
+    mdp, path = small_mdp(), tmp_path / "e.csv"
+    recorded = plain(discrete_episodes(mdp, 9))
+    write_episodes(path, [one.episode for one in recorded])
+    found = list(open_cohort(path, mdp, chosen=["e5", "e2", "e5"]).episodes())
+    assert [one.episode.id for one in found] == ["e2", "e5"]
+    with pytest.raises(FileError, match=r"has no episode 'x'; the first of its 9 are 'e0', 'e1'"):
+        list(open_cohort(path, mdp, chosen=["e1", "x"]).episodes())
