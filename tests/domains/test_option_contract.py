@@ -108,15 +108,12 @@ def test_bad_choices(make: object, message: str) -> None:
     assert str(caught.value) == message
 
 
-def test_impossible_correlation() -> None:
-    """Three prices cannot all move against each other."""
+def test_impossible_prices() -> None:
+    """Three cannot all move against each other; a rate that outgrows the volatility within one step
+    would make p exceed 1."""
     with pytest.raises(CounterplanError, match="negative eigenvalue") as caught:
         OptionBasket("A", correlation=-0.9)
     assert "\n" not in str(caught.value)
-
-
-def test_lattice_that_cannot_follow_the_drift() -> None:
-    """p would exceed 1: the rate outgrows the volatility within one step."""
     steep = OptionContract(100, 100, 1.0, 0.5, 0.05, 0.5)
     with pytest.raises(InputError, match="probability of going up"):
         AmericanOption(steep, prices="binomial")
@@ -133,16 +130,12 @@ def test_reference_values(config: str, value: float) -> None:
     assert AmericanOption(config).optimal_value() == pytest.approx(value, abs=5e-5)
 
 
-def test_reference_european_value() -> None:
+def test_reference_european_value_and_basket() -> None:
     option = OPTIONS["C"]
     best = max(european(option, np.array([36.0]), s)[0][0] for s in range(option.dates))
     assert best == pytest.approx(5.4578, abs=5e-5)
-
-
-def test_reference_basket() -> None:
-    assert sum(value_of(option) for option in BASKETS["A"].options) == pytest.approx(
-        13.508, abs=5e-4
-    )
+    total = sum(value_of(option) for option in BASKETS["A"].options)
+    assert total == pytest.approx(13.508, abs=5e-4)
 
 
 @pytest.mark.parametrize("config", "BC")
@@ -193,9 +186,8 @@ def test_boundary_parts_exercise_from_waiting() -> None:
     assert boundaries(solved)[-1] == option.strike
     for t in range(option.dates - 1):
         edge = boundaries(solved)[t]
-        gain = option.payoff(edge + np.array([-0.01, 0.01])) - solved.continuation(
-            t, edge + np.array([-0.01, 0.01])
-        )
+        around = edge + np.array([-0.01, 0.01])
+        gain = option.payoff(around) - solved.continuation(t, around)
         assert gain[0] > 0 > gain[1]
 
 

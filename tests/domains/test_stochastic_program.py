@@ -87,14 +87,6 @@ def test_under_one_price_for_all_ports_it_is_the_plan() -> None:
     assert own.actions[:, :, 0] == pytest.approx(np.tile([50, 12, 25, 30, 16, 0, 0], (5, 1)))
 
 
-def test_the_start_is_where_a_tree_begins() -> None:
-    problem = Bunkering("A", legs=(12.0, 25.0, 30.0, 19.0))
-    tree = scenario_tree(problem)
-    assert len(tree.price) == (3**4 - 1) // 2
-    expected = discretised(problem, 3).optimal_value()
-    assert solve_program(problem, tree).value == pytest.approx(expected, rel=1e-8)
-
-
 def test_from_a_later_state() -> None:
     problem = Bunkering("A")
     state = State(5, np.array([2000.0]), np.array([1.0]))

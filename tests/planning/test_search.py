@@ -165,7 +165,8 @@ def rows(visits: float, edges: int, **settings: float) -> tuple[FloatArray, ...]
 
 
 class Links(NamedTuple):
-    """The arrays that `renew` touches."""
+    """The arrays that `renew` touches. What it does with them is not compiled: the cache beside the
+    package would then hold a type of this file, which no other program can load."""
 
     nodes: FloatArray
     edges: FloatArray
@@ -196,11 +197,11 @@ def test_the_mean_over_chance_stays_within_the_mean_bounds(
     parts.nodes[:, tree.VALUE] = 100.0
     parts.nodes[:, [tree.LOWEST, tree.HIGHEST]] = bounds
     for link in range(2):  # what a link contributed before is forgotten
-        renew(parts, 0, link, 1.0)
+        renew.py_func(parts, 0, link, 1.0)
     parts.nodes[:, tree.VALUE] = values
     for link in range(2):
-        renew(parts, 0, link, 2.0)
-    assert bounded_mean(parts.edges[0]) == pytest.approx(mean, abs=1e-12)
+        renew.py_func(parts, 0, link, 2.0)
+    assert bounded_mean.py_func(parts.edges[0]) == pytest.approx(mean, abs=1e-12)
 
 
 def test_ucb_by_hand() -> None:

@@ -41,7 +41,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numba import types
@@ -345,14 +345,6 @@ def controlled_outcomes(
 # --- Rules with a cap, and the bounds they give -----------------------------------------------
 
 
-class KnowsWaiting(Protocol):
-    """An option of which it is known what waiting is worth."""
-
-    def waiting(self, t: int, prices: FloatArray) -> FloatArray:
-        """(n,) in money of date t, at prices (n,)."""
-        ...
-
-
 @dataclass(frozen=True)
 class PerOption:
     """The classical way with a basket: each option's own rule, plus the cap.
@@ -387,7 +379,7 @@ def fit_each(problem: OptionProblem, paths: int, seed: Seed) -> list[LongstaffSc
     return [longstaff_schwartz(single, paths, rng) for single in problem.singles]
 
 
-def capped(problem: OptionProblem, fits: Sequence[KnowsWaiting]) -> Rule:
+def capped(problem: OptionProblem, fits: Sequence[AmericanOption | LongstaffSchwartz]) -> Rule:
     """The options' own rules, at most `cap` at once."""
 
     def rule(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
