@@ -25,8 +25,8 @@ from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
 from benchmarks.measure import Timing, machine, ratio, timed, timing  # noqa: E402
-from counterplan.domains.longstaff_schwartz import longstaff_schwartz  # noqa: E402
 from counterplan.domains.option_contract import OptionContract  # noqa: E402
+from counterplan.domains.option_rules import longstaff_schwartz  # noqa: E402
 from counterplan.domains.options import AmericanOption  # noqa: E402
 from counterplan.planning.model import Estimate  # noqa: E402
 

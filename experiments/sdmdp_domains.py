@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from counterplan.domains.basket import OptionBasket
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid import HybridVehicle
-from counterplan.domains.option_dual import PerOption
+from counterplan.domains.option_rules import PerOption
 from counterplan.domains.options import AmericanOption
 from counterplan.planning import policies
 from counterplan.planning.model import ExogenousModel

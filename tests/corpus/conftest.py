@@ -57,16 +57,10 @@ levels = [0, 1, 2]
 role = "outcome"
 """
 GRADES = """\
-[columns.state]
-role = "state"
-levels = [0, 1]
-
-[columns.action]
-role = "action"
-levels = [0, 1]
-
-[columns.reward]
-role = "reward"
+[columns]
+state = {role = "state", levels = [0, 1]}
+action = {role = "action", levels = [0, 1]}
+reward = {role = "reward"}
 """
 MODEL: dict[str, Any] = {
     "transitions": [[[0.8, 0.2], [0.3, 0.7]], [[0.6, 0.4], [0.1, 0.9]]],

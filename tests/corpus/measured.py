@@ -119,7 +119,7 @@ CASES = {
     "cohort with 1e300": cohort(
         field(4, "1e300"), r", 2 'age': '1e300' is too far from 0, 1e\+100 at .*; corr"
     ),
-    "cohort with bloc 0": cohort(field(1, "0"), ", 2 'bloc': 0 .* blocs count from 1 up; correct"),
+    "cohort with bloc 0": cohort(field(1, "0"), ", 2 'bloc': 0 is not a whole number .*; correct"),
     "cohort with bloc 1e99": cohort(field(1, "1e99"), r", 2 'bloc': 1e\+99 follows .*: add the "),
     "cohort with a bloc twice": cohort(field(1, "2"), ", 3 'bloc': 2 occurs twice .*; keep one"),
     "cohort with gender 2": cohort(field(2, "2"), ", 2 'gender': '2' is none of .*; correct"),

@@ -28,6 +28,18 @@ def bounds_at(problem: Any, tables: FloatArray, state: State | None = None) -> t
     return (low, high) if problem.sense == "max" else (-high, -low)
 
 
+def best_sequence(problem: Any, path: FloatArray, t: int = 0, resource: Any = None) -> float:
+    """The best total along a path (T, X), by trying every sequence of offered actions."""
+    if t == problem.horizon:
+        return 0.0
+    d = problem.start.resource if resource is None else resource
+    totals = []
+    for action in problem.actions(State(t, path[t], d)):
+        reward, after = problem.step(t, path[t][None], d[None], action[None])
+        totals.append(float(reward[0]) + best_sequence(problem, path, t + 1, after[0]))
+    return max(totals) if problem.sense == "max" else min(totals)
+
+
 def mean_of(values: FloatArray, slack: float = 0.0) -> Any:
     """What the mean of independent samples may be: 4 standard errors, one in 16,000 by chance."""
     return pytest.approx(values.mean(), abs=4 * values.std() / len(values) ** 0.5 + slack)

@@ -16,7 +16,7 @@ from counterplan.core.validation import FloatArray
 from counterplan.domains.basket import OptionBasket
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.option_contract import BASKETS, BasketContract
-from counterplan.domains.option_dual import PerOption, penalised_options
+from counterplan.domains.option_rules import PerOption, penalised_options
 from counterplan.domains.options import AmericanOption, assign
 from counterplan.errors import NotApplicableError
 from counterplan.planning.exact_value import Solution, exact_value
@@ -61,12 +61,8 @@ def test_ranked_sets_grow_by_what_gains_most() -> None:
     assert by_payoff[1].tolist() == [1.0, 0.0, 0.0]
     for sets in (ranked, by_payoff):
         assert sets.sum(axis=1).tolist() == [0.0, 1.0, 2.0, 3.0]
-
-
-def test_worthless_options_are_not_offered() -> None:
-    basket = OptionBasket("C")
-    sets = basket.actions(State(3, np.array([10.0, 20.0, 50.0]), np.ones(3)))
-    assert sets.tolist() == [[0, 0, 0], [0, 0, 1]]
+    worthless = OptionBasket("C").actions(State(3, np.array([10.0, 20.0, 50.0]), np.ones(3)))
+    assert worthless.tolist() == [[0, 0, 0], [0, 0, 1]]
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.7])
@@ -118,17 +114,14 @@ def test_value_without_a_binding_cap(correlation: float) -> None:
     basket = OptionBasket("A", correlation=correlation)
     assert exact_value(basket) == pytest.approx(13.508, abs=5e-4)
     assert exact_value(basket) == separate_value(basket)
+    with pytest.raises(NotApplicableError, match="with a cap of 2 for 4 options"):
+        exact_value(OptionBasket("F", correlation=correlation))
 
 
 def test_optimal_policy_without_a_binding_cap() -> None:
     basket = OptionBasket("F", cap=4, correlation=0.3)
     outcomes = follow(basket, Optimal().prepare(basket), basket.sample_paths(20_000, 1))
     assert basket.optimal_value() == mean_of(outcomes)
-
-
-def test_no_exact_value_with_a_binding_cap() -> None:
-    with pytest.raises(NotApplicableError, match="with a cap of 2 for 4 options"):
-        exact_value(OptionBasket("F"))
 
 
 # --- What ranking loses: exact, on small lattices ----------------------------------------------

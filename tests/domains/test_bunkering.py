@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from counterplan.planning.processes.prices import BootstrapPrices
 from counterplan.planning.search.planners import UCT, plan
 from counterplan.testing import check_model
 
-from .planning_support import bounds_at, discretised, mean_of, visited, voyages
+from .planning_support import best_sequence, bounds_at, discretised, mean_of, visited, voyages
 
 PATHS = 20_000
 
@@ -127,18 +126,8 @@ def test_hindsight_is_the_linear_program(problem: Bunkering) -> None:
 def test_hindsight_on_the_grid_beats_every_sequence(problem: Bunkering) -> None:
     """With a fixed cost: no sequence of order-up-to purchases costs less."""
     path = problem.sample_paths(1, seed=5)[0]
-
-    def least(t: int, level: float) -> float:
-        if t == problem.horizon:
-            return 0.0
-        costs = []
-        for (amount,) in problem.actions(State(t, path[t], np.array([level]))):
-            cost, after = problem.step(t, path[t][None], np.array([[level]]), np.array([[amount]]))
-            costs.append(cost[0] + least(t + 1, after[0, 0]))
-        return min(costs)
-
     found = problem.allocate(path[None]).values[0]
-    assert found == pytest.approx(least(0, 0.0), rel=1e-9, abs=1e-9)
+    assert found == pytest.approx(best_sequence(problem, path), rel=1e-9, abs=1e-9)
 
 
 def test_hindsight_from_a_later_state() -> None:
@@ -304,17 +293,9 @@ def test_rollouts_re_solve() -> None:
             assert offered[chosen, 0] == pytest.approx(wanted[i, 0], abs=1e-9)
 
 
-def brent() -> Path:
-    for folder in Path(__file__).resolve().parents:
-        found = folder / "shared" / "data" / "oil_prices" / "brent-weekly.csv"
-        if found.is_file():
-            return found
-    pytest.skip("needs the Brent price table, which is not part of this repository")
-
-
-def test_brent_prices() -> None:
-    prices = BootstrapPrices.from_csv(brent(), block=4, kind="independent")
-    problem = Bunkering(prices=prices)
+def test_recorded_prices() -> None:
+    record = 60.0 * np.exp(np.cumsum(0.05 * np.random.default_rng(5).standard_normal(300)))
+    problem = Bunkering(prices=BootstrapPrices(record, block=4, kind="independent"))
     decision = plan(problem, planner=UCT(simulations=500), clip=True, seed=1)
     assert decision.bounds is not None
     assert decision.bounds.low <= problem.optimal_value() <= decision.bounds.high

@@ -27,7 +27,7 @@ from counterplan.planning.processes.prices import GBM
 from counterplan.planning.search.planners import UCT, plan
 from counterplan.testing import check_model
 
-from .planning_support import bounds_at, mean_of, vehicles
+from .planning_support import best_sequence, bounds_at, mean_of, vehicles
 
 LETTERS = "ABCDEF"
 
@@ -129,18 +129,8 @@ def test_rules_are_evaluated_exactly(problem: HybridVehicle) -> None:
 def test_hindsight_equals_trying_everything(problem: HybridVehicle) -> None:
     paths, _ = every_path(problem)
     found = problem.allocate(paths)
-
-    def best(path: np.ndarray, t: int, tanks: np.ndarray) -> float:
-        if t == problem.horizon:
-            return 0.0
-        values = []
-        for action in problem.actions(State(t, path[t], tanks)):
-            reward, after = problem.step(t, path[t][None], tanks[None], action[None])
-            values.append(reward[0] + best(path, t + 1, after[0]))
-        return max(values)
-
     for i in range(0, len(paths), max(1, len(paths) // 5)):
-        assert found.values[i] == pytest.approx(best(paths[i], 0, problem.start.resource))
+        assert found.values[i] == pytest.approx(best_sequence(problem, paths[i]))
     total, tanks = np.zeros(len(paths)), np.tile(problem.start.resource, (len(paths), 1))
     for t in range(problem.horizon):
         rewards, tanks = problem.step(t, paths[:, t], tanks, found.actions[:, t])

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from counterplan.core.validation import FloatArray
 from counterplan.domains import option_contract as options_exact
 from counterplan.domains.basket import OptionBasket
 from counterplan.domains.option_contract import (
@@ -107,15 +108,12 @@ def test_bad_choices(make: object, message: str) -> None:
     assert str(caught.value) == message
 
 
-def test_impossible_correlation() -> None:
-    """Three prices cannot all move against each other."""
+def test_impossible_prices() -> None:
+    """Three cannot all move against each other; a rate that outgrows the volatility within one step
+    would make p exceed 1."""
     with pytest.raises(CounterplanError, match="negative eigenvalue") as caught:
         OptionBasket("A", correlation=-0.9)
     assert "\n" not in str(caught.value)
-
-
-def test_lattice_that_cannot_follow_the_drift() -> None:
-    """p would exceed 1: the rate outgrows the volatility within one step."""
     steep = OptionContract(100, 100, 1.0, 0.5, 0.05, 0.5)
     with pytest.raises(InputError, match="probability of going up"):
         AmericanOption(steep, prices="binomial")
@@ -132,16 +130,12 @@ def test_reference_values(config: str, value: float) -> None:
     assert AmericanOption(config).optimal_value() == pytest.approx(value, abs=5e-5)
 
 
-def test_reference_european_value() -> None:
+def test_reference_european_value_and_basket() -> None:
     option = OPTIONS["C"]
     best = max(european(option, np.array([36.0]), s)[0][0] for s in range(option.dates))
     assert best == pytest.approx(5.4578, abs=5e-5)
-
-
-def test_reference_basket() -> None:
-    assert sum(value_of(option) for option in BASKETS["A"].options) == pytest.approx(
-        13.508, abs=5e-4
-    )
+    total = sum(value_of(option) for option in BASKETS["A"].options)
+    assert total == pytest.approx(13.508, abs=5e-4)
 
 
 @pytest.mark.parametrize("config", "BC")
@@ -170,10 +164,16 @@ def test_two_dates_by_plain_quadrature() -> None:
     assert found == pytest.approx(held, abs=1e-8)
 
 
+def boundaries(solved: Bermudan) -> FloatArray:
+    """(T,) prices at and beyond which exercising is optimal (put: below, call: above)."""
+    edges = np.array([edge for edge, _, _ in solved.dates])
+    return np.asarray(solved.option.strike * np.exp(-solved.option.sign * edges))
+
+
 def test_call_without_dividend_is_european() -> None:
     option = OPTIONS["A"]
     solved = Bermudan.solve(option)
-    assert np.all(np.isinf(solved.boundaries[:-1]))
+    assert np.all(np.isinf(boundaries(solved)[:-1]))
     prices = np.array([20.0, 36.0, 60.0])
     expected, _ = european(option, prices, option.dates - 1)
     assert solved.continuation(0, prices) == pytest.approx(expected, abs=1e-12)
@@ -182,13 +182,12 @@ def test_call_without_dividend_is_european() -> None:
 def test_boundary_parts_exercise_from_waiting() -> None:
     option = OPTIONS["C"]
     solved = Bermudan.solve(option)
-    assert np.all(np.diff(solved.boundaries) > 0)  # a put's rises to the strike
-    assert solved.boundaries[-1] == option.strike
+    assert np.all(np.diff(boundaries(solved)) > 0)  # a put's rises to the strike
+    assert boundaries(solved)[-1] == option.strike
     for t in range(option.dates - 1):
-        edge = solved.boundaries[t]
-        gain = option.payoff(edge + np.array([-0.01, 0.01])) - solved.continuation(
-            t, edge + np.array([-0.01, 0.01])
-        )
+        edge = boundaries(solved)[t]
+        around = edge + np.array([-0.01, 0.01])
+        gain = option.payoff(around) - solved.continuation(t, around)
         assert gain[0] > 0 > gain[1]
 
 
@@ -252,21 +251,3 @@ def test_lattice_many_states_at_once() -> None:
     for t, i in product((0, 4, 9, 10), range(3)):
         best = np.maximum(model.contract.payoff(prices), model.waiting(t, prices))
         assert best[i] == pytest.approx(brute_force(model, t, float(prices[i])), abs=1e-9)
-
-
-def test_fine_lattice_approaches_the_quadrature() -> None:
-    """Cox-Ross-Rubinstein errs by O(1 / steps): 0.2 % of the value with 40 steps per date."""
-    option = OPTIONS["C"]
-    per_date, exact = 40, value_of(option)
-    up = np.exp(option.volatility * np.sqrt(option.step / per_date))
-    p = (np.exp(option.drift * option.step / per_date) - 1 / up) / (up - 1 / up)
-    steps = per_date * (option.dates - 1)
-    values = option.payoff(option.price * up ** (2.0 * np.arange(steps + 1) - steps))
-    for left in range(steps - 1, -1, -1):
-        values = np.exp(-option.rate * option.step / per_date) * (
-            p * values[1:] + (1 - p) * values[:-1]
-        )
-        if left % per_date == 0:
-            powers = 2.0 * np.arange(left + 1) - left
-            values = np.maximum(values, option.payoff(option.price * up**powers))
-    assert values[0] == pytest.approx(exact, rel=2e-3)

@@ -158,7 +158,7 @@ def test_parquet_is_read_alike(tmp_path: Path) -> None:
         (9, "SOFA", 25, "row 11, column 'SOFA': '25' is above high = 24 points"),
         (2, "mechvent", 0.5, "row 4, column 'mechvent': '0.5' is none of 'false', 'true'"),
         (2, "gender", 2, "row 4, column 'gender': '2' is none of 'false', 'true'"),
-        (0, "bloc", 0, "row 2, column 'bloc': 0 begins stay '1', but blocs count from 1 up"),
+        (0, "bloc", 0, "row 2, column 'bloc': 0 is not a whole number from 1 up"),
         (9, "bloc", 9.5, "row 11, column 'bloc': 9.5 follows 9 in episode '1'; expected 10"),
         (2, "bloc", 2, "row 4, column 'bloc': 2 occurs twice in episode '1'"),
         (4, "input_4hourly", -1, "row 6, column 'input_4hourly': '-1' is below low = 0 mL"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from counterplan.core.validation import FloatArray
 from counterplan.planning.model import State
 from counterplan.planning.oracle import expectimax
 from counterplan.planning.search.kernel import Kernel
@@ -65,3 +66,15 @@ def continuous(model: Selling) -> Any:
             return replace(kernel, successors=no_successors, most_successors=0)
 
     return Drawn(**{name: getattr(model, name) for name in model.__dataclass_fields__})
+
+
+def every_path(model: Any) -> tuple[FloatArray, FloatArray]:
+    """(n, T, X) all futures, and their probabilities."""
+    found = [([model.start.exogenous], 1.0)]
+    for t in range(model.horizon - 1):
+        longer = []
+        for path, chance in found:
+            for following, odds in zip(*model.successors(t, path[-1]), strict=True):
+                longer.append(([*path, following], chance * float(odds)))
+        found = longer
+    return np.array([path for path, _ in found]), np.array([chance for _, chance in found])

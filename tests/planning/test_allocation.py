@@ -190,15 +190,6 @@ def test_rounding_does_not_break_ties(T: int) -> None:
     assert ranked.argmax() == T - 1
 
 
-def test_many_paths_at_once_equal_one_at_a_time() -> None:
-    rewards, bounds = np.random.default_rng(1).normal(size=(50, 7)), np.tile([0.5, 2.0], (7, 1))
-    values, actions = allocate_knapsack(rewards, bounds, (4.0, 7.3))
-    for i in range(50):
-        value, action = knapsack(rewards[i], bounds, (4.0, 7.3))
-        assert value == values[i]
-        assert (action == actions[i]).all()
-
-
 def test_what_does_not_pay_is_spent_only_for_the_least_total() -> None:
     _, actions = knapsack([-1.0, 0.0, 4.0, -3.0], [(0, 3)] * 4, (5, 9))
     assert actions.tolist() == [0, 2, 3, 0]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
+from counterplan.core.validation import FloatArray
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.exogenous_mdp import ExogenousMDP
 from counterplan.errors import InputError, NotApplicableError
@@ -15,6 +15,9 @@ from counterplan.planning.hindsight import hindsight
 from counterplan.planning.model import Allocation, State
 from counterplan.planning.processes import GBM, MarkovModes
 from counterplan.planning.resource import Resource
+
+from .selling import Selling
+from .small_models import FAIR
 
 PRICE = GBM(100.0, 0.1, 0.4, dt=0.1)
 TANK = ExogenousMDP(
@@ -65,18 +68,12 @@ def test_methods_that_apply_agree_and_the_others_say_why(
 
 
 def test_a_cost_is_least() -> None:
-    path = np.array([10.0, 1.0, 5.0])
-    found = hindsight(TANK, path)
+    found = hindsight(TANK, np.array([10.0, 1.0, 5.0]))
     # 30 for the first leg, then as much of the later 50 as fits: all of it.
     assert found.value == 30 * 10 + 50 * 1
     assert found.actions.tolist() == [[30], [50], [0]]
-
-
-def test_from_a_later_state() -> None:
-    state = State(1, np.array([1.0]), np.array([20.0]))
-    found = hindsight(TANK, [1.0, 5.0], state=state)
-    assert found.value == 30
-    assert found.actions.tolist() == [[30], [0]]
+    later = hindsight(TANK, [1.0, 5.0], state=State(1, np.array([1.0]), np.array([20.0])))
+    assert (later.value, later.actions.tolist()) == (30, [[30], [0]])
 
 
 def test_the_mean_is_a_bound_and_not_the_value() -> None:
@@ -87,43 +84,25 @@ def test_the_mean_is_a_bound_and_not_the_value() -> None:
     assert model.allocate(paths).values.mean() == 125
 
 
-@dataclass(frozen=True)
-class Plain:
-    """The least a planner needs: nothing is known about its structure."""
+class SoldAtOnce(Selling):
+    """One unit, sold on the best day."""
 
-    horizon: int = 2
-    sense: str = "max"
-
-    @property
-    def start(self) -> State:
-        return State(0, np.array([1.0]), np.array([1.0]))
-
-    def draw(self, t: int, exogenous: Any, generator: np.random.Generator) -> Any:
-        return exogenous + generator.random(exogenous.shape)
-
-    def actions(self, state: State) -> Any:
-        return np.array([[0.0], [state.resource[0]]])
-
-    def step(self, t: int, exogenous: Any, resource: Any, actions: Any) -> Any:
-        return (exogenous * actions)[:, 0], resource - actions
-
-
-class WithHindsight(Plain):
-    def allocate(self, paths: Any, state: State | None = None) -> Allocation:
-        best = paths[:, :, 0].argmax(axis=1)
-        actions = np.zeros((len(paths), paths.shape[1], 1))
-        actions[np.arange(len(paths)), best, 0] = 1.0
-        return Allocation(paths.max(axis=1)[:, 0], actions, "the best moment")
+    def allocate(self, paths: FloatArray, state: State | None = None) -> Allocation:
+        prices = self.prices[paths[:, :, 0].astype(int)]
+        actions = np.eye(self.horizon)[prices.argmax(axis=1)][:, :, None]
+        return Allocation(prices.max(axis=1), actions, "the best moment")
 
 
 def test_a_model_with_a_solver_of_its_own() -> None:
-    found = hindsight(WithHindsight(), [[2.0], [3.0]])  # type: ignore[arg-type]
-    assert found.value == 3
-    assert found.method == "the best moment"
+    model = SoldAtOnce(FAIR.prices, FAIR.matrix, horizon=2, stock=1, daily=1, least=1)
+    found = hindsight(model, [[1.0], [2.0]])
+    assert (found.value, found.method) == (3.0, "the best moment")
     assert found.certificate.replayed == 3
     assert found.certificate.bound is None
     with pytest.raises(NotApplicableError, match=r"'lp' needs a plain resource program.*'model'"):
-        hindsight(WithHindsight(), [[2.0], [3.0]], "lp")  # type: ignore[arg-type]
+        hindsight(model, [[1.0], [2.0]], "lp")
+    with pytest.raises(NotApplicableError, match="Selling cannot be solved in hindsight: give it"):
+        hindsight(FAIR, np.zeros((4, 1)))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -172,17 +151,16 @@ def test_where_adding_pays_and_spills_no_method_is_advised() -> None:
         hindsight(tank("min"), path, "lp")
 
 
-def test_a_model_without_one() -> None:
-    with pytest.raises(NotApplicableError, match="Plain cannot be solved in hindsight: give it an"):
-        hindsight(Plain(), [[2.0], [3.0]])  # type: ignore[arg-type]
-
-
-def test_bad_questions() -> None:
-    with pytest.raises(InputError, match=r"the path must be \(3, 1\): x_0 .. x_2, got \(2,"):
-        hindsight(TANK, [1.0, 2.0])
-    with pytest.raises(InputError, match="the path must hold numbers"):
-        hindsight(TANK, "abc")
-    with pytest.raises(InputError, match=r"the path at t=1 is \[nan\]: must be finite"):
-        hindsight(TANK, [1.0, np.nan, 3.0])
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ([1.0, 2.0], r"the path must be \(3, 1\): x_0 .. x_2, got \(2,"),
+        ("abc", "the path must hold numbers"),
+        ([1.0, np.nan, 3.0], r"the path at t=1 is \[nan\]: must be finite"),
+    ],
+)
+def test_bad_questions(path: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        hindsight(TANK, path)
     with pytest.raises(InputError, match="method 'greedy' is not one of auto, knapsack"):
         hindsight(TANK, [1.0, 2.0, 3.0], "greedy")  # type: ignore[arg-type]

@@ -54,22 +54,15 @@ def test_horizon_one(planner: TreePlanner) -> None:
 
 
 @EACH
-def test_forced(planner: TreePlanner) -> None:
-    state = State(3, np.array([2.0]), np.array([0.0]))
-    found = plan(STICKY, state, planner)
-    assert found.status is PlanStatus.FORCED
-    assert "only one action" in found.status.advice
-    assert found.action.tolist() == [0.0]
-    assert found.value == 0.0
-
-
-@EACH
-def test_over(planner: TreePlanner) -> None:
-    found = plan(STICKY, State(4, np.zeros(1), np.ones(1)), planner)
-    assert found.status is PlanStatus.OVER
-    assert "no decision left" in found.status.advice
-    assert found.action.size == 0
-    assert found.value == 0.0
+def test_nothing_to_decide(planner: TreePlanner) -> None:
+    forced = plan(STICKY, State(3, np.array([2.0]), np.array([0.0])), planner)
+    assert forced.status is PlanStatus.FORCED
+    assert "only one action" in forced.status.advice
+    assert (forced.action.tolist(), forced.value) == ([0.0], 0.0)
+    over = plan(STICKY, State(4, np.zeros(1), np.ones(1)), planner)
+    assert over.status is PlanStatus.OVER
+    assert "no decision left" in over.status.advice
+    assert (over.action.size, over.value) == (0, 0.0)
 
 
 def test_costs_are_positive_where_they_are_minimised() -> None:
@@ -113,31 +106,28 @@ def test_clip_follows_the_model() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("planner", "options", "message"),
     [
-        (lambda: UCT(simulations=0), "simulations must be at least 1, got 0"),
-        (lambda: MENTS(simulations=2.5), "simulations must be a whole number"),  # type: ignore[arg-type]
-        (lambda: UCT(exploration=-1.0), "exploration must be a number from 0 up, got -1.0"),
-        (lambda: BTS(temperature=0.0), "temperature must be a positive number, got 0.0"),
-        (lambda: DENTS(entropy=float("nan")), "entropy must be a number from 0 up"),
-        (lambda: BTS(epsilon=-0.1), "epsilon must be a number from 0 up"),
-        (
-            lambda: UCT(leaf="guess"),
-            "leaf must be one of rollout, uniform, bounds, clipped, got 'guess'",
-        ),
-        (lambda: UCT(widening=(0.0, 0.5)), "widening must be"),
-        (lambda: UCT(widening=(1,)), r"widening must be two numbers .*, got \(1,\)"),  # type: ignore[arg-type]
-        (lambda: UCT(widening=None), "widening must be two numbers .*, got None"),  # type: ignore[arg-type]
-        (lambda: UCT(widening=(1.0, "a")), "widening must be two numbers"),  # type: ignore[arg-type]
-        (lambda: UCT(exploration="a"), "exploration must be a number from 0 up, got 'a'"),  # type: ignore[arg-type]
-        (lambda: BTS(temperature="a"), "temperature must be a positive number, got 'a'"),  # type: ignore[arg-type]
-        (lambda: UCT(scale=0.0), "scale must be a positive number"),
-        (lambda: UCT(quantiles=-1), "quantiles must be at least 0"),
+        (UCT, {"simulations": 0}, "simulations must be at least 1, got 0"),
+        (MENTS, {"simulations": 2.5}, "simulations must be a whole number"),
+        (UCT, {"exploration": -1.0}, "exploration must be a number from 0 up, got -1.0"),
+        (UCT, {"exploration": "a"}, "exploration must be a number from 0 up, got 'a'"),
+        (BTS, {"temperature": 0.0}, "temperature must be a positive number, got 0.0"),
+        (BTS, {"temperature": "a"}, "temperature must be a positive number, got 'a'"),
+        (DENTS, {"entropy": float("nan")}, "entropy must be a number from 0 up"),
+        (BTS, {"epsilon": -0.1}, "epsilon must be a number from 0 up"),
+        (UCT, {"leaf": "guess"}, "must be one of rollout, uniform, bounds, clipped, got 'guess'"),
+        (UCT, {"widening": (0.0, 0.5)}, "widening must be"),
+        (UCT, {"widening": (1,)}, r"widening must be two numbers .*, got \(1,\)"),
+        (UCT, {"widening": None}, "widening must be two numbers .*, got None"),
+        (UCT, {"widening": (1.0, "a")}, "widening must be two numbers"),
+        (UCT, {"scale": 0.0}, "scale must be a positive number"),
+        (UCT, {"quantiles": -1}, "quantiles must be at least 0"),
     ],
 )
-def test_bad_planners(make: Any, message: str) -> None:
+def test_bad_planners(planner: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        make()
+        planner(**options)
 
 
 @pytest.mark.parametrize(

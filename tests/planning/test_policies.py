@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,25 +11,12 @@ from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid import HybridVehicle
 from counterplan.errors import NotApplicableError
 from counterplan.planning import policies
-from counterplan.planning.model import Allocation, State
+from counterplan.planning.model import State
 from counterplan.planning.policies import Policy, follow
 
+from .small_models import Plain
+
 ALL = [policies.OpenLoop(), policies.Resolve(), policies.Greedy(), policies.Optimal()]
-
-
-class Plain:
-    """Bunkering by its least methods: no `feasible`, no `replan`, no exact value."""
-
-    def __init__(self, problem: Bunkering) -> None:
-        self.problem = problem
-        self.horizon, self.sense, self.start = problem.horizon, problem.sense, problem.start
-        self.draw, self.actions, self.step = problem.draw, problem.actions, problem.step
-
-    def mean_path(self, state: State | None = None) -> np.ndarray:
-        return self.problem.mean_path(state)
-
-    def allocate(self, paths: np.ndarray, state: State | None = None) -> Allocation:
-        return self.problem.allocate(paths, state)
 
 
 @pytest.mark.parametrize("policy", ALL, ids=lambda policy: policy.name)
@@ -44,11 +33,12 @@ def test_between_hindsight_and_nothing(policy: Policy, problem: Bunkering | Hybr
 
 @pytest.mark.parametrize("policy", [policies.OpenLoop(), policies.Resolve()])
 def test_shortcuts_change_nothing(policy: Policy) -> None:
+    """Against bunkering without `feasible` and `replan`."""
     problem = Bunkering("A")
-    plain = Plain(problem)
+    plain: Any = Plain(problem, "feasible", "replan")
     paths = problem.sample_paths(25, seed=2)
     fast = follow(problem, policy.prepare(problem), paths)
-    slow = follow(plain, policy.prepare(plain), paths)  # type: ignore[arg-type]
+    slow = follow(plain, policy.prepare(plain), paths)
     assert np.allclose(fast, slow)
 
 

@@ -13,11 +13,8 @@ from numba import njit
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.planning.oracle import expectimax
 from counterplan.planning.search import kernel as compiled
-from counterplan.planning.search import parts as backup
-from counterplan.planning.search import parts as leaf
-from counterplan.planning.search import parts as selection
+from counterplan.planning.search import parts as part
 from counterplan.planning.search import tree
-from counterplan.planning.search import tree as storage
 from counterplan.planning.search.kernel import Kernel
 from counterplan.planning.search.loop import bounded_mean, renew, search
 from counterplan.planning.search.planners import BTS, DENTS, MENTS, UCT, Parts, TreePlanner, plan
@@ -53,12 +50,8 @@ def test_transpositions_meet_in_one_node(model: Selling) -> None:
     assert found.stats["nodes"] == reachable(model)
     assert found.stats["transpositions"] > 0
     assert found.stats["depth"] == model.horizon
-
-
-def test_successors_are_shared_by_actions() -> None:
-    """Exogenous nodes are histories of x, however many actions and resources there are."""
-    found = plan(FAIR, planner=BTS(50_000, temperature=10.0, epsilon=1.0))
-    assert found.stats["exogenous_nodes"] == sum(3**t for t in range(FAIR.horizon))
+    if model is FAIR:  # exogenous nodes are histories of x, whatever is done
+        assert found.stats["exogenous_nodes"] == sum(3**t for t in range(FAIR.horizon))
 
 
 @pytest.mark.parametrize("planner", PLANNERS, ids=lambda one: one.name)
@@ -67,12 +60,7 @@ def test_reproducible_by_seed(planner: TreePlanner) -> None:
     assert np.array_equal(first.values, again.values)
     assert np.array_equal(first.visits, again.visits)
     assert not np.array_equal(first.values, other.values)
-
-
-@pytest.mark.parametrize("planner", PLANNERS, ids=lambda one: one.name)
-def test_every_simulation_counts_once(planner: TreePlanner) -> None:
-    found = plan(STICKY, planner=planner)
-    assert found.visits.sum() == found.stats["simulations"] == planner.simulations
+    assert first.visits.sum() == first.stats["simulations"] == planner.simulations
 
 
 def engine_of(kernel: Kernel, planner: TreePlanner) -> compiled.Engine:
@@ -81,7 +69,7 @@ def engine_of(kernel: Kernel, planner: TreePlanner) -> compiled.Engine:
     settings[compiled.WIDENING], settings[compiled.WIDENING_POWER] = planner.widening
     for place, number in parts.settings.items():
         settings[place] = number
-    return compiled.engine(kernel, parts.select, parts.backup, leaf.rollout, settings)
+    return compiled.engine(kernel, parts.select, parts.backup, part.rollout, settings)
 
 
 @pytest.mark.parametrize("model", [STICKY, continuous(STICKY)], ids=["finite", "continuous"])
@@ -89,16 +77,13 @@ def engine_of(kernel: Kernel, planner: TreePlanner) -> compiled.Engine:
 def test_growing_changes_nothing(model: Selling, planner: TreePlanner) -> None:
     """A tree that begins with room for one simulation ends like one with room for all."""
     kernel = model.compiled()
-    needs = storage.most_per_simulation(kernel, 50, bellman=False)
-    results = []
-    for room in (1, 5_000):
-        grown = 0
-        arrays = storage.allocate(kernel, needs, room)
-        storage.plant(arrays, model.start)
-        engine = engine_of(kernel, planner)
-        rng = np.random.default_rng(3)
+    needs, results = tree.most_per_simulation(kernel, 50, bellman=False), []
+    for simulations in (1, 5_000):
+        arrays, grown = tree.allocate(kernel, needs, simulations), 0
+        tree.plant(arrays, model.start)
+        engine, rng = engine_of(kernel, planner), np.random.default_rng(3)
         while search(engine.model, engine.parts, arrays, 0, 2_000, rng) < 2_000:
-            arrays = storage.grown(arrays)
+            arrays = tree.grown(arrays)
             grown += 1
         results.append((arrays, grown))
     (small, often), (large, never) = results
@@ -118,8 +103,8 @@ def test_used_room_is_proportional_to_simulations() -> None:
 
 def test_resources_that_differ_by_rounding_are_one() -> None:
     kernel = FAIR.compiled()
-    arrays = storage.allocate(kernel, storage.most_per_simulation(kernel, 1, False), 10)
-    storage.plant(arrays, FAIR.start)
+    arrays = tree.allocate(kernel, tree.most_per_simulation(kernel, 1, False), 10)
+    tree.plant(arrays, FAIR.start)
     numbers = [
         tree.resource_number(arrays, np.array([level]))
         for level in (0.1 + 0.2, 0.3, -0.0, 0.0, 0.3 + 1e-9, 1e300)
@@ -155,9 +140,7 @@ class InTurn(TreePlanner):
     """A composition of one's own: two new parts and a shipped one."""
 
     def parts(self) -> Parts:
-        return Parts(
-            in_turn, backup.highest, constant, {compiled.OWN: 5.0, compiled.TEMPERATURE: 1}
-        )
+        return Parts(in_turn, part.highest, constant, {compiled.OWN: 5.0, compiled.TEMPERATURE: 1})
 
 
 def test_parts_of_ones_own() -> None:
@@ -170,14 +153,20 @@ def test_parts_of_ones_own() -> None:
     assert many.values == pytest.approx(expectimax(model).values, abs=1e-9)
 
 
-def node_row(visits: float) -> FloatArray:
-    node = np.zeros(tree.NODE_COLUMNS)
+def rows(visits: float, edges: int, **settings: float) -> tuple[FloatArray, ...]:
+    """Settings by name, a node, and its edges, each visited once."""
+    numbers, node = np.zeros(compiled.OWN), np.zeros(tree.NODE_COLUMNS)
+    for name, value in settings.items():
+        numbers[getattr(compiled, name)] = value
     node[tree.VISITS] = visits
-    return node
+    below = np.zeros((edges, tree.EDGE_COLUMNS))
+    below[:, tree.VISITS] = 1.0
+    return numbers, node, below
 
 
 class Links(NamedTuple):
-    """The arrays that `renew` touches."""
+    """The arrays that `renew` touches. What it does with them is not compiled: the cache beside the
+    package would then hold a type of this file, which no other program can load."""
 
     nodes: FloatArray
     edges: FloatArray
@@ -208,39 +197,33 @@ def test_the_mean_over_chance_stays_within_the_mean_bounds(
     parts.nodes[:, tree.VALUE] = 100.0
     parts.nodes[:, [tree.LOWEST, tree.HIGHEST]] = bounds
     for link in range(2):  # what a link contributed before is forgotten
-        renew(parts, 0, link, 1.0)
+        renew.py_func(parts, 0, link, 1.0)
     parts.nodes[:, tree.VALUE] = values
     for link in range(2):
-        renew(parts, 0, link, 2.0)
-    assert bounded_mean(parts.edges[0]) == pytest.approx(mean, abs=1e-12)
+        renew.py_func(parts, 0, link, 2.0)
+    assert bounded_mean.py_func(parts.edges[0]) == pytest.approx(mean, abs=1e-12)
 
 
 def test_ucb_by_hand() -> None:
-    settings = np.zeros(compiled.OWN)
-    settings[compiled.EXPLORATION] = 0.5
-    node = node_row(4.0)
-    edges = np.zeros((2, tree.EDGE_COLUMNS))
-    edges[:, tree.VISITS] = 1.0, 3.0
+    settings, node, edges = rows(4.0, 2, EXPLORATION=0.5)
+    edges[1, tree.VISITS] = 3.0
     edges[:, tree.VALUE] = 1.0, 2.0
     rng = np.random.default_rng(0)
     # The bounds cross where 0.5 s sqrt(log 4) (1 - 1 / sqrt 3) = 1: s = 4.0197.
-    assert selection.ucb(settings, 4.0, node, edges, rng) == 1
-    assert selection.ucb(settings, 4.1, node, edges, rng) == 0
+    assert part.ucb(settings, 4.0, node, edges, rng) == 1
+    assert part.ucb(settings, 4.1, node, edges, rng) == 0
     settings[compiled.SCALE] = 4.1
-    assert selection.ucb(settings, 0.0, node, edges, rng) == 0
+    assert part.ucb(settings, 0.0, node, edges, rng) == 0
     edges[1, tree.VISITS] = 0.0
-    assert selection.ucb(settings, 0.0, node, edges, rng) == 1
+    assert part.ucb(settings, 0.0, node, edges, rng) == 1
 
 
 def test_boltzmann_by_its_law() -> None:
     """10,000 draws: frequencies within 4 standard errors (at most 0.02)."""
-    settings = np.zeros(compiled.OWN)
-    settings[compiled.EPSILON] = 0.2
-    node = node_row(100.0)
-    edges = np.zeros((3, tree.EDGE_COLUMNS))
+    settings, node, edges = rows(100.0, 3, EPSILON=0.2)
     edges[:, tree.WEIGHT] = 1.0, 2.0, 5.0
     rng = np.random.default_rng(0)
-    drawn = [selection.boltzmann(settings, 0.0, node, edges, rng) for _ in range(10_000)]
+    drawn = [part.boltzmann(settings, 0.0, node, edges, rng) for _ in range(10_000)]
     mixed = 0.2 * 3 / np.log(101.0)
     law = (1.0 - mixed) * np.array([1.0, 2.0, 5.0]) / 8.0 + mixed / 3.0
     assert np.bincount(drawn) / 10_000 == pytest.approx(law, abs=0.02)
@@ -248,14 +231,11 @@ def test_boltzmann_by_its_law() -> None:
 
 def test_entropy_by_hand() -> None:
     """Two equal actions, nothing known below: log 2."""
-    settings = np.zeros(compiled.OWN)
-    settings[compiled.TEMPERATURE] = 1.0
-    node, edges = node_row(3.0), np.zeros((2, tree.EDGE_COLUMNS))
-    edges[:, tree.VISITS] = 1.0
+    settings, node, edges = rows(3.0, 2, TEMPERATURE=1.0)
     edges[:, tree.VALUE] = 6.0
-    backup.entropy(settings, node, edges)
+    part.entropy(settings, node, edges)
     assert node[tree.VALUE] == 6.0
     assert node[tree.ENTROPY] == pytest.approx(np.log(2.0), abs=1e-12)
     edges[:, tree.ENTROPY] = 0.5
-    backup.entropy(settings, node, edges)
+    part.entropy(settings, node, edges)
     assert node[tree.ENTROPY] == pytest.approx(0.5 + np.log(2.0), abs=1e-12)

@@ -25,38 +25,15 @@ SCHEMA_TOML = """\
 step = 4.0
 unit = "h"
 
-[columns.sofa]
-role = "state"
-unit = "points"
-low = 0
-high = 24
-better = "lower"
-
-[columns.map]
-role = "state"
-unit = "mmHg"
-
-[columns.age]
-role = "fixed"
-
-[columns.sex]
-role = "fixed"
-labels = ["F", "M"]
-
-[columns.vent]
-role = "contextual"
-
-[columns.vaso]
-role = "action"
-unit = "µg/kg/min"
-levels = [0, 1, 2]
-
-[columns.fluids]
-role = "action"
-labels = ["low", "high"]
-
-[columns.died]
-role = "outcome"
+[columns]
+sofa = {role = "state", unit = "points", low = 0, high = 24, better = "lower"}
+map = {role = "state", unit = "mmHg"}
+age = {role = "fixed"}
+sex = {role = "fixed", labels = ["F", "M"]}
+vent = {role = "contextual"}
+vaso = {role = "action", unit = "µg/kg/min", levels = [0, 1, 2]}
+fluids = {role = "action", labels = ["low", "high"]}
+died = {role = "outcome"}
 """
 
 DISCRETE = schema_from_dict(

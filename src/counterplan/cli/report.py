@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from counterplan.cli.support import (
     SharedOptions,
@@ -19,9 +18,6 @@ from counterplan.cli.support import (
     whole_number,
 )
 from counterplan.errors import InputError
-
-if TYPE_CHECKING:
-    from counterplan.viz.report.page import Pseudonyms
 
 FORMATS = (".html", ".htm")
 CASES = 10
@@ -64,16 +60,17 @@ def report(options: ReportCommandOptions) -> None:
     from counterplan.core.files import atomic_file, check_target, suffix_of
     from counterplan.runs.run import open_run
     from counterplan.viz.report import report as make_report
-    from counterplan.viz.report.page import ReportOptions
+    from counterplan.viz.report.page import Pseudonyms, ReportOptions, pseudonyms
 
     _refuse(options)
     suffix_of(options.output, FORMATS, "reports")
     check_target(options.output)
-    names = _pseudonyms(options)
+    is_named = not options.pseudonyms and options.pseudonym_key is None
+    names = Pseudonyms() if is_named else pseudonyms(options.pseudonym_key)
     run = open_run(options.run)
     run.verify()
-    closely = CASES if options.cases is None else options.cases
-    made = make_report(run, ReportOptions(options.k, closely, options.case, names))
+    looks = CASES if options.cases is None else options.cases
+    made = make_report(run, ReportOptions(options.k, looks, options.case, names))
     content = made.html.encode()
     with atomic_file(options.output) as file:
         file.write(content)
@@ -98,11 +95,3 @@ def _refuse(options: ReportCommandOptions) -> None:
             f"{options.output}: reports are pages for a browser: write .html and print it to PDF "
             "in the browser"
         )
-
-
-def _pseudonyms(options: ReportCommandOptions) -> Pseudonyms:
-    from counterplan.viz.report.page import Pseudonyms, pseudonyms
-
-    if options.pseudonyms or options.pseudonym_key is not None:
-        return pseudonyms(options.pseudonym_key)
-    return Pseudonyms()

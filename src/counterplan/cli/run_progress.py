@@ -36,7 +36,9 @@ def run_display(console: Console | None = None) -> Iterator[Callable[[Progress],
         def show(reached: Progress) -> None:
             nonlocal last_line
             assert isinstance(reached, RunProgress)
-            lines = _lines(reached)
+            lines = [f"reading: {reached.done:,} parts"]
+            if reached.what == SOLVING:
+                lines = [text for text in (_counts(reached), _outcomes(reached)) if text]
             bar.update(
                 task, total=reached.total, completed=reached.done, description="\n".join(lines)
             )
@@ -45,12 +47,6 @@ def run_display(console: Console | None = None) -> Iterator[Callable[[Progress],
                 console.print("; ".join(lines), soft_wrap=True)
 
         yield show
-
-
-def _lines(reached: RunProgress) -> list[str]:
-    if reached.what != SOLVING:
-        return [f"reading: {reached.done:,} parts"]
-    return [text for text in (_counts(reached), _outcomes(reached)) if text]
 
 
 def _counts(reached: RunProgress) -> str:

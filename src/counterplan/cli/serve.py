@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import secrets
 import socket
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -25,10 +25,6 @@ from counterplan.cli.support import (
     whole_number,
 )
 from counterplan.errors import InputError, NotApplicableError, not_installed
-
-if TYPE_CHECKING:
-    from counterplan.explorer.app import Settings
-    from counterplan.explorer.security import Access
 
 PORT = 8765
 LARGEST_PORT = 65_535
@@ -74,7 +70,8 @@ def serve(options: ServeOptions) -> None:
     token, which is part of the address that is printed.
     """
     try:
-        from counterplan.explorer.app import Service, server_of
+        from counterplan.explorer.app import Service, Settings, server_of
+        from counterplan.explorer.security import LOOPBACK, Access
     except ModuleNotFoundError as problem:
         needed = f"the explorer needs {problem.name}"
         raise NotApplicableError(not_installed(needed, "web")) from None
@@ -82,7 +79,13 @@ def serve(options: ServeOptions) -> None:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     with _listening(options) as listener:
         port = listener.getsockname()[1]
-        service = Service(options.run, _settings(options, port, token))
+        names = {options.host, *(options.allow_host or ())}
+        if token is not None:
+            names.add(socket.gethostname())
+        access = Access(LOOPBACK | {name.lower() for name in names}, port, token)
+        workers = {} if options.workers is None else {"workers": options.workers}
+        settings = Settings(access=access, seconds=options.seconds, **workers)
+        service = Service(options.run, settings)
         try:
             service.items.warm()
             server = server_of(service)
@@ -102,32 +105,9 @@ def token_of(options: ServeOptions) -> str | None:
         return None if is_loopback(options.host) else secrets.token_urlsafe(24)
     if len(options.token) < SHORTEST_TOKEN or not options.token.isascii():
         raise InputError(f"--token: give at least {SHORTEST_TOKEN} plain characters")
-    if not set(options.token) <= _PLAIN:
+    if not re.fullmatch(r"[\w-]+", options.token, re.ASCII):
         raise InputError("--token: letters, digits, - and _ only, so that it fits into an address")
     return options.token
-
-
-_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
-
-
-def _settings(options: ServeOptions, port: int, token: str | None) -> Settings:
-    from counterplan.explorer.app import Settings
-
-    usual = Settings()
-    return Settings(
-        access=_access(options, port, token),
-        workers=usual.workers if options.workers is None else options.workers,
-        seconds=options.seconds,
-    )
-
-
-def _access(options: ServeOptions, port: int, token: str | None) -> Access:
-    from counterplan.explorer.security import LOOPBACK, Access
-
-    names = {options.host, *(options.allow_host or ())}
-    if token is not None:
-        names.add(socket.gethostname())
-    return Access(LOOPBACK | {name.lower() for name in names}, port, token)
 
 
 def _listening(options: ServeOptions) -> socket.socket:

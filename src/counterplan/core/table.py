@@ -538,13 +538,14 @@ class _CsvRows:
         if b'"' in content:
             inside = _inside(letters)
             breaks, commas = newlines[~inside[newlines]], commas[~inside[commas]]
-        self.ends = np.union1d(breaks + 1, len(content))
+        rest = [] if len(breaks) and breaks[-1] + 1 == len(content) else [len(content)]
+        self.ends = np.concatenate([breaks + 1, np.array(rest, dtype=np.int64)])
         self.starts = np.concatenate([[0], self.ends[:-1]])
         self.rows = line + np.searchsorted(newlines, self.starts)
         self.fields = 1 + np.diff(np.searchsorted(commas, np.append(self.starts, len(content))))
         if inside is not None:
             self._check_quotes(_stray_quotes(letters), is_open=bool(inside[-1]))
-        separators = np.union1d(self.starts - 1, commas)
+        separators = np.sort(np.concatenate([self.starts - 1, commas]))
         sizes = np.diff(separators, append=len(content))
         if sizes.max() > LARGEST_FIELD:
             large = int(np.argmax(sizes > LARGEST_FIELD))

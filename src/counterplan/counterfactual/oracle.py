@@ -225,12 +225,13 @@ class _ExecutedWorld(World):
 
     def options(self, node: Node) -> Iterator[FloatArray]:
         t, levels, left = node
-        offered, executed = self._offered(t, levels), self.actions[t]
+        executed, may_change = self.actions[t], left > 0 and t in self.movable
         # What was on offer then must be so now; what else is impossible, the step refuses.
         is_free = isinstance(self.problem, MakesFeasible) or not self._was_offered[t]
+        offered = self._offered(t, levels) if may_change or not is_free else executed[None]
         if is_free or _holds(offered, executed):
             yield executed
-        if left > 0 and t in self.movable:
+        if may_change:
             yield from offered[(np.abs(offered - executed) <= self.reach + 1e-9).all(axis=1)]
 
     def step(self, t: int, state: FloatArray, action: FloatArray) -> Any:
@@ -251,7 +252,8 @@ class _ExecutedWorld(World):
 
 
 def _holds(offered: FloatArray, action: FloatArray) -> bool:
-    return any(np.allclose(one, action, 1e-9, 1e-9) for one in offered)
+    close = np.abs(offered - action) <= 1e-9 * (1.0 + np.abs(action))
+    return bool(close.all(axis=1).any())
 
 
 def best_allocation(

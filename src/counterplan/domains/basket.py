@@ -31,7 +31,15 @@ import numpy as np
 from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray, Seed, whole_number
 from counterplan.domains.option_contract import BASKETS, BasketContract, OptionContract
-from counterplan.domains.options import AmericanOption, OptionProblem, price_nodes
+from counterplan.domains.options import (
+    AmericanOption,
+    OptionProblem,
+    chord,
+    fixed_dates,
+    highest_tangent,
+    node_below,
+    price_nodes,
+)
 from counterplan.errors import InputError
 from counterplan.planning.compiled import Layout, inlined, jit
 from counterplan.planning.description import Axes, Column, Columns, check_config
@@ -111,7 +119,7 @@ class OptionBasket(OptionProblem):
 
     def best_known_policy(self) -> Policy:
         """Where the cap binds and nothing is exact: what is best for each option alone."""
-        from counterplan.domains.option_dual import PerOption
+        from counterplan.domains.option_rules import PerOption
 
         return PerOption(paths=None)
 
@@ -175,16 +183,9 @@ class OptionBasket(OptionProblem):
 
     def bound_tables(self, samples: int, seed: Seed) -> FloatArray:
         """Values of fixed dates and their slopes at the nodes; exact, so nothing is sampled."""
-        dates, each = range(self.horizon), zip(self.singles, self._nodes, strict=True)
-        tables = [
-            [np.column_stack(single.exercise.fixed_date(nodes, s)) for s in dates]
-            for single, nodes in each
-        ]
-        fixed = np.array(tables)
-        best = fixed.copy()
-        for s in dates[1:]:
-            later = fixed[:, s, :, :1] > best[:, s - 1, :, :1]
-            best[:, s] = np.where(later, fixed[:, s], best[:, s - 1])
+        each = zip(self.singles, self._nodes, strict=True)
+        tables = [fixed_dates(one.exercise, nodes, self.horizon) for one, nodes in each]
+        fixed, best = (np.array(part) for part in zip(*tables, strict=True))
         return BOUND_TABLES.pack(fixed=fixed.swapaxes(1, 2), best=best)
 
     about: ClassVar[str] = "a basket of options: which to exercise now and which to hold"
@@ -260,29 +261,18 @@ def _payoff(p, b, price):  # type: ignore[no-untyped-def]
     return max(p.signs[b] * (price - p.strikes[b]), 0.0)
 
 
-@inlined
-def _node_below(p, b, price):  # type: ignore[no-untyped-def]
-    """The last node at or below the price; -1 below them all."""
-    return min(max(int(np.floor((np.log(price) - p.first[b]) / p.width[b])), -1), p.N - 1)
-
-
 @jit
 def worth_of_waiting(parameters, t, b, price):  # type: ignore[no-untyped-def]
     """What holding option b alone is worth at date t, in money of date t; never too low."""
     p = basket_of(parameters)
     if t == p.T - 1:
         return 0.0
-    values, nodes = p.waiting[b, t], p.nodes[b]
-    i = _node_below(p, b, price)
+    # A call's value rises no faster than the price, a put's falls; at a price of 0 a put pays its
+    # strike on the next date, a call never pays.
     call = p.signs[b] > 0
-    if i == p.N - 1:  # a call's value rises no faster than the price, a put's falls
-        return values[i] + (price - nodes[i] if call else 0.0)
-    if i < 0:  # at a price of 0 a put pays its strike on the next date, a call never pays
-        low, below = 0.0, 0.0 if call else p.discounts[1] / p.discounts[0] * p.strikes[b]
-    else:
-        low, below = nodes[i], values[i]
-    share = (price - low) / (nodes[i + 1] - low)
-    return below + share * (values[i + 1] - below)
+    at_zero = 0.0 if call else p.discounts[1] / p.discounts[0] * p.strikes[b]
+    i = node_below(p.first[b], p.width[b], p.N, price)
+    return chord(p.waiting[b, t], p.nodes[b], i, price, at_zero, 1.0 if call else 0.0)
 
 
 @jit
@@ -379,20 +369,9 @@ def policy(parameters, t, x, d, generator, offered, m):  # type: ignore[no-untyp
 
 
 @inlined
-def _best_date(p, known, t, b, price):  # type: ignore[no-untyped-def]
-    """The value of the best fixed date for option b alone."""
-    rows, nodes = known.best[b, p.T - 1 - t], p.nodes[b]
-    i = _node_below(p, b, price)
-    best = _payoff(p, b, price)
-    for j in range(max(i, 0), min(i + 2, p.N)):
-        best = max(best, rows[j, 0] + rows[j, 1] * (price - nodes[j]))
-    return best
-
-
-@inlined
 def _best_free(p, known, b, price, taken):  # type: ignore[no-untyped-def]
     """The value of the best date for option b that is not full; it is marked in `taken`."""
-    i = _node_below(p, b, price)
+    i = node_below(p.first[b], p.width[b], p.N, price)
     best, date = 0.0, 0
     if taken[0] < p.cap:
         best = _payoff(p, b, price)
@@ -423,7 +402,8 @@ def bounds(parameters, tables, t, x, d, generator, out):  # type: ignore[no-unty
     taken = np.zeros(p.T - t if held > p.cap else 0, dtype=np.int64)
     for b in range(p.X):
         if d[b] > 0.5 and held <= p.cap:
-            lower += _best_date(p, known, t, b, x[b])
+            i, rows = node_below(p.first[b], p.width[b], p.N, x[b]), known.best[b, p.T - 1 - t]
+            lower += highest_tangent(_payoff(p, b, x[b]), rows, p.nodes[b], i, x[b])
         elif d[b] > 0.5:
             lower += _best_free(p, known, b, x[b], taken)
     out[0] = p.discounts[t] * lower

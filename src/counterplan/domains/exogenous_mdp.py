@@ -8,7 +8,7 @@ choose from. Ties go to the earlier step (D5).
         process=GBM(1000, 1.0, 0.9, dt=1 / 7, kind="independent"),
         reward=[[1.0]],                                      # a unit costs one price
         resources=Resource(start=0, capacity=50, effect=+1, change=[-12, -25, -30]),
-        step_bounds=[(0, 50)] * 3, sense="min", action_set="order-up-to",
+        step_bounds=[(0, 50)] * 3, sense="min", action_set="order-up-to"
     )
 
 What the model can do is a method that it has: `successors` with a process of finite support, and
@@ -25,13 +25,11 @@ Which of the feasible actions a planner may choose from:
 
 The bound below is what the plan that is optimal for expected rewards earns, executed: at every step
 the offered action that is closest to what was planned, or to that and what earlier steps left
-undone, whichever earns more. Neither the plan nor the offered actions depend on what chance brings,
-and the reward is linear in it, so what the plan earns at the expected rewards is what it earns on
-average: a bound on the best that offered actions reach, without any error. Several resources are
-planned as one pool and divided in time order, which need not be the best plan; two with a fixed
-quota are planned exactly. There is no bound above: hindsight is one only in the mean over futures
-(`value_bounds` gives it with its standard error), and a mean over a few of them lies below the
-value as often as not.
+undone, whichever earns more. Neither plan nor offered actions depend on chance, and the reward is
+linear in it, so what the plan earns at the expected rewards is its mean: a bound on the best that
+offered actions reach, without any error. Several resources are planned as one pool and divided in
+time order; two with a fixed quota exactly. There is no bound above: hindsight is one only in the
+mean over futures (`value_bounds`).
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -129,27 +127,24 @@ class ExogenousMDP(HasFutures):
                 f"for each number of x; got {self.phi.shape}"
             )
         _check_linear(self)
-        # What the model can do is a method that it has.
-        if isinstance(self.process, FiniteProcess):
+        # What the model can do is a method that it has; a subclass may act in its own way.
+        own = type(self) is not ExogenousMDP
+        if not own and isinstance(self.process, FiniteProcess):
             object.__setattr__(self, "successors", self.process.successors)
-        stated = not callable(self.reward) and not callable(self.action_set)
-        if stated and isinstance(self.process, CompiledProcess):
+        own = own or callable(self.reward) or callable(self.action_set)
+        if not own and isinstance(self.process, CompiledProcess):
             object.__setattr__(self, "compiled", self._compiled)
 
     @cached_property
     def program(self) -> ResourceProgram:
         """The resources and their bounds."""
-        given = self.resources
-        try:
-            several = (given,) if isinstance(given, Resource) else tuple(given)
-        except TypeError:
-            raise InputError(
-                f"resources must be a Resource or a list of them, got {given!r}"
-            ) from None
-        for i, one in enumerate(several):
+        given: Any = (self.resources,) if isinstance(self.resources, Resource) else self.resources
+        if not isinstance(given, Sequence):
+            raise InputError(f"resources must be a Resource or a list of them, got {given!r}")
+        for i, one in enumerate(given):
             if not isinstance(one, Resource):
                 raise InputError(f"resource number {i} is {one!r}: give Resource(start, ...)")
-        return ResourceProgram(several, np.asarray(self.step_bounds), self.budget)
+        return ResourceProgram(tuple(given), np.asarray(self.step_bounds), self.budget)
 
     @cached_property
     def phi(self) -> FloatArray:
@@ -161,12 +156,10 @@ class ExogenousMDP(HasFutures):
 
     @property
     def horizon(self) -> int:
-        """T decisions."""
         return self.program.horizon
 
     @property
     def start(self) -> State:
-        """The state before the first decision."""
         return State(0, self.process.start, self.program.start)
 
     def actions(self, state: State) -> FloatArray:
@@ -190,7 +183,7 @@ class ExogenousMDP(HasFutures):
             )
         rows = np.empty((self.most_actions, len(self.program.resources)))
         x, d = (np.array(part, dtype=np.float64) for part in state[1:])
-        return rows[: actions(self._numbers(np.empty(0)), state.t, x, d, rows)]
+        return rows[: actions(self._numbers, state.t, x, d, rows)]
 
     def step(
         self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
@@ -231,15 +224,13 @@ class ExogenousMDP(HasFutures):
         from counterplan.planning.search.kernel import Kernel
 
         assert isinstance(self.process, CompiledProcess)
+        block = self.process.kernel_parameters(self.horizon, quantiles)
+        parameters, most = np.concatenate([self._numbers, block]), self.most_actions
+        functions = {"actions": actions, "step": step, "bounds": bounds}
+        sizes = {"action_size": len(self.program.resources), "most_actions": most}
+        successors = self.process.most_successors(quantiles)
         return Kernel.of(
-            self,
-            actions=actions,
-            step=step,
-            bounds=bounds,
-            parameters=self._numbers(self.process.kernel_parameters(self.horizon, quantiles)),
-            action_size=len(self.program.resources),
-            most_actions=self.most_actions,
-            most_successors=self.process.most_successors(quantiles),
+            self, **functions, **sizes, parameters=parameters, most_successors=successors
         )
 
     @property
@@ -250,8 +241,9 @@ class ExogenousMDP(HasFutures):
             return chosen * A
         return 2 * A if chosen == "extreme" else self.horizon + 2
 
-    def _numbers(self, process: FloatArray) -> FloatArray:
-        """The model's numbers for compiled functions."""
+    @cached_property
+    def _numbers(self) -> FloatArray:
+        """What compiled functions read, but for the process at its end."""
         program, chosen = self.program, self.action_set
         table = [program.step_bounds, program.after, program.later, resource_steps(program)]
         quota = (program.step_bounds[:, 0] == program.step_bounds[:, 1]).all()
@@ -271,7 +263,7 @@ class ExogenousMDP(HasFutures):
             changes=program.changes,
             capacities=[float(one.capacity) for one in program.resources],
             phi=np.zeros(self._rate_shape) if callable(self.reward) else self.phi,
-            process=process,
+            process=[],
         )
 
     @property
@@ -281,23 +273,22 @@ class ExogenousMDP(HasFutures):
     def _check_action_set(self) -> None:
         """Raise if these actions make no sense for these resources."""
         chosen, A = self.action_set, len(self.program.resources)
-        if callable(chosen) or chosen == "extreme":
+        added = A == 1 and self.program.resources[0].effect > 0
+        if callable(chosen) or chosen == "extreme" or (chosen == "order-up-to" and added):
             return
         if chosen == "order-up-to":
-            if A > 1 or self.program.resources[0].effect < 0:
-                raise InputError(
-                    "action_set 'order-up-to' is for one resource that is added to (effect=+1); "
-                    "use 'extreme' or a number of levels"
-                )
-        elif isinstance(chosen, str):
+            raise InputError(
+                "action_set 'order-up-to' is for one resource that is added to (effect=+1); use "
+                "'extreme' or a number of levels"
+            )
+        if isinstance(chosen, str):
             raise InputError(
                 f"action_set {chosen!r} is not 'extreme', 'order-up-to', a number of levels or a "
                 "function"
             )
-        else:
-            whole_number(chosen, "action_set (levels of the grid)", minimum=2)
-            if A > 2:
-                raise InputError(f"a grid divides between two resources, not {A}; use 'extreme'")
+        whole_number(chosen, "action_set (levels of the grid)", minimum=2)
+        if A > 2:
+            raise InputError(f"a grid divides between two resources, not {A}; use 'extreme'")
 
     def _check_state(self, state: State) -> None:
         A = len(self.program.resources)
@@ -323,13 +314,10 @@ class ExogenousMDP(HasFutures):
             at = i % len(resource)  # several actions may be of one state
             between = f"between {low[at]:g} and {high[at]:g} may be spent there"
             action = actions[i].tolist()
-            if offered:
-                raise InfeasibleError(
-                    f"the action function offers {action} at t={t}, but {between}"
-                )
-            more = ", of no resource more than there is" if A > 1 else ""
-            held = resource[at].tolist()
-            raise InfeasibleError(f"action {action} at t={t} with resource {held}: {between}{more}")
+            said = f"action {action} at t={t} with resource {resource[at].tolist()}: {between}"
+            said += ", of no resource more than there is" if A > 1 else ""
+            own = f"the action function offers {action} at t={t}, but {between}"
+            raise InfeasibleError(own if offered else said)
 
 
 def _check_rate(rate: RewardRate) -> None:

@@ -34,19 +34,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from counterplan.core.validation import BoolArray, FloatArray, Seed, generator, whole_number
-from counterplan.domains.hybrid_exact import (
-    RULES,
-    SEVEN_MODES,
-    THREE_MODES,
-    HybridConfig,
-    Road,
-    Rule,
-    allocate,
-    best_splits,
-    expected_ahead,
-    rule_values,
-    sum_regrets,
-)
+from counterplan.domains import hybrid_exact as exact
+from counterplan.domains.hybrid_exact import RULES, HybridConfig, Road, Rule
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning.compiled import Layout, inlined, jit
 from counterplan.planning.description import Axes, Column, Columns, check_config, positive_number
@@ -111,7 +100,7 @@ class HybridVehicle(HasFutures):
             return self.config
         if self.modes not in (3, 7):
             raise InputError(f"modes must be 3 or 7, got {self.modes!r}; or pass a HybridConfig")
-        table = THREE_MODES if self.modes == 3 else SEVEN_MODES
+        table = exact.THREE_MODES if self.modes == 3 else exact.SEVEN_MODES
         if self.config not in table:
             raise InputError(f"config {self.config!r} is not one of {', '.join(table)}")
         return table[self.config]
@@ -222,7 +211,8 @@ class HybridVehicle(HasFutures):
         total = wanted.sum(axis=1)
         share = np.divide(wanted[:, 0], total, out=np.ones(len(wanted)), where=total > 0)
         least, most = np.maximum(used - resource[:, 1], 0.0), np.minimum(used, resource[:, 0])
-        gas = np.clip(np.floor(share * used + 0.5), least, most)
+        # Halves go up, also those that a plan misses by its last digit.
+        gas = np.clip(np.floor(share * used + 0.5 + WHOLE), least, most)
         split = np.column_stack([gas, used - gas])
         return np.asarray(np.where(self._brakes(exogenous)[:, None], 0.0, split))
 
@@ -246,22 +236,18 @@ class HybridVehicle(HasFutures):
         return np.asarray(self.beliefs(exogenous) @ self.road.mileage)
 
     def allocate(self, paths: FloatArray, state: State | None = None) -> Allocation:
-        """What should have been used along (n, T - t, X).
-
-        A path on which braking is only a probability (`mean_path`) is planned in expected amounts:
-        its value is a plug-in value, no bound on anything.
-        """
+        """What should have been used along (n, T - t, X). Where braking is only a probability
+        (`mean_path`) amounts are expected ones: a plug-in value, no bound on anything."""
         at = self.start if state is None else state
         if paths.ndim != 3 or paths.shape[1] != self.horizon - at.t:
             raise InputError(
                 f"paths must be (n, {self.horizon - at.t}, X), for t={at.t} .. {self.horizon - 1}, "
                 f"got {paths.shape}"
             )
-        return allocate(self.road, self.beliefs(paths), np.asarray(at.resource))
+        return exact.allocate(self.road, self.beliefs(paths), np.asarray(at.resource))
 
     def optimal_value(self, state: State | None = None) -> float:
-        """The best expected mileage without foresight; hidden modes only where few beliefs can be
-        reached."""
+        """The best expected mileage; of hidden modes only where few beliefs can be reached."""
         if self.hidden:
             return Solution(self, state).value if state is not None else self._listed.value
         return self.value_of("optimal", state)
@@ -273,7 +259,7 @@ class HybridVehicle(HasFutures):
         modes = self.chain.modes(exogenous)
         ahead = self.values_ahead("optimal", t)[modes]
         rates, brakes = self._rates(exogenous), self._brakes(exogenous)
-        return np.asarray(best_splits(self.road, rates, brakes, resource, ahead))
+        return np.asarray(exact.best_splits(self.road, rates, brakes, resource, ahead))
 
     def loss(
         self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
@@ -314,17 +300,14 @@ class HybridVehicle(HasFutures):
         """(T + 1, S, c + 1, c + 1) values of a rule that sees the mode."""
         if rule not in RULES:
             raise InputError(f"rule {rule!r} is not one of {', '.join(RULES)}")
-        if rule not in self._solved:
-            self._solved[rule] = rule_values(self.road, RULES.index(rule))
-        return self._solved[rule]
+        solved: dict[Rule, FloatArray] = self.__dict__.setdefault("_solved", {})
+        if rule not in solved:
+            solved[rule] = exact.rule_values(self.road, RULES.index(rule))
+        return solved[rule]
 
     def values_ahead(self, rule: Rule, t: int) -> FloatArray:
         """(S, c + 1, c + 1) the expected values after step t, by its mode."""
-        return np.asarray(expected_ahead(self.road.matrix, self.rule_values(rule)[t + 1]))
-
-    @cached_property
-    def _solved(self) -> dict[Rule, FloatArray]:
-        return {}
+        return np.asarray(exact.expected_ahead(self.road.matrix, self.rule_values(rule)[t + 1]))
 
     @cached_property
     def _listed(self) -> Solution:
@@ -353,7 +336,7 @@ class HybridVehicle(HasFutures):
         each = -(-whole_number(samples, "samples", minimum=2) // S)
         paths = [self.chain.sample_paths(each, T, rng, 0, start) for start in np.eye(S)]
         modes = np.concatenate([path.argmax(axis=2) for path in paths])
-        sums, squares, counts = sum_regrets(self.road, modes)
+        sums, squares, counts = exact.sum_regrets(self.road, modes)
         n = np.maximum(counts, 2.0)[:, :, None, None]
         means = sums / n
         errors = np.sqrt(np.maximum(squares / n - means**2, 0.0) / (n - 1.0))
@@ -367,7 +350,7 @@ class HybridVehicle(HasFutures):
         before = np.array([np.maximum.reduce([above, *below]), *below])
         after = np.zeros_like(before)
         for k, t in np.ndindex(len(before), T - 1):
-            after[k, t] = expected_ahead(self.road.matrix, before[k, t + 1])
+            after[k, t] = exact.expected_ahead(self.road.matrix, before[k, t + 1])
         return BOUND_TABLES.pack(values=after)
 
     about: ClassVar[str] = (
@@ -439,9 +422,8 @@ class HybridVehicle(HasFutures):
 
     def describe_state(self, state: State) -> str:
         mode = self.mode_names[int(np.argmax(self.beliefs(state.exogenous)))]
-        gas, electric = state.resource
-        step = f"step {state.t + 1} of {self.horizon}"
-        return f"{step}, {mode} mode, {gas:g} gas, {electric:g} electric"
+        left = f"{state.resource[0]:g} gas, {state.resource[1]:g} electric"
+        return f"step {state.t + 1} of {self.horizon}, {mode} mode, {left}"
 
 
 class HybridColumns(Columns):

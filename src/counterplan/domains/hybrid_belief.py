@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import comb
+from typing import ClassVar
 
 import numpy as np
 
@@ -94,9 +95,7 @@ class BeliefIteration:
 
     resolution: int | None = None
 
-    @property
-    def name(self) -> str:
-        return "belief value iteration"
+    name: ClassVar[str] = "belief value iteration"
 
     def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Rule:
         """The rule for a vehicle with hidden modes."""

@@ -224,10 +224,12 @@ def sum_regrets(road, modes):  # type: ignore[no-untyped-def]
             s = modes[i, t]
             _step_back(road, s, OPTIMAL, best[t + 1], best[t])
             _step_back(road, s, GREEDY, greedy[t + 1], greedy[t])
-            regret = best[t] - greedy[t]
-            sums[t, s] += regret
-            squares[t, s] += regret * regret
             counts[t, s] += 1.0
+            for gas in range(c + 1):
+                for battery in range(c + 1):
+                    regret = best[t, gas, battery] - greedy[t, gas, battery]
+                    sums[t, s, gas, battery] += regret
+                    squares[t, s, gas, battery] += regret * regret
     return sums, squares, counts
 
 

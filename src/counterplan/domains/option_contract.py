@@ -269,7 +269,8 @@ def european(
 class Bermudan:
     """The optimal exercise of an option on its dates under geometric Brownian motion.
 
-    dates  for each date the edge b_t, the nodes above it, and there C_t times their weights
+    dates  for each date the edge b_t (exercised is beyond strike * e^{b_t} for a put, e^{-b_t} for
+           a call), the nodes above it, and there C_t times their weights
     """
 
     option: OptionContract
@@ -290,12 +291,6 @@ class Bermudan:
             later = edge, nodes, lengths * held_values(nodes, step, *later)
             dates.insert(0, later)
         return cls(option, tuple(dates))
-
-    @property
-    def boundaries(self) -> FloatArray:
-        """(T,) prices at and beyond which exercising is optimal (put: below, call: above)."""
-        edges = np.array([edge for edge, _, _ in self.dates])
-        return np.asarray(self.option.strike * np.exp(-self.option.sign * edges))
 
     def continuation(self, t: int, prices: FloatArray) -> FloatArray:
         """C_t: the value at date t, in money of date t, of not exercising then."""

@@ -125,13 +125,13 @@ class OptionProblem(HasFutures):
                 f"exercising {actions[i, b]:g} of {which} at date t={t}, when {resource[i, b]:g} "
                 "of it is still held: 0 holds, 1 exercises"
             )
-        if (actions.sum(axis=1) > self.most).any():
+        if self.most < len(self.contracts) and (actions.sum(axis=1) > self.most).any():
             raise InfeasibleError(
                 f"exercising {actions.sum(axis=1).max():g} options at date t={t}: at most "
                 f"{self.most} may be exercised on one date"
             )
         payoffs = self.contracts[0].discount(t) * self.payoffs(exogenous)
-        return np.asarray((actions * payoffs).sum(axis=1)), resource - actions
+        return np.einsum("nb,nb->n", actions, payoffs), resource - actions
 
     @cached_property
     def _terms(self) -> FloatArray:
@@ -171,13 +171,13 @@ class OptionProblem(HasFutures):
 
     def penalised(self, samples: int, seed: Seed) -> Penalised:
         """Tight bounds on fresh paths, by Longstaff-Schwartz and the martingales of its rules."""
-        from counterplan.domains.option_dual import penalised_options
+        from counterplan.domains.option_rules import penalised_options
 
         return penalised_options(self, samples, seed)
 
     def controlled_outcomes(self, paths: FloatArray, actions: FloatArray) -> FloatArray:
         """(n,) what actions (n, T, B) earned, minus the martingales of the options' own values."""
-        from counterplan.domains.option_dual import controlled_outcomes
+        from counterplan.domains.option_rules import controlled_outcomes
 
         return controlled_outcomes(self, paths, actions)
 
@@ -223,7 +223,7 @@ def assign(weights: FloatArray, held: FloatArray, cap: int) -> tuple[FloatArray,
     chosen = (best > 0) & (held > 0.5)[:, np.newaxis]
     actions = np.zeros(weights.shape)
     np.put_along_axis(actions, dates, chosen, axis=1)
-    values = np.where(chosen, best, 0.0).sum(axis=(1, 2))
+    values = np.einsum("ntb,ntb->n", best, chosen.astype(np.float64))
     if cap < weights.shape[2]:
         for i in np.flatnonzero(actions.sum(axis=2).max(axis=1) > cap):
             actions[i] = _assign_one(weights[i], held[i], cap)
@@ -249,6 +249,19 @@ def price_nodes(contract: OptionContract, count: int) -> FloatArray:
     reach += abs(contract.drift) * contract.maturity
     low, high = np.sort(np.log([contract.price, contract.strike]))
     return np.exp(np.linspace(low - reach, high + reach, count))
+
+
+def fixed_dates(
+    exercise: Bermudan | LatticeExercise, nodes: FloatArray, T: int
+) -> tuple[FloatArray, FloatArray]:
+    """(T, N, 2) value and slope at the nodes (N,), in money of now, of exercising in s dates' time,
+    and of the best of the dates 0 .. s."""
+    fixed = np.array([np.column_stack(exercise.fixed_date(nodes, s)) for s in range(T)])
+    best = fixed.copy()
+    for s in range(1, T):
+        better = fixed[s, :, :1] > best[s - 1, :, :1]
+        best[s] = np.where(better, fixed[s], best[s - 1])
+    return fixed, best
 
 
 @dataclass(frozen=True)
@@ -334,41 +347,33 @@ class AmericanOption(OptionProblem):
         samples = whole_number(samples, "samples", minimum=2)
         prices = price_nodes(c, NODES)
         first, second = np.log(prices[:2])
-        fixed = [self.exercise.fixed_date(prices, s) for s in range(T)]
+        fixed, best = fixed_dates(self.exercise, prices, T)
         factors = self.process.sample_paths(samples, T, seed, start=np.ones(1))[:, :, 0]
         discounts = c.discount(np.arange(T))
         found = best_dates(factors, discounts, c.sign, c.strike, prices)
         # The best of several payoffs is less than their sum: a bound where too few paths pay.
-        total = np.cumsum([np.zeros(NODES), *(values for values, _ in fixed[1:])], axis=0)
+        total = np.cumsum([np.zeros(NODES), *fixed[1:, :, 0]], axis=0)
         upper = np.where(found[0] < FEW, total, _raised(found, samples))
         # A strike of 0 and a price of 1: how fast the hindsight value of a call can rise.
         steepest = _raised(best_dates(factors, discounts, 1.0, 0.0, np.ones(1)), samples)[:, 0]
-        rows = np.empty((T, NODES, 3))
-        for t in range(T):
-            left = T - 1 - t
-            values, slopes = (np.array(part) for part in zip(*fixed[: left + 1], strict=True))
-            best = values.argmax(axis=0), np.arange(NODES)
-            rows[t] = np.column_stack([values[best], slopes[best], upper[left]])
         return BOUND_TABLES.pack(
             first=first,
             width=second - first,
             nodes=prices,
             steepest=discounts * (steepest[::-1] if c.sign > 0 else 0.0),
-            rows=discounts[:, None, None] * rows,
+            rows=discounts[:, None, None] * best[::-1],
+            upper=discounts[:, None] * upper[::-1],
         )
 
     def _edges(self) -> FloatArray:
         """(T,) where exercising begins to beat waiting for any fixed date, to the nodes' width."""
-        c, T = self.contract, self.horizon
-        prices, waiting = price_nodes(c, NODES), np.zeros(NODES)
+        c, prices = self.contract, price_nodes(self.contract, NODES)
+        fixed, _ = fixed_dates(self.exercise, prices, self.horizon)
+        waiting = np.maximum.accumulate(fixed[1:, :, 0])[::-1]
         payoff = c.payoff(prices)
-        edges = np.full(T, c.strike)
-        for t in range(T - 2, -1, -1):
-            waiting = np.maximum(waiting, self.exercise.fixed_date(prices, T - 1 - t)[0])
-            worth = (payoff > 0) & (payoff >= waiting)
-            call, beyond = c.sign > 0, prices[worth]
-            edges[t] = beyond.min(initial=np.inf) if call else beyond.max(initial=0.0)
-        return edges
+        worth = (payoff > 0) & (payoff >= waiting)
+        call, put = np.where(worth, prices, np.inf).min(axis=1), np.where(worth, prices, 0.0)
+        return np.append(call if c.sign > 0 else put.max(axis=1), c.strike)
 
     about: ClassVar[str] = "an option: whether to exercise it now or to hold it"
 
@@ -412,9 +417,34 @@ def _raised(found: FloatArray, n: int) -> FloatArray:
 # edges: prices beyond which waiting for any fixed date is worth less than exercising
 OPTION = Layout("rest sign strike", "T", discounts="T", edges="T", process="*")
 # Nodes evenly spaced in their logarithms; the steepest rise beyond the last one; for every date and
-# node value and slope of the lower bound, and the mean in the upper bound.
-BOUND_TABLES = Layout("first width", "T N", nodes="N", steepest="T", rows="T N 3")
+# node value and slope of the lower bound, and the mean in the upper one.
+BOUND_TABLES = Layout("first width", "T N", nodes="N", steepest="T", rows="T N 2", upper="T N")
 option_of, tables_of = OPTION.view, BOUND_TABLES.view
+
+
+@inlined
+def node_below(first, width, count, price):  # type: ignore[no-untyped-def]
+    """The last node at or below the price; -1 below them all."""
+    return min(max(int(np.floor((np.log(price) - first) / width)), -1), count - 1)
+
+
+@inlined
+def highest_tangent(least, rows, nodes, i, price):  # type: ignore[no-untyped-def]
+    """The highest tangent by rows (value, slope) at the nodes around the price, or `least`."""
+    best = least
+    for j in range(max(i, 0), min(i + 2, nodes.size)):
+        best = max(best, rows[j, 0] + rows[j, 1] * (price - nodes[j]))
+    return best
+
+
+@inlined
+def chord(values, nodes, i, price, at_zero, steepest):  # type: ignore[no-untyped-def]
+    """The straight line between the values (N,) at the nodes around the price; from its value at a
+    price of 0 below them, and beyond them no steeper than `steepest`."""
+    if i == nodes.size - 1:
+        return values[i] + steepest * (price - nodes[i])
+    low, below = (nodes[i], values[i]) if i >= 0 else (0.0, at_zero)
+    return below + (values[i + 1] - below) * (price - low) / (nodes[i + 1] - low)
 
 
 @inlined
@@ -458,21 +488,13 @@ def bounds(parameters, tables, t, x, d, generator, out):  # type: ignore[no-unty
     if tables.size == 0:
         return
     p, b, price = option_of(parameters), tables_of(tables), x[0]
-    rows = b.rows[t]
-    i = min(max(int(np.floor((np.log(price) - b.first) / b.width)), -1), b.N - 1)
+    i = node_below(b.first, b.width, b.N, price)
     now = _payoff(p, t, price)
-    out[0] = now
-    for j in range(max(i, 0), min(i + 2, b.N)):
-        out[0] = max(out[0], rows[j, 0] + rows[j, 1] * (price - b.nodes[j]))
-    later = 0.0
-    if i == b.N - 1 and t < p.T - 1:
-        later = rows[i, 2] + b.steepest[t] * (price - b.nodes[i])
-    elif t < p.T - 1:
-        # Down to S = 0, where a put pays its strike on the next date and a call never pays.
-        low = b.nodes[i] if i >= 0 else 0.0
-        below = rows[i, 2] if i >= 0 else _payoff(p, t + 1, 0.0)
-        later = below + (rows[i + 1, 2] - below) * (price - low) / (b.nodes[i + 1] - low)
-    out[1] = max(now, later)
+    out[0], out[1] = highest_tangent(now, b.rows[t], b.nodes, i, price), now
+    if t < p.T - 1:
+        # At S = 0 a put pays its strike on the next date and a call never pays.
+        at_zero = _payoff(p, t + 1, 0.0)
+        out[1] = max(now, chord(b.upper[t], b.nodes, i, price, at_zero, b.steepest[t]))
 
 
 @njit(cache=True)

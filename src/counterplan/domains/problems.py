@@ -58,9 +58,7 @@ class ProblemChoice:
 
     def make(self) -> ExogenousModel:
         """The problem."""
-        maker = maker_of(problem_class(self.domain))
-        problem: ExogenousModel = maker(**self.options)
-        return problem
+        return maker_of(problem_class(self.domain))(**self.options)  # type: ignore[no-any-return]
 
 
 def problem_names() -> dict[str, str]:
@@ -104,16 +102,15 @@ def problem_class(name: str) -> type:
 def _imported(home: str) -> type:
     module, _, name = home.partition(":")
     try:
-        found = getattr(importlib.import_module(module), name)
+        found: type = getattr(importlib.import_module(module), name)
     except (ImportError, ValueError) as problem:
         raise InputError(f"{home}: cannot be imported: {problem}; give module:Class") from None
     except AttributeError:
-        raise InputError(
-            f"{home}: the module {module} has no {name!r}; give module:Class"
-        ) from None
+        why = f"the module {module} has no {name!r}"
+        raise InputError(f"{home}: {why}; give module:Class") from None
     if not _is_problem_class(found):
         raise InputError(f"{home}: is not a planning problem: it needs {', '.join(NEEDED)}")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _from_file(path: Path, wanted: str) -> type:
@@ -126,17 +123,12 @@ def _from_file(path: Path, wanted: str) -> type:
         spec.loader.exec_module(module)
     except Exception as problem:
         raise FileError(f"{path}: cannot be run: {type(problem).__name__}: {problem}") from None
-    own: dict[str, type] = {
-        name: found
-        for name, found in vars(module).items()
-        if _is_problem_class(found) and found.__module__ == spec.name
-    }
-    if wanted in own:
-        return own[wanted]
-    if wanted or len(own) != 1:
+    classes = {name: found for name, found in vars(module).items() if _is_problem_class(found)}
+    own = {name: found for name, found in classes.items() if found.__module__ == spec.name}
+    if wanted not in own and (wanted or len(own) != 1):
         there = f"has {', '.join(own)}" if own else f"has none with {', '.join(NEEDED)}"
         raise FileError(f"{path}: which class is the problem? It {there}; name it as {path}:Class")
-    return next(iter(own.values()))
+    return own[wanted or next(iter(own))]  # type: ignore[no-any-return]
 
 
 NEEDED = ("horizon", "sense", "start", "draw", "actions", "step")
@@ -147,9 +139,6 @@ def _is_problem_class(found: object) -> bool:
         return False
     declared = (name for base in found.__mro__ for name in vars(base).get("__annotations__", {}))
     return {*dir(found), *declared}.issuperset(NEEDED)
-
-
-# --- Options ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -178,8 +167,7 @@ class ProblemOption:
 
 def maker_of(problem: type) -> Callable[..., Any]:
     """What makes a problem from options."""
-    maker: Callable[..., Any] = getattr(problem, "configured", problem)
-    return maker
+    return getattr(problem, "configured", problem)
 
 
 def options_of(problem: type) -> dict[str, ProblemOption]:

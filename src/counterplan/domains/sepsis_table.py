@@ -132,11 +132,11 @@ def read_cohort(path: str | Path, edges: DoseEdges | None = None) -> SepsisCohor
     """
     _, every = read_stays(path, SCHEMA, "a sepsis cohort")
     for one in every:
-        if one.times[0] < HOURS or one.times[0] % HOURS:
+        blocs = one.times / HOURS
+        for t in np.flatnonzero((blocs < 1.0) | (blocs % 1.0 > 0.0)):
             assert one.rows is not None
-            place = f"{path}, row {one.rows[0]}, column {SCHEMA.time!r}"
-            bloc = f"{one.times[0] / HOURS:g} begins stay {one.episode.id!r}"
-            raise FileError(f"{place}: {bloc}, but blocs count from 1 up; correct it")
+            place = f"{path}, row {one.rows[t]}, column {SCHEMA.time!r}"
+            raise FileError(f"{place}: {blocs[t]:g} is not a whole number from 1 up; correct it")
     kept = [one for one in every if SHORTEST <= len(one.times) <= LONGEST]
     lengths = {str(one.episode.id): len(one.times) for one in every}
     dropped = {

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -88,9 +88,7 @@ class ScenarioTree:
     branches: int | Sequence[int] = 3
     seconds: float = 60.0
 
-    @property
-    def name(self) -> str:
-        return "scenario tree"
+    name: ClassVar[str] = "scenario tree"
 
     def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Rule:
         """The rule for bunkering."""

@@ -528,6 +528,7 @@ def level_constraints(
         flown = np.cumsum(changes[:, i])
         for row, gained in ((before, flown - changes[:, i]), (after, flown)):
             rows.append(row)
-            limits.append(np.array([0.0, one.capacity]) - (resource[i] + gained)[:, np.newaxis])
+            # In this order of terms: which of several optima HiGHS finds hangs on the last digits.
+            limits.append(np.array([0.0, one.capacity]) - resource[i] - gained[:, np.newaxis])
     lows, highs = np.vstack(limits).T
     return csr_matrix(np.vstack(rows)), lows, highs

@@ -9,13 +9,28 @@ With foresight one does at least as well as the optimal policy, with any policy 
          (A.34-A.36) equates the two, but they differ, on bunkering by 13 % of V*
 'tight'  hindsight that pays for knowing the future (dual), and the policy of regression Monte Carlo
          (least_squares); each model's best penalties
+
+Tight bounds by information relaxation (Brown, Smith and Sun 2010): for any function V_t(x, d), with
+z_t = V_{t+1}(x_{t+1}, d_{t+1}) - E[V_{t+1}(., d_{t+1}) | x_t],
+
+    V* <= E[ max over actions, the whole path known, of  sum_t r_t - z_t ]             hindsight
+    V* >= E[ sum_t r_t - z_t  along any policy without foresight ]                     executed
+
+since z has mean zero for whoever does not know the future. With V = V* both sides are V* on every
+path: z charges hindsight for what it should not know, and takes the luck out of the policy. Here
+V_t = max_a r_t + C_t with the C_t of regression Monte Carlo, whose rule is the policy, and the left
+side is a dynamic program over the resource levels of each path. The conditional mean is exact where
+x_{t+1} takes finitely many values. Else it is the mean of a few fresh draws: still unbiased, so
+both bounds hold; the draws are the same for all levels, and their noise, which widens the interval,
+all but cancels where levels are compared. Both bounds are those of the best policy among the
+model's own actions.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, TypeAlias, get_args, runtime_checkable
 
 import numpy as np
 
@@ -23,28 +38,18 @@ from counterplan.core.limits import ProgressCallback, Watch
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.hindsight import allocate
-from counterplan.planning.least_squares import LeastSquares, Regression, called, distinct_states
-from counterplan.planning.model import Compiled, ExogenousModel, State, estimate
+from counterplan.planning.least_squares import (
+    LeastSquares,
+    Regression,
+    best_values,
+    cash_flows,
+    choose,
+    distinct_states,
+    model_arguments,
+    supports,
+)
+from counterplan.planning.model import Compiled, ExogenousModel, State, estimate, sign_of
 from counterplan.planning.policies import OpenLoop, follow, futures
-
-# ----------------------------------------------------------------------------------------------
-# Bounds on V* from both sides by information relaxation (Brown, Smith and Sun 2010).
-#
-# For any function V_t(x, d), with z_t = V_{t+1}(x_{t+1}, d_{t+1}) - E[V_{t+1}(., d_{t+1}) | x_t],
-#
-#     V* <= E[ max over actions, the whole path known, of  sum_t r_t - z_t ]             hindsight
-#     V* >= E[ sum_t r_t - z_t  along any policy without foresight ]                     executed
-#
-# since z has mean zero for whoever does not know the future. With V = V* both sides are V* on every
-# path: z charges hindsight for what it should not know, and takes the luck out of the policy.
-# Here V_t = max_a r_t + C_t with the C_t of regression Monte Carlo, whose rule is the policy, and
-# the left side is a dynamic program over the resource levels of each path.
-#
-# The conditional mean is exact where x_{t+1} takes finitely many values. Else it is the mean of a
-# few fresh draws: still unbiased, so both bounds hold; the draws are the same for all levels, and
-# their noise, which widens the interval, all but cancels where levels are compared.
-#
-# Both bounds are those of the best policy among the model's own actions.
 
 # Paths to fit on, and draws per state where the conditional mean has no closed form; fewer for
 # plain Python models, which are slower: the bounds hold with any number, only wider apart.
@@ -54,6 +59,9 @@ PLAIN_FIT_PATHS, PLAIN_DRAWS = 1_000, 8
 AT_ONCE = 512
 # Numbers held at once while averaging over the draws.
 CHUNK = 4_000_000
+# Means without any spread are still sums of rounded numbers.
+ROUNDING = 1e-12
+Method: TypeAlias = Literal["plain", "tight"]
 
 
 class Penalised(NamedTuple):
@@ -106,9 +114,7 @@ def penalised_by(fit: Regression, samples: int, seed: Seed = 0, draws: int = DRA
             "a penalised hindsight bound needs every action to lead to a level of the resource "
             "grid, and here levels lie in between; value_bounds(method='plain') applies"
         )
-    from counterplan.planning.least_squares import best_values, cash_flows, choose
-
-    rng, model = generator(seed), called(fit.kernel)
+    rng, model = generator(seed), model_arguments(fit.kernel)
     paths = futures(fit.model, samples, rng)
     executed = np.zeros((samples, len(fit.grids[-1])))
     hindsight = executed
@@ -124,7 +130,7 @@ def penalised_by(fit: Regression, samples: int, seed: Seed = 0, draws: int = DRA
         ahead = firsts, np.ascontiguousarray((hindsight - paid)[order].T)
         hindsight = np.empty((samples, len(grids[0])))
         hindsight[order] = best_values(*model, t, distinct, grids, ahead).T
-    sign = 1.0 if fit.model.sense == "max" else -1.0
+    sign = sign_of(fit.model)
     how = "regression over the resource grid"
     return Penalised(
         sign * executed[:, 0],
@@ -147,8 +153,6 @@ def _mean_after(
     fit: Regression, t: int, states: FloatArray, draws: int, rng: np.random.Generator
 ) -> FloatArray:
     """(n, H) E[V_{t+1}(x_{t+1}, .) | x_t], exact or by draws."""
-    from counterplan.planning.least_squares import supports
-
     kernel = fit.kernel
     if kernel.most_successors:
         distinct, cells = distinct_states(states)
@@ -167,14 +171,6 @@ def _mean_after(
         values = fit.values(t + 1, fit.model.draw(t, some, rng))
         result[first : first + size] = values.reshape(-1, draws, H).mean(axis=1)
     return result
-
-
-# ----------------------------------------------------------------------------------------------
-
-Method: TypeAlias = Literal["plain", "tight"]
-METHODS = ("plain", "tight")
-# Means without any spread are still sums of rounded numbers.
-ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -224,7 +220,7 @@ def value_bounds(
     progress  called for some futures at a time; False stops, with bounds from the futures so far
               ('tight': while the regression is fitted, and raises StoppedError)
     """
-    if method not in METHODS:
+    if method not in get_args(Method):
         raise InputError(f"method {method!r} is unknown: choose 'plain' or 'tight'")
     samples = whole_number(samples, "samples")
     if samples < 2:

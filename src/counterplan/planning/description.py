@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -162,8 +163,8 @@ class Axes:
     step: str = "step t"
     scenario: str = "scenario"
     choices: tuple[str, ...] = ()
-    action_keys: tuple[str, ...] = field(default=())
-    level_keys: tuple[str, ...] = field(default=())
+    action_keys: tuple[str, ...] = ()
+    level_keys: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name, titles in (("action_keys", self.actions), ("level_keys", self.levels)):
@@ -185,48 +186,40 @@ class HasAxes(Protocol):
     def axes(self) -> Axes: ...
 
 
+def _sizes(problem: ExogenousModel) -> tuple[int, int, int]:
+    """How many numbers x, an action and the resource have."""
+    start = problem.start
+    return len(start.exogenous), problem.actions(start).shape[1], len(start.resource)
+
+
 def columns_of(problem: ExogenousModel) -> Columns:
     """How scenarios of a problem are written down."""
     if isinstance(problem, HasColumns):
         return problem.columns()
-    start = problem.start
-    sizes = len(start.exogenous), problem.actions(start).shape[1], len(start.resource)
-    named = zip(("x", "action", "level"), sizes, strict=True)
-    return Columns(problem, *(_plain_columns(numbered(name, "_", n)) for name, n in named))
-
-
-def _plain_columns(names: Sequence[str]) -> tuple[Column, ...]:
-    return tuple(Column(name) for name in names)
+    named = zip(("x", "action", "level"), _sizes(problem), strict=True)
+    return Columns(problem, *(tuple(map(Column, numbered(name, "_", n))) for name, n in named))
 
 
 def axes_of(problem: ExogenousModel) -> Axes:
     """What the numbers of a problem are called."""
     if isinstance(problem, HasAxes):
         return problem.axes()
-    start = problem.start
-    titles = {
-        "x": len(start.exogenous),
-        "action": problem.actions(start).shape[1],
-        "resource": len(start.resource),
-    }
-    observed, actions, levels = (numbered(name, " ", n) for name, n in titles.items())
-    if isinstance(problem, HasColumns):
-        columns = problem.columns()
-        observed = tuple(column.title for column in columns.observed)
-        if len(columns.decisions) == len(actions):
-            actions = tuple(column.title for column in columns.decisions)
-        if len(columns.start) == len(levels):
-            levels = tuple(column.title for column in columns.start)
-        return Axes(observed, actions, levels, columns.observed[0].names)
-    return Axes(observed, actions, levels)
+    named = zip(("x", "action", "resource"), _sizes(problem), strict=True)
+    observed, actions, levels = (numbered(name, " ", n) for name, n in named)
+    if not isinstance(problem, HasColumns):
+        return Axes(observed, actions, levels)
+    columns = problem.columns()
+    if len(columns.decisions) == len(actions):
+        actions = tuple(column.title for column in columns.decisions)
+    if len(columns.start) == len(levels):
+        levels = tuple(column.title for column in columns.start)
+    observed = tuple(column.title for column in columns.observed)
+    return Axes(observed, actions, levels, columns.observed[0].names)
 
 
 def numbered(name: str, between: str, count: int) -> tuple[str, ...]:
     """The name alone for one of a kind, numbered from 1 for several."""
     return (name,) if count == 1 else tuple(f"{name}{between}{i + 1}" for i in range(count))
-
-
-# --- In words ---------------------------------------------------------------------------------
 
 
 @runtime_checkable
@@ -255,9 +248,8 @@ def state_in_words(problem: ExogenousModel, state: State) -> str:
     if isinstance(problem, DescribesStates):
         return problem.describe_state(state)
     axes, columns = axes_of(problem), columns_of(problem)
-    exogenous = np.asarray(state.exogenous)[np.newaxis]
-    nothing = problem.actions(state)[:1]
-    values = columns.written(exogenous, nothing)[0, : len(columns.observed)]
+    row = columns.written(np.asarray(state.exogenous)[np.newaxis], problem.actions(state)[:1])[0]
+    values = row[: len(columns.observed)]
     where = f"{axes.step.removesuffix(' t')} {state.t + 1} of {problem.horizon}"
     parts = (_listed(axes.observed, values, axes.modes), _listed(axes.levels, state.resource))
     return ", ".join([where, *parts])
@@ -291,6 +283,11 @@ def plan_record(problem: ExogenousModel, state: State, plan: Plan, bounds: Value
     itself where a dynamic program gives it.
     """
     choices = zip(plan.actions, plan.values, plan.values_se, plan.visits, strict=True)
+    from counterplan.planning.exact_value import exact_value
+
+    exact = None
+    with suppress(NotApplicableError):
+        exact = exact_value(problem, state)
     return {
         "state": {
             "step": state.t,
@@ -315,26 +312,14 @@ def plan_record(problem: ExogenousModel, state: State, plan: Plan, bounds: Value
             for action, value, error, visits in choices
         ],
         "bounds": asdict(bounds),
-        "exact": _exact(problem, state),
+        "exact": exact,
         "status": plan.status.value,
         "stats": {name: _finite(number) for name, number in plan.stats.items()},
     }
 
 
-def _exact(problem: ExogenousModel, state: State) -> float | None:
-    from counterplan.planning.exact_value import exact_value
-
-    try:
-        return exact_value(problem, state)
-    except NotApplicableError:
-        return None
-
-
 def _finite(number: float) -> float | None:
     return float(number) if math.isfinite(number) else None
-
-
-# --- Options of `configured` that several problems have ------------------------------------------
 
 
 def check_config(config: str | None) -> None:

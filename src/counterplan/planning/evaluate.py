@@ -6,9 +6,8 @@ same futures, so two evaluations are compared future by future (common random nu
 
     difference = mean_i (own_i - other_i),    se = sd_i(own_i - other_i) / sqrt(n)
 
-A control variate C whose expectation is known takes out what the outcomes share with it:
-own_i - beta (C_i - E[C]), beta by least squares. `controlled_outcomes` needs no other policy: with
-the penalties z of `bounds`,
+`controlled_outcomes` takes out what outcomes owe to chance alone: with the penalties z of `bounds`
+as a control variate,
 
     sum_t r_t - z_t        has the same mean as   sum_t r_t        and hardly any variance
 
@@ -33,16 +32,16 @@ from counterplan.core.limits import ProgressCallback, Watch
 from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError, StoppedError
 from counterplan.planning.bounds import DRAWS, FIT_PATHS, penalty
-from counterplan.planning.hindsight import IsResourceProgram
+from counterplan.planning.hindsight import IsResourceProgram, step_rows
 from counterplan.planning.least_squares import LeastSquares
 from counterplan.planning.model import (
-    Estimate,
     ExogenousModel,
     MakesFeasible,
     Sense,
     State,
     checked_problem,
     estimate,
+    sign_of,
 )
 from counterplan.planning.policies import Played, Policy, Rule, futures, play
 from counterplan.planning.resource import ResourceProgram
@@ -50,19 +49,6 @@ from counterplan.planning.search.planners import Clip, Decide, Planner
 
 # What actions and amounts may miss what is possible by: rounding.
 ROUNDING = 1e-9
-
-
-class Control(NamedTuple):
-    """A control variate on the same futures.
-
-    outcomes     (n,), e.g. of the optimal policy, or the hindsight values
-    expectation  their mean over all futures, e.g. exact_value
-    se           of that expectation, where it is itself estimated
-    """
-
-    outcomes: FloatArray
-    expectation: float
-    se: float = 0.0
 
 
 class Comparison(NamedTuple):
@@ -106,11 +92,7 @@ class Evaluation:
         """Of the mean."""
         return estimate(self.outcomes).se
 
-    def controlled(self, control: Control) -> Estimate:
-        """The mean with a control variate, and its smaller standard error."""
-        return _controlled(self.outcomes, control)
-
-    def compare(self, other: Evaluation, control: Control | None = None) -> Comparison:
+    def compare(self, other: Evaluation) -> Comparison:
         """The paired difference to another evaluation on the same futures."""
         from scipy.stats import t as student
 
@@ -120,31 +102,13 @@ class Evaluation:
                 "evaluate both with the same problem, episodes and seed"
             )
         differences = self.outcomes - other.outcomes
-        found = estimate(differences) if control is None else _controlled(differences, control)
+        found = estimate(differences)
         n = len(differences)
         if found.se > 0.0:
             p_value = float(2.0 * student.sf(abs(found.mean) / found.se, n - 1))
         else:
             p_value = 1.0 if found.mean == 0.0 else 0.0
         return Comparison(found.mean, found.se, p_value, n)
-
-
-def _controlled(values: FloatArray, control: Control) -> Estimate:
-    n = len(values)
-    if control.outcomes.shape != (n,):
-        raise InputError(
-            f"the control has outcomes of shape {control.outcomes.shape} for {n} episodes: "
-            "it must come from the same futures"
-        )
-    if n < 3:
-        raise InputError(f"{n} episodes are too few for a control variate: use at least 3")
-    away = control.outcomes - control.expectation
-    centred = away - away.mean()
-    square = float(centred @ centred)
-    beta = float(centred @ values) / square if square > 0.0 else 0.0
-    left = values - beta * away
-    residual = float(np.sum((left - left.mean()) ** 2)) / (n - 2)
-    return Estimate(float(left.mean()), float(np.sqrt(residual / n + (beta * control.se) ** 2)))
 
 
 def evaluate(
@@ -278,17 +242,8 @@ def carried_out(
 ) -> Journey:
     """Given decisions (steps, A), checked one by one: the first impossible one is named."""
     size = problem.actions(state).shape[1]
-    try:
-        wanted = np.array(actions, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("the actions must hold numbers, a row for each step") from None
-    if wanted.ndim == 1 and size == 1:
-        wanted = wanted[:, np.newaxis]
-    if wanted.shape != (len(path), size):
-        raise InputError(
-            f"the actions must be {(len(path), size)}, a row for each step of the path, "
-            f"got {wanted.shape}"
-        )
+    what = ", a row for each step of the path"
+    wanted = step_rows(actions, "actions", (len(path), size), what)
 
     def rule(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
         action = wanted[t - state.t]
@@ -365,13 +320,12 @@ def controlled_outcomes(
         return problem.controlled_outcomes(paths, actions)
     rng = generator(seed)
     fit = LeastSquares(FIT_PATHS).fit(problem, rng)
-    sign = 1.0 if problem.sense == "max" else -1.0
     found = play(problem, lambda t, x, d: actions[:, t - problem.start.t], paths)
     totals, rows = np.zeros(len(paths)), np.arange(len(paths))
     for t in range(paths.shape[1]):
         levels = _places(fit.grids[t + 1], found.levels[:, t + 1], t)
         paid = penalty(fit, t, paths, DRAWS, rng)[rows, levels]
-        totals += found.rewards[:, t] - sign * paid
+        totals += found.rewards[:, t] - sign_of(problem) * paid
     return totals
 
 

@@ -20,7 +20,7 @@ converge to V*, which knows no future (the paper's Thm. 1 equates the two).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,12 +44,19 @@ from counterplan.planning.model import (
     HasHindsight,
     State,
     checked_state,
+    sign_of,
 )
 from counterplan.planning.policies import follow
 from counterplan.planning.resource import ResourceProgram
 
 Method: TypeAlias = Literal["auto", "knapsack", "advantage", "nested", "lp", "model"]
-METHODS = ("auto", "knapsack", "advantage", "nested", "lp", "model")
+METHODS = get_args(Method)
+REASONS = {
+    "knapsack": "one resource, and only the steps and the total are bounded",
+    "advantage": "two stocks share a fixed quota at every step",
+    "nested": "one resource whose level is bounded at every step",
+    "lp": "the bounds form a linear program",
+}
 
 
 @runtime_checkable
@@ -129,7 +136,7 @@ def _bound(problem: ExogenousModel, path: FloatArray, state: State) -> float | N
         return None
     rewards = stated.unit_rewards(state.t, path[None])
     dual = allocate_transport(rewards, stated.program, state.t, state.resource).bounds[0]
-    return _sign(problem) * float(dual)
+    return sign_of(problem) * float(dual)
 
 
 def allocate(
@@ -140,14 +147,14 @@ def allocate(
         raise InputError(f"method {method!r} is not one of {', '.join(METHODS)}")
     now = problem.start if state is None else state
     if isinstance(problem, IsResourceProgram):
-        return _by_program(problem, paths, method, now, _sign(problem))
+        return _by_program(problem, paths, method, now, sign_of(problem))
     if method in REASONS and isinstance(problem, StatedAsProgram):
-        return _by_program(problem.as_program(), paths, method, now, _sign(problem))
+        return _by_program(problem.as_program(), paths, method, now, sign_of(problem))
     return _by_model(problem, paths, method, now)
 
 
 def _by_program(
-    stated: IsResourceProgram, paths: FloatArray, method: Method, state: State, sign: int
+    stated: IsResourceProgram, paths: FloatArray, method: Method, state: State, sign: float
 ) -> Allocation:
     rewards = stated.unit_rewards(state.t, paths)
     refused = refusals(stated.program, state)
@@ -167,6 +174,19 @@ def _sign(problem: ExogenousModel) -> int:
     return 1 if problem.sense == "max" else -1
 
 
+def step_rows(values: ArrayLike, name: str, wanted: tuple[int, int], what: str) -> FloatArray:
+    """Numbers (steps, columns), a row for each step; a list for a single column."""
+    try:
+        found = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"the {name} must hold numbers, a row for each step") from None
+    if found.ndim == 1 and wanted[1] == 1:
+        found = found[:, np.newaxis]
+    if found.shape != wanted or len(found) == 0:
+        raise InputError(f"the {name} must be {wanted}{what}, got {found.shape}")
+    return found
+
+
 def checked_path(
     problem: ExogenousModel, path: ArrayLike, state: State | None = None
 ) -> tuple[FloatArray, State]:
@@ -175,17 +195,8 @@ def checked_path(
     state  says t and the resource (default: the start's); its own x_t is not used
     """
     at = checked_state(problem, state)
-    try:
-        found = np.array(path, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("the path must hold numbers, a row for each step") from None
     wanted = (problem.horizon - at.t, len(at.exogenous))
-    if found.ndim == 1 and wanted[1] == 1:
-        found = found[:, np.newaxis]
-    if found.shape != wanted or len(found) == 0:
-        raise InputError(
-            f"the path must be {wanted}: x_{at.t} .. x_{problem.horizon - 1}, got {found.shape}"
-        )
+    found = step_rows(path, "path", wanted, f": x_{at.t} .. x_{problem.horizon - 1}")
     if not np.isfinite(found).all():
         s = int(np.argmin(np.isfinite(found).all(axis=1)))
         raise InputError(f"the path at t={at.t + s} is {found[s].tolist()}: must be finite")
@@ -207,16 +218,6 @@ def _by_model(
             "own for its structure; use 'model'"
         )
     return problem.allocate(paths, state)
-
-
-# --- The general methods: why one does not apply, and how it is called -------------------------
-
-REASONS = {
-    "knapsack": "one resource, and only the steps and the total are bounded",
-    "advantage": "two stocks share a fixed quota at every step",
-    "nested": "one resource whose level is bounded at every step",
-    "lp": "the bounds form a linear program",
-}
 
 
 def refusals(program: ResourceProgram, state: State) -> dict[str, str | None]:

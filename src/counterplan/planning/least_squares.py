@@ -17,13 +17,19 @@ Three refinements of the fit, for every model alike:
   - the basis must explain more than chance would (BIC), else C_t(., d') is the mean: right where
     x_{t+1} does not depend on x_t.
 C_t is kept within the range of the cash flows it was fitted to.
+
+The inner loops are compiled once for every model, which comes as its functions `actions` and `step`
+and its `numbers`: the parameters, and memory for the actions of one state (most_actions, A). A grid
+is (G, D) resource levels in ascending order (first number first). A value at a level that is not on
+the grid is taken by straight line between its neighbours if D = 1; with D > 1 only levels on the
+grid have values. Rewards are to be maximised, as in every kernel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numba import types
@@ -33,26 +39,9 @@ from counterplan.core.limits import ProgressCallback, Watch
 from counterplan.core.validation import FloatArray, IntArray, Seed, whole_number
 from counterplan.errors import NotApplicableError, StoppedError
 from counterplan.planning.compiled import MATRIX, VECTOR
-from counterplan.planning.model import Estimate, ExogenousModel, estimate
+from counterplan.planning.model import Estimate, ExogenousModel, estimate, sign_of
 from counterplan.planning.policies import Rule, follow, futures
-from counterplan.planning.search.kernel import (
-    ACTIONS,
-    STEP,
-    SUCCESSORS,
-)
-
-if TYPE_CHECKING:
-    from counterplan.planning.search.kernel import Kernel
-
-# ----------------------------------------------------------------------------------------------
-# The inner loops of regression over a resource grid, compiled once for every model.
-#
-# A grid is (G, D) resource levels in ascending order (first number first). A value at a level that
-# is not on the grid is taken by straight line between its neighbours if D = 1; with D > 1 only
-# levels on the grid have values. Rewards are to be maximised, as in every kernel.
-#
-# The model comes as its functions `actions` and `step` and its `numbers`: the parameters, and room
-# for one state's actions (most_actions, A).
+from counterplan.planning.search.kernel import ACTIONS, STEP, SUCCESSORS, Kernel
 
 _ACTIONS, _STEP = types.FunctionType(ACTIONS), types.FunctionType(STEP)
 _NUMBERS = types.Tuple([VECTOR, MATRIX])  # type: ignore[no-untyped-call]
@@ -106,13 +95,13 @@ def reachable(actions, step, numbers, t, states, levels, found):  # type: ignore
     first and last row are then the lowest and the highest."""
     count = 0
     crowded = False
-    parameters, room = numbers
+    parameters, offered = numbers
     d = np.empty(levels.shape[1])
     for i in range(states.shape[0]):
         for g in range(levels.shape[0]):
-            m = actions(parameters, t, states[i], levels[g], room)
+            m = actions(parameters, t, states[i], levels[g], offered)
             for a in range(m):
-                step(parameters, t, states[i], levels[g], room[a], d)
+                step(parameters, t, states[i], levels[g], offered[a], d)
                 j = _first_not_before(found, count, d)
                 if j < count and _compared(found[j], d) == 0:
                     continue
@@ -143,14 +132,14 @@ def choose(actions, step, numbers, t, states, grids, waiting):  # type: ignore[n
     shape = (states.shape[0], levels.shape[0])
     values, rewards = np.full(shape, -np.inf), np.zeros(shape)
     places, weights = np.zeros(shape, dtype=np.int64), np.zeros(shape)
-    parameters, room = numbers
+    parameters, offered = numbers
     d = np.empty(levels.shape[1])
     closed = True
     for i in range(shape[0]):
         for g in range(shape[1]):
-            m = actions(parameters, t, states[i], levels[g], room)
+            m = actions(parameters, t, states[i], levels[g], offered)
             for a in range(m):
-                reward = step(parameters, t, states[i], levels[g], room[a], d)
+                reward = step(parameters, t, states[i], levels[g], offered[a], d)
                 j, w = _located(later, d)
                 if j < 0:
                     closed = False
@@ -178,14 +167,14 @@ def best_values(actions, step, numbers, t, states, grids, ahead):  # type: ignor
     """
     levels, later = grids
     firsts, waiting = ahead
-    parameters, room = numbers
+    parameters, offered = numbers
     d = np.empty(levels.shape[1])
     result = np.full((levels.shape[0], waiting.shape[1]), -np.inf)
     for i in range(states.shape[0]):
         for g in range(levels.shape[0]):
-            m = actions(parameters, t, states[i], levels[g], room)
+            m = actions(parameters, t, states[i], levels[g], offered)
             for a in range(m):
-                reward = step(parameters, t, states[i], levels[g], room[a], d)
+                reward = step(parameters, t, states[i], levels[g], offered[a], d)
                 j, _ = _located(later, d)
                 if j >= 0:
                     for k in range(firsts[i], firsts[i + 1]):
@@ -201,14 +190,14 @@ def choose_actions(actions, step, numbers, t, states, resources, ahead):  # type
     """
     later, waiting = ahead
     n = states.shape[0]
-    parameters, room = numbers
+    parameters, offered = numbers
     d = np.empty(later.shape[1])
-    result = np.empty((n, room.shape[1]))
+    result = np.empty((n, offered.shape[1]))
     for i in range(n):
-        m = actions(parameters, t, states[i], resources[i], room)
+        m = actions(parameters, t, states[i], resources[i], offered)
         best, chosen = -np.inf, 0
         for a in range(m):
-            value = step(parameters, t, states[i], resources[i], room[a], d)
+            value = step(parameters, t, states[i], resources[i], offered[a], d)
             j, w = _located(later, d)
             if j >= 0:
                 value += waiting[i, j]
@@ -218,7 +207,7 @@ def choose_actions(actions, step, numbers, t, states, resources, ahead):  # type
                 value += waiting[i].min()
             if value > best:
                 best, chosen = value, a
-        result[i] = room[chosen]
+        result[i] = offered[chosen]
     return result
 
 
@@ -226,14 +215,14 @@ def choose_actions(actions, step, numbers, t, states, resources, ahead):  # type
 def at_stake(actions, step, numbers, t, states, levels):  # type: ignore[no-untyped-def]
     """(m,) whether, at some level, the actions' rewards now differ (options: in the money)."""
     result = np.zeros(states.shape[0], dtype=np.bool_)
-    parameters, room = numbers
+    parameters, offered = numbers
     d = np.empty(levels.shape[1])
     for i in range(states.shape[0]):
         for g in range(levels.shape[0]):
-            m = actions(parameters, t, states[i], levels[g], room)
-            first = step(parameters, t, states[i], levels[g], room[0], d)
+            m = actions(parameters, t, states[i], levels[g], offered)
+            first = step(parameters, t, states[i], levels[g], offered[0], d)
             for a in range(1, m):
-                reward = step(parameters, t, states[i], levels[g], room[a], d)
+                reward = step(parameters, t, states[i], levels[g], offered[a], d)
                 if reward != first:
                     result[i] = True
                     break
@@ -268,19 +257,17 @@ def supports(successors, parameters, t, states, most):  # type: ignore[no-untype
     """All successors of states (m, X): values (M, X), probabilities (M,) and the state that each
     follows (M,); none where the support is not finite."""
     m, X = states.shape
-    room, odds = np.empty((most, X)), np.empty(most)
+    offered, odds = np.empty((most, X)), np.empty(most)
     values, probabilities = np.empty((m * most, X)), np.empty(m * most)
     parents = np.empty(m * most, dtype=np.int64)
     count = 0
     for i in range(m):
-        found = successors(parameters, t, states[i], room, odds)
+        found = successors(parameters, t, states[i], offered, odds)
         for k in range(found):
-            values[count], probabilities[count], parents[count] = room[k], odds[k], i
+            values[count], probabilities[count], parents[count] = offered[k], odds[k], i
             count += 1
     return values[:count].copy(), probabilities[:count].copy(), parents[:count].copy()
 
-
-# ----------------------------------------------------------------------------------------------
 
 # (n, X) states, scaled to mean 0 and deviation 1 on the paths of the fit -> (n, K) columns, the
 # first of them ones
@@ -317,9 +304,7 @@ class LeastSquares:
     def __post_init__(self) -> None:
         whole_number(self.paths, "paths", minimum=2)
 
-    @property
-    def name(self) -> str:
-        return "least squares"
+    name: ClassVar[str] = "least squares"
 
     def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Rule:
         """The rule fitted on paths of this seed."""
@@ -345,25 +330,23 @@ class LeastSquares:
             fits.append(fit)
             if watch.must_stop(len(fits), total=kernel.horizon):
                 raise StoppedError(f"stopped at date t={t} of {kernel.horizon}: no policy yet")
-        sign = 1.0 if model.sense == "max" else -1.0
-        in_sample = estimate(sign * flows[:, 0])
+        in_sample = estimate(sign_of(model) * flows[:, 0])
         return Regression(model, kernel, tuple(grids), tuple(reversed(fits)), in_sample, closed)
 
     def _backward(
         self, kernel: Kernel, t: int, states: FloatArray, grids: Grids, flows: FloatArray
     ) -> tuple[_Fit, FloatArray, bool]:
         """The fit of date t, the cash flows from t on, and whether all levels were on the grid."""
-
         states = _rows(states)
         distinct, cells = distinct_states(states)
         if len(distinct) <= MOST_CELLS:
             fit = _fit_cells(distinct, cells, flows)
         else:
-            used = at_stake(*called(kernel), t, states, grids[0])
+            used = at_stake(*model_arguments(kernel), t, states, grids[0])
             fit = _fit_basis(self.basis, states, flows, used)
         waiting = fit.waiting(distinct)
-        _, rewards, places, weights, closed = choose(*called(kernel), t, distinct, grids, waiting)
-        return fit, cash_flows(flows, cells, rewards, places, weights), closed
+        _, *chosen, closed = choose(*model_arguments(kernel), t, distinct, grids, waiting)
+        return fit, cash_flows(flows, cells, *chosen), closed
 
 
 @dataclass(frozen=True)
@@ -387,16 +370,15 @@ class Regression:
 
         states, resources = _rows(exogenous), _rows(resource)
         waiting = self.fits[t].waiting(states)
-        ahead = self.grids[t + 1], waiting
-        return np.asarray(choose_actions(*called(self.kernel), t, states, resources, ahead))
+        model, ahead = model_arguments(self.kernel), (self.grids[t + 1], waiting)
+        return np.asarray(choose_actions(*model, t, states, resources, ahead))
 
     def values(self, t: int, exogenous: FloatArray) -> FloatArray:
         """(n, G): max_a r_t + C_t in states (n, X) at every level of date t, to be maximised."""
-
         distinct, cells = distinct_states(exogenous)
         waiting = self.fits[t].waiting(distinct)
         grids = self.grids[t], self.grids[t + 1]
-        values = choose(*called(self.kernel), t, distinct, grids, waiting)[0]
+        values = choose(*model_arguments(self.kernel), t, distinct, grids, waiting)[0]
         return np.asarray(values[cells])
 
     def out_of_sample(self, paths: int = 10_000, seed: Seed = 1) -> Estimate:
@@ -430,11 +412,7 @@ class _Fit:
 
 
 def _fit_cells(distinct: FloatArray, cells: IntArray, flows: FloatArray) -> _Fit:
-    counts = np.bincount(cells)
-    sums = np.zeros((len(distinct), flows.shape[1]))
-    for cell in range(len(distinct)):
-        sums[cell] = flows[cells == cell].sum(axis=0)
-    means = sums / counts[:, np.newaxis]
+    means = np.array([flows[cells == cell].mean(axis=0) for cell in range(len(distinct))])
     return _Fit(means, flows.min(axis=0), flows.max(axis=0), centers=distinct)
 
 
@@ -458,23 +436,20 @@ def _fit_basis(basis: Basis, states: FloatArray, flows: FloatArray, used: Any) -
 
 def _grids(kernel: Kernel, paths: FloatArray) -> list[FloatArray]:
     """The levels that can be reached before each decision, and after the last."""
-
     start = kernel.resource
     grids = [_rows(start[np.newaxis])]
     for t in range(paths.shape[1]):
         distinct, _ = distinct_states(paths[:, t])
         scouts = distinct[:: max(1, len(distinct) // SCOUTS)].copy()
-        room = np.empty((MOST_LEVELS, len(start)))
-        count = reachable(*called(kernel), t, scouts, grids[-1], room)
+        found = np.empty((MOST_LEVELS, len(start)))
+        count = reachable(*model_arguments(kernel), t, scouts, grids[-1], found)
         if count < 0 and len(start) > 1:
             raise NotApplicableError(
                 f"more than {MOST_LEVELS} resource levels can be reached after t={t}: regression "
                 "over a resource grid needs fewer actions, or one resource only"
             )
-        if count < 0:
-            grids.append(np.linspace(room[0], room[-1], THINNED))
-        else:
-            grids.append(room[:count].copy())
+        thinned = np.linspace(found[0], found[-1], THINNED) if count < 0 else found[:count].copy()
+        grids.append(thinned)
     return grids
 
 
@@ -488,10 +463,10 @@ def distinct_states(states: FloatArray) -> tuple[FloatArray, IntArray]:
     return states[first], cells.ravel().astype(np.int64)
 
 
-def called(kernel: Kernel) -> tuple[Any, Any, tuple[FloatArray, FloatArray]]:
-    """The model as the functions of `regression_kernel` take it."""
-    room = np.empty((kernel.most_actions, kernel.action_size))
-    return kernel.actions, kernel.step, (kernel.parameters, room)
+def model_arguments(kernel: Kernel) -> tuple[Any, Any, tuple[FloatArray, FloatArray]]:
+    """The model as the compiled functions take it."""
+    offered = np.empty((kernel.most_actions, kernel.action_size))
+    return kernel.actions, kernel.step, (kernel.parameters, offered)
 
 
 def _rows(states: FloatArray) -> FloatArray:

@@ -7,7 +7,7 @@ the mean of their state's other pairs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
@@ -85,17 +85,16 @@ def fit_model(path: str | Path, settings: FitSettings) -> TabularFit:
                 f"{path}: has no rewards, which a model needs; add a column 'reward' (JSON: "
                 '"rewards" in each episode) with what each step earned'
             )
+        every = list(table)
         S, A = len(settings.state_labels or ()), len(settings.action_labels or ())
-        if not (S and A):
-            ends = [(one.episode.states.max(), one.episode.actions.max()) for one in table]
-            largest = np.max(ends, axis=0)
-            S, A = S or 1 + int(largest[0]), A or 1 + int(largest[1])
+        S = S or 1 + max(int(one.episode.states.max()) for one in every)
+        A = A or 1 + max(int(one.episode.actions.max()) for one in every)
         if S * A * S > LARGEST_TABLE:
             raise FileError(
                 f"{path}: {S} states and {A} actions make a model too large for memory; number "
                 "both from 0 up without gaps, or group the states"
             )
-        return _fit_tabular(table, SchemaLayout(plain_schema(S, A)), settings)
+        return _fit_tabular(table, [every], SchemaLayout(plain_schema(S, A)), settings)
 
 
 def check_kind(path: str | Path) -> None:
@@ -189,7 +188,7 @@ def fit_discrete(path: str | Path, schema: Schema, settings: FitSettings) -> Tab
     )
     with open_table(path, schema) as table:
         try:
-            return _fit_tabular(table, layout, names)
+            return _fit_tabular(table, table.parts(), layout, names)
         except FileError:
             raise
         except InputError as problem:
@@ -202,12 +201,17 @@ def check_reward(layout: SchemaLayout) -> None:
         layout.reward()
 
 
-def _fit_tabular(table: CheckedTable, layout: SchemaLayout, settings: FitSettings) -> TabularFit:
-    """The model of a table; one that is plain has no schema to remember."""
+def _fit_tabular(
+    table: CheckedTable,
+    parts: Iterable[Sequence[Recorded]],
+    layout: SchemaLayout,
+    settings: FitSettings,
+) -> TabularFit:
+    """The model of a table and its episodes; one that is plain has no schema to remember."""
     rewards, is_plain = _Rewards(table, layout, settings.mean_rewards), table.schema.is_plain
 
     def episodes() -> Iterator[Episode]:
-        for part in table.parts():
+        for part in parts:
             rewards.add(part)
             yield from (one.episode for one in part)
 

@@ -9,6 +9,9 @@
 each decision. The file is read in blocks and scenarios are given out one by one, so it may be of
 any length. Mistakes are gathered, and raised at its end: whoever takes scenarios before must be
 ready to drop them all.
+
+Some scenarios are stored and sent as a part, one Parquet file in memory with a row for each step:
+scenario_id, t, and the problem's columns (names as numbers), null where nothing is said.
 """
 
 from __future__ import annotations
@@ -278,10 +281,7 @@ def write_template(path: Path, columns: Columns, seed: Seed) -> None:
         file.write(text.getvalue().encode())
 
 
-# --- Parts: some scenarios as one Parquet file in memory, in which they are stored and sent ----
-#
-# One row for each step: scenario_id, t, and the problem's columns (names as numbers), null where
-# nothing is said.
+# --- Parts ------------------------------------------------------------------------------------
 
 
 def scenario_parts(scenarios: Iterable[Scenario], columns: Columns, size: int) -> Iterator[bytes]:

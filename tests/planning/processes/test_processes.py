@@ -5,17 +5,51 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError, NotApplicableError
-from counterplan.planning.processes.base import (
-    CompiledProcess,
+from counterplan.planning.processes import (
+    GBM,
+    BinomialLattice,
+    BootstrapPrices,
     FiniteProcess,
+    GaussianHiddenModes,
     HasQuantiles,
+    HiddenModes,
+    MarkovModes,
     Process,
+    ResampledTraces,
 )
+from counterplan.planning.processes.base import CompiledProcess
 from counterplan.planning.processes.laws import draw_rows
-from counterplan.planning.processes.prices import BootstrapPrices
 
-from .support import PROCESSES, Floats, assert_same_mean
+MATRIX = [[0.3, 0.5, 0.2], [0.1, 0.7, 0.2], [0.3, 0.3, 0.4]]
+MILEAGES = [[10, 8], [8, 9], [8, 8]]
+EMISSIONS = [[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.0, 0.1, 0.9]]
+RECORD = np.exp(np.cumsum(np.random.default_rng(0).normal(0.0, 0.1, 60)))
+TRACE = [0, 1, 1, 2, 0, 2, 2, 1, 0, 1, 2, 2, 0]
+
+PROCESSES: dict[str, Process] = {
+    "independent": GBM(1000.0, 1.0, 0.5, 1 / 7, kind="independent"),
+    "global": GBM(1000.0, 1.0, 0.5, 1 / 7),
+    "correlated": GBM([10.0, 20.0, 30.0], 0.1, [0.1, 0.2, 0.3], 0.1, 0.5, "correlated"),
+    "lattice": BinomialLattice(100.0, 0.05, 0.2, 0.1, 0.02),
+    "modes": MarkovModes(MATRIX),
+    "indicators": MarkovModes(MATRIX, 1, indicators=True),
+    "hidden": HiddenModes(MATRIX, MILEAGES, EMISSIONS),
+    "gaussian": GaussianHiddenModes(MATRIX, MILEAGES, 0.7, [0.2, 0.5, 0.3]),
+    "bootstrap": BootstrapPrices(RECORD, initial=100.0, block=2),
+    "independent bootstrap": BootstrapPrices(RECORD, 100.0, 3, "independent"),
+    "traces": ResampledTraces.from_modes([TRACE], memory=2, indicators=True),
+}
+
+
+def assert_same_mean(samples: FloatArray, expected: FloatArray, sigmas: float = 5.0) -> None:
+    """Within five standard errors of the mean of samples (n, ...): seeds are fixed, and a right
+    mean would be refused once in two million."""
+    error = samples.std(axis=0) / np.sqrt(len(samples))
+    off = np.abs(samples.mean(axis=0) - expected)
+    assert (off <= sigmas * error + 1e-9 * (1 + np.abs(expected))).all(), (off, error)
+
 
 SAMPLES = 20_000
 STEPS = 5
@@ -25,7 +59,7 @@ FINITE = [name for name in NAMES if isinstance(PROCESSES[name], FiniteProcess)]
 QUANTILES = ["independent", "global", "bootstrap", "independent bootstrap"]
 
 
-def somewhere(process: Process, t: int = 3) -> Floats:
+def somewhere(process: Process, t: int = 3) -> FloatArray:
     """Some x_t."""
     return np.ascontiguousarray(process.sample_paths(1, t + 1, seed=11)[0, t])
 

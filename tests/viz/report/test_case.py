@@ -45,7 +45,6 @@ def test_likely_changes_are_all_of_them_the_likeliest_first(case: PolicyCase) ->
     for (t, observed, alternative), probability in case.likely:
         assert observed == case.explanation.episode.actions[t]
         assert probability == probabilities[t, alternative]
-    assert case.mean_changes == pytest.approx(probabilities.sum())
     facts = said("policy_facts", case, Quantity())
     assert f"Changes made, on average</dt><dd>{probabilities.sum():.2f}</dd>" in facts
     deviation = float(facts.split("Standard deviation</dt><dd>")[1].split("<")[0])
@@ -76,24 +75,23 @@ def test_certificate_names_value_bound_gap_and_status(row: dict[str, Any], words
 
 
 @pytest.mark.parametrize(
-    ("interval", "guaranteed", "evidence", "words"),
+    ("interval", "guaranteed", "words"),
     [
-        (Interval(0.75, 0.9), 0.75, "narrow", "Even the worst case improves"),
-        (Interval(0.2, 1.0), 0.3, "every model", "worth 20.0 to 100.0 %"),
-        (Interval(0.0, 1.0), 0.3, "other policy", "reaches at least 30.0 % in every"),
-        (Interval(0.0, 1.0), 0.0, "assumption", "No plan with at most 2 changes improves"),
+        (Interval(0.75, 0.9), 0.75, "Even the worst case improves"),
+        (Interval(0.2, 1.0), 0.3, "always better: depending on the causal model"),
+        (Interval(0.0, 1.0), 0.3, "reaches at least 30.0 % in every"),
+        (Interval(0.0, 1.0), 0.0, "No plan with at most 2 changes improves"),
     ],
 )
 def test_robustness_is_said_in_words(
-    case: PolicyCase, interval: Interval, guaranteed: float, evidence: str, words: str
+    case: PolicyCase, interval: Interval, guaranteed: float, words: str
 ) -> None:
     """As if the explanation were worth 0.8 instead of 0, with this range."""
     assert case.robust is not None
     worth = replace(case.explanation, value=0.8, bound=0.8, factual_value=0.0)
     robust = replace(case.robust, value=guaranteed, bound=guaranteed, factual_value=0.0)
     changed = replace(case, explanation=worth, interval=interval, robust=robust)
-    assert changed.evidence == evidence
-    assert words in said("robustness", changed, CHANCE)
+    assert words in said("robustness", changed, CHANCE).replace("\u00a0", " ")
 
 
 def test_nothing_to_improve_is_said(case: PolicyCase) -> None:
@@ -104,6 +102,5 @@ def test_nothing_to_improve_is_said(case: PolicyCase) -> None:
         interval=cp.value_interval(mdp, frontier[0].episode, frontier[0]),
         robust=cp.robust_explain(mdp, frontier[0].episode, 0),
     )
-    assert unchanged.evidence == "no improvement"
     assert unchanged.likely == []
     assert "No admissible change improves" in said("robustness", unchanged, Quantity())

@@ -80,7 +80,6 @@ def test_values_for_scripts_cannot_end_their_element() -> None:
 def test_ids_are_shown_as_they_are_unless_asked() -> None:
     assert Pseudonyms().shown("bed <7>") == "bed <7>"
     assert Pseudonyms().within("bed <7>: is wrong", "bed <7>") == "bed <7>: is wrong"
-    assert not Pseudonyms().hidden
 
 
 def test_a_key_decides(tmp_path: Path) -> None:

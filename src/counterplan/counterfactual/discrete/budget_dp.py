@@ -136,13 +136,10 @@ class PolicyExplanation(Explanation):
 
     def changes_distribution(self) -> FloatArray:
         """(T + 1,) the probabilities of 0, 1, ..., T changes, exact."""
-        T = len(self.episode)
-        shape = self.process.setting.mdp.rewards.shape
-        increments = [np.ones(shape, dtype=np.int64) for _ in range(T)]
-        for t, action in enumerate(self.episode.actions):
-            increments[t][:, action] = 0
-        smallest, probabilities, _ = self.process.sums(increments)
-        result = np.zeros(T + 1)
+        S, A = self.process.setting.mdp.rewards.shape
+        changed = (np.arange(A) != self.episode.actions[:, None]).astype(np.int64)
+        smallest, probabilities, _ = self.process.sums([np.tile(one, (S, 1)) for one in changed])
+        result = np.zeros(len(self.episode) + 1)
         result[smallest : smallest + len(probabilities)] = probabilities
         return result
 
@@ -167,9 +164,8 @@ class PolicyExplanation(Explanation):
                 "outcome has no small exact distribution: use sample(n), outcome_mean and "
                 "outcome_variance, or probability_better(), which is bounded for any rewards"
             )
-        increments = [lattice.index(reward) for reward in rewards]
-        for step in increments:
-            step[step < 0] = LOST
+        above = (reward - lattice.base for reward in rewards)
+        increments = [_in_steps(np.rint, one, lattice.step) for one in above]
         smallest, probabilities, lost = self.process.sums(increments)
         possible = np.flatnonzero(probabilities)
         values = np.asarray(T * lattice.base + lattice.step * (smallest + possible), np.float64)
@@ -183,7 +179,9 @@ class PolicyExplanation(Explanation):
         the last step lie on a lattice, otherwise between bounds from rounding them down and up."""
         setting, T = self.process.setting, len(self.episode)
         if self.factual_value == -math.inf:
-            exact = 1.0 - self._probability_of_barred()
+            rewards = [setting.rewards_at(t) for t in range(T)]
+            _, _, lost = self.process.sums([np.where(np.isfinite(r), 0, LOST) for r in rewards])
+            exact = 1.0 - min(1.0, lost)
             return Certified(exact, exact, exact)
         gains = []
         for t in range(T):
@@ -196,14 +194,13 @@ class PolicyExplanation(Explanation):
         last = last - TOLERANCE * largest
         lattice = find_lattice(np.concatenate([[0.0], *(np.ravel(gain) for gain in before)]))
         if lattice is not None:
-            zero = round(-lattice.base / lattice.step)
-            increments = [_marked(lattice.index(gain), -zero) for gain in before]
-            exact = self.process.positive([*increments, _rounded(np.ceil, last, lattice.step)])
+            increments = [_in_steps(np.rint, gain, lattice.step) for gain in before]
+            exact = self.process.positive([*increments, _in_steps(np.ceil, last, lattice.step)])
             return Certified(exact, exact, exact)
         step = largest / self._grid()
         low, high = (
             self.process.positive(
-                [*(_rounded(way, gain, step) for gain in before), _rounded(np.ceil, last, step)]
+                [*(_in_steps(way, gain, step) for gain in before), _in_steps(np.ceil, last, step)]
             )
             for way in (np.floor, np.ceil)
         )
@@ -222,12 +219,6 @@ class PolicyExplanation(Explanation):
         affordable = min(ENTRIES // (2 * T * nodes), OPERATIONS // (T * T * nodes * row))
         return min(FINEST, max(COARSEST, affordable))
 
-    def _probability_of_barred(self) -> float:
-        """How likely a pair of reward -inf is taken."""
-        rewards = [self.process.setting.rewards_at(t) for t in range(len(self.episode))]
-        _, _, lost = self.process.sums([np.where(np.isfinite(r), 0, LOST) for r in rewards])
-        return min(1.0, lost)
-
     def _place(self, t: int, state: int, used: int) -> tuple[int, int, int]:
         mdp = self.process.setting.mdp
         places: tuple[tuple[str, object, int], ...] = (
@@ -242,12 +233,8 @@ class PolicyExplanation(Explanation):
         return t, state, min(self.k - used, self.process.setting.k)
 
 
-def _marked(positions: NDArray[np.int64], offset: int) -> NDArray[np.int64]:
-    """Lattice positions counted from the observed reward, -inf marked as LOST."""
-    return np.where(positions < 0, LOST, positions + offset)
-
-
-def _rounded(direction: np.ufunc, gain: FloatArray, step: float) -> NDArray[np.int64]:
+def _in_steps(direction: np.ufunc, gain: FloatArray, step: float) -> NDArray[np.int64]:
+    """Whole numbers of steps, rounded; LOST for -inf."""
     finite = np.isfinite(gain)
     result = np.full(gain.shape, LOST, dtype=np.int64)
     result[finite] = direction(gain[finite] / step).astype(np.int64)

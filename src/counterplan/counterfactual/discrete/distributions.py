@@ -33,19 +33,11 @@ TOLERANCE = 1e-9
 LOST = -(2**62)
 
 
-@dataclass(frozen=True)
-class Lattice:
+class Lattice(NamedTuple):
     """The values base + step * 0, 1, 2, ..."""
 
     base: float
     step: float
-
-    def index(self, values: FloatArray) -> NDArray[np.int64]:
-        """Positions of the values, -1 for -inf."""
-        finite = np.isfinite(values)
-        positions = np.full(values.shape, -1, dtype=np.int64)
-        positions[finite] = np.rint((values[finite] - self.base) / self.step).astype(np.int64)
-        return positions
 
 
 def find_lattice(values: ArrayLike) -> Lattice | None:
@@ -201,20 +193,40 @@ def push_most_likely(
 
 
 @njit(cache=True, nogil=True)
-def draw(starts: Any, ends: Any, probabilities: Any, uniforms: Any) -> Any:
-    """(n,) one entry from start to end each, by the inverse of the cumulative sum; never one of
-    probability zero."""
-    result = np.empty(starts.shape[0], dtype=np.int64)
-    for n in range(starts.shape[0]):
-        total, choice = 0.0, starts[n]
-        for j in range(starts[n], ends[n]):
-            if probabilities[j] > 0.0:
-                choice = j
-                total += probabilities[j]
-                if uniforms[n] < total:
-                    break
-        result[n] = choice
+def draw_actions(states: Any, left: Any, policy: tuple[Any, Any], uniforms: Any) -> Any:
+    """(n,) one action for each realization."""
+    actions, weights = policy
+    result = np.empty(states.shape[0], dtype=np.int32)
+    for n in range(states.shape[0]):
+        choice = _draw(weights[states[n], left[n]], uniforms[n])
+        result[n] = actions[states[n], left[n], choice]
     return result
+
+
+@njit(cache=True, nogil=True)
+def draw_states(states: Any, actions: Any, law: Any, uniforms: Any) -> Any:
+    """(n,) the next state of each realization."""
+    row_of, position, indptr, indices, probabilities = law
+    result = np.empty(states.shape[0], dtype=np.int64)
+    for n in range(states.shape[0]):
+        row = position[row_of[states[n], actions[n]]]
+        start, end = indptr[row], indptr[row + 1]
+        result[n] = indices[start + _draw(probabilities[start:end], uniforms[n])]
+    return result
+
+
+@njit(cache=True, nogil=True)
+def _draw(probabilities: Any, uniform: float) -> int:
+    """Inverse of the cumulative sum; never an entry of probability zero."""
+    total = 0.0
+    choice = 0
+    for j in range(probabilities.shape[0]):
+        if probabilities[j] > 0.0:
+            choice = j
+            total += probabilities[j]
+            if uniform < total:
+                break
+    return choice
 
 
 # (S, C, G) entries above which a distribution of sums is refused: 1.6 GB for the two arrays.
@@ -336,18 +348,12 @@ class PolicyProcess:
         state = np.full(n, setting.episode.states[0])
         left = np.full(n, setting.k, dtype=np.int64)
         for t in range(T):
-            options, weights = (part[state, left] for part in self._policy(t))
-            first = np.arange(n) * options.shape[1]
-            chosen = draw(first, first + options.shape[1], weights.ravel(), rng.random(n))
-            action = options.ravel()[chosen]
+            action = draw_actions(state, left, self._policy(t), rng.random(n))
             states[:, t], actions[:, t] = state, action
             outcomes += setting.rewards_at(t)[state, action]
             if t < T - 1:
-                ids, place = np.unique(self.law.row_of[state, action], return_inverse=True)
-                rows = self.law.rows_at(t, ids)
-                ends = rows.indptr[place], rows.indptr[place + 1]
-                found = draw(*ends, rows.probabilities, rng.random(n))
-                state = rows.indices[found].astype(np.int64)
+                law = self._law_of_rows(t, np.unique(self.law.row_of[state, action]))
+                state = draw_states(state, action, law, rng.random(n))
                 left = left - setting.costs_at(t)[action]
         changes = (actions != setting.episode.actions).sum(axis=1)
         return Realizations(states, actions, outcomes, changes)
@@ -379,10 +385,12 @@ class PolicyProcess:
         used = occupied[:, :, None] & (weights > 0.0)
         state = np.broadcast_to(np.arange(actions.shape[0])[:, None, None], actions.shape)
         ids = np.unique(self.law.row_of[state[used], actions[used]])
+        return self.setting.costs_at(t), self._law_of_rows(t, ids)
+
+    def _law_of_rows(self, t: int, ids: NDArray[np.int32]) -> tuple[Any, ...]:
         position = np.full(int(self.law.row_of.max()) + 1, -1, dtype=np.int64)
         position[ids] = np.arange(len(ids))
-        law = (self.law.row_of, position, *self.law.rows_at(t, ids).arrays)
-        return self.setting.costs_at(t), law
+        return self.law.row_of, position, *self.law.rows_at(t, ids).arrays
 
 
 def _reachable(increments: list[NDArray[np.int64]]) -> list[tuple[int, int]]:

@@ -98,8 +98,6 @@ def given_start(process: Process, start: FloatArray | None) -> FloatArray:
     return first
 
 
-# --- Checks -----------------------------------------------------------------------------------
-
 # Printed matrices are rounded, so their rows sum to one only about.
 ROW_SUM_TOLERANCE = 1e-6
 
@@ -112,10 +110,9 @@ def number(value: object, name: str, least: float = -math.inf, above: bool = Fal
         raise InputError(f"{name} must be a number, got {value!r}") from None
     if not math.isfinite(found):
         raise InputError(f"{name} must be finite, got {found}")
-    if above and found <= least:
-        raise InputError(f"{name} must be greater than {least:g}, got {found:g}")
-    if found < least:
-        raise InputError(f"{name} must be at least {least:g}, got {found:g}")
+    if found < least or (above and found == least):
+        what = "greater than" if above else "at least"
+        raise InputError(f"{name} must be {what} {least:g}, got {found:g}")
     return found
 
 
@@ -127,10 +124,10 @@ def vector(values: ArrayLike, name: str, size: int | None = None) -> FloatArray:
         raise InputError(f"{name} must be a number or a list of numbers, got {values!r}") from None
     if array.ndim != 1 or array.size == 0:
         raise InputError(f"{name} must be a number or a list of numbers, got shape {array.shape}")
-    if size is not None and array.size == 1:
-        array = np.repeat(array, size)
-    if size is not None and array.size != size:
+    if size is not None and array.size not in (1, size):
         raise InputError(f"{name} must have {size} numbers, got {array.size}")
+    if size is not None:
+        array = np.array(np.broadcast_to(array, size))
     bad = np.flatnonzero(~np.isfinite(array))
     if bad.size:
         raise InputError(f"{name} number {int(bad[0])} is {array[bad[0]]}: must be finite")

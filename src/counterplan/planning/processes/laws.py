@@ -41,7 +41,10 @@ LATTICE_NUMBERS = Layout(f"code={LATTICE_CODE} up down probability")
 MODES_NUMBERS = Layout(f"code={MODES_CODE} indicators", "M", matrix="M M")
 # x is an observation (O,) and a belief (M,); K values (K, O), how likely in each mode (M, K)
 HIDDEN_NUMBERS = Layout(f"code={HIDDEN_CODE}", "M O K", matrix="M M", values="K O", chances="M K")
-GAUSSIAN_NUMBERS = Layout(f"code={GAUSSIAN_CODE}", "M O", matrix="M M", means="M O", spreads="M O")
+# begins as the one before; no K
+GAUSSIAN_NUMBERS = Layout(
+    f"code={GAUSSIAN_CODE}", "M O K", matrix="M M", means="M O", spreads="M O"
+)
 # where each row's factors begin and end, and their mean; then the factors of all rows
 BOOTSTRAP_NUMBERS = Layout(
     f"code={BOOTSTRAP_CODE} independent initial",
@@ -80,11 +83,7 @@ def _draw_seen(block, t, x, generator, out):  # type: ignore[no-untyped-def]
         p = modes(block)
         _write_mode(p.indicators, pick(p.matrix[_mode(p, x)], generator.random()), out)
     else:
-        p = bootstrap(block)
-        row = t if p.independent > 0 else 0
-        begin, end = int(p.begins[row]), int(p.begins[row + 1])
-        factor = p.factors[begin + int(generator.random() * (end - begin))]
-        out[0] = (p.initial if p.independent > 0 else x[0]) * factor
+        _bootstrap_draw(block, t, x, generator, out)
 
 
 @jit
@@ -202,6 +201,16 @@ def _gbm_draw(block, t, x, generator, out):  # type: ignore[no-untyped-def]
         out[i] = _moved(p, t, i, x[i], normal)
 
 
+@jit
+def _bootstrap_draw(block, t, x, generator, out):  # type: ignore[no-untyped-def]
+    """Rarer than the others, so not compiled into every search."""
+    p = bootstrap(block)
+    row = t if p.independent > 0 else 0
+    begin, end = int(p.begins[row]), int(p.begins[row + 1])
+    factor = p.factors[begin + int(generator.random() * (end - begin))]
+    out[0] = (p.initial if p.independent > 0 else x[0]) * factor
+
+
 @inlined
 def _moved(p, t, i, price, normal):  # type: ignore[no-untyped-def]
     """Price i of the next time, given a standard normal."""
@@ -268,14 +277,9 @@ def _observe(p, k, out):  # type: ignore[no-untyped-def]
 @jit
 def _draw_mode(block, x, generator, out):  # type: ignore[no-untyped-def]
     """The next hidden mode, into out[0], and its distribution in the place of the belief."""
-    if block[0] == HIDDEN_CODE:
-        p = hidden(block)
-        _predict(p, x, out)
-        out[0] = pick(out[p.O :], generator.random())
-    else:
-        p = gaussian(block)
-        _predict(p, x, out)
-        out[0] = pick(out[p.O :], generator.random())
+    p = gaussian(block)  # or hidden: both begin alike
+    _predict(p, x, out)
+    out[0] = pick(out[p.O :], generator.random())
 
 
 @jit
@@ -309,9 +313,6 @@ def _gaussian_belief(p, out):  # type: ignore[no-untyped-def]
         total += out[p.O + mode]
     for mode in range(p.M):
         out[p.O + mode] /= total
-
-
-# --- Many at once -----------------------------------------------------------------------------
 
 
 @jit

@@ -106,11 +106,22 @@ class MarkovModes(Shipped):
 
 
 class _Beliefs(Shipped):
-    """What both laws share, given `transitions` (M, M), `prior` (M,) and `mode_means` (M, O)."""
+    """What both laws share: `transitions` (M, M), `prior` (M,) and `mode_means` (M, O)."""
 
     transitions: FloatArray
     prior: FloatArray
     mode_means: FloatArray
+
+    def _set(self, initial: ArrayLike, transitions: FloatArray, mode_means: FloatArray) -> None:
+        object.__setattr__(self, "transitions", transitions)
+        object.__setattr__(self, "mode_means", mode_means)
+        M = len(transitions)
+        if np.ndim(initial) == 0:
+            prior = np.eye(M)[whole_number(initial, "initial mode", maximum=M - 1)]
+        else:
+            row = np.atleast_2d(np.asarray(initial))
+            prior = stochastic_matrix(row, "initial belief", columns=M)[0]
+        object.__setattr__(self, "prior", np.asarray(prior))
 
     @property
     def start(self) -> FloatArray:
@@ -148,9 +159,7 @@ class HiddenModes(_Beliefs):
             )
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "probabilities", chances)
-        object.__setattr__(self, "transitions", transitions)
-        object.__setattr__(self, "prior", _belief(self.initial, M))
-        object.__setattr__(self, "mode_means", chances @ values)
+        self._set(self.initial, transitions, chances @ values)
 
     def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Each observation with the belief after it, and its probability (Eq. F.5)."""
@@ -161,11 +170,8 @@ class HiddenModes(_Beliefs):
         return len(np.asarray(self.values))
 
     def _block(self, rows: int, quantiles: int) -> FloatArray:
-        return HIDDEN_NUMBERS.pack(
-            matrix=self.transitions,
-            values=self.values,
-            chances=self.probabilities,
-        )
+        numbers = {"values": self.values, "chances": self.probabilities}
+        return HIDDEN_NUMBERS.pack(matrix=self.transitions, **numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,10 +200,8 @@ class GaussianHiddenModes(_Beliefs):
             raise InputError(f"spread must be one number or {means.shape}, got {spread.shape}")
         if not ((spread > 0) & np.isfinite(spread)).all():
             raise InputError("spread must be greater than 0: without noise the mode is observed")
-        object.__setattr__(self, "transitions", transitions)
         object.__setattr__(self, "spread", np.broadcast_to(spread, means.shape).copy())
-        object.__setattr__(self, "mode_means", means)
-        object.__setattr__(self, "prior", _belief(self.initial, M))
+        self._set(self.initial, transitions, means)
 
     def most_successors(self, quantiles: int = 0) -> int:
         """Observations are continuous."""
@@ -209,11 +213,8 @@ class GaussianHiddenModes(_Beliefs):
                 "quantiles of a belief are not defined; draw samples, or use HiddenModes, whose "
                 "observations are finitely many"
             )
-        return GAUSSIAN_NUMBERS.pack(
-            matrix=self.transitions,
-            means=self.mode_means,
-            spreads=self.spread,
-        )
+        numbers = {"means": self.mode_means, "spreads": self.spread}
+        return GAUSSIAN_NUMBERS.pack(K=0, matrix=self.transitions, **numbers)
 
 
 def _table(values: ArrayLike, name: str) -> FloatArray:
@@ -224,13 +225,6 @@ def _table(values: ArrayLike, name: str) -> FloatArray:
     if table.ndim != 2 or table.size == 0 or not np.isfinite(table).all():
         raise InputError(f"{name} must be a table of finite numbers, one row for each")
     return table
-
-
-def _belief(initial: ArrayLike, M: int) -> FloatArray:
-    if np.ndim(initial) == 0:
-        return np.asarray(np.eye(M)[whole_number(initial, "initial mode", maximum=M - 1)])
-    rows = stochastic_matrix(np.atleast_2d(np.asarray(initial)), "initial belief", columns=M)
-    return np.asarray(rows[0])
 
 
 GAS_EFFICIENT, ELECTRIC_EFFICIENT, BRAKING = range(3)
@@ -262,13 +256,11 @@ class ResampledTraces(MarkovModes):
         """
         records = [index_vector(trace, f"trace {i}") for i, trace in enumerate(traces)]
         whole_number(memory, "memory", minimum=1)
-        short = [i for i, record in enumerate(records) if len(record) <= memory]
-        if short or not records:
-            raise InputError(
-                f"trace {short[0]} has {len(records[short[0]])} modes: it needs more than {memory}"
-                if short
-                else "there are no traces: pass at least one list of modes"
-            )
+        if not records:
+            raise InputError("there are no traces: pass at least one list of modes")
+        for i, record in enumerate(records):
+            if len(record) <= memory:
+                raise InputError(f"trace {i} has {len(record)} modes: it needs more than {memory}")
         seen = max(int(record.max()) for record in records) + 1
         M = whole_number(modes, "modes", minimum=seen) if modes is not None else seen
         if M**memory > LARGEST_CHAIN:
@@ -309,8 +301,10 @@ def drive_cycle_modes(
     borders = times[0] + seconds * np.arange(count + 1)
     # Speed between two records is a straight line, so its mean is exact from the distance.
     distance = np.concatenate([[0.0], np.cumsum(np.diff(times) * (speeds[1:] + speeds[:-1]) / 2)])
-    mean_speed = np.diff(_distance_at(borders, times, speeds, distance)) / seconds
-    acceleration = np.diff(np.interp(borders, times, speeds)) / seconds
+    before = np.clip(np.searchsorted(times, borders, side="right") - 1, 0, len(times) - 1)
+    since, speed = borders - times[before], np.interp(borders, times, speeds)
+    mean_speed = np.diff(distance[before] + since * (speeds[before] + speed) / 2) / seconds
+    acceleration = np.diff(speed) / seconds
     driving = np.where(mean_speed >= fast, GAS_EFFICIENT, ELECTRIC_EFFICIENT)
     return np.asarray(np.where(acceleration < braking, BRAKING, driving), dtype=np.int64)
 
@@ -328,15 +322,6 @@ def _read_cycle(path: str | Path, columns: Sequence[str]) -> tuple[FloatArray, F
     table.report(speeds < 0, speed, "is negative; give the speed in m/s")
     table.mistakes.refuse()
     return times, speeds
-
-
-def _distance_at(
-    moments: FloatArray, times: FloatArray, speeds: FloatArray, distance: FloatArray
-) -> FloatArray:
-    """How far the vehicle has come at each moment."""
-    before = np.clip(np.searchsorted(times, moments, side="right") - 1, 0, len(times) - 1)
-    since = moments - times[before]
-    return distance[before] + since * (speeds[before] + np.interp(moments, times, speeds)) / 2
 
 
 def _states(record: IntArray, M: int, memory: int) -> IntArray:

@@ -78,10 +78,11 @@ class GBM(Shipped):
         size = max(np.size(self.initial), np.size(self.drift), np.size(self.volatility))
         if size > 1 and self.kind != "correlated":
             raise InputError(f"kind {self.kind!r} has one price; use kind='correlated' for {size}")
-        for name in ("initial", "drift", "volatility"):
-            object.__setattr__(self, name, vector(getattr(self, name), name, size))
-        _all_from(self.start, "initial", 0.0, above=True)
-        _all_from(np.asarray(self.volatility), "volatility", 0.0)
+        for name, least in (("initial", 0.0), ("drift", -np.inf), ("volatility", 0.0)):
+            values = vector(getattr(self, name), name, size)
+            object.__setattr__(self, name, values)
+            for value in values:
+                number(value, name, least, above=name == "initial")
         object.__setattr__(self, "dt", number(self.dt, "dt", 0.0, above=True))
         _check_spread(float(np.max(self.volatility)), self.dt)
         _ = self.mixing  # checks the correlation
@@ -174,11 +175,6 @@ def _check_spread(volatility: float, dt: float) -> None:
             f"e^{volatility * dt**0.5:.3g} in one step, and samples say nothing about their mean; "
             "20 % a year are volatility=0.2 with dt in years"
         )
-
-
-def _all_from(values: FloatArray, name: str, least: float, above: bool = False) -> None:
-    for value in values:
-        number(value, name, least, above)
 
 
 @dataclass(frozen=True)
@@ -321,8 +317,8 @@ class BootstrapPrices(Shipped):
         """x_{t+1} for each x_t: (n, 1) -> (n, 1). As `laws` has it, but for how whole numbers are
         drawn: compiled code has no `generator.integers`."""
         factors, x = self.factors(t), np.asarray(exogenous)
-        drawn = factors[generator.integers(len(factors), size=x.shape)]
-        return np.asarray((self.start if self._dated else x) * drawn)
+        chosen = factors[generator.integers(len(factors), size=x.shape)]
+        return np.asarray((self.start if self._dated else x) * chosen)
 
     def quantiles(self, t: int, exogenous: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
         """Values (count, 1) and probabilities (count,): strata of equal probability."""

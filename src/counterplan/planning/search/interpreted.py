@@ -24,7 +24,7 @@ from numba import objmode
 from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
-from counterplan.planning.model import ExogenousModel, FiniteSupport, State
+from counterplan.planning.model import ExogenousModel, FiniteSupport, State, sign_of
 from counterplan.planning.search.kernel import (
     ACTIONS,
     BOUNDS,
@@ -38,7 +38,7 @@ from counterplan.planning.search.kernel import (
     uniform_policy,
 )
 
-# The most actions of a state, and successors of an x_t, that room is made for.
+# The most actions of a state, and successors of an x_t, that memory is kept for.
 MOST_ACTIONS = 1024
 MOST_SUCCESSORS = 1024
 
@@ -47,13 +47,12 @@ class Interpreter:
     """Calls a model's methods on single states and checks what comes back."""
 
     def __init__(self, model: Any) -> None:
-        self.model = model
-        self.sign = -1.0 if model.sense == "min" else 1.0
-        self.action_size = int(self.offered(model.start).shape[1])
+        self.model, self.sign = model, sign_of(model)
+        self.action_size = self.offered(model.start).shape[1]
 
     def offered(self, state: State) -> FloatArray:
         """The actions (m, A) of a state."""
-        actions = _table(self.model.actions(state), f"actions at t={state.t}")
+        actions = _array(self.model.actions(state), f"actions at t={state.t}")
         if actions.ndim != 2 or not 1 <= len(actions) <= MOST_ACTIONS:
             raise InputError(
                 f"actions at t={state.t} must be (m, A) with 1 <= m <= {MOST_ACTIONS}, "
@@ -62,41 +61,35 @@ class Interpreter:
         return actions
 
     def draw(self, t: int, x: FloatArray, generator: np.random.Generator, out: FloatArray) -> None:
-        following = _table(self.model.draw(t, x[None].copy(), generator), f"draw at t={t}")
-        _fits(following, (1, out.size), f"draw at t={t}")
-        out[:] = following[0]
+        following = self.model.draw(t, x[None].copy(), generator)
+        out[:] = _array(following, f"draw at t={t}", (1, out.size))[0]
 
     def successors(self, t: int, x: FloatArray, states: FloatArray, chances: FloatArray) -> int:
         values, probabilities = self.model.successors(t, x.copy())
-        values = _table(values, f"successors at t={t}")
-        probabilities = _table(probabilities, f"probabilities at t={t}")
+        probabilities = _array(probabilities, f"probabilities at t={t}")
         M = len(probabilities)
-        _fits(values, (M, states.shape[1]), f"successors at t={t}")
+        values = _array(values, f"successors at t={t}", (M, states.shape[1]))
         if not 1 <= M <= MOST_SUCCESSORS:
             raise InputError(f"successors at t={t}: {M} values, expected 1 to {MOST_SUCCESSORS}")
         if np.any(probabilities < 0.0) or abs(probabilities.sum() - 1.0) > 1e-9:
             raise InputError(f"probabilities at t={t} must be at least 0 and sum to 1")
-        states[:M] = values
-        chances[:M] = probabilities
+        states[:M], chances[:M] = values, probabilities
         return M
 
     def actions(self, t: int, x: FloatArray, d: FloatArray, out: FloatArray) -> int:
         actions = self.offered(State(t, x.copy(), d.copy()))
-        _fits(actions, (len(actions), out.shape[1]), f"actions at t={t}")
-        out[: len(actions)] = actions
-        return len(actions)
+        m = len(actions)
+        out[:m] = _array(actions, f"actions at t={t}", (m, out.shape[1]))
+        return m
 
     def step(
         self, t: int, x: FloatArray, d: FloatArray, action: FloatArray, out: FloatArray
     ) -> float:
         given = (x[None].copy(), d[None].copy(), action[None].copy())
         rewards, resources = self.model.step(t, *given)
-        rewards = _table(rewards, f"rewards at t={t}")
-        resources = _table(resources, f"resources after t={t}")
-        _fits(rewards, (1,), f"rewards at t={t}")
-        _fits(resources, (1, out.size), f"resources after t={t}")
-        out[:] = resources[0]
-        return self.sign * float(rewards[0])
+        reward = _array(rewards, f"rewards at t={t}", (1,))[0]
+        out[:] = _array(resources, f"resources after t={t}", (1, out.size))[0]
+        return self.sign * float(reward)
 
     def policy(self, t: int, x: FloatArray, d: FloatArray, m: int) -> int:
         index = int(self.model.rollout(State(t, x.copy(), d.copy())))
@@ -109,6 +102,19 @@ class Interpreter:
         if not lower <= upper:
             raise InputError(f"bounds at t={t}: lower {lower} exceeds upper {upper}")
         out[:] = (lower, upper) if self.sign > 0.0 else (-upper, -lower)
+
+
+def _array(values: object, name: str, shape: tuple[int, ...] | None = None) -> FloatArray:
+    """An array, where a shape is given of that shape and finite."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}: expected an array of numbers, got {values!r}") from None
+    if shape is not None and array.shape != shape:
+        raise InputError(f"{name}: expected shape {shape}, got {array.shape}")
+    if shape is not None and not np.all(np.isfinite(array)):
+        raise InputError(f"{name}: expected finite numbers, got {array.tolist()}")
+    return array
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,59 +153,45 @@ def interpret(model: ExogenousModel) -> Kernel:
     )
 
 
-def _table(values: object, name: str) -> FloatArray:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name}: expected an array of numbers, got {values!r}") from None
-
-
-def _fits(array: FloatArray, shape: tuple[int, ...], name: str) -> None:
-    if array.shape != shape:
-        raise InputError(f"{name}: expected shape {shape}, got {array.shape}")
-    if not np.all(np.isfinite(array)):
-        raise InputError(f"{name}: expected finite numbers, got {array.tolist()}")
-
-
-def _called(parameters: FloatArray) -> Interpreter:
+def _model(parameters: FloatArray) -> Interpreter:
     return _registered[int(parameters[0])]
 
 
 @njit(DRAW, cache=True)
 def _draw(parameters, t, x, generator, out):  # type: ignore[no-untyped-def]
     with objmode():
-        _called(parameters).draw(t, x, generator, out)
+        _model(parameters).draw(t, x, generator, out)
 
 
 @njit(SUCCESSORS, cache=True)
 def _successors(parameters, t, x, states, probabilities):  # type: ignore[no-untyped-def]
     with objmode(M="int64"):
-        M = _called(parameters).successors(t, x, states, probabilities)
+        M = _model(parameters).successors(t, x, states, probabilities)
     return M  # noqa: RET504
 
 
 @njit(ACTIONS, cache=True)
 def _actions(parameters, t, x, d, out):  # type: ignore[no-untyped-def]
     with objmode(m="int64"):
-        m = _called(parameters).actions(t, x, d, out)
+        m = _model(parameters).actions(t, x, d, out)
     return m  # noqa: RET504
 
 
 @njit(STEP, cache=True)
 def _step(parameters, t, x, d, action, out):  # type: ignore[no-untyped-def]
     with objmode(reward="float64"):
-        reward = _called(parameters).step(t, x, d, action, out)
+        reward = _model(parameters).step(t, x, d, action, out)
     return reward  # noqa: RET504
 
 
 @njit(POLICY, cache=True)
 def _policy(parameters, t, x, d, generator, offered, m):  # type: ignore[no-untyped-def]
     with objmode(i="int64"):
-        i = _called(parameters).policy(t, x, d, m)
+        i = _model(parameters).policy(t, x, d, m)
     return i  # noqa: RET504
 
 
 @njit(BOUNDS, cache=True)
 def _bounds(parameters, tables, t, x, d, generator, out):  # type: ignore[no-untyped-def]
     with objmode():
-        _called(parameters).bounds(t, x, d, out)
+        _model(parameters).bounds(t, x, d, out)

@@ -45,14 +45,8 @@ ACTIONS = types.int64(VECTOR, types.int64, VECTOR, VECTOR, MATRIX)
 STEP = types.float64(VECTOR, types.int64, VECTOR, VECTOR, VECTOR, VECTOR)
 POLICY = types.int64(VECTOR, types.int64, VECTOR, VECTOR, GENERATOR, MATRIX, types.int64)
 BOUNDS = types.void(VECTOR, VECTOR, types.int64, VECTOR, VECTOR, GENERATOR, VECTOR)
-SIGNATURES = {
-    "draw": DRAW,
-    "successors": SUCCESSORS,
-    "actions": ACTIONS,
-    "step": STEP,
-    "policy": POLICY,
-    "bounds": BOUNDS,
-}
+_ORDER = ("draw", "successors", "actions", "step", "policy", "bounds")
+SIGNATURES = dict(zip(_ORDER, (DRAW, SUCCESSORS, ACTIONS, STEP, POLICY, BOUNDS), strict=True))
 
 
 @njit(SUCCESSORS, cache=True)
@@ -123,8 +117,6 @@ def successors(parameters, t, x, states, probabilities):  # type: ignore[no-unty
     """All values of x_{t+1} and their probabilities; 0 where there are infinitely many."""
     return process_successors(parameters[int(parameters[0]) :], t, x, states, probabilities)
 
-
-# --- What the compiled search is given --------------------------------------------------------
 
 # Places in `settings`.
 EXPLORATION = 0  # of UCB, in units of the spread
@@ -215,26 +207,12 @@ new: Any = structref.new
 
 @njit(MODEL_HANDLE(*_FUNCTIONS, types.Tuple(_NUMBERS)), cache=True)  # type: ignore[no-untyped-call]
 def _model(draw, successors, actions, step, policy, bounds, numbers):  # type: ignore[no-untyped-def]
-    horizon, finite, parameters, tables, limits, offered, exogenous, resource = numbers
+    T, finite, flat, tables, limits, offered, x, d = numbers
     handle = new(MODEL_HANDLE)
-    handle.value = borrowed(
-        Model(
-            draw,
-            successors,
-            actions,
-            step,
-            policy,
-            bounds,
-            horizon,
-            finite,
-            parameters,
-            tables,
-            limits,
-            offered,
-            exogenous,
-            resource,
-        )
-    )
+    # fmt: off
+    handle.value = borrowed(Model(draw, successors, actions, step, policy, bounds, T, finite, flat,
+                                  tables, limits, offered, x, d))
+    # fmt: on
     return handle
 
 

@@ -96,8 +96,6 @@ from counterplan.planning.search.tree import (
     resource_number,
 )
 
-# --- Chance -----------------------------------------------------------------------------------
-
 STRIDE = 0.6180339887498949
 
 
@@ -175,9 +173,6 @@ def successor(model, settings, tree, parent, t, visits, generator):  # type: ign
         while child < count - 1 and u >= tree.probability[first + child]:
             child += 1
     return child
-
-
-# --- One simulation ---------------------------------------------------------------------------
 
 
 @inlined
@@ -374,9 +369,6 @@ def search(model, parts, tree, t, simulations, generator):  # type: ignore[no-un
     """Run simulations from the tree's root at time t until they are done or the arrays are full;
     how many have been done in all."""
     return run(model.value, parts.value, borrowed(tree), t, simulations, borrowed(generator))
-
-
-# --- The value of what was chosen -------------------------------------------------------------
 
 
 @inlined

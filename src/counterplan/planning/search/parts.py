@@ -51,8 +51,6 @@ from counterplan.planning.search.kernel import (
 )
 from counterplan.planning.search.tree import ENTROPY, LEAF, VALUE, VISITS, WEIGHT
 
-# --- Selection --------------------------------------------------------------------------------
-
 
 @jit(SELECT)
 def ucb(settings, spread, node, edges, generator):  # type: ignore[no-untyped-def]
@@ -87,9 +85,6 @@ def boltzmann(settings, spread, node, edges, generator):  # type: ignore[no-unty
         if u < 0.0:
             return a
     return m - 1
-
-
-# --- Backup -----------------------------------------------------------------------------------
 
 
 @jit(BACKUP)
@@ -158,9 +153,6 @@ def entropy(settings, node, edges):  # type: ignore[no-untyped-def]
             node[ENTROPY] += share * (edges[a, ENTROPY] - np.log(share))
 
 
-# --- Leaf -------------------------------------------------------------------------------------
-
-
 @inlined
 def copy(source, target):  # type: ignore[no-untyped-def]
     """Number by number: a slice would ask for memory in between."""
@@ -168,9 +160,9 @@ def copy(source, target):  # type: ignore[no-untyped-def]
         target[i] = source[i]
 
 
-@jit(LEAF_SIGNATURE)
-def rollout(model, settings, t, x, d, generator):  # type: ignore[no-untyped-def]
-    """The return of one simulated future."""
+@inlined
+def play_on(model, is_random, t, x, d, generator):  # type: ignore[no-untyped-def]
+    """The return of one simulated future, by random actions or by the model's policy."""
     parameters, actions = model.parameters, model.room_actions
     now, then = model.room_exogenous[0], model.room_exogenous[1]
     level, left = model.room_resource[0], model.room_resource[1]
@@ -179,7 +171,11 @@ def rollout(model, settings, t, x, d, generator):  # type: ignore[no-untyped-def
     total = 0.0
     while True:
         m = model.actions(parameters, t, now, level, actions)
-        a = model.policy(parameters, t, now, level, generator, actions, m) if m > 1 else 0
+        a = 0
+        if is_random:
+            a = uniform_policy(parameters, t, now, level, generator, actions, m)
+        elif m > 1:
+            a = model.policy(parameters, t, now, level, generator, actions, m)
         total += model.step(parameters, t, now, level, actions[a], left)
         t += 1
         if t == model.horizon:
@@ -187,6 +183,12 @@ def rollout(model, settings, t, x, d, generator):  # type: ignore[no-untyped-def
         model.draw(parameters, t - 1, now, generator, then)
         now, then = then, now
         level, left = left, level
+
+
+@jit(LEAF_SIGNATURE)
+def rollout(model, settings, t, x, d, generator):  # type: ignore[no-untyped-def]
+    """The return of one simulated future."""
+    return play_on(model, False, t, x, d, generator)
 
 
 @jit(LEAF_SIGNATURE)
@@ -234,22 +236,9 @@ def weighed(model, settings, t, x, d, generator):  # type: ignore[no-untyped-def
 def pilot(model, start, x, d, plays, generator):  # type: ignore[no-untyped-def]
     """The standard deviation of the returns of random play from a state."""
     model, generator = model.value, borrowed(generator)
-    parameters, actions = model.parameters, model.room_actions
     mean, squares = 0.0, 0.0
     for i in range(plays):
-        now, then = model.room_exogenous[0], model.room_exogenous[1]
-        level, left = model.room_resource[0], model.room_resource[1]
-        copy(x, now)
-        copy(d, level)
-        total = 0.0
-        for t in range(start, model.horizon):
-            m = model.actions(parameters, t, now, level, actions)
-            a = uniform_policy(parameters, t, now, level, generator, actions, m)
-            total += model.step(parameters, t, now, level, actions[a], left)
-            level, left = left, level
-            if t + 1 < model.horizon:
-                model.draw(parameters, t, now, generator, then)
-                now, then = then, now
+        total = play_on(model, True, start, x, d, generator)
         away = total - mean
         mean += away / (i + 1)
         squares += away * (total - mean)

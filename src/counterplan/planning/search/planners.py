@@ -43,6 +43,7 @@ from counterplan.planning.model import (
     State,
     checked_problem,
     checked_state,
+    sign_of,
 )
 from counterplan.planning.search import kernel as compiled
 from counterplan.planning.search import parts as part
@@ -50,12 +51,24 @@ from counterplan.planning.search import tree
 from counterplan.planning.search.kernel import SIGNATURES, Kernel, no_bounds, uniform_policy
 from counterplan.planning.search.loop import follow, search
 
-# --- From a problem to what the search runs on --------------------------------------------------
-
 # Futures that a model's bounds are prepared from.
 BOUND_SAMPLES = 4000
 # A kernel's arrays.
 ARRAYS = ("parameters", "exogenous", "resource", "tables")
+# The weight of a rollout against the lower bound, by random actions or by the model's own. More
+# would make waits for chance look too good where the lower bound is the value (options D and F).
+TRUST = (0.25, 0.5)
+# Random plays that set the unit of temperatures where none is given.
+PILOT_PLAYS = 64
+# Rollouts that value a decision: as many as simulations, but not fewer than these.
+LEAST_PLAYS = 200
+# Simulations between two calls of `progress`.
+AT_ONCE = 256
+# More would not fit in memory: each may add a node to the tree.
+MOST_SIMULATIONS = 10**8
+LEAVES = ("rollout", "uniform", "bounds", "clipped")
+# Whether leaf values are clipped: yes, no, with a probability, or (None) if the model has bounds.
+Clip: TypeAlias = bool | float | None
 
 
 def kernel_of(problem: ExogenousModel, quantiles: int) -> Kernel:
@@ -63,31 +76,30 @@ def kernel_of(problem: ExogenousModel, quantiles: int) -> Kernel:
     checked_problem(problem)
     if isinstance(problem, Compiled):
         with suppress(NotApplicableError):
-            return checked(problem.compiled(quantiles=quantiles))
+            return checked_kernel(problem.compiled(quantiles=quantiles))
     from counterplan.planning.search.interpreted import interpret
 
     return interpret(problem)
 
 
-def checked(kernel: Kernel) -> Kernel:
+def checked_kernel(kernel: Kernel) -> Kernel:
     """A kernel whose functions can be called and whose numbers are where the search finds them."""
     for name, signature in SIGNATURES.items():
-        function: Any = getattr(kernel, name)
         try:
-            function.get_compile_result(signature)
+            getattr(kernel, name).get_compile_result(signature)
         except (AttributeError, NumbaError, TypeError, RuntimeError):
             raise InputError(
                 f"the kernel's {name} is not a function compiled with the search's signature: "
                 f"decorate it with @numba.njit(counterplan.planning.search.kernel.{name.upper()})"
             ) from None
-    for name in ARRAYS:
-        numbers = getattr(kernel, name)
+    arrays: Any = {name: getattr(kernel, name) for name in ARRAYS}
+    for name, numbers in arrays.items():
         if not isinstance(numbers, np.ndarray) or numbers.ndim != 1 or numbers.dtype != np.float64:
             raise InputError(f"the kernel's {name} must be a one-dimensional array of float64")
     if kernel.horizon < 1 or kernel.most_actions < 1 or kernel.action_size < 1:
         raise InputError("the kernel's horizon, most_actions and action_size must be at least 1")
-    arrays: Any = {name: np.ascontiguousarray(getattr(kernel, name)) for name in ARRAYS}
-    return replace(kernel, **arrays)
+    contiguous: Any = {name: np.ascontiguousarray(one) for name, one in arrays.items()}
+    return replace(kernel, **contiguous)
 
 
 def kernel_with_bounds(
@@ -99,9 +111,9 @@ def kernel_with_bounds(
     """
     if clip is not None and not (is_number(clip) and 0.0 <= clip <= 1.0):
         raise InputError(f"clip must be True, False or a probability from 0 to 1, got {clip!r}")
-    if not needed and clip is not None and float(clip) == 0.0:
-        return kernel, 0.0
     wanted = 1.0 if clip is None else float(clip)
+    if not needed and wanted == 0.0:
+        return kernel, 0.0
     try:
         if kernel.bounds is no_bounds:
             raise NotApplicableError(
@@ -115,9 +127,6 @@ def kernel_with_bounds(
             raise
         return kernel, 0.0
     return kernel, wanted
-
-
-# --- What a planner decides -------------------------------------------------------------------
 
 
 class PlanStatus(StrEnum):
@@ -176,21 +185,6 @@ class Plan:
     planner: str
 
 
-# --- A planner at work on one problem ---------------------------------------------------------
-
-# The weight of a rollout against the lower bound, by random actions or by the model's own. More
-# would make waits for chance look too good where the lower bound is the value (options D and F).
-TRUST = (0.25, 0.5)
-# Random plays that set the unit of temperatures where none is given.
-PILOT_PLAYS = 64
-# Rollouts that value a decision: as many as simulations, but not fewer than these.
-LEAST_PLAYS = 200
-
-
-# Simulations between two calls of `progress`.
-AT_ONCE = 256
-
-
 class Session:
     """The planner's model, parts and tree for one problem; calling it plans from a state."""
 
@@ -198,29 +192,40 @@ class Session:
         self, planner: TreePlanner, problem: ExogenousModel, clip: Clip, seed: Seed
     ) -> None:
         chance, self._generator = generator(seed).spawn(2)
-        self._planner, self._parts = planner, planner.parts()
-        self._sign = -1.0 if problem.sense == "min" else 1.0
-        kernel = kernel_of(problem, planner.quantiles)
-        needed = planner.leaf == "bounds"
-        kernel, clipped = kernel_with_bounds(problem, kernel, clip, needed, chance)
+        self._planner, self._parts, self._sign = planner, planner.parts(), sign_of(problem)
+        kernel, clipped = kernel_with_bounds(
+            problem,
+            kernel_of(problem, planner.quantiles),
+            clip,
+            planner.leaf == "bounds",
+            chance,
+        )
         if planner.leaf in ("uniform", "clipped"):
             kernel = replace(kernel, policy=uniform_policy)
-        self._kernel = kernel
-        self._settings = settings_of(planner, self._parts, clipped)
-        value = part.named(planner.leaf, clipped > 0.0)
-        parts = (self._parts.select, self._parts.backup, value)
+        self._kernel, self._settings = kernel, self._numbers(clipped)
+        leaf = part.named(planner.leaf, clipped > 0.0)
+        parts = (self._parts.select, self._parts.backup, leaf)
         self._engine = compiled.engine(kernel, *parts, self._settings)
-        self._tree = tree.allocate(kernel, self._needs(), planner.simulations)
+        factor, power = planner.widening
+        most_children = ceil(factor * planner.simulations**power)
+        needs = tree.most_per_simulation(kernel, most_children, planner.bellman)
+        self._tree = tree.allocate(kernel, needs, planner.simulations)
 
-    def _needs(self) -> IntArray:
-        factor, power = self._planner.widening
-        most_children = ceil(factor * self._planner.simulations**power)
-        return tree.most_per_simulation(self._kernel, most_children, self._planner.bellman)
+    def _numbers(self, clipped: float) -> FloatArray:
+        """What the parts read, by place."""
+        planner, own = self._planner, self._parts.settings
+        settings = np.zeros(max(compiled.OWN, 1 + max(own, default=0)))
+        settings[compiled.BELLMAN] = planner.bellman
+        settings[compiled.WIDENING], settings[compiled.WIDENING_POWER] = planner.widening
+        settings[compiled.CLIP] = clipped
+        settings[compiled.TRUST] = TRUST[planner.leaf != "uniform"]
+        settings[list(own)] = list(own.values())
+        return settings
 
     def __call__(self, state: State, progress: ProgressCallback | None = None) -> Plan:
         """The decision at a state; `progress` is told of some simulations at a time."""
         if state.t == self._kernel.horizon:
-            return self._nothing_left()
+            return self._over()
         began = time.perf_counter()
         self._set_units(state)
         tree.plant(self._tree, state)
@@ -228,15 +233,14 @@ class Session:
         watch = Watch("simulations", progress=progress)
         while done < total and not is_stopped:
             wanted = total if progress is None else min(done + AT_ONCE, total)
-            while (done := self._search(state.t, wanted)) < wanted:
+            model, parts, _ = self._engine
+            while (
+                done := int(search(model, parts, self._tree, state.t, wanted, self._generator))
+            ) < wanted:
                 self._tree = tree.grown(self._tree)
             is_stopped = watch.must_stop(done, total=total) and done < total
         found = self._plan(state, time.perf_counter() - began)
         return replace(found, status=PlanStatus.STOPPED) if is_stopped else found
-
-    def _search(self, t: int, wanted: int) -> int:
-        model, parts, _ = self._engine
-        return int(search(model, parts, self._tree, t, wanted, self._generator))
 
     def _set_units(self, state: State) -> None:
         """Count temperatures in units of reward: one objective for all of a search."""
@@ -278,8 +282,7 @@ class Session:
             return decision
         edge = int(self._tree.node_index[0, tree.FIRST_EDGE]) + decision.index
         question = (state.t, edge, max(LEAST_PLAYS, self._planner.simulations))
-        found = np.empty(2)
-        model, _, _ = self._engine
+        model, found = self._engine.model, np.empty(2)
         follow(model, self._settings, self._tree, question, self._generator, found)
         value, bounds = self._sign * float(found[0]), decision.bounds
         if bounds is not None and self._settings[compiled.CLIP] > 0.0:
@@ -295,51 +298,37 @@ class Session:
         low, high = limits if self._sign > 0.0 else -limits[::-1]
         return Interval(float(low), float(high))
 
-    def _stats(self, seconds: float) -> MappingProxyType[str, float]:
-        counts = self._tree.counts
-        return MappingProxyType(
-            {
-                "simulations": int(counts[tree.DONE]),
-                "seconds": seconds,
-                "simulations_per_second": int(counts[tree.DONE]) / seconds,
-                "nodes": int(counts[tree.IN_NODES]),
-                "exogenous_nodes": int(counts[tree.IN_EXOGENOUS]),
-                "depth": int(counts[tree.DEEPEST]),
-                "transpositions": int(counts[tree.TRANSPOSITIONS]),
-                "temperature": float(self._settings[compiled.TEMPERATURE]),
-                "clip": float(self._settings[compiled.CLIP]),
-            }
-        )
+    def _stats(self, seconds: float) -> Mapping[str, float]:
+        counts = self._tree.counts.tolist()
+        stats = {
+            "simulations": counts[tree.DONE],
+            "seconds": seconds,
+            "simulations_per_second": counts[tree.DONE] / seconds,
+            "nodes": counts[tree.IN_NODES],
+            "exogenous_nodes": counts[tree.IN_EXOGENOUS],
+            "depth": counts[tree.DEEPEST],
+            "transpositions": counts[tree.TRANSPOSITIONS],
+            "temperature": float(self._settings[compiled.TEMPERATURE]),
+            "clip": float(self._settings[compiled.CLIP]),
+        }
+        return MappingProxyType(stats)
 
-    def _nothing_left(self) -> Plan:
-        nothing = np.empty(0)
+    def _over(self) -> Plan:
+        none, whole = np.empty(0), np.empty(0, dtype=np.int64)
         return Plan(
-            action=nothing,
+            action=none,
             index=-1,
             value=0.0,
             se=0.0,
             actions=np.empty((0, self._kernel.action_size)),
-            values=nothing,
-            values_se=nothing,
-            visits=np.empty(0, dtype=np.int64),
+            values=none,
+            values_se=none,
+            visits=whole,
             bounds=Interval(0.0, 0.0),
             status=PlanStatus.OVER,
             stats=MappingProxyType({"simulations": 0}),
             planner=self._planner.name,
         )
-
-
-def settings_of(planner: TreePlanner, parts: Parts, clipped: float) -> FloatArray:
-    """The numbers that the parts read, by place."""
-    size = max(compiled.OWN, 1 + max(parts.settings, default=0))
-    settings = np.zeros(size)
-    settings[compiled.BELLMAN] = planner.bellman
-    settings[compiled.WIDENING], settings[compiled.WIDENING_POWER] = planner.widening
-    settings[compiled.CLIP] = clipped
-    settings[compiled.TRUST] = TRUST[planner.leaf != "uniform"]
-    for place, number in parts.settings.items():
-        settings[place] = number
-    return settings
 
 
 def standard_errors(returns: FloatArray, last: bool) -> FloatArray:
@@ -349,14 +338,6 @@ def standard_errors(returns: FloatArray, last: bool) -> FloatArray:
         return np.where(n > 0, 0.0, np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(n > 1, np.sqrt(returns[:, 2] / (n * (n - 1))), np.inf)
-
-
-# --- The planners -----------------------------------------------------------------------------
-
-# More would not fit in memory: each may add a node to the tree.
-MOST_SIMULATIONS = 10**8
-# Whether leaf values are clipped: yes, no, with a probability, or (None) if the model has bounds.
-Clip: TypeAlias = bool | float | None
 
 
 @runtime_checkable
@@ -449,9 +430,6 @@ class TreePlanner(ABC):
 
     def begin(self, problem: ExogenousModel, clip: Clip = None, seed: Seed = 0) -> Decide:
         return Session(self, problem, clip, seed)
-
-
-LEAVES = ("rollout", "uniform", "bounds", "clipped")
 
 
 def is_number(value: object) -> bool:
@@ -550,10 +528,7 @@ class DENTS(Boltzmann):
 
 # By the names that a command line or a file has for them.
 PLANNERS: Mapping[str, type[TreePlanner]] = {
-    "uct": UCT,
-    "ments": MENTS,
-    "bts": BTS,
-    "dents": DENTS,
+    one.__name__.lower(): one for one in (UCT, MENTS, BTS, DENTS)
 }
 
 

@@ -28,9 +28,7 @@ from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.planning.compiled import MATRIX, VECTOR, inlined
 from counterplan.planning.model import State
-from counterplan.planning.search.kernel import (
-    Kernel,
-)
+from counterplan.planning.search.kernel import Kernel
 
 # Columns of nodes and edges.
 VISITS, VALUE, ENTROPY = 0, 1, 2
@@ -215,8 +213,7 @@ def has_memory(tree):  # type: ignore[no-untyped-def]
     )
 
 
-# --- Memory: made once, used again for every decision, doubled where a search needs more -------
-
+# Memory is made once, used again for every decision, and doubled where a search needs more.
 # Which count an array's rows are counted by, of what they are, and its columns (X, D, A: the
 # model's sizes; none: one number per row); and which hash tables find them.
 _GROWING: dict[str, tuple[int, type, Any]] = {
@@ -241,15 +238,10 @@ def most_per_simulation(kernel: Kernel, most_children: int, bellman: bool) -> In
     """(6,) the most that one simulation can add to each array of a tree."""
     T, M = kernel.horizon, kernel.most_successors
     met = T * max(M, 1) if bellman else T
-    needs = np.empty(6, dtype=np.int64)
-    needs[IN_EXOGENOUS] = T * max(M, 1)
     # Where support is continuous, children that outgrow their places move to twice as many.
-    needs[IN_CHILDREN] = T * max(M, 2 * most_children + 2)
-    needs[IN_RESOURCES] = T
-    needs[IN_NODES] = met
-    needs[IN_EDGES] = T * kernel.most_actions
-    needs[IN_LINKS] = met
-    return needs
+    children = T * max(M, 2 * most_children + 2)
+    needs = [T * max(M, 1), children, T, met, T * kernel.most_actions, met]
+    return np.array(needs, dtype=np.int64)
 
 
 def allocate(kernel: Kernel, needs: IntArray, simulations: int) -> Tree:

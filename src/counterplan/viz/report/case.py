@@ -47,8 +47,6 @@ OUTCOME, SEVERITY = "outcome", "severity"
 ROUNDING = 1e-9
 # By how much a value may differ from the stored one: other versions of libraries round otherwise.
 SAME_VALUE = 1e-6
-# A range over causal models is called narrow if it is at most this share of the improvement.
-NARROW = 0.25
 # How many of a policy's possible changes are listed, and from which probability on.
 LISTED, LEAST_LISTED = 8, 0.02
 # Features of a case that are drawn, the one to be improved first, then those that differ most.
@@ -168,25 +166,6 @@ class PolicyCase:
             for t, a in zip(*np.nonzero(probabilities), strict=True)
         ]
         return sorted(found, key=lambda one: -one[1])
-
-    @property
-    def mean_changes(self) -> float:
-        """How many changes it makes on average."""
-        return sum(probability for _, probability in self.likely)
-
-    @property
-    def evidence(self) -> str:
-        """What the improvement rests on, from firm to weak: it is nearly the same in every causal
-        model ("narrow"); there is some in each ("every model"); an "other policy" has some in each;
-        or it rests on the "assumption" of this model. There may be "no improvement" at all."""
-        assert self.interval is not None
-        assert self.robust is not None
-        gain = self.explanation.improvement
-        if gain <= ROUNDING:
-            return "no improvement"
-        if self.interval.low - self.explanation.factual_value > ROUNDING:
-            return "narrow" if self.interval.width <= NARROW * gain else "every model"
-        return "other policy" if self.robust.improvement > ROUNDING else "assumption"
 
 
 def policy_case(source: ExplainedRun, episode: Episode, value: float) -> PolicyCase | None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from counterplan.core.validation import counted
 from counterplan.counterfactual.support import TOLERATED
 from counterplan.errors import FileError, InputError
@@ -56,7 +54,9 @@ def explain_report(run: Run, options: ReportOptions) -> Report:
     """The page about all cases of a run, or about one of them."""
     source = ExplainedRun(run, options.pseudonyms, run.budget(options.k))
     context: dict[str, Any] = {"source": source, "statuses": STATUS_WORDS, "tolerated": TOLERATED}
-    context |= about_model(source)
+    training = training_of(run.model.about.get("training"))
+    poor = poor_fit(run.model) if training and not isinstance(run.model, TabularMDP) else None
+    context |= {"training": training, "poor_fit": poor, "described": described_columns(source)}
     if options.case is not None:
         rows = run.rows_of(RESULTS, [options.case], source.k)[options.case]
         if not rows:
@@ -231,21 +231,6 @@ def _ranking(source: ExplainedRun, ranked: Sequence[Row]) -> list[RankingColumn]
 
 
 # --- The model ---
-
-
-def about_model(source: ExplainedRun) -> dict[str, Any]:
-    """What a page says about the model, apart from what the model says itself."""
-    model = source.run.model
-    notes, training = model.about.get(NOTES), training_of(model.about.get("training"))
-    is_text = isinstance(notes, list) and all(isinstance(text, str) for text in notes)
-    visits = model.visits if isinstance(model, TabularMDP) else None
-    return {
-        "training": training,
-        "poor_fit": poor_fit(model) if training and not isinstance(model, TabularMDP) else None,
-        "median_visits": 0 if visits is None else int(np.median(visits[visits > 0])),
-        "notes": notes if is_text else (),
-        "described": described_columns(source),
-    }
 
 
 def training_of(record: Any) -> Mapping[str, Any]:

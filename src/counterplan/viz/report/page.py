@@ -65,11 +65,6 @@ class Pseudonyms:
 
     key: bytes | None = None
 
-    @property
-    def hidden(self) -> bool:
-        """Whether ids are replaced."""
-        return self.key is not None
-
     def shown(self, name: str) -> str:
         """What stands for an id."""
         if self.key is None:
@@ -235,7 +230,8 @@ def environment() -> Environment:
     found.policies["json.dumps_kwargs"] = {
         "allow_nan": False, "ensure_ascii": False, "separators": (",", ":"),
     }  # fmt: skip
-    found.filters |= {"counted": counted, "share": share, "arrow": arrow, "advice": _advice}
+    found.filters |= {"counted": counted, "share": share, "arrow": arrow}
+    found.filters["advice"] = lambda status: Status(status).advice
     found.filters |= {"thousands": "{:,}".format, "with_unit": with_unit, "median": np.median}
     found.filters["json"] = json.dumps
     found.tests["finite"] = lambda value: value is not None and math.isfinite(value)
@@ -252,10 +248,6 @@ def environment() -> Environment:
 def arrow(text: str) -> str:
     """Typeset as on paper."""
     return text.replace("->", "→")
-
-
-def _advice(status: str) -> str:
-    return Status(status).advice
 
 
 def _unbroken(value: Any) -> Any:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,68 +51,45 @@ TITLES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class JudgedRun:
-    """A run of executed plans with its results.
-
-    rows      results of all scenarios, those that lost most first; failed ones are left out
-    failures  those of failed ones
-    """
-
-    run: Run
-    pseudonyms: Pseudonyms
-    rows: list[dict[str, Any]]
-    failures: list[dict[str, Any]]
-
-    @property
-    def about(self) -> str:
-        """What is decided."""
-        return about(self.run.problem)
-
-    @property
-    def quantity(self) -> Quantity:
-        """What values are."""
-        is_cost = self.run.problem.sense == "min"
-        return Quantity("cost", better="lower") if is_cost else Quantity("value")
-
-    @cached_property
-    def executed(self) -> list[dict[str, Any]]:
-        """Scenarios that say what was done."""
-        return [row for row in self.rows if row["executed"] is not None]
-
-    @cached_property
-    def totals(self) -> dict[str, float]:
-        """Sums over the scenarios that were executed, or over all if none was."""
-        rows = self.executed or self.rows
-        known = {name: [row[name] for row in rows if row[name] is not None] for name in TOTALS}
-        return {name: sum(values) for name, values in known.items() if len(values) == len(rows) > 0}
-
-
 def regret_report(run: Run, options: ReportOptions) -> Report:
     """The page about all scenarios of a run, or about one of them."""
-    every = run.results().collect().to_dicts()
-    # Of equals the first in the table comes first.
-    rows = sorted((row for row in every if row["status"] != "failed"), key=lost, reverse=True)
-    failures = [row for row in every if row["status"] == "failed"]
-    judged = JudgedRun(run, options.pseudonyms, rows, failures)
     if options.k is not None:
         raise InputError(f"{run.folder}: judges executed plans, which have no --k: leave it out")
+    every = run.results().collect().to_dicts()
+    # Those that lost most first; of equals the first in the table.
+    rows = sorted((row for row in every if row["status"] != "failed"), key=lost, reverse=True)
+    executed = [row for row in rows if row["executed"] is not None]
+    counted = executed or rows
+    sums = {name: [row[name] for row in counted if row[name] is not None] for name in TOTALS}
+    # Over the scenarios that were executed, or over all if none was; where all are known.
+    totals = {name: sum(known) for name, known in sums.items() if len(known) == len(counted) > 0}
+    is_cost = run.problem.sense == "min"
+    quantity = Quantity("cost", better="lower") if is_cost else Quantity("value")
+    context: dict[str, Any] = {
+        "run": run,
+        "pseudonyms": options.pseudonyms,
+        "about": about(run.problem),
+        "quantity": quantity,
+        "rows": rows,
+        "failures": [row for row in every if row["status"] == "failed"],
+        "executed": executed,
+        "totals": totals,
+    }
     if options.case is None:
-        parts = _scenarios(judged, rows[: options.cases], 1), _panels(judged), _ranking(judged)
-        return make_report("regret.html", *parts, judged=judged)
+        sections = _scenarios(run, options.pseudonyms, rows[: options.cases], 1)
+        columns = _ranking(rows[:MOST_ROWS], quantity, options.pseudonyms)
+        return make_report("regret.html", sections, _panels(executed, quantity), columns, **context)
     chosen = [row for row in every if row["scenario_id"] == options.case][:1]
     if not chosen:
         raise InputError(f"{run.folder}: has no scenario {options.case!r}; check it")
-    return make_report("regret.html", _scenarios(judged, chosen, 0), judged=judged)
+    return make_report("regret.html", _scenarios(run, options.pseudonyms, chosen, 0), **context)
 
 
-def _ranking(judged: JudgedRun) -> list[RankingColumn]:
-    rows, write = judged.rows[:MOST_ROWS], judged.quantity.write
-    names = [judged.pseudonyms.shown(row["scenario_id"]) for row in rows]
-    columns = [RankingColumn("Scenario", names, "name")]
+def _ranking(rows: Sequence[Row], quantity: Quantity, names: Pseudonyms) -> list[RankingColumn]:
+    columns = [RankingColumn("Scenario", [names.shown(row["scenario_id"]) for row in rows], "name")]
     for name, title in TITLES.items():
         values = [row[name] for row in rows]
-        cells = [number_cell(one, "" if one is None else write(one)) for one in values]
+        cells = [number_cell(one, "" if one is None else quantity.write(one)) for one in values]
         if any(value is not None for value in values):
             columns.append(RankingColumn(title, cells, "number"))
     statuses = [row["status"] for row in rows]
@@ -123,14 +99,14 @@ def _ranking(judged: JudgedRun) -> list[RankingColumn]:
     return [*columns, RankingColumn("Costliest decision", costliest)]
 
 
-def _panels(judged: JudgedRun) -> list[Panel]:
+def _panels(executed: Sequence[dict[str, Any]], quantity: Quantity) -> list[Panel]:
     """What all scenarios lost."""
-    if not judged.executed:
+    if not executed:
         return []
-    in_expectation = any(row["expected_regret"] is not None for row in judged.rows)
+    in_expectation = any(row["expected_regret"] is not None for row in executed)
     what = "lost in expectation" if in_expectation else "worse than the policy, luck included"
-    losses = [lost(row) for row in judged.executed]
-    figure = loss_figure(losses, judged.quantity, what)
+    losses = [lost(row) for row in executed]
+    figure = loss_figure(losses, quantity, what)
     return [Panel("regret", figure, "regret", {"what": what, "losses": losses})]
 
 
@@ -165,29 +141,24 @@ def loss_figure(losses: Sequence[float], quantity: Quantity, title: str) -> Figu
 # --- Scenarios ---
 
 
-def _scenarios(judged: JudgedRun, chosen: Sequence[Row], first: int) -> list[Section]:
+def _scenarios(run: Run, names: Pseudonyms, chosen: Sequence[Row], first: int) -> list[Section]:
     """Scenarios with their figures drawn, ranked from `first`; 0 for one alone."""
-    steps = judged.run.rows_of(DECISIONS, [row["scenario_id"] for row in chosen])
-    return [
-        _scenario(judged, row, rank, steps[row["scenario_id"]])
-        for rank, row in enumerate(chosen, start=first)
-    ]
-
-
-def _scenario(judged: JudgedRun, row: Row, rank: int, steps: list[Any]) -> Section:
-    run, name = judged.run, judged.pseudonyms.shown(row["scenario_id"])
-    if row["status"] == "failed":
-        return Section(row, name, rank)
-    more = {
-        # Decisions that lost, the costliest first; None where that is not known.
-        "losses": None if row["executed"] is None else _losses(run, steps),
-        # The few that should have been others, knowing the path, in words.
-        "changes": changes_in_words(row) if row.get("changes") else (),
-        "table": _steps_table(run, steps),
-    }
-    found = Section(row, name, rank, steps, more=more)
-    panel = found.panel("path", path_figure(steps, run.problem), steps=len(steps))
-    return replace(found, panels=(panel,))
+    every, found = run.rows_of(DECISIONS, [row["scenario_id"] for row in chosen]), []
+    for rank, row in enumerate(chosen, start=first):
+        steps = every[row["scenario_id"]]
+        section = Section(row, names.shown(row["scenario_id"]), rank, steps)
+        if row["status"] != "failed":
+            panel = section.panel("path", path_figure(steps, run.problem), steps=len(steps))
+            more = {
+                # Decisions that lost, the costliest first; None where that is not known.
+                "losses": None if row["executed"] is None else _losses(run, steps),
+                # The few that should have been others, knowing the path, in words.
+                "changes": changes_in_words(row) if row.get("changes") else (),
+                "table": _steps_table(run, steps),
+            }
+            section = replace(section, panels=(panel,), more=more)
+        found.append(section)
+    return found
 
 
 def _losses(run: Run, steps: Sequence[Row]) -> list[dict[str, Any]] | None:

@@ -12,7 +12,7 @@ from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.exogenous_mdp import ExogenousMDP
 from counterplan.domains.hybrid import HybridVehicle
 from counterplan.domains.options import AmericanOption
-from counterplan.errors import CounterplanError, InfeasibleError, InputError
+from counterplan.errors import InfeasibleError, InputError
 from counterplan.planning.exact_value import exact_value
 from counterplan.planning.hindsight import hindsight
 from counterplan.planning.model import State, checked_state
@@ -94,39 +94,3 @@ def test_nothing_is_left_to_allocate_at_the_end() -> None:
     end = State(7, np.array([1000.0]), np.zeros(1))
     with pytest.raises(InputError, match="the state is at t=7, the end: there is nothing left"):
         hindsight(SHIP, np.empty((0, 1)), state=end)
-
-
-@pytest.mark.parametrize(
-    ("model", "exogenous", "resource", "action", "words"),
-    [
-        (
-            PUT,
-            [36.0],
-            [1.0],
-            [3.0],
-            "exercising 3 of the option at date t=2, when 1 .* held: 0 holds, 1 exercises",
-        ),
-        (PUT, [36.0], [0.0], [1.0], "exercising 1 of the option at date t=2, when 0 of it"),
-        (PUT, [36.0], [1.0], [-1.0], "exercising -1 of the option at date t=2"),
-        (
-            BASKET,
-            [1.0, 2.0, 3.0],
-            [1.0, 0.0, 1.0],
-            [0.0, 1.0, 0.0],
-            "option 2 at date t=2, when 0 of it is still held",
-        ),
-        (
-            BASKET,
-            [1.0, 2.0, 3.0],
-            [1.0, 1.0, 1.0],
-            [1.0, 1.0, 1.0],
-            "exercising 3 options at date t=2: at most 2",
-        ),
-    ],
-)
-def test_options_are_exercised_once(
-    model: Any, exogenous: Any, resource: Any, action: Any, words: str
-) -> None:
-    given = (np.array([one]) for one in (exogenous, resource, action))
-    with pytest.raises(CounterplanError, match=words):
-        model.step(2, *given)
