@@ -31,7 +31,8 @@ def test_the_numbers_of_the_run(voyages: Run) -> None:
     worst = max(judged, key=lambda row: row["expected_regret"])
     assert f"The decisions lost {WRITE(worst['expected_regret'])} in expectation." in reader.text
     assert "buy nothing" in reader.text
-    assert "port 1 of 8" in made.html or "port 2 of 8" in made.html or "port 4 of 8" in made.html
+    # Ports are counted from 1 in words, and from 0 in the figure and the table.
+    assert any(f"t={t}: port {t + 1} of 8" in reader.text for t in range(3))
     for words in ("What did the decisions cost?", "The policy is the optimum without foresight",
                   "All decisions in numbers", "Planner UCT"):  # fmt: skip
         assert words in reader.text, words
@@ -77,9 +78,3 @@ def test_every_problem_has_a_report(tmp_path: Path, domain: str) -> None:
     assert "earned in total" in text
     assert "Planner" not in text
     assert len(made.panels) == 3
-
-
-def test_a_decision_is_found_in_the_figure(voyages: Run) -> None:
-    """Ports are counted from 1 in words, and from 0 in the figure and the table."""
-    text = read(report(voyages, ReportOptions(cases=2)).html).text
-    assert "t=0: port 1 of 8" in text or "t=1: port 2 of 8" in text or "t=2: port 3 of 8" in text
