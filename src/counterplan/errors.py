@@ -11,6 +11,11 @@ def not_installed(needed: str, extra: str) -> str:
     )
 
 
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Such as "1 change" and "1,200 changes"; `plural` where it is not the noun with an s."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
 class CounterplanError(ValueError):
     """Base of all errors raised on purpose; the command line prints it and exits with code 2."""
 

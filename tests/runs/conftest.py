@@ -26,7 +26,7 @@ def _own_tasks() -> Iterator[None]:
         yield
 
 
-def spec_of(**description: Any) -> TaskSpec:
+def reversing(**description: Any) -> TaskSpec:
     """A task that turns parts round."""
     return TaskSpec("own_tasks.reversing", description, {"suffix": b"!"})
 
@@ -35,7 +35,7 @@ def run_parts(
     out: Path, parts: Sequence[bytes], settings: RunSettings | None = None, **description: Any
 ) -> RunSummary:
     """Turn parts round."""
-    return run_cohort(spec_of(**description), parts, out, settings or RunSettings(workers=1))
+    return run_cohort(reversing(**description), parts, out, settings or RunSettings(workers=1))
 
 
 def contents(out: Path) -> dict[str, bytes]:

@@ -12,7 +12,7 @@ from counterplan.core.limits import Progress
 from counterplan.errors import CounterplanError, InputError
 from counterplan.runs.cohort import READING, RunProgress, RunSettings, run_cohort
 
-from .conftest import contents, environment, run_parts, spec_of
+from .conftest import contents, environment, reversing, run_parts
 
 PARTS = [f"part {index}".encode() for index in range(7)]
 
@@ -154,12 +154,14 @@ def test_progress_is_told_and_may_stop_the_run(tmp_path: Path) -> None:
         return progress.what == READING or progress.done < 3
 
     out, settings = tmp_path / "out", RunSettings(workers=1)
-    run_cohort(spec_of(), PARTS, out, settings, watch)
+    run_cohort(reversing(), PARTS, out, settings, watch)
     assert [one.done for one in found] == [1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3]
     assert (found[-1].total, found[-1].episodes, found[-1].totals["episodes"]) == (7, 6.0, 6.0)
     assert b'"complete": false' in (out / "manifest.json").read_bytes()
     found.clear()
-    assert run_cohort(spec_of(), PARTS, out, settings, lambda one: watch(one) or None).resumed == 3
+    assert (
+        run_cohort(reversing(), PARTS, out, settings, lambda one: watch(one) or None).resumed == 3
+    )
     assert [one.done for one in found] == [3, 4, 5, 6, 7]
     run_parts(tmp_path / "whole", PARTS)
     assert contents(out) == contents(tmp_path / "whole")

@@ -23,11 +23,11 @@ from counterplan.runs.task import (
     open_task,
 )
 
-from .conftest import is_running, spec_of, wait_until
+from .conftest import is_running, reversing, wait_until
 
 
 def test_what_a_library_prints_is_kept_from_the_answer(capfd: pytest.CaptureFixture[str]) -> None:
-    with closing(Worker(spec_of())) as worker:
+    with closing(Worker(reversing())) as worker:
         assert worker.solve(b"chatty").tables["trajectories"] == b"chattychatty"
     captured = capfd.readouterr()
     assert captured.out == ""
@@ -49,13 +49,13 @@ def test_the_current_folder_is_not_searched(
 ) -> None:
     (tmp_path / "json.py").write_text("raise SystemExit('the wrong module')\n")
     monkeypatch.chdir(tmp_path)
-    with closing(Worker(spec_of())) as worker:
+    with closing(Worker(reversing())) as worker:
         assert worker.solve(b"abc").tables["results"] == b"cba!"
 
 
 def test_a_worker_that_has_died_says_how() -> None:
     with (
-        closing(Worker(spec_of())) as worker,
+        closing(Worker(reversing())) as worker,
         pytest.raises(WorkerDiedError, match="was killed, as happens when memory runs out"),
     ):
         worker.solve(b"deadly")
@@ -63,7 +63,7 @@ def test_a_worker_that_has_died_says_how() -> None:
 
 
 def test_a_mistake_does_not_end_a_worker() -> None:
-    with closing(Worker(spec_of())) as worker:
+    with closing(Worker(reversing())) as worker:
         with pytest.raises(InputError, match="put it right"):
             worker.solve(b"wrong")
         assert worker.solve(b"abc").tables["results"] == b"cba!"
@@ -106,7 +106,7 @@ def test_workers_end_together(ended: Callable[[TaskSpec], Workers]) -> None:
 
 
 def test_lost(ended: Callable[[TaskSpec], Workers]) -> None:
-    outcome = ended(spec_of()).solve(b"deadly")
+    outcome = ended(reversing()).solve(b"deadly")
     assert outcome == Lost("was killed, as happens when memory runs out")
 
 

@@ -20,8 +20,7 @@ from counterplan.cli.support import (
     which_budget,
     whole_number,
 )
-from counterplan.core.validation import counted
-from counterplan.errors import InputError
+from counterplan.errors import InputError, counted
 
 if TYPE_CHECKING:
     import polars as pl

@@ -21,8 +21,7 @@ from shutil import which
 from typing import TYPE_CHECKING, Any
 
 from counterplan.cli.support import SharedOptions, command, option, output, print_json, whole_number
-from counterplan.core.validation import counted
-from counterplan.errors import FileError
+from counterplan.errors import FileError, counted
 
 if TYPE_CHECKING:
     from rich.console import Console

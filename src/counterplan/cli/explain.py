@@ -27,8 +27,7 @@ from counterplan.cli.support import (
     whole_number,
     workers,
 )
-from counterplan.core.validation import counted
-from counterplan.errors import InputError
+from counterplan.errors import InputError, counted
 
 if TYPE_CHECKING:
     from counterplan.runs.explain import Cohort

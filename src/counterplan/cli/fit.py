@@ -28,8 +28,7 @@ from counterplan.cli.support import (
     refuse,
     whole_number,
 )
-from counterplan.core.validation import counted
-from counterplan.errors import FileError, InputError, TrainingError
+from counterplan.errors import FileError, InputError, TrainingError, counted
 
 if TYPE_CHECKING:
     from counterplan.tables.fit import NeuralFit

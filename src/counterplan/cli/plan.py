@@ -30,7 +30,6 @@ from counterplan.cli.support import (
     workers,
 )
 from counterplan.cli.support import number as finite_number
-from counterplan.core.validation import FloatArray, counted
 from counterplan.domains.problems import (
     SHIPPED,
     ProblemChoice,
@@ -41,9 +40,10 @@ from counterplan.domains.problems import (
     options_of,
     problem_names,
 )
-from counterplan.errors import CounterplanError, InputError
+from counterplan.errors import CounterplanError, InputError, counted
 
 if TYPE_CHECKING:
+    from counterplan.core.validation import FloatArray
     from counterplan.planning.description import Column, Columns
     from counterplan.planning.model import State
     from counterplan.runs.scenario import Summary

@@ -73,8 +73,3 @@ def generator(seed: Seed) -> np.random.Generator:
     if isinstance(seed, np.random.Generator):
         return seed
     return np.random.default_rng(whole_number(seed, "seed"))
-
-
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Such as "1 change" and "1,200 changes"; `plural` where it is not the noun with an s."""
-    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"

@@ -46,6 +46,7 @@ Amount = Annotated[float, Field(allow_inf_nan=False)]
 Number = Annotated[float | Literal["inf", "-inf"] | None, BeforeValidator(_safe)]
 Numbers = Annotated[list[Number], BeforeValidator(_listed)]
 Table = Annotated[list[list[Number]], BeforeValidator(_listed)]
+Relative = Annotated[Number, Field(validation_alias="relative_improvement")]
 Far = Annotated[bool | None, Field(validation_alias="far_from_data")]
 Status = Literal["optimal", "limit", "heuristic", "failed"]
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
@@ -141,23 +142,18 @@ class Support(Shape):
     new_actions: int | None
 
 
-class Outcome(Shape):
-    """What changes come to."""
-
-    factual: Number
-    value: Number
-    improvement: Number
-    relative: Number = Field(validation_alias="relative_improvement")
-    gap: Number
-    status: str
-    reason: str | None
-
-
-class CaseLine(Outcome):
+class CaseLine(Shape):
     """A line of the list."""
 
     id: str = Field(validation_alias="episode_id")
     steps: int
+    factual: Number
+    value: Number
+    improvement: Number
+    relative: Relative
+    gap: Number
+    status: str
+    reason: str | None
     changes: list[str]
     new_actions: int | None
     far: Far
@@ -187,7 +183,10 @@ class Course(Shape):
 
 
 class ChangeAbout(Shape):
-    """A change; `taken`: how often the new action was taken there in the data."""
+    """A change with all that is known of it.
+
+    taken  how often the new action was taken there in the data
+    """
 
     t: int
     observed: int
@@ -197,11 +196,18 @@ class ChangeAbout(Shape):
     taken: int | None
 
 
-class Answer(Outcome):
+class Answer(Shape):
     """An explanation, or a plan made by hand, with the course it leads to."""
 
     k: int
+    factual: Number
+    value: Number
+    improvement: Number
+    relative: Relative
     bound: Number
+    gap: Number
+    status: str
+    reason: str | None
     advice: str
     method: str | None
     nodes: int | None
@@ -213,23 +219,14 @@ class Answer(Outcome):
     notes: list[str] = []
 
 
-class Legend(Shape):
-    """What the numbers in courses stand for.
-
-    names  for each feature: names of the values that occur
-    order  for each feature: values that occur, from bad to good, where numbers do not say so
-    """
-
-    names: list[dict[str, str]]
-    order: list[list[float]]
-
-
-class Case(Legend):
+class Case(Shape):
     """An episode with what the run has about it.
 
     fixed    steps at which nothing can change
     budgets  all k of the run
     answer   for the k asked about, null where the run has none
+    names    for each feature: names of the values that occur
+    order    for each feature: values that occur, from bad to good, where numbers do not say so
     """
 
     id: str
@@ -242,6 +239,8 @@ class Case(Legend):
     observed: Course
     budgets: list[Budget]
     answer: Answer | None
+    names: list[dict[str, str]]
+    order: list[list[float]]
 
 
 class Edit(Asked):
@@ -258,10 +257,12 @@ class WhatIfQuestion(Asked):
     edits: Annotated[list[Edit], Field(max_length=MOST_EDITS)]
 
 
-class Solved(Legend):
-    """An answer with the names and the order of what occurs in it."""
+class Solved(Shape):
+    """An answer with the names and the order of what occurs in it, as in a case."""
 
     answer: Answer
+    names: list[dict[str, str]]
+    order: list[list[float]]
 
 
 class WhatIfAnswer(Solved):
@@ -314,12 +315,15 @@ class Choice(Shape):
     simulations: int
 
 
-class Advice(Choice):
+class Advice(Shape):
     """What a planner would do, what the optimum lies between, and the optimum where it is known."""
 
     t: int
+    words: str
     state: str
     action: Numbers
+    value: Number
+    se: Number
     lower: Number
     lower_se: Number
     upper: Number
@@ -327,6 +331,7 @@ class Advice(Choice):
     exact: Number
     choices: list[Choice]
     planner: str
+    simulations: int
 
 
 class JobAbout(Shape):

@@ -198,9 +198,6 @@ def _changes(
     return tuple(changes)
 
 
-# --- Tables ---------------------------------------------------------------------------------------
-
-
 def results_table(found: Sequence[Answer], outcomes: Sequence[str]) -> pl.DataFrame:
     """One row per episode and budget; the columns of `outcomes` come last."""
     import polars as pl
@@ -293,9 +290,6 @@ def parquet_bytes(frame: pl.DataFrame) -> bytes:
     buffer = io.BytesIO()
     frame.write_parquet(buffer, compression="zstd")
     return buffer.getvalue()
-
-
-# --- Records --------------------------------------------------------------------------------------
 
 
 def records(rows: Sequence[Mapping[str, Any]], unit: str) -> list[dict[str, Any]]:

@@ -108,8 +108,6 @@ class Run(RunFolder):
         self.id_column = "scenario_id" if self.kind == REGRET else "episode_id"
         self._part_of: dict[str, int] = {}
 
-    # --- Tables ----------------------------------------------------------------------------------
-
     @property
     def done(self) -> tuple[int, ...]:
         """The parts that are done: all of them if the run is complete."""
@@ -187,8 +185,6 @@ class Run(RunFolder):
         path = self.table(table, self.part_of(name))
         return scan_files([path]).filter(pl.col(self.id_column) == name)
 
-    # --- Input and files -------------------------------------------------------------------------
-
     def input_of(self, name: str) -> bytes:
         """The input of one item, in the format of a part."""
         import polars as pl
@@ -235,8 +231,6 @@ class Run(RunFolder):
     def verify(self) -> None:
         """Raise if a file is not what it was when it was written."""
         self.survey().refuse()
-
-    # --- Explanations ----------------------------------------------------------------------------
 
     @cached_property
     def description(self) -> Mapping[str, Any]:
@@ -370,8 +364,6 @@ class Run(RunFolder):
             f"{self.folder}: has no action {name!r}, and no action has such a part: there are "
             f"{', '.join(map(repr, known[:SHOWN_ACTIONS]))}{more}; choose one"
         )
-
-    # --- Plans -----------------------------------------------------------------------------------
 
     @cached_property
     def problem(self) -> ExogenousModel:

@@ -37,8 +37,7 @@ from pydantic.dataclasses import dataclass
 
 import counterplan
 from counterplan.core.files import atomic_file, read_json
-from counterplan.core.validation import counted
-from counterplan.errors import FileError, InputError
+from counterplan.errors import FileError, InputError, counted
 from counterplan.runs.task import EXPLAIN, REGRET, PartResult, TaskSpec
 
 INPUTS, DONE, FILES = "episodes", "done", "files"

@@ -104,12 +104,12 @@ class Column:
     unit: str = ""
     low: float | None = None
     high: float | None = None
-    outside: str = REFUSE
     missing: str = REFUSE
     better: str | None = None
     weight: float = 1.0
     levels: tuple[float, ...] | None = None
     labels: tuple[str, ...] | None = None
+    outside: str = REFUSE
 
     @property
     def size(self) -> int | None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counterplan.core.validation import FloatArray, counted
-from counterplan.errors import InputError
+from counterplan.core.validation import FloatArray
+from counterplan.errors import InputError, counted
 from counterplan.viz import style
 from counterplan.viz.explained import Rows, as_rows, is_table
 from counterplan.viz.quantity import Quantity

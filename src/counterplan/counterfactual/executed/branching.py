@@ -39,7 +39,7 @@ from counterplan.counterfactual.executed.setting import (
     prepare_allocation,
     stated_program,
 )
-from counterplan.errors import NotApplicableError
+from counterplan.errors import CertificateError, NotApplicableError
 from counterplan.planning.allocation import TOLERANCE, level_constraints, refuses_transport
 from counterplan.planning.hindsight import IsResourceProgram
 from counterplan.planning.model import ExogenousModel, HasHindsight
@@ -83,13 +83,13 @@ class StepProgram:
 
         rows, limits = self._rows
         T, A = self._rewards.shape
-        amounts = rows.shape[1] - T
+        amounts, size = rows.shape[1] - T, self.setting.sizes[1]
         objective = np.zeros(rows.shape[1])
         objective[: T * A] = -self._rewards.ravel() / self._unit
         solved = linprog(
             objective,
             A_ub=rows,
-            b_ub=np.append(limits, float(k)),
+            b_ub=np.append(limits / size, float(k)),
             bounds=[*[(0.0, math.inf)] * amounts, *zip(low.tolist(), high.tolist(), strict=True)],
             method="highs",
             options={
@@ -101,17 +101,17 @@ class StepProgram:
             return None
         if solved.status != 0 or solved.x is None or solved.fun is None:
             raise NotApplicableError(f"HiGHS found no optimum: {solved.message}")
-        actions = solved.x[: T * A].reshape(T, A)
-        return Relaxed(-self._unit * float(solved.fun), actions, solved.x[-T:])
+        actions = solved.x[: T * A].reshape(T, A) * size
+        return Relaxed(-self._unit * size * float(solved.fun), actions, solved.x[-T:])
 
     @cached_property
     def _rows(self) -> tuple[Any, FloatArray]:
-        """Rows over actions, spills and z, and their upper limits but for that of the last, the
-        total of z."""
+        """Rows over actions and spills, in units of the largest amount on offer, and z; and their
+        upper limits in the problem's own units, but for that of the last, the total of z."""
         from scipy.sparse import block_array, diags_array, eye_array, kron
 
         setting, done = self.setting, self.setting.done.actions
-        T, A = done.shape
+        (T, A), size = done.shape, setting.sizes[1]
         matrix, lows, highs = level_constraints(
             self.program, setting.state.t, setting.state.resource
         )
@@ -122,8 +122,8 @@ class StepProgram:
         rows: list[list[Any]] = [
             [matrix[upper], None],
             [-matrix[lower], None],
-            [one, -diags_array(up.ravel()) @ steps],
-            [-one, -diags_array(down.ravel()) @ steps],
+            [one, -diags_array(up.ravel() / size) @ steps],
+            [-one, -diags_array(down.ravel() / size) @ steps],
             [None, np.ones((1, T))],
         ]
         limits = np.concatenate([highs[upper], -lows[lower], done.ravel(), -done.ravel()])
@@ -286,6 +286,10 @@ class _Budgets:
         found = self._answer(replace(setting, k=min(k, setting.k)), watch, last)
         led = setting.replayed(found.actions)
         gap = setting.sign * (found.bound - led.value)
+        if gap < -2 * setting.negligible(led.value):
+            raise CertificateError(
+                f"{found.method}: decisions worth {led.value} beat their bound {found.bound}"
+            )
         proved = found.complete and gap <= 2 * setting.negligible(led.value)
         status, bound = (Status.OPTIMAL, led.value) if proved else (Status.LIMIT, found.bound)
         stats = {"seconds": watch.seconds, "nodes_expanded": float(found.expanded)}

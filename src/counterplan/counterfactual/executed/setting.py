@@ -100,7 +100,23 @@ class AllocationSetting:
 
     def negligible(self, value: float) -> float:
         """What rounding can do to a value."""
-        return ROUNDING * (1.0 + max(abs(value), abs(self.done.value)))
+        return ROUNDING * max(self.sizes[0], abs(value), abs(self.done.value))
+
+    @cached_property
+    def sizes(self) -> tuple[float, float]:
+        """The size of what values are sums of, and of amounts: the largest on offer along what was
+        executed. Rounding is measured by these, so that units do not matter."""
+        total, amount = 0.0, float(np.abs(self.done.actions).max(initial=0.0))
+        for s, (x, d) in enumerate(zip(self.path, self.done.levels[:-1], strict=True)):
+            t, offered = self.state.t + s, self._offered[s]
+            if not len(offered):
+                continue
+            n = len(offered)
+            rewards, _ = self.model.step(t, np.tile(x, (n, 1)), np.tile(d, (n, 1)), offered)
+            finite = np.abs(rewards[np.isfinite(rewards)])
+            total += float(finite.max(initial=0.0))
+            amount = max(amount, float(np.abs(offered).max()))
+        return total or abs(self.done.value) or 1.0, amount or 1.0
 
     def replayed(self, actions: FloatArray) -> Journey:
         """Where decisions (T, A) lead, by the model's own step."""
@@ -113,7 +129,7 @@ class AllocationSetting:
     def without_rounding(self, actions: FloatArray) -> FloatArray:
         """The decisions, those that equal the executed ones but for rounding put right."""
         executed = self.done.actions
-        moved = np.abs(actions - executed) > ROUNDING * (1.0 + np.abs(executed))
+        moved = np.abs(actions - executed) > ROUNDING * self.sizes[1]
         return np.where(moved.any(axis=1, keepdims=True), actions, executed)
 
     def alternatives(
@@ -124,15 +140,15 @@ class AllocationSetting:
         offered = np.asarray(
             self.model.actions(State(self.state.t + s, self.path[s], resource)), np.float64
         )
-        if known is not None and not holds(offered, known) and self.is_possible(s, resource, known):
+        is_new = known is not None and not self._holds(offered, known)
+        if known is not None and is_new and self.is_possible(s, resource, known):
             offered = np.vstack([offered, known])
         away, slack = self._away(s, offered)
         return np.asarray(offered[(away > slack).any(axis=1) & ~self.bars(s, offered)])
 
-    def _away(self, s: int, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _away(self, s: int, actions: FloatArray) -> tuple[FloatArray, float]:
         """How far actions (n, A) are from the executed one, and what of it is rounding."""
-        executed = self.done.actions[s]
-        return np.abs(actions - executed), ROUNDING * (1.0 + np.abs(executed))
+        return np.abs(actions - self.done.actions[s]), ROUNDING * self.sizes[1]
 
     def is_possible(self, s: int, resource: FloatArray, action: FloatArray) -> bool:
         """Whether an action can be taken at the s-th step with another resource than it was."""
@@ -144,16 +160,25 @@ class AllocationSetting:
         if isinstance(self.model, MakesFeasible) or not self._was_offered[s]:
             return True
         # A model that says nothing else of what is possible says it by what it offers.
-        return holds(np.asarray(self.model.actions(state)), action)
+        return self._holds(np.asarray(self.model.actions(state)), action)
+
+    @cached_property
+    def _offered(self) -> list[FloatArray]:
+        """By step: (m, A) what was on offer along what was executed."""
+        return [
+            np.asarray(self.model.actions(State(self.state.t + s, x, d)), dtype=np.float64)
+            for s, (x, d) in enumerate(zip(self.path, self.done.levels[:-1], strict=True))
+        ]
 
     @cached_property
     def _was_offered(self) -> list[bool]:
         """Of each executed action, whether it was one of those on offer."""
-        found = []
-        for s, (x, d) in enumerate(zip(self.path, self.done.levels[:-1], strict=True)):
-            offered = np.asarray(self.model.actions(State(self.state.t + s, x, d)))
-            found.append(holds(offered, self.done.actions[s]))
-        return found
+        return list(map(self._holds, self._offered, self.done.actions))
+
+    def _holds(self, offered: FloatArray, action: FloatArray) -> bool:
+        """Whether an action (A,) is one of those offered (m, A), but for rounding."""
+        close = np.abs(offered - action) <= ROUNDING * self.sizes[1]
+        return bool(np.any(np.all(close, axis=1)))
 
     def explanation(
         self,
@@ -186,12 +211,6 @@ class AllocationSetting:
         away, slack = self._away(s, actions)
         is_far = (away > self.max_move + slack).any(axis=1)
         return np.asarray(is_far | ((away > slack).any(axis=1) & ~self.movable[s]))
-
-
-def holds(offered: FloatArray, action: FloatArray) -> bool:
-    """Whether an action (A,) is one of those offered (m, A), but for rounding."""
-    close = np.abs(offered - action) <= ROUNDING * (1.0 + np.abs(action))
-    return bool(np.any(np.all(close, axis=1)))
 
 
 def stated_program(model: ExogenousModel) -> IsResourceProgram | None:

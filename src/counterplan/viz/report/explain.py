@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from counterplan.core.validation import counted
 from counterplan.counterfactual.support import TOLERATED
-from counterplan.errors import FileError, InputError
+from counterplan.errors import FileError, InputError, counted
 from counterplan.runs.answer import support_in_words
 from counterplan.runs.run import RESULTS, STATUSES, TRAJECTORIES, CaseQuery, Run
 from counterplan.scm.tabular import TabularMDP

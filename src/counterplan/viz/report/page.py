@@ -31,8 +31,7 @@ from markupsafe import Markup, escape
 from counterplan import __version__
 from counterplan.core.files import read_bytes
 from counterplan.core.result import Status
-from counterplan.core.validation import counted
-from counterplan.errors import FileError
+from counterplan.errors import FileError, counted
 from counterplan.viz.labels import with_unit
 from counterplan.viz.quantity import share
 from counterplan.viz.style import svg_bytes
