@@ -170,7 +170,11 @@ class OptionProblem(HasFutures):
         """(n, B) what the plans for expected prices exercise at once."""
         years = self.contracts[0].step * np.arange(self.horizon - t)[:, np.newaxis]
         expected = np.asarray(exogenous[:, np.newaxis] * np.exp(self._terms[2] * years))
-        return assign(self.discounted(t, expected), resource, self.most)[1][:, 0]
+        weights = self.discounted(t, expected)
+        if self.most < len(self.contracts):
+            return assign(weights, resource, self.most)[1][:, 0]
+        now = (weights.argmax(axis=1) == 0) & (weights[:, 0] > 0) & (resource > 0.5)
+        return now.astype(np.float64)
 
     def penalised(self, samples: int, seed: Seed) -> Penalised:
         """Tight bounds on fresh paths, by Longstaff-Schwartz and the martingales of its rules."""
