@@ -174,7 +174,7 @@ class OptionProblem(HasFutures):
         if self.most < len(self.contracts):
             return assign(weights, resource, self.most)[1][:, 0]
         now = (weights.argmax(axis=1) == 0) & (weights[:, 0] > 0) & (resource > 0.5)
-        return now.astype(np.float64)
+        return np.where(now, 1.0, 0.0)
 
     def penalised(self, samples: int, seed: Seed) -> Penalised:
         """Tight bounds on fresh paths, by Longstaff-Schwartz and the martingales of its rules."""
