@@ -160,7 +160,7 @@ class OptionProblem(HasFutures):
     def allocate(self, paths: FloatArray, state: State | None = None) -> Allocation:
         """The best dates of each path, the first of several; none where no payoff is positive."""
         state = state or self.start
-        held = np.tile(state.resource, (len(paths), 1))
+        held = np.broadcast_to(state.resource, (len(paths), len(self.contracts)))
         method = "best date: one unit of one resource, no other bounds"
         if len(self.contracts) > 1:
             method = "assignment of options to dates: one date per option, at most `cap` on a date"
@@ -231,7 +231,8 @@ def assign(weights: FloatArray, held: FloatArray, cap: int) -> tuple[FloatArray,
     chosen = (gains > 0) & (held > 0.5)
     actions = np.zeros(weights.shape)
     actions[best] = chosen
-    values = reduce(np.add, (gains * chosen).T)
+    gains *= chosen
+    values = reduce(np.add, gains.T)
     if cap < weights.shape[2]:
         for i in np.flatnonzero(actions.sum(axis=2).max(axis=1) > cap):
             actions[i] = _assign_one(weights[i], held[i], cap)
