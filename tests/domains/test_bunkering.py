@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from counterplan.planning.model import State
 from counterplan.planning.policies import OpenLoop, Optimal, Resolve, follow
 from counterplan.planning.processes.base import draw_paths
 from counterplan.planning.processes.modes import MarkovModes
-from counterplan.planning.processes.prices import BootstrapPrices
+from counterplan.planning.processes.prices import BootstrapPrices, read_prices
 from counterplan.planning.search.planners import UCT, plan
 from counterplan.testing import check_model
 
@@ -293,9 +294,18 @@ def test_rollouts_re_solve() -> None:
             assert offered[chosen, 0] == pytest.approx(wanted[i, 0], abs=1e-9)
 
 
-def test_recorded_prices() -> None:
-    record = 60.0 * np.exp(np.cumsum(0.05 * np.random.default_rng(5).standard_normal(300)))
-    problem = Bunkering(prices=BootstrapPrices(record, block=4, kind="independent"))
+BRENT = Path("shared", "data", "oil_prices", "brent-weekly.csv")
+
+
+@pytest.mark.parametrize("record", ["simulated", "Brent"])
+def test_recorded_prices(record: str) -> None:
+    table: Any = 60.0 * np.exp(np.cumsum(0.05 * np.random.default_rng(5).standard_normal(300)))
+    if record == "Brent":
+        found = [folder / BRENT for folder in Path(__file__).resolve().parents]
+        table = next((read_prices(path) for path in found if path.is_file()), None)
+        if table is None:
+            pytest.skip("needs the Brent price table, which is not part of this repository")
+    problem = Bunkering(prices=BootstrapPrices(table, block=4, kind="independent"))
     decision = plan(problem, planner=UCT(simulations=500), clip=True, seed=1)
     assert decision.bounds is not None
     assert decision.bounds.low <= problem.optimal_value() <= decision.bounds.high

@@ -195,6 +195,12 @@ def test_bounds_of_hidden_modes_hold_the_listed_optimum() -> None:
     assert low <= problem.optimal_value() <= high
 
 
+def test_the_lower_bound_is_below_greedy() -> None:
+    problem = HybridVehicle("E", 7, "half")
+    low, _ = bounds_at(problem, problem.bound_tables(50))
+    assert low < problem.value_of("greedy") < problem.optimal_value()
+
+
 # --- Drive cycles -----------------------------------------------------------------------------
 
 

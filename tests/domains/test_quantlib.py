@@ -11,6 +11,7 @@ import pytest
 from counterplan.domains.option_contract import BASKETS, OPTIONS, OptionContract, european
 from counterplan.domains.option_rules import longstaff_schwartz
 from counterplan.domains.options import AmericanOption
+from counterplan.planning.bounds import value_bounds
 
 ql = pytest.importorskip("QuantLib")
 
@@ -90,3 +91,15 @@ def test_longstaff_schwartz_is_within_two_standard_errors(config: str) -> None:
     fit = longstaff_schwartz(AmericanOption(config), paths=100_000, seed=0)
     for found in (fit.in_sample, fit.out_of_sample(100_000, seed=1)):
         assert found.mean == pytest.approx(value, abs=2 * found.se + 3e-5)
+
+
+@pytest.mark.parametrize("config", "ABCDEF")
+@pytest.mark.parametrize("seed", range(3))
+def test_tight_interval_contains_the_value(config: str, seed: int) -> None:
+    """And is narrow: below 1 % of the value (0.63 % was the widest of 40 seeds, in B, whose fitted
+    rule is at times a poor one). Finite differences err by up to 3e-5."""
+    value = finite_differences(OPTIONS[config])
+    bounds = value_bounds(AmericanOption(config), samples=2000, seed=seed, method="tight")
+    low, high = bounds.interval(0.95)
+    assert low - 3e-5 <= value <= high + 3e-5
+    assert high - low <= 0.01 * value

@@ -15,7 +15,7 @@ from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.evaluate import evaluate
 from counterplan.planning.exact_value import Solution
 from counterplan.planning.model import State
-from counterplan.planning.policies import futures
+from counterplan.planning.policies import follow, futures
 from counterplan.testing import check_model
 
 from .planning_support import discretised, voyages
@@ -55,6 +55,23 @@ def test_the_tree_keeps_expected_prices() -> None:
     for t, mean in enumerate(problem.mean_path()[:, 0]):
         at = tree.time == t
         assert (tree.probability[at] * tree.price[at]).sum() == pytest.approx(mean)
+
+
+def test_the_start_is_where_a_tree_begins() -> None:
+    problem = Bunkering("A", legs=(12.0, 25.0, 30.0, 19.0))
+    tree = scenario_tree(problem)
+    assert len(tree.price) == (3**4 - 1) // 2
+    expected = discretised(problem, 3).optimal_value()
+    assert solve_program(problem, tree).value == pytest.approx(expected, rel=1e-8)
+
+
+def test_as_a_policy() -> None:
+    problem = Bunkering("A", legs=(12.0, 25.0, 30.0))
+    rule, paths = ScenarioTree(6).prepare(problem), problem.sample_paths(30, seed=1)
+    assert (follow(problem, rule, paths) >= problem.allocate(paths).values - 1e-6).all()
+    x, d = np.array([[900.0], [2500.0]]), np.array([[13.0], [13.0]])
+    lost = problem.loss(1, x, d, rule(1, x, d))
+    assert (lost <= 0.01 * problem.optimal_value()).all()
 
 
 def test_played_on_futures() -> None:

@@ -173,6 +173,20 @@ def test_long_paths(T: int) -> None:
     assert_optimal(steps, prefixes, *nested(steps.rewards, steps.bounds, prefixes), expected)
 
 
+@pytest.mark.parametrize("effect", [-1, 1])
+def test_long_paths_that_flow_in_or_out(effect: int) -> None:
+    """A basin that spills, a tank that is drained: nested bounds equal the linear program."""
+    rng, T = np.random.default_rng(effect + 1), 4 * SHORT
+    flow = -effect * rng.integers(0, 3, T)
+    program = ResourceProgram(
+        (Resource(40, 80, effect, flow, effect < 0),), np.tile([0.0, 2.0], (T, 1))
+    )
+    rewards = -effect * rng.integers(0, 90, (3, T, 1)).astype(float)
+    found, expected = (solved(program, rewards, method) for method in ("nested", "lp"))
+    assert found.values == pytest.approx(expected.values, rel=EXACT)
+    assert_feasible(program, rewards, found.values, found.actions)
+
+
 @pytest.mark.parametrize("T", [5, SHORT, SHORT + 1, 4 * SHORT])
 def test_rounding_does_not_break_ties(T: int) -> None:
     """Ones that differ in their last digits, as sums of probabilities do: the earlier step comes
@@ -228,7 +242,10 @@ def test_whole_steps_are_wrong() -> None:
         T = int(rng.integers(2, 8))
         rewards, bounds = rng.random(T), np.column_stack([np.zeros(T), rng.random(T) * 4])
         budget = (0.0, float(rng.random() * bounds[:, 1].sum()))
-        wrong += whole_steps_only(rewards, bounds, budget) < knapsack(rewards, bounds, budget)[0]
+        exact = knapsack(rewards, bounds, budget)[0]
+        expected = program_value(rewards, bounds, total_bounds(T, *budget))
+        assert exact == pytest.approx(expected, rel=EXACT, abs=EXACT)
+        wrong += whole_steps_only(rewards, bounds, budget) < exact - EXACT
     assert wrong > 25
 
 
@@ -287,6 +304,8 @@ def test_ranking_by_reward_is_wrong() -> None:
         T = int(rng.integers(2, 8))
         first, second = rng.random((2, T)) * 10
         exact = advantage(first, second, np.ones(T), T / 2, T / 2)[0]
+        expected = shared_value(first, second, np.ones(T), [T / 2, T / 2])
+        assert exact == pytest.approx(expected, rel=EXACT, abs=EXACT)
         wrong += ranked_by_reward(first, second, np.ones(T), T / 2) < exact - EXACT
     assert wrong > 25
 
@@ -339,8 +358,8 @@ def test_two_hundred_voyages_equal_the_linear_program() -> None:
     prices = 1000 * np.exp((1 - 0.9**2 / 2) * times + 0.9 * np.sqrt(times) * noise)
     starts = np.linspace(0.0, 50.0, 200)
     costs, _ = allocate_tank(prices, LEGS, 50, starts)
-    pairs = zip(prices, starts, strict=True)
-    assert costs == pytest.approx([tank_value(path, LEGS, 50, one) for path, one in pairs])
+    expected = [tank_value(path, LEGS, 50, one) for path, one in zip(prices, starts, strict=True)]
+    assert costs == pytest.approx(expected, rel=EXACT)
 
 
 def test_expected_prices_of_the_note() -> None:

@@ -270,6 +270,18 @@ def test_tells_players_apart_sooner() -> None:
     assert (steady[1] - steady[0]).std() < 0.5 * (plain[1] - plain[0]).std()
 
 
+def test_an_evaluation_on_the_futures_of_its_seed() -> None:
+    """Its actions earn its outcomes there, by the contract, and without the luck vary far less."""
+    option = AmericanOption("C")
+    found = evaluate(option, Optimal(), episodes=50, seed=3)
+    paths = futures(option, 50, np.random.default_rng(3).spawn(2)[0])
+    discounts = option.contract.discount(np.arange(11))[:, None]
+    earned = (found.actions * discounts * option.contract.payoff(paths)).sum(axis=(1, 2))
+    assert earned == pytest.approx(found.outcomes, abs=1e-9)
+    steady = controlled_outcomes(option, paths, found.actions)
+    assert steady.std() < 0.1 * found.outcomes.std()
+
+
 def test_levels_that_no_action_leads_to() -> None:
     """An open loop that buys fractions between the order-up-to levels."""
     model = Bunkering("A")

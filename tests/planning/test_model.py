@@ -94,3 +94,19 @@ def test_nothing_is_left_to_allocate_at_the_end() -> None:
     end = State(7, np.array([1000.0]), np.zeros(1))
     with pytest.raises(InputError, match="the state is at t=7, the end: there is nothing left"):
         hindsight(SHIP, np.empty((0, 1)), state=end)
+
+
+@pytest.mark.parametrize(
+    ("model", "resource", "action", "words"),
+    [
+        (PUT, [1.0], [3.0], "exercising 3 of the option at date t=2, when 1 .* 1 exercises"),
+        (PUT, [0.0], [1.0], "exercising 1 of the option at date t=2, when 0 of it"),
+        (PUT, [1.0], [-1.0], "exercising -1 of the option at date t=2"),
+        (BASKET, [1.0, 0.0, 1.0], [0.0, 1.0, 0.0], "option 2 at date t=2, when 0 of it is still"),
+        (BASKET, [1.0] * 3, [1.0] * 3, "exercising 3 options at date t=2: at most 2"),
+    ],
+)
+def test_options_are_exercised_once(model: Any, resource: Any, action: Any, words: str) -> None:
+    given = (np.array([one]) for one in (model.start.exogenous, resource, action))
+    with pytest.raises(InfeasibleError, match=words):
+        model.step(2, *given)

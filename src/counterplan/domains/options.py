@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -130,23 +130,26 @@ class OptionProblem(HasFutures):
                 f"exercising {actions.sum(axis=1).max():g} options at date t={t}: at most "
                 f"{self.most} may be exercised on one date"
             )
-        payoffs = self.contracts[0].discount(t) * self.payoffs(exogenous)
-        return np.einsum("nb,nb->n", actions, payoffs), resource - actions
+        payoffs = self.payoffs(exogenous, self.contracts[0].discount(t))
+        payoffs *= actions
+        return reduce(np.add, payoffs.T), resource - actions
 
     @cached_property
-    def _terms(self) -> FloatArray:
-        """(3, B) signs, strikes and the growth rates of the prices."""
-        return np.array([(one.sign, one.strike, one.drift) for one in self.contracts]).T
+    def _terms(self) -> tuple[FloatArray, ...]:
+        """(B,) each: signs, strikes and the growth rates of the prices."""
+        return tuple(np.array([(one.sign, one.strike, one.drift) for one in self.contracts]).T)
 
-    def payoffs(self, prices: FloatArray) -> FloatArray:
-        """What each option pays at prices (..., B), not discounted."""
+    def payoffs(self, prices: FloatArray, discounts: FloatArray | float = 1.0) -> FloatArray:
+        """What each option pays at prices (..., B), times discounts."""
         signs, strikes, _ = self._terms
-        return np.asarray(np.maximum(signs * (prices - strikes), 0.0))
+        gains = np.subtract(prices, strikes)
+        gains *= signs * discounts
+        return np.maximum(gains, 0.0, out=gains)
 
     def discounted(self, t: int, paths: FloatArray) -> FloatArray:
         """(n, steps, B) payoffs in money of date 0 along paths that begin at t."""
-        discounts = self.contracts[0].discount(np.arange(t, t + paths.shape[1]))
-        return np.asarray(discounts[:, np.newaxis] * self.payoffs(paths))
+        dates = np.arange(t, t + paths.shape[1])
+        return self.payoffs(paths, self.contracts[0].discount(dates)[:, np.newaxis])
 
     def feasible(
         self, t: int, exogenous: FloatArray, resource: FloatArray, wanted: FloatArray
@@ -167,7 +170,11 @@ class OptionProblem(HasFutures):
         """(n, B) what the plans for expected prices exercise at once."""
         years = self.contracts[0].step * np.arange(self.horizon - t)[:, np.newaxis]
         expected = np.asarray(exogenous[:, np.newaxis] * np.exp(self._terms[2] * years))
-        return assign(self.discounted(t, expected), resource, self.most)[1][:, 0]
+        weights = self.discounted(t, expected)
+        if self.most < len(self.contracts):
+            return assign(weights, resource, self.most)[1][:, 0]
+        now = (weights.argmax(axis=1) == 0) & (weights[:, 0] > 0) & (resource > 0.5)
+        return np.where(now, 1.0, 0.0)
 
     def penalised(self, samples: int, seed: Seed) -> Penalised:
         """Tight bounds on fresh paths, by Longstaff-Schwartz and the martingales of its rules."""
@@ -218,12 +225,13 @@ def assign(weights: FloatArray, held: FloatArray, cap: int) -> tuple[FloatArray,
 
     What weighs nothing or less is not exercised; of equally good dates the first.
     """
-    dates = weights.argmax(axis=1)[:, np.newaxis]
-    best = np.take_along_axis(weights, dates, axis=1)
-    chosen = (best > 0) & (held > 0.5)[:, np.newaxis]
+    n, _, count = weights.shape
+    best = np.arange(n)[:, np.newaxis], weights.argmax(axis=1), np.arange(count)
+    gains = weights[best]
+    chosen = (gains > 0) & (held > 0.5)
     actions = np.zeros(weights.shape)
-    np.put_along_axis(actions, dates, chosen, axis=1)
-    values = np.einsum("ntb,ntb->n", best, chosen.astype(np.float64))
+    actions[best] = chosen
+    values = reduce(np.add, (gains * chosen).T)
     if cap < weights.shape[2]:
         for i in np.flatnonzero(actions.sum(axis=2).max(axis=1) > cap):
             actions[i] = _assign_one(weights[i], held[i], cap)

@@ -13,7 +13,7 @@ that brakes cannot burn fuel): each of its actions is replaced by the closest on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -205,21 +205,27 @@ class Played(NamedTuple):
         return np.asarray(np.cumsum(self.rewards, axis=1)[:, -1])
 
 
+def _steps(
+    model: ExogenousModel, rule: Rule, paths: FloatArray, state: State
+) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
+    """Rewards (n,), actions (n, A) and the resource after (n, D), step by step."""
+    t, _, resource = state
+    levels = np.tile(np.asarray(resource, dtype=np.float64), (len(paths), 1))
+    for s in range(paths.shape[1]):
+        now = np.ascontiguousarray(paths[:, s])
+        chosen = np.asarray(rule(t + s, now.copy(), levels.copy()), dtype=np.float64)
+        earned, levels = model.step(t + s, now, levels, chosen)
+        yield earned, chosen, levels
+
+
 def play(
     model: ExogenousModel, rule: Rule, paths: FloatArray, state: State | None = None
 ) -> Played:
     """A rule along paths (n, T - t, X) from a state (default: the start); it sees x_t, never
     beyond."""
-    t, _, resource = state or model.start
-    levels = [np.tile(np.asarray(resource, dtype=np.float64), (len(paths), 1))]
-    rewards, actions = [], []
-    for s in range(paths.shape[1]):
-        now = np.ascontiguousarray(paths[:, s])
-        chosen = np.asarray(rule(t + s, now.copy(), levels[-1].copy()), dtype=np.float64)
-        earned, after = model.step(t + s, now, levels[-1], chosen)
-        rewards.append(earned)
-        actions.append(chosen)
-        levels.append(after)
+    state = state or model.start
+    rewards, actions, after = zip(*_steps(model, rule, paths, state), strict=True)
+    levels = np.broadcast_to(state.resource, after[0].shape), *after
     return Played(*(np.stack(one, axis=1) for one in (rewards, actions, levels)))
 
 
@@ -227,4 +233,5 @@ def follow(
     model: ExogenousModel, rule: Rule, paths: FloatArray, state: State | None = None
 ) -> FloatArray:
     """(n,) what the rule earns (or costs) along paths (n, T - t, X)."""
-    return play(model, rule, paths, state).totals
+    earned = (rewards for rewards, _, _ in _steps(model, rule, paths, state or model.start))
+    return sum(earned, np.zeros(len(paths)))
