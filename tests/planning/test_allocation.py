@@ -179,7 +179,7 @@ def test_long_paths_that_flow_in_or_out(effect: int) -> None:
     rng, T = np.random.default_rng(effect + 1), 4 * SHORT
     flow = -effect * rng.integers(0, 3, T)
     program = ResourceProgram(
-        (Resource(40, 80, effect, flow, effect < 0),), np.tile([0.0, 2.0], (T, 1))
+        (Resource(200, 400, effect, flow, effect < 0),), np.tile([0.0, 2.0], (T, 1))
     )
     rewards = -effect * rng.integers(0, 90, (3, T, 1)).astype(float)
     found, expected = (solved(program, rewards, method) for method in ("nested", "lp"))

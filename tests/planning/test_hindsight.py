@@ -76,6 +76,18 @@ def test_a_cost_is_least() -> None:
     assert (later.value, later.actions.tolist()) == (30, [[30], [0]])
 
 
+def test_a_constant_reward_is_taken_first() -> None:
+    """A reward of 1 in either mode: the expected rewards are 1 but for rounding (D5)."""
+    modes = MarkovModes([[0.5, 0.5], [0.2, 0.8]], 0, indicators=True)
+    model = ExogenousMDP(modes, np.ones((1, 2)), Resource(10), [(0, 4)] * 5)
+    path = model.mean_path()
+    path[:, 0] += np.array([0, 2, -1, 1, -2]) * np.finfo(float).eps
+    assert len(set((path @ np.ones(2)).tolist())) > 1
+    methods: list[Any] = ["knapsack", "nested"]
+    for method in methods:
+        assert hindsight(model, path, method).actions.ravel().tolist() == [4, 4, 2, 0, 0]
+
+
 def test_the_mean_is_a_bound_and_not_the_value() -> None:
     """One unit, sold now for 100 or tomorrow for 150 or 75, equally likely: V* = 112.5, while
     hindsight gains 125 on average, however many futures are sampled (Thm. 1 equates the two)."""
