@@ -73,7 +73,8 @@ def sequence_problems(draw: st.DrawFn, lengths: tuple[int, ...] = (2, 3, 5, 8)) 
     T = draw(st.sampled_from(lengths))
     D, N = draw(st.integers(1, 2)), draw(st.integers(1, 3))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    scale, gain = draw(SCALES), draw(st.sampled_from([0.0, 0.5, 0.999, 1.0, 1.05, 3.0]))
+    # Normal numbers of any scale that an episode may have.
+    scale, gain = min(draw(SCALES), 1e98), draw(st.sampled_from([0.0, 0.5, 0.999, 1.0, 1.05, 3.0]))
     turn = np.linalg.qr(rng.normal(size=(D, D)))[0] * gain
     effects = rng.normal(size=(N, D)) * scale
     constant = max(gain, draw(st.one_of(st.just(gain), MAGNITUDES)))

@@ -176,16 +176,11 @@ def selling(rate: float = 0.0, most: float = 2.0, sense: Any = "max") -> Any:
 
 
 def twisted(**changes: Any) -> Any:
-    right = selling()
-    other = replace(right.compiled(), **changes)
-
-    class Twisted(type(right)):  # type: ignore[misc]
-        def compiled(self, quantiles: int = 0) -> Any:
-            return other
-
-    twin = object.__new__(Twisted)
-    twin.__dict__.update(right.__dict__)
-    return twin
+    """The same problem with another kernel."""
+    problem = selling()
+    other = replace(problem.compiled(), **changes)
+    object.__setattr__(problem, "compiled", lambda quantiles=0: other)
+    return problem
 
 
 def test_kernels_are_compared() -> None:

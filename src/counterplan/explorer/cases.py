@@ -182,7 +182,7 @@ class Cases(Items):
         question = models.SolveQuestion.model_validate(asked)
         self.check(question)
         explainer, recorded = self._explainer, self.recorded(question.id)
-        usual = self.run.question.constraints(explainer.constraints(recorded.episode))
+        usual = explainer.constraints(recorded.episode, self.run.question)
         allowed = None
         if question.forbidden:
             # A tabular model counts the action that stands for none, too.
@@ -221,7 +221,7 @@ class Cases(Items):
 
     def _fixed(self, episode: Episode) -> list[int]:
         """Steps at which nothing can change."""
-        given = self._explainer.constraints(episode).fixed_steps
+        given = self._explainer.constraints(episode, self.run.question).fixed_steps
         undecided = range(self._decisions(episode), len(episode))
         return sorted({*(t % len(episode) for t in given), *undecided})
 

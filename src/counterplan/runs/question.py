@@ -86,10 +86,6 @@ class Question:
         seconds = math.inf if self.seconds is None else self.seconds
         return Limits(seconds=seconds, nodes=self.nodes, gap=self.gap)
 
-    def constraints(self, given: Constraints) -> Constraints:
-        """What an episode rules out, and the question besides."""
-        return Constraints(fixed_steps=given.fixed_steps, max_move=self.max_move)
-
     def solver_for(self, episode: str) -> Solver | None:
         """The solver of an episode, None for the exact one; what it draws depends on the seed and
         the episode's name, never on other episodes."""
@@ -165,9 +161,9 @@ class Explainer(ABC):
     def problem(self, episode: Episode) -> Mapping[str, Any]:
         """What `explain` takes for this episode: `scm`, and for vectors `actions` and `reward`."""
 
-    def constraints(self, episode: Episode) -> Constraints:
-        """What can never change in this episode."""
-        return Constraints()
+    def constraints(self, episode: Episode, question: Question) -> Constraints:
+        """What an episode rules out, and the question besides."""
+        return Constraints(max_move=question.max_move)
 
     def explain(self, episode: Episode, question: Question) -> Sequence[Explanation]:
         """The answers for all budgets."""
@@ -176,7 +172,7 @@ class Explainer(ABC):
         options: dict[str, Any] = {
             **self.problem(episode),
             "episode": episode,
-            "constraints": question.constraints(self.constraints(episode)),
+            "constraints": self.constraints(episode, question),
             "solver": question.solver_for(episode.id or ""),
             "limits": question.limits(),
         }
@@ -263,7 +259,7 @@ class DiscreteExplainer(Explainer):
     def problem(self, episode: Episode) -> Mapping[str, Any]:
         return self._problem
 
-    def constraints(self, episode: Episode) -> Constraints:
+    def constraints(self, episode: Episode, question: Question) -> Constraints:
         return Constraints() if self.layout is None else self.layout.constraints(episode)
 
     @property
@@ -320,6 +316,9 @@ class ContinuousExplainer(Explainer):
     def problem(self, episode: Episode) -> Mapping[str, Any]:
         actions = self.layout.action_set(episode)
         return {"scm": self.scm, "actions": actions, "reward": self.reward}
+
+    def constraints(self, episode: Episode, question: Question) -> Constraints:
+        return Constraints(max_move=self.layout.max_move(question.max_move))
 
     def rewards(self, states: Any, actions: Any) -> FloatArray:
         return np.asarray(self.reward(states))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 NETWORKS = ("location", "scale")
 SCALING = ("state_offset", "state_range", "action_offset", "action_range")
+CATEGORIES = ("state_categories", "action_categories")
 SEEN = {"seen_states": "F32", "seen_actions": "F32", "seen_distances": "F64"}
 NEURAL = TensorFormat(
     name="counterplan neural model",
@@ -39,7 +41,7 @@ NEURAL = TensorFormat(
         "noise_cholesky": "F64",
     },
     entries=("fixed", "about"),
-    optional={**dict.fromkeys(SCALING, "F64"), **SEEN},
+    optional={**dict.fromkeys(SCALING, "F64"), **dict.fromkeys(CATEGORIES, "I64"), **SEEN},
 )
 MATRICES = ("state", "action", "output", "noise_cholesky", "seen_states", "seen_actions")
 
@@ -48,10 +50,10 @@ MATRICES = ("state", "action", "output", "noise_cholesky", "seen_states", "seen_
 class NeuralSCM(LocationScaleSCM):
     """A trained model.
 
-    location, scale  networks from (D, d) to the D - fixed moving features
-    noise_cholesky   (D - fixed, D - fixed) lower triangular L
-    fixed            leading features that never change
-    scaling          physical units of states and actions
+    location, scale  networks from states and actions in the model's units to the features that move
+    noise_cholesky   lower triangular L, as wide as what moves
+    fixed            leading features that never change, in physical units
+    scaling          from physical units to the model's, None where they are the same
     about            names of features and actions, training record
     seen             some of the data that it was learned from, which tells how far an explanation
                      leaves that data; None if unknown
@@ -68,9 +70,19 @@ class NeuralSCM(LocationScaleSCM):
     def __post_init__(self) -> None:
         whole_number(self.fixed, "fixed")
         moving, (D, d) = len(self.location.output_bias), self.location.widths
-        if self.fixed + moving != D:
+        features, components, fixed = D, d, self.fixed
+        if self.scaling is not None:
+            self.scaling.check(*(features, components) if self._is_plain else self.scaling.widths)
+            features, components = self.scaling.widths
+            *encoded, fixed = self.scaling.encoded_widths(self.fixed)
+            if encoded != [D, d] or (np.asarray(self.scaling.state_categories)[self.fixed :]).any():
+                raise InputError(
+                    f"scaling: {encoded[0]} and {encoded[1]} columns of the model, but the "
+                    f"networks take {D} and {d}; features that move cannot be categories"
+                )
+        if fixed + moving != D:
             raise InputError(
-                f"the networks have {moving} outputs and {self.fixed} features are fixed, but "
+                f"the networks have {moving} outputs and {fixed} features are fixed, but "
                 f"states have {D}: they must add up"
             )
         theirs = len(self.scale.output_bias), *self.scale.widths
@@ -91,10 +103,9 @@ class NeuralSCM(LocationScaleSCM):
             )
         if not np.diag(factor).all():
             raise InputError("noise_cholesky has a zero on its diagonal: every feature needs noise")
-        for part in (self.scaling, self.seen):
-            if part is not None:
-                part.check(D, d)
-        for key, count in (("features", D), ("actions", d)):
+        if self.seen is not None:
+            self.seen.check(D, d)
+        for key, count in (("features", features), ("actions", components)):
             given = self.about.get(key, ())
             if not isinstance(given or (), list | tuple) or not all(
                 isinstance(name, str) for name in given or ()
@@ -160,6 +171,8 @@ class NeuralSCM(LocationScaleSCM):
         if self.scaling is not None:
             arrays |= {name: getattr(self.scaling, name) for name in SCALING}
         arrays = {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
+        if self.scaling is not None and not self._is_plain:
+            arrays |= {name: getattr(self.scaling, name) for name in CATEGORIES}
         if self.seen is not None:
             distances = np.array([self.seen.typical, self.seen.far])
             arrays |= dict(zip(SEEN, (self.seen.states, self.seen.actions, distances), strict=True))
@@ -182,14 +195,30 @@ class NeuralSCM(LocationScaleSCM):
 
     def check_schema(self, features: Sequence[str], actions: Sequence[str]) -> None:
         """Raise unless data with these columns, in this order, is what the model was made for."""
+        widths = self.location.widths if self.scaling is None else self.scaling.widths
         for what, given, count in zip(
-            ("features", "actions"), (features, actions), self.location.widths, strict=True
+            ("features", "actions"), (features, actions), widths, strict=True
         ):
             _check_columns(self.about.get(what), count, given, what)
 
     def internal(self) -> tuple[NeuralSCM, Scaling | None]:
         """The model in its own units, and what leads there."""
-        return replace(self, scaling=None), self.scaling
+        return self._inner, self.scaling
+
+    @cached_property
+    def _inner(self) -> NeuralSCM:
+        if self.scaling is None:
+            return self
+        fixed = self.scaling.encoded_widths(self.fixed)[2]
+        return replace(self, scaling=None, fixed=fixed, about={})
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether all columns are numbers."""
+        scaling = self.scaling
+        return scaling is None or not (
+            np.any(scaling.state_categories) or np.any(scaling.action_categories)
+        )
 
     @property
     def constants(self) -> tuple[float, float] | None:  # type: ignore[override]
@@ -200,11 +229,11 @@ class NeuralSCM(LocationScaleSCM):
 
     def infer(self, states: FloatArray, actions: FloatArray, after: FloatArray) -> FloatArray:
         actions, states, after = self._encoded(actions, states, after)
-        return super().infer(states, actions, after)
+        return super(NeuralSCM, self._inner).infer(states, actions, after)
 
     def step(self, states: FloatArray, actions: FloatArray, noise: FloatArray) -> FloatArray:
         actions, states = self._encoded(actions, states)
-        after = super().step(states, actions, noise)
+        after = super(NeuralSCM, self._inner).step(states, actions, noise)
         return after if self.scaling is None else self.scaling.decode_states(after)
 
     def log_likelihood(
@@ -213,7 +242,7 @@ class NeuralSCM(LocationScaleSCM):
         """(n,) log densities of the moving features of `after`, in the units of the states."""
         white = np.linalg.solve(self.noise_cholesky, self.infer(states, actions, after).T)
         actions, states = self._encoded(actions, states)
-        volume = np.log(self._scale(states, actions)).sum(axis=1)
+        volume = np.log(self._inner._scale(states, actions)).sum(axis=1)
         volume += np.log(np.abs(np.diag(self.noise_cholesky))).sum()
         if self.scaling is not None:
             volume += np.log(self.scaling.state_range[self.fixed :]).sum()
@@ -232,7 +261,7 @@ class NeuralSCM(LocationScaleSCM):
 
     def _encoded(self, actions: FloatArray, *states: FloatArray) -> list[FloatArray]:
         """Action vectors and tables of states in the model's own units, their widths checked."""
-        D, d = self.location.widths
+        D, d = self.location.widths if self.scaling is None else self.scaling.widths
         expected = [("action vectors", actions, d), *(("states", table, D) for table in states)]
         for what, table, width in expected[::-1]:
             if table.ndim != 2 or table.shape[1] != width:
@@ -252,6 +281,7 @@ def _parts(arrays: dict[str, Any], entries: dict[str, Any]) -> tuple[Any, ...]:
         if array.ndim != dimensions or 0 in array.shape:
             raise InputError(f"the array {name!r} has shape {array.shape}")
     given, seen = _group(arrays, SCALING, "scaling"), _group(arrays, tuple(SEEN), "seen data")
+    given += _group(arrays, CATEGORIES, "categories")
     if seen and seen[-1].shape != (2,):
         raise InputError(f"the array 'seen_distances' has shape {seen[-1].shape}, expected (2,)")
     if not isinstance(entries["about"], dict):

@@ -358,7 +358,7 @@ def fit_neural(transitions: Transitions, request: Request) -> tuple[Any, ...]:
     scaling = min_max_scaling(transitions) if settings.scaling is None else settings.scaling
     scaling.check(transitions.before.shape[1], transitions.actions.shape[1])
     train, held_out = split(transitions, settings.validation, rng)
-    check_learnable(train, fixed)
+    check_learnable(train, scaling, fixed)
     data = samples(train, scaling, fixed)
     check = None if held_out is None else samples(held_out, scaling, fixed)
     with jax.default_device(jax.devices("cpu")[0]):

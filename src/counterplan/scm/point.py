@@ -32,7 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterplan.core.episode import Episode
-from counterplan.core.validation import FloatArray, whole_number
+from counterplan.core.reward import LinearReward, LipschitzReward, Reward
+from counterplan.core.validation import FloatArray, IntArray, whole_number
 from counterplan.errors import InputError
 
 Mechanism: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
@@ -54,18 +55,31 @@ def number_array(values: Any, name: str) -> FloatArray:
     return np.asarray(array, dtype=np.float64)
 
 
+MOST_CATEGORIES = 10_000
+# What stands in the column of a category, beside zeros in those of the others: two categories are
+# as far apart as the ends of a column of numbers.
+ONE = math.sqrt(0.5)
+
+
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """How a model's own units follow from physical ones: (value - offset) / range.
+    """How a model's own units follow from physical ones.
+
+    A column of numbers becomes (value - offset) / range. A column of n categories 0..n-1, which
+    have no order, becomes n columns, all 0 but the category's own: none lies between others.
 
     state_offset, state_range    (D,)
     action_offset, action_range  (d,)
+    state_categories             (D,) n, or 0 for numbers; what moves is always numbers
+    action_categories            (d,) likewise
     """
 
     state_offset: FloatArray
     state_range: FloatArray
     action_offset: FloatArray
     action_range: FloatArray
+    state_categories: IntArray | None = None
+    action_categories: IntArray | None = None
 
     def __post_init__(self) -> None:
         for name in ("state_offset", "state_range", "action_offset", "action_range"):
@@ -81,6 +95,16 @@ class Scaling:
                     f"scaling: {what} is {array[bad[0]]}: a column needs at least two different "
                     "finite values"
                 )
+        for name in ("state", "action"):
+            given = getattr(self, f"{name}_categories")
+            count = len(getattr(self, f"{name}_range"))
+            array = np.zeros(count) if given is None else number_array(given, f"{name}_categories")
+            if array.shape != (count,) or not np.isin(array, [0, *range(2, MOST_CATEGORIES)]).all():
+                raise InputError(
+                    f"scaling: {name}_categories must be {count} whole numbers, 0 for numbers or "
+                    "from 2 up"
+                )
+            object.__setattr__(self, f"{name}_categories", array.astype(np.int64))
 
     def check(self, n_features: int, n_components: int) -> None:
         """Raise unless it is made for so many features and action components."""
@@ -93,17 +117,83 @@ class Scaling:
                         f"{name} column; got shape {array.shape}"
                     )
 
+    @property
+    def widths(self) -> tuple[int, int]:
+        """How many columns states and action vectors have in physical units."""
+        return len(self.state_range), len(self.action_range)
+
+    def encoded_widths(self, fixed: int) -> tuple[int, int, int]:
+        """How many columns states, action vectors and the first `fixed` features have in the
+        model's units."""
+        states, actions = (np.maximum(one, 1) for one in self._categories)
+        return int(states.sum()), int(actions.sum()), int(states[:fixed].sum())
+
     def encode_states(self, states: FloatArray) -> FloatArray:
         """From physical units to the model's."""
-        return (states - self.state_offset) / self.state_range
+        scaled = (states - self.state_offset) / self.state_range
+        return _encoded(states, scaled, self._categories[0])
 
     def decode_states(self, states: FloatArray) -> FloatArray:
         """From the model's units to physical ones."""
-        return states * self.state_range + self.state_offset
+        categories = self._categories[0]
+        if not categories.any():
+            return states * self.state_range + self.state_offset
+        parts = np.split(states, np.cumsum(np.maximum(categories, 1))[:-1], axis=-1)
+        columns = [
+            part.argmax(axis=-1) if count else part[..., 0] * spread + offset
+            for part, count, spread, offset in zip(
+                parts, categories, self.state_range, self.state_offset, strict=True
+            )
+        ]
+        return np.stack(columns, axis=-1)
 
     def encode_actions(self, actions: FloatArray) -> FloatArray:
         """Action vectors from physical units to the model's."""
-        return (actions - self.action_offset) / self.action_range
+        scaled = (actions - self.action_offset) / self.action_range
+        return _encoded(actions, scaled, self._categories[1])
+
+    def encode_reward(self, reward: Reward, fixed: int) -> Reward:
+        """The same reward of states in the model's units, which share their first `fixed` features:
+        all that are categories."""
+        rescaled = reward.rescaled(self.state_offset, self.state_range, fixed)
+        categories = self._categories[0]
+        if not categories.any():
+            return rescaled
+        if isinstance(rescaled, LinearReward):
+            # Of a category the column of each says what it is worth.
+            worth = [
+                weight * (np.arange(count) - offset) / (spread * ONE) if count else [weight]
+                for weight, count, offset, spread in zip(
+                    rescaled.weights, categories, self.state_offset, self.state_range, strict=True
+                )
+            ]
+            return LinearReward(np.concatenate(worth), rescaled.constant)
+        slope = rescaled.gradient(len(categories))[fixed:]
+        steepest = float(np.linalg.norm(slope)) + rescaled.remainder
+        return LipschitzReward(lambda states: reward(self.decode_states(states)), steepest)
+
+    @property
+    def _categories(self) -> tuple[IntArray, IntArray]:
+        assert self.state_categories is not None
+        assert self.action_categories is not None
+        return self.state_categories, self.action_categories
+
+
+def _encoded(values: FloatArray, scaled: FloatArray, categories: IntArray) -> FloatArray:
+    """Columns of numbers as they are scaled, each of categories as a column for every category."""
+    if not categories.any():
+        return scaled
+    parts = []
+    for column, count in enumerate(categories):
+        if count == 0:
+            parts.append(scaled[..., column : column + 1])
+            continue
+        is_it = values[..., column : column + 1] == np.arange(count)
+        if not is_it.any(axis=-1).all():
+            wrong = values[..., column][~is_it.any(axis=-1)][0]
+            raise InputError(f"column {column} holds {wrong:g}: its categories are 0..{count - 1}")
+        parts.append(np.where(is_it, ONE, 0.0))
+    return np.concatenate(parts, axis=-1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -136,9 +136,10 @@ def outliers(scaling: Scaling | None, features: Sequence[str], episode: Episode)
     """For each feature with states far outside what the model has learned from, the farthest."""
     if scaling is None:
         return []
-    distance = np.abs(scaling.encode_states(episode.states))
+    distance = np.abs((episode.states - scaling.state_offset) / scaling.state_range)
+    is_number = np.asarray(scaling.state_categories) == 0
     found = []
-    for column in np.flatnonzero(distance.max(axis=0) > FAR).tolist():
+    for column in np.flatnonzero((distance.max(axis=0) > FAR) & is_number).tolist():
         middle, half = scaling.state_offset[column], scaling.state_range[column] / 2
         value = float(episode.states[distance[:, column].argmax(), column])
         ends = float(middle - half), float(middle + half)

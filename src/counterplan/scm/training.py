@@ -98,7 +98,8 @@ def samples(transitions: Transitions, scaling: Scaling, fixed: int) -> Samples:
     """Transitions in the model's units."""
     before = scaling.encode_states(transitions.before)
     inputs = np.concatenate([before, scaling.encode_actions(transitions.actions)], axis=1)
-    return Samples(inputs, scaling.encode_states(transitions.after)[:, fixed:], before.shape[1])
+    after = scaling.encode_states(transitions.after)[:, scaling.encoded_widths(fixed)[2] :]
+    return Samples(inputs, after, before.shape[1])
 
 
 def split(
@@ -135,10 +136,10 @@ def min_max_scaling(transitions: Transitions) -> Scaling:
     return Scaling(*ranges)
 
 
-def check_learnable(transitions: Transitions, fixed: int) -> None:
+def check_learnable(transitions: Transitions, scaling: Scaling, fixed: int) -> None:
     """Raise where maximum likelihood has no answer: too few transitions, or a feature without
     noise."""
-    D, d = transitions.before.shape[1], transitions.actions.shape[1]
+    D, d, _ = scaling.encoded_widths(fixed)
     needed = 2 * (D + d + 1)
     if len(transitions) < needed:
         raise InputError(

@@ -133,7 +133,8 @@ def _guess_action(path: str | Path, guesses: list[Guess], columns: Sequence[Colu
 
 def _ignore_doubles(guesses: list[Guess]) -> None:
     """Ignore what is said twice: actions as one number and by component, or as the dose behind a
-    level; and measurements that never change beside states with levels."""
+    level; and what the other states leave no room for: names that change beside measurements, or
+    measurements that never change beside states with levels."""
     actions = [column.name for column, _ in guesses if column.role == "action"]
     parts = [name for name in actions if "_" in name]
     stems = {name.partition("_")[2].lower(): name for name in parts}
@@ -146,6 +147,10 @@ def _ignore_doubles(guesses: list[Guess]) -> None:
         if why:
             guesses[place] = Column(column.name, "ignore"), why
     if any(column.role == "state" and column.size is None for column, _ in guesses):
+        for place, (column, _) in enumerate(guesses):
+            if column.role == "state" and column.categories:
+                why = "names that change; a scale is a state: labels in order, ordered = true"
+                guesses[place] = Column(column.name, "ignore"), why
         return
     for place, (column, _) in enumerate(guesses):
         if column.role == "fixed" and column.size is None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -75,7 +76,17 @@ class SchemaLayout:
                 lowest[place], highest[place] = min(column.values), max(column.values)
         # An input that is replayed may well be the same everywhere.
         spread = np.where(highest > lowest, highest - lowest, 1.0)
-        return Scaling((low + high) / 2, high - low, (lowest + highest) / 2, spread)
+        categories = (
+            np.array([column.categories for column in columns])
+            for columns in (self.schema.features, self.schema.components)
+        )
+        return Scaling((low + high) / 2, high - low, (lowest + highest) / 2, spread, *categories)
+
+    def max_move(self, limit: float | None) -> list[float] | None:
+        """How far each component of an action may move: names have no distance."""
+        if limit is None:
+            return None
+        return [inf if column.categories else limit for column in self.schema.components]
 
     def action_set(self, episode: Episode) -> FloatArray:
         """(T-1, N, d) every combination of levels, what is not chosen as it was in the episode."""

@@ -21,11 +21,12 @@
     levels = [0, 1, 2, 3, 4]      # the numbers that the table may hold
     labels = ["none", "low", "middle", "high", "highest"]
 
-A column with levels takes these values; one with labels only takes the places of its labels, 0, 1,
-... Several action columns form a grid, of which the last column changes fastest. The problem is
-discrete if every state column has labels or levels that are whole numbers: then the state columns
-form a grid too (fixed ones included). It is continuous otherwise, or where [table] says kind =
-"continuous". A column that the schema does not name is not read.
+A column with levels takes these values. One with labels only holds categories: models of continuous
+states see a column of their own for each, so that none lies between others, unless ordered = true,
+which makes them the numbers 0, 1, ... Several action columns form a grid, of which the last column
+changes fastest. The problem is discrete if every state column has labels or levels that are whole
+numbers: then the state columns form a grid too (fixed ones included). It is continuous otherwise,
+or where [table] says kind = "continuous". A column that the schema does not name is not read.
 """
 
 from __future__ import annotations
@@ -52,13 +53,13 @@ WHAT = "a schema: [table] and [columns.NAME] with a role for each column"
 DISCRETE, CONTINUOUS = "discrete", "continuous"
 REFUSE, CARRY, MEAN, MEDIAN = "refuse", "carry-forward", "mean", "median"
 MISSING, ALLOW = "missing", "allow"
-MEASURED = ("role", "unit", "low", "high", "outside", "missing", "levels", "labels")
+MEASURED = ("role", "unit", "low", "high", "outside", "missing", "levels", "labels", "ordered")
 # Which keys have a meaning for which role.
 KEYS = {
     "state": (*MEASURED, "better", "weight"),
     "fixed": MEASURED,
     "contextual": MEASURED,
-    "action": ("role", "unit", "missing", "levels", "labels"),
+    "action": ("role", "unit", "missing", "levels", "labels", "ordered"),
     "reward": ("role", "unit", "low", "high"),
     "outcome": ("role", "unit"),
     "ignore": (*MEASURED, "better", "weight"),
@@ -97,6 +98,7 @@ class Column:
     levels   the numbers that it may hold, None for any; in plain tables also (): whole numbers from
              0 up
     labels   their names; without levels the texts that it may hold
+    ordered  whether labels without levels stand for a scale, from the first to the last
     """
 
     name: str
@@ -110,6 +112,14 @@ class Column:
     levels: tuple[float, ...] | None = None
     labels: tuple[str, ...] | None = None
     outside: str = REFUSE
+    ordered: bool = False
+
+    @property
+    def categories(self) -> int:
+        """How many categories without an order it holds, 0 for numbers. Two are as good as 0, 1."""
+        if self.labels is None or self.levels is not None or self.ordered:
+            return 0
+        return len(self.labels) if len(self.labels) > 2 else 0
 
     @property
     def size(self) -> int | None:
@@ -334,7 +344,8 @@ def _typed(value: Any) -> Any:
     """Numbers as floats, lists as tuples."""
     if isinstance(value, list | tuple):
         return tuple(map(_typed, value))
-    return float(value) if isinstance(value, int | float) else value
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number else value
 
 
 # --- Checks -----------------------------------------------------------------------------------
@@ -399,6 +410,8 @@ def _column_problems(place: str, name: Any, given: Any) -> Iterator[str]:
         yield f"{place}.labels: {len(labels)} for {len(levels)} levels; name each"
     elif levels and labels and any(as_number(label) is not None for label in labels):
         yield f"{place}.labels: a number as a name could be taken for a level; use words"
+    if given.get("ordered") and ("levels" in given or "labels" not in given):
+        yield f"{place}.ordered: is said of labels without levels only; remove it"
     if not {"levels", "labels"} & set(given):
         if role == "action":
             yield f"{place}: has no levels; list what could be done: levels = [0, 1, 2] or labels"
@@ -428,6 +441,13 @@ def _together(table: Mapping[str, Any], columns: Mapping[str, Any]) -> Iterator[
         )
     implied = DISCRETE if all(column.is_counted for column in of["state"]) else CONTINUOUS
     if table.get("kind", implied) == CONTINUOUS or not of["state"]:
+        for column in of["state"]:
+            if column.categories:
+                yield (
+                    f"columns.{_place(column.name)}: {column.categories} labels without an order "
+                    "cannot move in a model of continuous states; give levels, ordered = true, or "
+                    "another role"
+                )
         return
     why = 'since the states are discrete (or say kind = "continuous" in [table])'
     for column in (*of["fixed"], *of["state"], *of["contextual"]):
@@ -465,6 +485,8 @@ def _wrong(key: str, value: Any) -> str | None:
         return f"{shown(value)} {why}; give a number above 0 and at most {LARGEST_NUMBER:g}"
     if key == "levels":
         return _not_a_list(value, _is_finite, "finite numbers")
+    if key == "ordered" and not isinstance(value, bool):
+        return f"{shown(value)} is not true or false; write ordered = true, or remove it"
     if key == "labels":
         return _not_a_list(value, _is_label, "texts without blanks around them")
     return None
@@ -577,6 +599,8 @@ def _toml(value: Any) -> str:
     if isinstance(value, str):
         # Texts of TOML are those of JSON, but for one letter.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, list):
         return f"[{', '.join(_toml(one) for one in value)}]"
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)

@@ -282,7 +282,7 @@ def prepare_sequence(problem: Problem) -> SequenceSetting:
     if scaling is not None:
         _check_widths(states, vectors, scaling, episode)
         states, vectors = scaling.encode_states(states), scaling.encode_actions(vectors)
-        reward = reward.rescaled(scaling.state_offset, scaling.state_range, scm.fixed)
+        reward = scaling.encode_reward(reward, problem.scm.fixed)
     reward.gradient(states.shape[1])
     with np.errstate(over="ignore", invalid="ignore"):
         total = float(reward(states).sum())

@@ -133,7 +133,7 @@ class ExplainedRun:
 
         explainer = self.run.explainer
         assert isinstance(explainer, DiscreteExplainer)
-        constraints = self.run.question.constraints(explainer.constraints(episode))
+        constraints = explainer.constraints(episode, self.run.question)
         return robust_explain(explainer.mdp, episode, self.k, constraints=constraints)
 
 
