@@ -41,7 +41,7 @@ stay_id,hour,hr,a_iv,a_vaso,action,iv_ml,sex,note,empty,same,died,reward,done
         "action": "ignore",
         "iv_ml": "ignore",
         "sex": "fixed",
-        "note": "state",
+        "note": "ignore",
         "empty": "ignore",
         "same": "ignore",
         "died": "outcome",

@@ -74,7 +74,8 @@ class NeuralSCM(LocationScaleSCM):
         if self.scaling is not None:
             self.scaling.check(*(features, components) if self._is_plain else self.scaling.widths)
             features, components = self.scaling.widths
-            *encoded, fixed = self.scaling.encoded_widths(self.fixed)
+            *encoded, leading = self.scaling.encoded_widths(self.fixed)
+            fixed += leading - min(self.fixed, features)
             if encoded != [D, d] or (np.asarray(self.scaling.state_categories)[self.fixed :]).any():
                 raise InputError(
                     f"scaling: {encoded[0]} and {encoded[1]} columns of the model, but the "
