@@ -237,7 +237,10 @@ class Worker:
             pickle.dump(request, requests)
             requests.flush()
             answer = pickle.load(answers)
-        except (OSError, EOFError, pickle.UnpicklingError):
+        except (OSError, EOFError, ValueError, pickle.UnpicklingError) as problem:
+            # Another thread closed the pipe in the middle of an answer, which nobody waits for.
+            if isinstance(problem, ValueError):
+                self.kill()
             code = self._process.wait()
             ends = {
                 OUT_OF_MEMORY: "was out of memory",
