@@ -76,6 +76,9 @@ class StepProgram:
         self._rewards = np.asarray(stated.unit_rewards(setting.state.t, setting.path[None])[0])
         # What rewards are divided by, so that the solver's tolerance is relative to them.
         self._unit = float(np.abs(self._rewards).max()) or 1.0
+        # Likewise amounts far from 1; by a power of two, which rounds nothing.
+        amount = setting.sizes[1]
+        self._size = 1.0 if 1e-3 < amount < 1e6 else 2.0 ** math.floor(math.log2(amount))
 
     def relaxed(self, low: FloatArray, high: FloatArray, k: int) -> Relaxed | None:
         """The optimum with z between (T,) bounds; None where nothing is possible."""
@@ -83,7 +86,7 @@ class StepProgram:
 
         rows, limits = self._rows
         T, A = self._rewards.shape
-        amounts, size = rows.shape[1] - T, self.setting.sizes[1]
+        amounts, size = rows.shape[1] - T, self._size
         objective = np.zeros(rows.shape[1])
         objective[: T * A] = -self._rewards.ravel() / self._unit
         solved = linprog(
@@ -106,12 +109,12 @@ class StepProgram:
 
     @cached_property
     def _rows(self) -> tuple[Any, FloatArray]:
-        """Rows over actions and spills, in units of the largest amount on offer, and z; and their
+        """Rows over actions and spills, in units of `_size`, and z; and their
         upper limits in the problem's own units, but for that of the last, the total of z."""
         from scipy.sparse import block_array, diags_array, eye_array, kron
 
         setting, done = self.setting, self.setting.done.actions
-        (T, A), size = done.shape, setting.sizes[1]
+        (T, A), size = done.shape, self._size
         matrix, lows, highs = level_constraints(
             self.program, setting.state.t, setting.state.resource
         )
