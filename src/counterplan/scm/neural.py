@@ -72,10 +72,11 @@ class NeuralSCM(LocationScaleSCM):
         moving, (D, d) = len(self.location.output_bias), self.location.widths
         features, components, fixed = D, d, self.fixed
         if self.scaling is not None:
-            self.scaling.check(*(features, components) if self._is_plain else self.scaling.widths)
+            self.scaling.check(
+                *(features, components) if self.scaling.is_plain else self.scaling.widths
+            )
             features, components = self.scaling.widths
-            *encoded, leading = self.scaling.encoded_widths(self.fixed)
-            fixed += leading - min(self.fixed, features)
+            *encoded, fixed = self.scaling.encoded_widths(self.fixed)
             if encoded != [D, d] or (np.asarray(self.scaling.state_categories)[self.fixed :]).any():
                 raise InputError(
                     f"scaling: {encoded[0]} and {encoded[1]} columns of the model, but the "
@@ -172,7 +173,7 @@ class NeuralSCM(LocationScaleSCM):
         if self.scaling is not None:
             arrays |= {name: getattr(self.scaling, name) for name in SCALING}
         arrays = {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
-        if self.scaling is not None and not self._is_plain:
+        if self.scaling is not None and not self.scaling.is_plain:
             arrays |= {name: getattr(self.scaling, name) for name in CATEGORIES}
         if self.seen is not None:
             distances = np.array([self.seen.typical, self.seen.far])
@@ -212,14 +213,6 @@ class NeuralSCM(LocationScaleSCM):
             return self
         fixed = self.scaling.encoded_widths(self.fixed)[2]
         return replace(self, scaling=None, fixed=fixed, about={})
-
-    @property
-    def _is_plain(self) -> bool:
-        """Whether all columns are numbers."""
-        scaling = self.scaling
-        return scaling is None or not (
-            np.any(scaling.state_categories) or np.any(scaling.action_categories)
-        )
 
     @property
     def constants(self) -> tuple[float, float] | None:  # type: ignore[override]

@@ -126,7 +126,12 @@ class Scaling:
         """How many columns states, action vectors and the first `fixed` features have in the
         model's units."""
         states, actions = (np.maximum(one, 1) for one in self._categories)
-        return int(states.sum()), int(actions.sum()), int(states[:fixed].sum())
+        return int(states.sum()), int(actions.sum()), fixed + int((states[:fixed] - 1).sum())
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all columns are numbers."""
+        return not any(one.any() for one in self._categories)
 
     def encode_states(self, states: FloatArray) -> FloatArray:
         """From physical units to the model's."""
