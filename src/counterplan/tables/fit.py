@@ -32,7 +32,15 @@ from counterplan.scm.training import FitSettings as NeuralSettings
 from counterplan.scm.training import Training
 from counterplan.scm.transitions import Transitions
 from counterplan.tables.episodes import open_episodes, plain_schema
-from counterplan.tables.layout import MEANS, NO_ACTION, REWARD, SCHEMA, SchemaLayout, learned_reward
+from counterplan.tables.layout import (
+    LOWEST,
+    MEANS,
+    NO_ACTION,
+    REWARD,
+    SCHEMA,
+    SchemaLayout,
+    learned_reward,
+)
 from counterplan.tables.parts import Recorded
 from counterplan.tables.reader import CheckedTable, open_table
 from counterplan.tables.schema import Schema
@@ -132,6 +140,8 @@ def fit_continuous(
         every, summary = list(table), table.summary()
         about: dict[str, object] = {SCHEMA: schema.as_dict(), MEANS: dict(table.means)}
     episodes = tuple(one.episode for one in every)
+    lowest = np.min([one.states.min(axis=0) for one in episodes], axis=0)
+    about[LOWEST] = dict(zip(layout.features, lowest.tolist(), strict=True))
     try:
         if not layout.has_merit:
             reward = learned_reward(layout, every)
