@@ -210,9 +210,9 @@ def extremes(
     mdp: cp.TabularMDP, episode: cp.Episode, values: np.ndarray, stability: bool = False
 ) -> tuple[float, float]:
     """Lowest and highest expectation of values after (0, 1)."""
-    ids = np.unique(mdp.row_of)
+    ids, assume = np.unique(mdp.row_of), "stable" if stability else "none"
     low, high = (
-        ExtremeLaw(mdp, episode, stability, highest).expect(0, ids, values[:, None])
+        ExtremeLaw(mdp, episode, assume, highest).expect(0, ids, values[:, None])
         for highest in (False, True)
     )
     return float(low[mdp.row_of[0, 1], 0]), float(high[mdp.row_of[0, 1], 0])
