@@ -80,7 +80,7 @@ def test_robust_explanation_has_the_best_worst_case(seed: int, stability: bool) 
     problem = tempting_instance(seed, n_states=2)
     mdp, episode, k = problem.mdp, problem.episode, problem.k
     best = best_worst_case(mdp, episode, k, stability)
-    found = cp.robust_explain(mdp, episode, k, stability=stability)
+    found = cp.robust_explain(mdp, episode, k, assume="stable" if stability else "none")
     assert found.value == pytest.approx(best, abs=1e-9)
     # The policy itself reaches it.
     low = cp.value_interval(mdp, episode, found, stability).low

@@ -72,7 +72,8 @@ def value_interval(
             f"the explanation belongs to another episode than {episode.name}: pass the one that "
             "was explained"
         )
-    return explanation.interval_in(model, _assumed(assume, stability), rows)
+    assumed = "stable" if stability and assume == "none" else assume
+    return explanation.interval_in(model, assumed, rows)
 
 
 def robust_explain(
@@ -80,7 +81,6 @@ def robust_explain(
     episode: Episode,
     k: int,
     *,
-    stability: bool = False,
     constraints: Constraints | None = None,
     progress: ProgressCallback | None = None,
     assume: str = "none",
@@ -89,20 +89,16 @@ def robust_explain(
     """The policy with at most k changes whose worst case over all causal models that fit the MDP
     is best; `value` is that worst case, `outcome_mean` what the Gumbel-Max model expects of it.
 
-    stability, assume, rows  as in `value_interval`
+    assume, rows  as in `value_interval`
     progress  as in `explain`: where it returns False the status is 'limit'
     """
     model = _tabular(mdp)
     budget = whole_number(k, "k", maximum=LARGEST_BUDGET)
     problem = Problem(model, episode, budget, constraints or Constraints(), progress=progress)
     setting, law = prepare(problem)
-    worst = ExtremeLaw(model, episode, _assumed(assume, stability), sets=rows)
+    worst = ExtremeLaw(model, episode, assume, sets=rows)
     method = f"{METHOD} over every causal model{'' if rows is None else f' and {rows.words}'}"
     return optimal_policies(problem, setting, worst, law, method)[-1]
-
-
-def _assumed(assume: str, stability: bool) -> str:
-    return "stable" if stability and assume == "none" else assume
 
 
 def _tabular(mdp: TabularMDP | GumbelMaxSCM) -> TabularMDP:
