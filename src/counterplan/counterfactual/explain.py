@@ -13,6 +13,7 @@ from counterplan.core.problem import Problem, Solver
 from counterplan.core.result import Explanation as Explanation
 from counterplan.core.result import Frontier as Frontier
 from counterplan.core.result import Status as Status
+from counterplan.core.reward import EpisodeReward as EpisodeReward
 from counterplan.core.reward import LipschitzReward as LipschitzReward
 from counterplan.core.reward import Reward
 from counterplan.core.validation import LARGEST_BUDGET, whole_number
@@ -38,9 +39,10 @@ class Options(TypedDict, total=False):
     solver       another method, e.g. `baselines.Greedy()`
     actions      continuous problems: action vectors (N, d), or (T-1, N, d) where an input is
                  replayed from the episode
-    reward       continuous problems: what a state is worth
     doubt        discrete problems: the weight, from 0 (if not given) to 1, of the worst that any
                  causal model could make of a step
+    reward       continuous problems: what a state is worth, or an `EpisodeReward`, which adds what
+                 actions earn and what counts of the last state only
     progress     called with a `Progress` now and then; where it returns False the solver stops as
                  at a limit
     """
@@ -49,7 +51,7 @@ class Options(TypedDict, total=False):
     limits: Limits | None
     solver: Solver | None
     actions: ArrayLike | None
-    reward: Reward | None
+    reward: Reward | EpisodeReward | None
     doubt: float
     progress: ProgressCallback | None
 
