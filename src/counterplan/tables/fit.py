@@ -240,8 +240,8 @@ def _fit_tabular(
         action_labels=[*(actions or ()), NO_ACTION] if ends else actions,
     )
     about = {} if is_plain else {SCHEMA: table.schema.as_dict(), MEANS: dict(table.means)}
-    visits = counts.visits if settings.support else None
-    return TabularFit(model.with_data(visits, about), counts, table.summary())
+    known = model if settings.support else model.without_data()
+    return TabularFit(known.with_data(about=about), counts, table.summary())
 
 
 def _prior(layout: SchemaLayout, prior: float | None) -> float | FloatArray:
