@@ -240,7 +240,7 @@ def _fit_tabular(
         action_labels=[*(actions or ()), NO_ACTION] if ends else actions,
     )
     about = {} if is_plain else {SCHEMA: table.schema.as_dict(), MEANS: dict(table.means)}
-    known = model if settings.support else model.without_data()
+    known = model.with_data(counts.visits) if settings.support else model.without_data()
     return TabularFit(known.with_data(about=about), counts, table.summary())
 
 
