@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from counterplan.core.problem import Solver
     from counterplan.core.result import Explanation
     from counterplan.counterfactual.support import Support
-    from counterplan.scm.neural import NeuralSCM
+    from counterplan.scm.learned import LearnedSCM
     from counterplan.scm.support import Outlier
     from counterplan.tables.layout import Exit, SchemaLayout
 
@@ -150,7 +150,7 @@ class Explainer(ABC):
     is_discrete: ClassVar[bool]
     step_columns: tuple[str, ...] = (STATE, ACTION)
 
-    def __init__(self, model: TabularMDP | NeuralSCM, layout: SchemaLayout | None) -> None:
+    def __init__(self, model: TabularMDP | LearnedSCM, layout: SchemaLayout | None) -> None:
         self.model, self._layout = model, layout
         self.unit, self.components = "", tuple[str, ...]()
         if layout is not None:
@@ -318,7 +318,7 @@ class ContinuousExplainer(Explainer):
 
     is_discrete = False
 
-    def __init__(self, scm: NeuralSCM, layout: SchemaLayout) -> None:
+    def __init__(self, scm: LearnedSCM, layout: SchemaLayout) -> None:
         self.scm, self.layout, self.reward = scm, layout, layout.reward()
         names = {STATE: layout.features, ACTION: layout.actions}
         self.step_columns = tuple(f"{kind}:{name}" for kind in names for name in names[kind])
@@ -364,7 +364,7 @@ DISCRETE, SCHEMA = "discrete", "schema"
 MODEL = "model"
 
 
-def open_explainer(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> Explainer:
+def open_explainer(model: TabularMDP | LearnedSCM, about: Mapping[str, Any]) -> Explainer:
     """The explainer of episodes of a kind: "kind", and for that of a schema "schema"."""
     kind = about["kind"]
     if kind == DISCRETE and isinstance(model, TabularMDP):

@@ -31,7 +31,7 @@ from counterplan.tables.parts import Recorded
 from counterplan.tables.schema import Grid, Schema, schema_from_dict
 
 if TYPE_CHECKING:
-    from counterplan.scm.neural import NeuralSCM
+    from counterplan.scm.learned import LearnedSCM
     from counterplan.scm.tabular import TabularMDP
 
 SCHEMA, MEANS, REWARD, LOWEST = "schema", "means", "reward", "lowest"
@@ -184,7 +184,7 @@ class SchemaLayout:
         return np.asarray(worth, dtype=np.float64)
 
 
-def layout_of_model(model: NeuralSCM | TabularMDP) -> SchemaLayout | None:
+def layout_of_model(model: LearnedSCM | TabularMDP) -> SchemaLayout | None:
     """The layout of the table that a model was learned from, None if that had no schema."""
     stored = model.about.get(SCHEMA)
     if stored is None:
@@ -200,7 +200,7 @@ def layout_of_model(model: NeuralSCM | TabularMDP) -> SchemaLayout | None:
     return SchemaLayout(schema, reward)
 
 
-def means_of_model(model: NeuralSCM | TabularMDP) -> dict[str, float]:
+def means_of_model(model: LearnedSCM | TabularMDP) -> dict[str, float]:
     """By column: what the table that a model was learned from held on average."""
     stored: Any = model.about.get(MEANS, {})
     is_right = isinstance(stored, Mapping) and all(
