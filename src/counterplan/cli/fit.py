@@ -146,13 +146,12 @@ def fit(options: FitOptions) -> None:
 
 def _schema(options: FitOptions, path: Path) -> Schema:
     """What the schema says; options that do not go with it are refused."""
-    from counterplan.tables.fit import check_reward
-    from counterplan.tables.layout import SchemaLayout
+    from counterplan.tables.layout import check_reward
     from counterplan.tables.schema import read_schema
 
     schema = read_schema(path)
     try:
-        check_reward(SchemaLayout(schema))
+        check_reward(schema)
     except InputError as problem:
         raise FileError(f"{path}: {problem}") from None
     if schema.is_discrete:
@@ -231,6 +230,8 @@ def _print_neural(options: FitOptions, found: NeuralFit) -> None:
         **{f"{kind}_log_likelihood": -loss for kind, loss in record["reference_nll"].items()},
         EDGES: scm.about.get(EDGES),
     }
+    for line in scm.about.get("remarks", ()):
+        note(f"note: {line}")
     if better := poor_fit(scm):
         note(
             f"warning: {better}: do not trust explanations by this model; train for more --epochs, "
@@ -285,6 +286,8 @@ def _tabular(options: FitOptions, schema: Schema | None) -> None:
         "pairs": observed.size,
         "observed_pairs": int(observed.sum()),
     }
+    for line in mdp.about.get("remarks", ()):
+        note(f"note: {line}")
     _print_tabular(options, summary)
 
 

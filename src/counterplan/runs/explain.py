@@ -305,9 +305,10 @@ def _by_schema(table: Any, model: Model, name: str, schema: Schema) -> Opened:
     def read(notes: list[str], dropped: dict[str, str]) -> Iterator[Recorded]:
         with open_table(table, schema, means) as opened:
             notes.append(f"{opened.summary()}.")
+            notes.extend(f"note: {line}" for line in model.about.get("remarks", ()))
             yield from opened
 
-    outcomes = tuple(column.name for column in schema.of("outcome"))
+    outcomes = tuple(column.name for column in (*schema.of("outcome"), *schema.finals))
     return {"kind": SCHEMA, "schema": schema.as_dict()}, read, outcomes
 
 

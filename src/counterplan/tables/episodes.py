@@ -219,11 +219,15 @@ def write_explanations(path: str | Path, document: Mapping[str, Any]) -> None:
     else:
         import polars as pl
 
-        rows = [
-            {**record, "changes": "; ".join(change["text"] for change in record["changes"])}
+        texts = [
+            {
+                name: "; ".join(one["text"] for one in value)
+                if isinstance(value, list)
+                else str(value)
+                for name, value in record.items()
+            }
             for record in document["explanations"]
         ]
-        texts = [{name: str(value) for name, value in row.items()} for row in rows]
         content = pl.DataFrame(texts).write_csv()
     with atomic_file(path) as file:
         file.write(content.encode())

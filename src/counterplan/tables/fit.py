@@ -8,7 +8,7 @@ the mean of their state's other pairs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import NamedTuple, NoReturn
@@ -32,10 +32,28 @@ from counterplan.scm.training import FitSettings as NeuralSettings
 from counterplan.scm.training import Training
 from counterplan.scm.transitions import Transitions
 from counterplan.tables.episodes import open_episodes, plain_schema
-from counterplan.tables.layout import MEANS, NO_ACTION, REWARD, SCHEMA, SchemaLayout, learned_reward
+from counterplan.tables.layout import (
+    ENDS,
+    LEARNED,
+    MEANS,
+    NO_ACTION,
+    REMARKS,
+    REWARD,
+    SCHEMA,
+    SchemaLayout,
+    check_reward,
+)
 from counterplan.tables.parts import Recorded
 from counterplan.tables.reader import CheckedTable, open_table
-from counterplan.tables.schema import Schema
+from counterplan.tables.rewards import (
+    COST,
+    EndByState,
+    end_by_state,
+    expected_after,
+    learn_rewards,
+    values_ahead,
+)
+from counterplan.tables.schema import VALUE, Schema
 
 UNDERSTOOD = (
     "discrete episodes (episode_id, t, state, action, reward), a sepsis cohort (icustayid, bloc, "
@@ -80,7 +98,7 @@ def fit_model(path: str | Path, settings: FitSettings) -> TabularFit:
     """The posterior-mean model of a plain file of episodes."""
     check_kind(path)
     with open_episodes(path, settings.state_labels, settings.action_labels) as table:
-        if table.schema.reward is None:
+        if not table.schema.rewards:
             raise FileError(
                 f"{path}: has no rewards, which a model needs; add a column 'reward' (JSON: "
                 '"rewards" in each episode) with what each step earned'
@@ -127,15 +145,16 @@ def fit_continuous(
 ) -> NeuralFit:
     """Learn a neural model from a table with continuous states."""
     layout = SchemaLayout(schema)
-    check_reward(layout)
+    check_reward(schema)
     with open_table(path, schema) as table:
-        every, summary = list(table), table.summary()
+        every, summary, remarks = list(table), table.summary(), doubtful_costs(table)
         about: dict[str, object] = {SCHEMA: schema.as_dict(), MEANS: dict(table.means)}
     episodes = tuple(one.episode for one in every)
     try:
-        if not layout.has_merit:
-            reward = learned_reward(layout, every)
-            about[REWARD] = {"weights": reward.weights.tolist(), "constant": reward.constant}
+        exact, learned, more = learn_rewards(schema, every)
+        if exact is not None:
+            about[REWARD] = {"weights": exact.weights.tolist(), "constant": exact.constant}
+        about |= {LEARNED: learned.as_dict(), REMARKS: [*remarks, *more]}
         scm = learn(episodes, layout, settings, support)
     except InputError as problem:
         raise FileError(f"{path}: {problem}") from None
@@ -176,7 +195,7 @@ def fit_discrete(path: str | Path, schema: Schema, settings: FitSettings) -> Tab
     """Estimate a tabular model from a table with discrete states."""
     layout = SchemaLayout(schema)
     assert layout.states is not None
-    check_reward(layout)
+    check_reward(schema)
     S, A = len(layout.states), len(layout.choices)
     if S * (A + 1) * S > LARGEST_TABLE:
         raise FileError(
@@ -195,10 +214,14 @@ def fit_discrete(path: str | Path, schema: Schema, settings: FitSettings) -> Tab
             raise FileError(f"{path}: {problem}") from None
 
 
-def check_reward(layout: SchemaLayout) -> None:
-    """Raise unless a schema says what is good."""
-    if layout.schema.reward is None:
-        layout.reward()
+def doubtful_costs(table: CheckedTable) -> list[str]:
+    """A line for each column that is named like a cost, but counts as something good."""
+    return [
+        f"column {column.name!r} is named like a cost and never below 0, but more of it counts as "
+        'better: write role = "cost" in the schema (or better = "higher", if it is so)'
+        for column in table.schema.of("reward")
+        if column.better is None and COST.fullmatch(column.name) and table.lowest[column.name] >= 0
+    ]
 
 
 def _fit_tabular(
@@ -216,8 +239,8 @@ def _fit_tabular(
             yield from (one.episode for one in part)
 
     counts = count_transitions(episodes(), *rewards.shape)
-    A, ends = len(layout.choices), not is_plain and counts.visits[:, -1].any()
-    if not ends:  # every row has an action
+    A, has_last = len(layout.choices), not is_plain and counts.visits[:, -1].any()
+    if not has_last:  # every row has an action
         counts = TransitionCounts(counts.transitions[:, :A], counts.visits[:, :A], counts.starts)
     actions = settings.action_labels
     model = estimate_mdp(
@@ -225,13 +248,46 @@ def _fit_tabular(
         rewards.table(counts.visits, settings.bar_unobserved),
         prior=_prior(layout, settings.prior),
         # Nobody can choose that an episode ends.
-        admissible=np.tile(np.arange(A + 1) < A, (len(counts.visits), 1)) if ends else None,
+        admissible=np.tile(np.arange(A + 1) < A, (len(counts.visits), 1)) if has_last else None,
         state_labels=settings.state_labels,
-        action_labels=[*(actions or ()), NO_ACTION] if ends else actions,
+        action_labels=[*(actions or ()), NO_ACTION] if has_last else actions,
     )
-    about = {} if is_plain else {SCHEMA: table.schema.as_dict(), MEANS: dict(table.means)}
     visits = counts.visits if settings.support else None
-    return TabularFit(model.with_data(visits, about), counts, table.summary())
+    if is_plain:
+        return TabularFit(model.with_data(visits), counts, table.summary())
+    remarks = doubtful_costs(table)
+    ends = [
+        end_by_state(column, rewards.last, model.n_states, remarks)
+        for column in table.schema.finals
+    ]
+    horizon = max(1, int(counts.visits.sum() / counts.starts.sum()) // 2)
+    about = {
+        SCHEMA: table.schema.as_dict(),
+        MEANS: dict(table.means),
+        ENDS: {"horizon": horizon, "columns": [asdict(one) for one in ends]},
+        REMARKS: remarks,
+    }
+    final = _final_rewards(model, layout, counts.visits, ends, horizon)
+    model = model.with_rewards(model.rewards, final).with_data(visits, about)
+    return TabularFit(model, counts, table.summary())
+
+
+def _final_rewards(
+    mdp: TabularMDP, layout: SchemaLayout, visits: IntArray, ends: list[EndByState], horizon: int
+) -> FloatArray | None:
+    """(S,) what the last state earns at the end, or with what usually follows (S, A)."""
+    merits = [column.merit for column in layout.schema.finals]
+    found = sum(
+        (np.multiply(m, one.mean) for m, one in zip(merits, ends, strict=True)), np.zeros(1)
+    )
+    if layout.schema.final != VALUE:
+        return found if ends else None
+    A = len(layout.choices)
+    value = values_ahead(mdp, visits, A, horizon)[-1]
+    ahead = expected_after(mdp, value)
+    # Where nothing is done any more the state itself goes on, which has been counted already.
+    ahead[:, A:] = value[:, None] - mdp.rewards[:, A:]
+    return np.asarray(found[:, None] + ahead)
 
 
 def _prior(layout: SchemaLayout, prior: float | None) -> float | FloatArray:
@@ -260,10 +316,17 @@ class _Rewards:
         # What each pair earned first, and in which row.
         self._first = np.full(self.shape, np.nan)
         self._rows = np.zeros(self.shape, dtype=np.int64)
+        # Episodes of the last step each, where the end counts.
+        self.last: list[Recorded] = []
 
     def add(self, part: Sequence[Recorded]) -> None:
         """Take down what the steps of some episodes earned."""
-        if self._layout.has_merit:
+        schema = self._file.schema
+        if schema.finals:
+            for one in part:
+                end = Episode(one.episode.states[-1:], one.episode.actions[-1:], id=one.episode.id)
+                self.last.append(Recorded(end, one.times[-1:], outcomes=one.outcomes))
+        if not schema.rewards:
             return
         pairs = states, actions = (
             np.concatenate([one.episode.states for one in part]),
@@ -303,17 +366,18 @@ class _Rewards:
         """(S, A) the rewards; pairs that were never seen are barred, or earn their state's mean."""
         A, seen = visits.shape[1], visits > 0
         # From here on actions stand for none.
-        idle = len(self._layout.choices)
-        if self._layout.has_merit:
-            known = np.repeat(self._layout.merits[:, None], A, axis=1)
+        idle, has_columns = len(self._layout.choices), bool(self._file.schema.rewards)
+        if not has_columns:
+            known = np.zeros(visits.shape)
         elif self._mean:
             known = self._sums[:, :A] / np.maximum(visits, 1)
         else:
             known = np.where(seen, self._first[:, :A], 0.0)
+        merits = self._layout.merits[:, None] if self._layout.has_merit else 0.0
         if bar_unobserved:
-            return np.where(seen | (np.arange(A) >= idle), known, -np.inf)
-        if self._layout.has_merit:
-            return known
+            return np.where(seen | (np.arange(A) >= idle), known + merits, -np.inf)
+        if not has_columns:
+            return known + merits
         never = np.flatnonzero(~seen.any(axis=1))
         if never.size:
             raise FileError(
@@ -324,4 +388,4 @@ class _Rewards:
         means = known[:, :idle].sum(axis=1) / np.maximum(seen[:, :idle].sum(axis=1), 1)
         filled = np.where(seen, known, means[:, None])
         filled[:, idle:] = 0.0
-        return filled
+        return filled + merits

@@ -8,19 +8,25 @@
     gaps = "refuse"               # or "allow": an episode may lack rows
 
     [columns.sofa]
-    role = "state"                # state, fixed, contextual, action, reward, outcome or ignore
+    role = "state"                # or fixed, contextual, action, reward, cost, outcome, ignore
     unit = "points"
     low = 0                       # values outside are mistakes
     high = 24
     outside = "refuse"            # or "missing": what is outside counts as a gap
     missing = "carry-forward"     # refuse (if not given), carry-forward, mean or median
-    better = "lower"              # what is good: makes the reward, with `weight` (1 if not given)
+    better = "lower"              # what is good: counts with `weight` (1 if not given)
 
     [columns.vasopressor]
     role = "action"
     levels = [0, 1, 2, 3, 4]      # the numbers that the table may hold
     labels = ["none", "low", "middle", "high", "highest"]
 
+    [columns.readmitted]
+    role = "cost"                 # less is better; a reward is more of it, or says `better`
+    weight = 100                  # rewards and costs are added up
+    when = "last"                 # known at the end only: a probability (0, 1) or an amount
+
+With final = "value" in [table] the last state of an episode counts for what usually follows it.
 A column with levels takes these values. One with labels only holds categories: models of continuous
 states see a column of their own for each, so that none lies between others, unless ordered = true,
 which makes them the numbers 0, 1, ... Several action columns form a grid, of which the last column
@@ -53,6 +59,7 @@ WHAT = "a schema: [table] and [columns.NAME] with a role for each column"
 DISCRETE, CONTINUOUS = "discrete", "continuous"
 REFUSE, CARRY, MEAN, MEDIAN = "refuse", "carry-forward", "mean", "median"
 MISSING, ALLOW = "missing", "allow"
+STEP, LAST, VALUE = "step", "last", "value"
 MEASURED = ("role", "unit", "low", "high", "outside", "missing", "levels", "labels", "ordered")
 # Which keys have a meaning for which role.
 KEYS = {
@@ -60,12 +67,13 @@ KEYS = {
     "fixed": MEASURED,
     "contextual": MEASURED,
     "action": ("role", "unit", "missing", "levels", "labels", "ordered"),
-    "reward": ("role", "unit", "low", "high"),
+    "reward": ("role", "unit", "low", "high", "better", "weight", "when"),
+    "cost": ("role", "unit", "low", "high", "weight", "when"),
     "outcome": ("role", "unit"),
-    "ignore": (*MEASURED, "better", "weight"),
+    "ignore": (*MEASURED, "better", "weight", "when"),
 }
 COLUMN = KEYS["ignore"]
-TABLE = ("episode", "time", "step", "increment", "unit", "gaps", "kind")
+TABLE = ("episode", "time", "step", "increment", "unit", "gaps", "kind", "final")
 # What keys with few values may be.
 CHOICES = {
     "role": tuple(KEYS),
@@ -74,6 +82,8 @@ CHOICES = {
     "missing": (REFUSE, CARRY, MEAN, MEDIAN),
     "gaps": (REFUSE, ALLOW),
     "better": ("lower", "higher"),
+    "when": (STEP, LAST),
+    "final": ("nothing", VALUE),
 }
 # A schema is written by hand; what is larger is something else.
 LARGEST_SCHEMA = 10_000_000
@@ -91,6 +101,7 @@ class Column:
     name     as the table's header has it
     role     state, fixed, contextual (an input that is replayed from the episode, never chosen),
              action, reward, outcome (describes the episode; no model sees it) or ignore
+    when     of a reward or cost: whether each step has one, or the episode at its last step
     outside  what a value below low or above high is: a mistake (refuse) or missing
     missing  what a gap means: refuse, carry-forward, mean or median
     better   lower or higher, None if neither is good or bad
@@ -113,6 +124,7 @@ class Column:
     labels: tuple[str, ...] | None = None
     outside: str = REFUSE
     ordered: bool = False
+    when: str = STEP
 
     @property
     def categories(self) -> int:
@@ -145,6 +157,8 @@ class Column:
     @property
     def merit(self) -> float:
         """What a unit more of it is worth."""
+        if self.role in ("reward", "cost"):
+            return -self.weight if self.role == "cost" or self.better == "lower" else self.weight
         return {None: 0.0, "lower": -self.weight, "higher": self.weight}[self.better]
 
     def value_name(self, place: int, unit: str = "") -> str:
@@ -175,6 +189,8 @@ class Schema:
     increment  by how much the time column grows from one row of an episode to the next
     kind       discrete or continuous; what the columns imply if not given
     gaps       whether an episode may lack rows: refuse or allow
+    final      what the last state counts for besides itself: nothing, or the value of what usually
+               follows
     """
 
     columns: tuple[Column, ...]
@@ -185,6 +201,7 @@ class Schema:
     unit: str = ""
     kind: str = ""
     gaps: str = REFUSE
+    final: str = "nothing"
 
     # Whether steps count from 0 and every row has an action, as in plain tables of episodes.
     is_plain: ClassVar[bool] = False
@@ -220,14 +237,19 @@ class Schema:
         return (*self.of("action"), *self.of("contextual"))
 
     @property
-    def reward(self) -> Column | None:
-        """The column with what each step earned."""
-        return next(iter(self.of("reward")), None)
+    def rewards(self) -> tuple[Column, ...]:
+        """The columns with what each step earned or cost."""
+        return tuple(one for one in self.of("reward", "cost") if one.when == STEP)
+
+    @property
+    def finals(self) -> tuple[Column, ...]:
+        """The columns with what an episode earned or cost at its end."""
+        return tuple(one for one in self.of("reward", "cost") if one.when == LAST)
 
     @cached_property
     def used(self) -> tuple[Column, ...]:
         """All columns that are read, but for those of episode and time."""
-        return (*self.features, *self.components, *self.of("reward", "outcome"))
+        return (*self.features, *self.components, *self.of("reward", "cost", "outcome"))
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values that JSON and TOML can hold; `schema_from_dict` reads them back."""
@@ -403,7 +425,7 @@ def _column_problems(place: str, name: Any, given: Any) -> Iterator[str]:
     if not low < high:
         between = f"{shown(low)} is not below high = {shown(high)}"
         yield f"{place}.low: {between}; exchange or correct them"
-    if "weight" in right and "better" not in given:
+    if "weight" in right and "better" not in given and role not in ("reward", "cost"):
         yield f'{place}.weight: counts only with better = "lower" or "higher"; add it'
     levels, labels = right.get("levels"), right.get("labels")
     if levels and labels and len(levels) != len(labels):
@@ -431,8 +453,6 @@ def _together(table: Mapping[str, Any], columns: Mapping[str, Any]) -> Iterator[
     for role in ("state", "action"):
         if not of[role]:
             yield f'columns: none has role = "{role}"; give at least one column that role'
-    for second in of["reward"][1:2]:
-        yield f"columns.{_place(second.name)}.role: is the second reward; keep one of them"
     actions = math.prod(column.size or 1 for column in of["action"])
     if actions > MOST_ACTIONS:
         yield (
