@@ -202,6 +202,7 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
         "k": budgets[0] if len(budgets) == 1 else list(budgets),
         "solver": question.solver,
         **({"method": methods} if methods else {}),
+        **({"notes": about} if (about := cohort.explainer.notes(question)) else {}),
         "explanations": found,
     }
     if options.output is not None:
@@ -213,7 +214,7 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
     print_explanations(found, f"{many}, {_detail(noun, question, found)}", noun)
     if options.output is not None:
         note(f"Wrote {options.output}.")
-    for line in () if options.episode else cohort.notes:
+    for line in (*about, *(() if options.episode else cohort.notes)):
         note(line)
 
 
@@ -233,12 +234,13 @@ def _into_folder(options: ExplainOptions, folder: Path, cohort: Cohort, question
     totals = {name: int(summary.totals.get(name, 0)) for name in ("episodes", *STATUSES)}
     if options.as_json:
         counts = {"parts": summary.parts, "resumed": summary.resumed, **totals}
-        print_json({"out": str(summary.out), **counts, "top": top})
+        known = {"notes": about} if (about := cohort.explainer.notes(question)) else {}
+        print_json({"out": str(summary.out), **counts, **known, "top": top})
         return
     many = counted(totals["episodes"], noun)
     heading = f"The most improvable of {many}, {_detail(noun, question, top)}"
     print_explanations(top, heading, noun)
-    for line in cohort.notes:
+    for line in (*cohort.explainer.notes(question), *cohort.notes):
         note(line)
     became = [f"{totals[name]:,} {text}" for name, text in STATUSES.items() if totals[name]]
     note(f"{many}: {', '.join(became)}.")

@@ -183,11 +183,11 @@ class Cases(Items):
         self.check(question)
         explainer, recorded = self._explainer, self.recorded(question.id)
         usual = explainer.constraints(recorded.episode, self.run.question)
-        allowed = None
-        if question.forbidden:
-            # A tabular model counts the action that stands for none, too.
-            count = getattr(explainer.model, "n_actions", explainer.n_actions)
-            allowed = ~np.isin(np.arange(count), question.forbidden)
+        # A tabular model counts the action that stands for none, too.
+        count = getattr(explainer.model, "n_actions", explainer.n_actions)
+        allowed = ~np.isin(np.arange(count), question.forbidden)
+        if usual.allowed is not None:
+            allowed &= np.asarray(usual.allowed)
         found = explain(
             **explainer.problem(recorded.episode),
             episode=recorded.episode,

@@ -162,8 +162,13 @@ class Explainer(ABC):
         """What `explain` takes for this episode: `scm`, and for vectors `actions` and `reward`."""
 
     def constraints(self, episode: Episode, question: Question) -> Constraints:
-        """What an episode rules out, and the question besides."""
-        return Constraints(max_move=question.max_move)
+        """What an episode rules out, the question, and that which hardly occurs in the data."""
+        allowed = None if self._layout is None else self._layout.offer.actions
+        return Constraints(allowed=allowed, max_move=question.max_move)
+
+    def notes(self, question: Question) -> list[str]:
+        """What to know of the answers to a question: which actions they advise."""
+        return [] if self._layout is None else [*filter(None, [self._layout.offer.note])]
 
     def explain(self, episode: Episode, question: Question) -> Sequence[Explanation]:
         """The answers for all budgets."""
@@ -260,7 +265,12 @@ class DiscreteExplainer(Explainer):
         return self._problem
 
     def constraints(self, episode: Episode, question: Question) -> Constraints:
-        return Constraints() if self.layout is None else self.layout.constraints(episode)
+        if self.layout is None:
+            return Constraints()
+        # Nobody can choose that an episode ends.
+        end = np.zeros(self.mdp.n_actions - self.n_actions, dtype=np.bool_)
+        allowed = np.concatenate([self.layout.offer.actions, end])
+        return replace(self.layout.constraints(episode), allowed=allowed)
 
     @property
     def no_action(self) -> int | None:
@@ -318,7 +328,8 @@ class ContinuousExplainer(Explainer):
         return {"scm": self.scm, "actions": actions, "reward": self.reward}
 
     def constraints(self, episode: Episode, question: Question) -> Constraints:
-        return Constraints(max_move=self.layout.max_move(question.max_move))
+        move = self.layout.max_move(question.max_move)
+        return replace(super().constraints(episode, question), max_move=move)
 
     def rewards(self, states: Any, actions: Any) -> FloatArray:
         return np.asarray(self.reward(states))
@@ -356,20 +367,24 @@ def open_explainer(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> E
     if kind == DISCRETE and isinstance(model, TabularMDP):
         return DiscreteExplainer(model)
     if kind == SCHEMA:
-        from counterplan.tables.layout import SchemaLayout, layout_of_model
+        from counterplan.tables.layout import SchemaLayout, counts_of_model, layout_of_model
         from counterplan.tables.schema import schema_from_dict
 
         own = layout_of_model(model)
         learned = None if own is None else own.learned
         layout = SchemaLayout(schema_from_dict(about["schema"]), learned)
+        layout.counts = counts_of_model(model, layout.choices)
         if isinstance(model, TabularMDP):
             return DiscreteExplainer(model, layout)
         return ContinuousExplainer(model, layout)
     if kind in (COHORT, ICU) and not isinstance(model, TabularMDP):
         from counterplan.domains.icu_episodes import IcuLayout
         from counterplan.domains.sepsis_table import CohortLayout
+        from counterplan.tables.layout import counts_of_model
 
-        return ContinuousExplainer(model, CohortLayout() if kind == COHORT else IcuLayout())
+        stays = CohortLayout() if kind == COHORT else IcuLayout()
+        stays.counts = counts_of_model(model, stays.choices)
+        return ContinuousExplainer(model, stays)
     raise InputError(f"a {type(model).__name__} has no answers about {kind!r}")
 
 

@@ -26,7 +26,8 @@ EPISODES = (
 )
 TIMES = ("t", "time", "step", "timestep", "bloc", "hour", "hours", "day", "visit", "charttime")
 ACTION = re.compile(
-    r"(.+_)?(action|treatment|decision|dose|drug|intervention|therapy)s?(_.*|\d*)|(a|act)(_.*|\d*)",
+    r"(.+[_ ])?(action|treatment|decision|dose|drug|intervention|therapy)s?([_ ].*|\d*)"
+    r"|(a|act)(_.*|\d*)",
     re.IGNORECASE,
 )
 OUTCOME = re.compile(

@@ -32,7 +32,15 @@ from counterplan.scm.training import FitSettings as NeuralSettings
 from counterplan.scm.training import Training
 from counterplan.scm.transitions import Transitions
 from counterplan.tables.episodes import open_episodes, plain_schema
-from counterplan.tables.layout import MEANS, NO_ACTION, REWARD, SCHEMA, SchemaLayout, learned_reward
+from counterplan.tables.layout import (
+    ACTIONS,
+    MEANS,
+    NO_ACTION,
+    REWARD,
+    SCHEMA,
+    SchemaLayout,
+    learned_reward,
+)
 from counterplan.tables.parts import Recorded
 from counterplan.tables.reader import CheckedTable, open_table
 from counterplan.tables.schema import Schema
@@ -69,11 +77,13 @@ class FitSettings:
 
 @dataclass(frozen=True, eq=False)
 class TabularFit:
-    """A model of discrete states, what was counted for it, and one line about the table."""
+    """A model of discrete states, what was counted for it, one line about the table, and what its
+    schema makes of it."""
 
     model: TabularMDP
     counts: TransitionCounts
     summary: str
+    layout: SchemaLayout
 
 
 def fit_model(path: str | Path, settings: FitSettings) -> TabularFit:
@@ -113,13 +123,14 @@ def check_kind(path: str | Path) -> None:
 
 
 class NeuralFit(NamedTuple):
-    """A neural model, the episodes that it was learned from, how many more the table has, and one
-    line about the table."""
+    """A neural model, the episodes that it was learned from, how many more the table has, one line
+    about the table, and what its schema makes of it."""
 
     model: NeuralSCM
     episodes: tuple[Episode, ...]
     dropped: int
     summary: str
+    layout: SchemaLayout
 
 
 def fit_continuous(
@@ -139,7 +150,7 @@ def fit_continuous(
         scm = learn(episodes, layout, settings, support)
     except InputError as problem:
         raise FileError(f"{path}: {problem}") from None
-    return NeuralFit(replace(scm, about={**scm.about, **about}), episodes, 0, summary)
+    return NeuralFit(replace(scm, about={**scm.about, **about}), episodes, 0, summary, layout)
 
 
 def learn(
@@ -151,6 +162,9 @@ def learn(
     training = Training(scaling=layout.scaling(episodes))
     given: NeuralSettings = {**settings, "fixed": layout.fixed, "training": training}
     scm = NeuralSCM.fit(transitions, **given)
+    chosen = transitions.actions[:, : len(layout.choices.columns)]
+    layout.counts = np.bincount(layout.choices.cells(chosen), minlength=len(layout.choices))
+    scm = replace(scm, about={**scm.about, ACTIONS: layout.occurring()})
     if not support:
         return scm
     return replace(scm, seen=collect_seen(transitions, scm.scaling, settings.get("seed", 0)))
@@ -229,9 +243,13 @@ def _fit_tabular(
         state_labels=settings.state_labels,
         action_labels=[*(actions or ()), NO_ACTION] if ends else actions,
     )
-    about = {} if is_plain else {SCHEMA: table.schema.as_dict(), MEANS: dict(table.means)}
+    about: dict[str, object] = {}
+    if not is_plain:
+        layout.counts = counts.visits[:, :A].sum(axis=0)
+        about = {SCHEMA: table.schema.as_dict(), MEANS: dict(table.means)}
+        about[ACTIONS] = layout.occurring()
     visits = counts.visits if settings.support else None
-    return TabularFit(model.with_data(visits, about), counts, table.summary())
+    return TabularFit(model.with_data(visits, about), counts, table.summary(), layout)
 
 
 def _prior(layout: SchemaLayout, prior: float | None) -> float | FloatArray:
