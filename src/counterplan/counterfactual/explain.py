@@ -13,6 +13,7 @@ from counterplan.core.problem import Problem, Solver
 from counterplan.core.result import Explanation as Explanation
 from counterplan.core.result import Frontier as Frontier
 from counterplan.core.result import Status as Status
+from counterplan.core.reward import EpisodeReward as EpisodeReward
 from counterplan.core.reward import LipschitzReward as LipschitzReward
 from counterplan.core.reward import Reward
 from counterplan.core.validation import LARGEST_BUDGET, whole_number
@@ -38,7 +39,8 @@ class Options(TypedDict, total=False):
     solver       another method, e.g. `baselines.Greedy()`
     actions      continuous problems: action vectors (N, d), or (T-1, N, d) where an input is
                  replayed from the episode
-    reward       continuous problems: what a state is worth
+    reward       continuous problems: what a state is worth, or an `EpisodeReward`, which adds what
+                 actions earn and what counts of the last state only
     progress     called with a `Progress` now and then; where it returns False the solver stops as
                  at a limit
     """
@@ -47,7 +49,7 @@ class Options(TypedDict, total=False):
     limits: Limits | None
     solver: Solver | None
     actions: ArrayLike | None
-    reward: Reward | None
+    reward: Reward | EpisodeReward | None
     progress: ProgressCallback | None
 
 
