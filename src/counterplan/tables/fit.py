@@ -248,8 +248,8 @@ def _fit_tabular(
         layout.counts = counts.visits[:, :A].sum(axis=0)
         about = {SCHEMA: table.schema.as_dict(), MEANS: dict(table.means)}
         about[ACTIONS] = layout.occurring()
-    visits = counts.visits if settings.support else None
-    return TabularFit(model.with_data(visits, about), counts, table.summary(), layout)
+    known = model if settings.support else model.without_data()
+    return TabularFit(known.with_data(about=about), counts, table.summary(), layout)
 
 
 def _prior(layout: SchemaLayout, prior: float | None) -> float | FloatArray:
