@@ -225,6 +225,11 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
             f"has learned from, {low:g} to {high:g}; what it says about this {noun} means nothing"
             f"{more}"
         )
+    last = [one for one in answers if one.k == budgets[-1]]
+    if exits := [(one.episode_id, out.text) for one in last for out in one.outside_range]:
+        (name, text), others = exits[0], len(exits) - 1
+        more = f" (and {others} more like it, see outside_range in --json)" if others else ""
+        note(f"warning: {noun} {name!r} as advised: {text}{more}")
     ranked = sorted((answer.row() for answer in answers), key=lambda row: -row["improvement"])
     found = records(ranked, cohort.explainer.unit)
     methods = _methods(found)
@@ -274,7 +279,13 @@ def _into_folder(options: ExplainOptions, folder: Path, cohort: Cohort, question
         note(line)
     became = [f"{totals[name]:,} {text}" for name, text in STATUSES.items() if totals[name]]
     note(f"{many}: {', '.join(became)}.")
-    if far := run.count_far():
+    far, outside = run.count_warned()
+    if outside:
+        note(
+            f"warning: {counted(outside, noun)} would leave the range of a column as advised, such "
+            "as below 0 (see outside_range)"
+        )
+    if far:
         note(
             f"warning: {counted(far, noun)} far outside what the model has learned from (see "
             "far_outside_training): what it says there means nothing"

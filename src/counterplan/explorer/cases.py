@@ -144,6 +144,7 @@ class Cases(Items):
             "id": name,
             "steps": len(recorded.episode),
             "times": recorded.times,
+            "dates": recorded.dates,
             "outcomes": self._outcomes(rows[0]),
             "filled": recorded.filled,
             "outside": rows[0]["far_outside_training"] or None,
@@ -226,7 +227,8 @@ class Cases(Items):
         answer = answer_of(self._explainer, recorded, found, is_robust)
         row = answer.row()
         course = self._course(recorded.episode, row["changes"], trajectory(self._explainer, answer))
-        answered = {**_answer(row, course), "notes": self._notes(found, row["changes"])}
+        answered = _answer(row, course)
+        answered["notes"] += self._notes(found, row["changes"])
         return {"answer": answered, **self._legend(course)}
 
     def _notes(self, found: Any, changes: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -308,7 +310,9 @@ def _answer(row: Mapping[str, Any], course: Mapping[str, Any] | None) -> dict[st
     """A row of results with its course, see `models.Answer`."""
     advice = "" if row["status"] == FAILED else Status(row["status"]).advice
     changes = row["changes"] or []
-    return {**row, "changes": changes, "support": row, "advice": advice, "course": course}
+    notes = [one["text"] for one in row.get("outside_range") or ()]
+    answered = {**row, "changes": changes, "support": row, "advice": advice, "course": course}
+    return answered | {"notes": notes}
 
 
 def _column(column: Column, is_fixed: bool = False) -> dict[str, Any]:

@@ -36,8 +36,12 @@ if TYPE_CHECKING:
     from counterplan.counterfactual.support import Support
     from counterplan.scm.neural import NeuralSCM
     from counterplan.scm.support import Outlier
+<<<<<<< HEAD
     from counterplan.tables.layout import SchemaLayout
     from counterplan.tables.schema import Grid
+=======
+    from counterplan.tables.layout import Exit, SchemaLayout
+>>>>>>> main
 
 EXACT = "exact"
 # Every budget has its own row for every episode.
@@ -270,6 +274,10 @@ class Explainer(ABC):
         None where states have no distance."""
         return None
 
+    def exits(self, explanation: Any) -> list[Exit]:
+        """For each column that would leave its range, the farthest state outside."""
+        return []
+
     @abstractmethod
     def paths(self, explanation: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
         """States and numbers of actions: what was, and what would have been."""
@@ -297,8 +305,15 @@ class Explainer(ABC):
         both = zip(self.components, vectors[observed], vectors[alternative], strict=True)
         return [PartChange(name, float(old), float(new)) for name, old, new in both if old != new]
 
-    def time_text(self, time: float) -> str:
-        """When a step begins: "at 8 h", "step 3"."""
+    @property
+    def has_dates(self) -> bool:
+        """Whether steps have dates."""
+        return self._layout is not None and self._layout.schema.dates
+
+    def time_text(self, time: float, date: str | None = None) -> str:
+        """When a step begins: "at 8 h", "step 3", "on 2024-03-31"."""
+        if date:
+            return f"on {date}"
         return f"at {time:g} {self.unit}" if self.unit else f"step {time:g}"
 
 
@@ -413,6 +428,9 @@ class ContinuousExplainer(Explainer):
         from counterplan.scm.support import outliers
 
         return tuple(outliers(self.scm.scaling, self.layout.features, episode))
+
+    def exits(self, explanation: Any) -> list[Exit]:
+        return self.layout.exits(explanation.states, self.scm.about)
 
     def paths(self, explanation: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
         episode = explanation.episode

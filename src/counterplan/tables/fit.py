@@ -33,7 +33,11 @@ from counterplan.scm.training import Training
 from counterplan.scm.transitions import Transitions
 from counterplan.tables.episodes import open_episodes, plain_schema
 from counterplan.tables.layout import (
+<<<<<<< HEAD
     ACTIONS,
+=======
+    LOWEST,
+>>>>>>> main
     MEANS,
     NO_ACTION,
     REWARD,
@@ -143,6 +147,8 @@ def fit_continuous(
         every, summary = list(table), table.summary()
         about: dict[str, object] = {SCHEMA: schema.as_dict(), MEANS: dict(table.means)}
     episodes = tuple(one.episode for one in every)
+    lowest = np.min([one.states.min(axis=0) for one in episodes], axis=0)
+    about[LOWEST] = dict(zip(layout.features, lowest.tolist(), strict=True))
     try:
         if not layout.has_merit:
             reward = learned_reward(layout, every)

@@ -9,7 +9,11 @@ same layout back. Its entries in `model.about`:
     schema   the schema as plain values
     means    of columns of numbers, by name: what `missing = "mean"` stands for in further tables
     reward   {"weights": [...], "constant": c} where the reward was learned from a column
+<<<<<<< HEAD
     action_counts  combinations of the action columns that occur: their values, and how often
+=======
+    lowest   of columns of numbers, by name: the least value of the table that it was learned from
+>>>>>>> main
 """
 
 from __future__ import annotations
@@ -34,9 +38,25 @@ if TYPE_CHECKING:
     from counterplan.scm.neural import NeuralSCM
     from counterplan.scm.tabular import TabularMDP
 
+<<<<<<< HEAD
 SCHEMA, MEANS, REWARD, ACTIONS = "schema", "means", "reward", "action_counts"
+=======
+SCHEMA, MEANS, REWARD, LOWEST = "schema", "means", "reward", "lowest"
+# What is beyond a bound by less, relative to the values, is on it.
+ON_BOUND = 1e-9
+>>>>>>> main
 # What the last row of a discrete episode holds where nothing was done any more.
 NO_ACTION = "(no action)"
+
+
+class Exit(NamedTuple):
+    """A column whose counterfactual values leave its range: the farthest of so many steps."""
+
+    column: str
+    t: int
+    value: float
+    why: str
+    steps: int
 
 
 class SchemaLayout:
@@ -120,6 +140,31 @@ class SchemaLayout:
     def has_merit(self) -> bool:
         """Whether columns say what is better."""
         return any(column.merit for column in self.schema.features)
+
+    def exits(self, states: FloatArray, about: Mapping[str, Any]) -> list[Exit]:
+        """Which columns leave their range along a path of continuous states (T, D): that of the
+        schema, or below 0 where a model that is so described has seen nothing below it."""
+        found, lowest = [], about.get(LOWEST)
+        for column, values in zip(self.schema.features, states.T, strict=True):
+            low, high, told = column.low, column.high, lowest if isinstance(lowest, dict) else {}
+            seen = told.get(column.name)
+            if column.values:
+                low, high = min(column.values), max(column.values)
+            elif low is None and isinstance(seen, float) and seen >= 0.0:
+                low = 0.0
+            beyond = np.maximum(
+                -inf if low is None else low - values, -inf if high is None else values - high
+            )
+            steps = int((beyond > ON_BOUND * max(np.abs(values).max(), 1e-300)).sum())
+            if steps:
+                t = int(beyond.argmax())
+                is_low = low is not None and values[t] < low
+                side, bound = ("below", low) if is_low else ("above", high)
+                why = f"{side} {bound:g} {column.unit}".rstrip()
+                if is_low and low != column.low and not column.values:
+                    why = "below 0, where no value of the data is"
+                found.append(Exit(column.name, t, float(values[t]), why, steps))
+        return found
 
     def constraints(self, episode: Episode) -> Constraints:
         """What can never change: nothing is done in a last row without an action."""

@@ -5,9 +5,14 @@
     time = "t"                    # the column that orders the rows of an episode
     step = 4.0                    # how long a step lasts, in `unit`
     unit = "h"
+<<<<<<< HEAD
     gaps = "refuse"               # or "allow": an episode may lack rows
     combinations = "observed"     # or "grid", or a list: what may be advised of the action columns
     min_count = 5                 # so often must a combination occur to be advised
+=======
+    dates = true                  # the time column holds dates; `unit` is d, h, min, s or weeks
+    gaps = "refuse"               # or "allow": an episode may lack rows; or "input", see below
+>>>>>>> main
 
     [columns.sofa]
     role = "state"                # state, fixed, contextual, action, reward, outcome or ignore
@@ -26,10 +31,19 @@
 A column with levels takes these values. One with labels only holds categories: models of continuous
 states see a column of their own for each, so that none lies between others, unless ordered = true,
 which makes them the numbers 0, 1, ... Several action columns form a grid, of which the last column
+<<<<<<< HEAD
 changes fastest; combinations that occur in the data may be advised. The problem is discrete if
 every state column has labels or levels that are whole numbers: then the state columns form a grid
 too (fixed ones included). It is continuous otherwise, or where [table] says kind = "continuous". A
 column that the schema does not name is not read.
+=======
+changes fastest. The problem is discrete if every state column has labels or levels that are whole
+numbers: then the state columns form a grid too (fixed ones included). It is continuous otherwise,
+or where [table] says kind = "continuous". A column that the schema does not name is not read.
+
+With gaps = "input" time may pass at any pace: how long it is from a row to the next one of its
+episode is one more contextual input of the model, called gap.
+>>>>>>> main
 """
 
 from __future__ import annotations
@@ -51,12 +65,19 @@ from counterplan.core.files import decode, read_bytes, read_json, suffix_of
 from counterplan.core.table import LARGEST_NUMBER, MOST_COLUMNS, as_number, shown
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.errors import FileError, InputError, MistakesError
+from counterplan.tables.dates import UNITS
 
 WHAT = "a schema: [table] and [columns.NAME] with a role for each column"
 DISCRETE, CONTINUOUS = "discrete", "continuous"
 REFUSE, CARRY, MEAN, MEDIAN = "refuse", "carry-forward", "mean", "median"
+<<<<<<< HEAD
 MISSING, ALLOW = "missing", "allow"
 OBSERVED, GRID = "observed", "grid"
+=======
+MISSING, ALLOW, INPUT = "missing", "allow", "input"
+# What the time until the next row is called where it is an input.
+GAP = "gap"
+>>>>>>> main
 MEASURED = ("role", "unit", "low", "high", "outside", "missing", "levels", "labels", "ordered")
 # Which keys have a meaning for which role.
 KEYS = {
@@ -69,17 +90,21 @@ KEYS = {
     "ignore": (*MEASURED, "better", "weight"),
 }
 COLUMN = KEYS["ignore"]
+<<<<<<< HEAD
 TABLE = (
     *("episode", "time", "step", "increment", "unit", "gaps", "kind"),
     *("combinations", "min_count"),
 )
+=======
+TABLE = ("episode", "time", "step", "increment", "unit", "dates", "gaps", "kind")
+>>>>>>> main
 # What keys with few values may be.
 CHOICES = {
     "role": tuple(KEYS),
     "kind": (DISCRETE, CONTINUOUS),
     "outside": (REFUSE, MISSING),
     "missing": (REFUSE, CARRY, MEAN, MEDIAN),
-    "gaps": (REFUSE, ALLOW),
+    "gaps": (REFUSE, ALLOW, INPUT),
     "better": ("lower", "higher"),
 }
 # A schema is written by hand; what is larger is something else.
@@ -184,6 +209,7 @@ class Column:
 class Schema:
     """The roles of a table's columns.
 
+<<<<<<< HEAD
     columns       in the order in which models see them, but for fixed ones, which lead
     episode       the column with the names of episodes
     time          the column that orders the rows of an episode
@@ -194,6 +220,17 @@ class Schema:
     combinations  which values of the action columns may be advised together: those that are
                   "observed", the whole "grid", or a list with a value for each column
     min_count     how often a combination must occur to count as observed
+=======
+    columns    in the order in which models see them, but for fixed ones, which lead
+    episode    the column with the names of episodes
+    time       the column that orders the rows of an episode
+    step       how long a step lasts, in `unit`
+    increment  by how much the time column grows from one row of an episode to the next
+    kind       discrete or continuous; what the columns imply if not given
+    gaps       whether an episode may lack rows: refuse, allow, or input, where the time until the
+               next row is an input of the model
+    dates      whether the time column holds dates
+>>>>>>> main
     """
 
     columns: tuple[Column, ...]
@@ -204,8 +241,12 @@ class Schema:
     unit: str = ""
     kind: str = ""
     gaps: str = REFUSE
+<<<<<<< HEAD
     combinations: str | tuple[tuple[str | float, ...], ...] = OBSERVED
     min_count: int = 5
+=======
+    dates: bool = False
+>>>>>>> main
 
     # Whether steps count from 0 and every row has an action, as in plain tables of episodes.
     is_plain: ClassVar[bool] = False
@@ -239,7 +280,17 @@ class Schema:
     @property
     def components(self) -> tuple[Column, ...]:
         """What makes the action vector: columns to choose, then those that are replayed."""
-        return (*self.of("action"), *self.of("contextual"))
+        return (*self.of("action"), *self.of("contextual"), *self.computed)
+
+    @cached_property
+    def computed(self) -> tuple[Column, ...]:
+        """What is replayed but does not stand in the table: the time until the next row."""
+        return (Column(GAP, "contextual", unit=self.unit),) if self.gaps == INPUT else ()
+
+    @property
+    def spacing(self) -> float:
+        """How far apart rows are, as the time column (dates: in seconds) has it."""
+        return self.step * UNITS[self.unit] if self.dates else self.increment
 
     @property
     def reward(self) -> Column | None:
@@ -249,7 +300,8 @@ class Schema:
     @cached_property
     def used(self) -> tuple[Column, ...]:
         """All columns that are read, but for those of episode and time."""
-        return (*self.features, *self.components, *self.of("reward", "outcome"))
+        replayed = (*self.of("action"), *self.of("contextual"))
+        return (*self.features, *replayed, *self.of("reward", "outcome"))
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values that JSON and TOML can hold; `schema_from_dict` reads them back."""
@@ -466,6 +518,13 @@ def _together(table: Mapping[str, Any], columns: Mapping[str, Any]) -> Iterator[
             yield f'columns: none has role = "{role}"; give at least one column that role'
     for second in of["reward"][1:2]:
         yield f"columns.{_place(second.name)}.role: is the second reward; keep one of them"
+    if table.get("dates") and table.get("unit") not in UNITS:
+        known = ", ".join(list(UNITS)[:5])
+        yield f'table.unit: time by dates is measured in {known}; write for example unit = "d"'
+    if table.get("dates") and "increment" in table:
+        yield "table.increment: says nothing beside dates; give step, in `unit`, and remove it"
+    if table.get("gaps") == INPUT and GAP in columns:
+        yield f'columns.{GAP}: is what gaps = "input" calls the time until the next row; rename it'
     actions = math.prod(column.size or 1 for column in of["action"])
     if actions > MOST_ACTIONS:
         yield (
@@ -484,6 +543,8 @@ def _together(table: Mapping[str, Any], columns: Mapping[str, Any]) -> Iterator[
                 )
         return
     why = 'since the states are discrete (or say kind = "continuous" in [table])'
+    if table.get("gaps") == INPUT:
+        yield f'table.gaps: "input" has no meaning {why}; use "allow"'
     for column in (*of["fixed"], *of["state"], *of["contextual"]):
         place = f"columns.{_place(column.name)}"
         if column.role == "contextual":
@@ -537,8 +598,8 @@ def _wrong(key: str, value: Any) -> str | None:
         return f"{shown(value)} is none of {example}{_nearest(value, (OBSERVED, GRID))}"
     if key == "levels":
         return _not_a_list(value, _is_finite, "finite numbers")
-    if key == "ordered" and not isinstance(value, bool):
-        return f"{shown(value)} is not true or false; write ordered = true, or remove it"
+    if key in ("ordered", "dates") and not isinstance(value, bool):
+        return f"{shown(value)} is not true or false; write {key} = true, or remove it"
     if key == "labels":
         return _not_a_list(value, _is_label, "texts without blanks around them")
     return None
