@@ -36,12 +36,8 @@ if TYPE_CHECKING:
     from counterplan.counterfactual.support import Support
     from counterplan.scm.neural import NeuralSCM
     from counterplan.scm.support import Outlier
-<<<<<<< HEAD
-    from counterplan.tables.layout import SchemaLayout
-    from counterplan.tables.schema import Grid
-=======
     from counterplan.tables.layout import Exit, SchemaLayout
->>>>>>> main
+    from counterplan.tables.schema import Grid
 
 EXACT = "exact"
 # Every budget has its own row for every episode.

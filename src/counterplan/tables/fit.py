@@ -33,11 +33,8 @@ from counterplan.scm.training import Training
 from counterplan.scm.transitions import Transitions
 from counterplan.tables.episodes import open_episodes, plain_schema
 from counterplan.tables.layout import (
-<<<<<<< HEAD
     ACTIONS,
-=======
     LOWEST,
->>>>>>> main
     MEANS,
     NO_ACTION,
     REWARD,
@@ -254,7 +251,7 @@ def _fit_tabular(
         layout.counts = counts.visits[:, :A].sum(axis=0)
         about = {SCHEMA: table.schema.as_dict(), MEANS: dict(table.means)}
         about[ACTIONS] = layout.occurring()
-    known = model if settings.support else model.without_data()
+    known = model.with_data(counts.visits) if settings.support else model.without_data()
     return TabularFit(known.with_data(about=about), counts, table.summary(), layout)
 
 

@@ -9,11 +9,8 @@ same layout back. Its entries in `model.about`:
     schema   the schema as plain values
     means    of columns of numbers, by name: what `missing = "mean"` stands for in further tables
     reward   {"weights": [...], "constant": c} where the reward was learned from a column
-<<<<<<< HEAD
-    action_counts  combinations of the action columns that occur: their values, and how often
-=======
     lowest   of columns of numbers, by name: the least value of the table that it was learned from
->>>>>>> main
+    action_counts  combinations of the action columns that occur: their values, and how often
 """
 
 from __future__ import annotations
@@ -38,13 +35,10 @@ if TYPE_CHECKING:
     from counterplan.scm.neural import NeuralSCM
     from counterplan.scm.tabular import TabularMDP
 
-<<<<<<< HEAD
-SCHEMA, MEANS, REWARD, ACTIONS = "schema", "means", "reward", "action_counts"
-=======
 SCHEMA, MEANS, REWARD, LOWEST = "schema", "means", "reward", "lowest"
+ACTIONS = "action_counts"
 # What is beyond a bound by less, relative to the values, is on it.
 ON_BOUND = 1e-9
->>>>>>> main
 # What the last row of a discrete episode holds where nothing was done any more.
 NO_ACTION = "(no action)"
 

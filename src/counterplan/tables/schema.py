@@ -5,14 +5,10 @@
     time = "t"                    # the column that orders the rows of an episode
     step = 4.0                    # how long a step lasts, in `unit`
     unit = "h"
-<<<<<<< HEAD
-    gaps = "refuse"               # or "allow": an episode may lack rows
-    combinations = "observed"     # or "grid", or a list: what may be advised of the action columns
-    min_count = 5                 # so often must a combination occur to be advised
-=======
     dates = true                  # the time column holds dates; `unit` is d, h, min, s or weeks
     gaps = "refuse"               # or "allow": an episode may lack rows; or "input", see below
->>>>>>> main
+    combinations = "observed"     # or "grid", or a list: what may be advised of the action columns
+    min_count = 5                 # so often must a combination occur to be advised
 
     [columns.sofa]
     role = "state"                # state, fixed, contextual, action, reward, outcome or ignore
@@ -31,19 +27,13 @@
 A column with levels takes these values. One with labels only holds categories: models of continuous
 states see a column of their own for each, so that none lies between others, unless ordered = true,
 which makes them the numbers 0, 1, ... Several action columns form a grid, of which the last column
-<<<<<<< HEAD
 changes fastest; combinations that occur in the data may be advised. The problem is discrete if
 every state column has labels or levels that are whole numbers: then the state columns form a grid
 too (fixed ones included). It is continuous otherwise, or where [table] says kind = "continuous". A
 column that the schema does not name is not read.
-=======
-changes fastest. The problem is discrete if every state column has labels or levels that are whole
-numbers: then the state columns form a grid too (fixed ones included). It is continuous otherwise,
-or where [table] says kind = "continuous". A column that the schema does not name is not read.
 
 With gaps = "input" time may pass at any pace: how long it is from a row to the next one of its
 episode is one more contextual input of the model, called gap.
->>>>>>> main
 """
 
 from __future__ import annotations
@@ -70,14 +60,10 @@ from counterplan.tables.dates import UNITS
 WHAT = "a schema: [table] and [columns.NAME] with a role for each column"
 DISCRETE, CONTINUOUS = "discrete", "continuous"
 REFUSE, CARRY, MEAN, MEDIAN = "refuse", "carry-forward", "mean", "median"
-<<<<<<< HEAD
-MISSING, ALLOW = "missing", "allow"
-OBSERVED, GRID = "observed", "grid"
-=======
 MISSING, ALLOW, INPUT = "missing", "allow", "input"
+OBSERVED, GRID = "observed", "grid"
 # What the time until the next row is called where it is an input.
 GAP = "gap"
->>>>>>> main
 MEASURED = ("role", "unit", "low", "high", "outside", "missing", "levels", "labels", "ordered")
 # Which keys have a meaning for which role.
 KEYS = {
@@ -90,14 +76,10 @@ KEYS = {
     "ignore": (*MEASURED, "better", "weight"),
 }
 COLUMN = KEYS["ignore"]
-<<<<<<< HEAD
 TABLE = (
-    *("episode", "time", "step", "increment", "unit", "gaps", "kind"),
+    *("episode", "time", "step", "increment", "unit", "dates", "gaps", "kind"),
     *("combinations", "min_count"),
 )
-=======
-TABLE = ("episode", "time", "step", "increment", "unit", "dates", "gaps", "kind")
->>>>>>> main
 # What keys with few values may be.
 CHOICES = {
     "role": tuple(KEYS),
@@ -209,28 +191,18 @@ class Column:
 class Schema:
     """The roles of a table's columns.
 
-<<<<<<< HEAD
     columns       in the order in which models see them, but for fixed ones, which lead
     episode       the column with the names of episodes
     time          the column that orders the rows of an episode
     step          how long a step lasts, in `unit`
     increment     by how much the time column grows from one row of an episode to the next
     kind          discrete or continuous; what the columns imply if not given
-    gaps          whether an episode may lack rows: refuse or allow
+    gaps          whether an episode may lack rows: refuse, allow, or input, where the time until
+                  the next row is an input of the model
+    dates         whether the time column holds dates
     combinations  which values of the action columns may be advised together: those that are
                   "observed", the whole "grid", or a list with a value for each column
     min_count     how often a combination must occur to count as observed
-=======
-    columns    in the order in which models see them, but for fixed ones, which lead
-    episode    the column with the names of episodes
-    time       the column that orders the rows of an episode
-    step       how long a step lasts, in `unit`
-    increment  by how much the time column grows from one row of an episode to the next
-    kind       discrete or continuous; what the columns imply if not given
-    gaps       whether an episode may lack rows: refuse, allow, or input, where the time until the
-               next row is an input of the model
-    dates      whether the time column holds dates
->>>>>>> main
     """
 
     columns: tuple[Column, ...]
@@ -241,12 +213,9 @@ class Schema:
     unit: str = ""
     kind: str = ""
     gaps: str = REFUSE
-<<<<<<< HEAD
+    dates: bool = False
     combinations: str | tuple[tuple[str | float, ...], ...] = OBSERVED
     min_count: int = 5
-=======
-    dates: bool = False
->>>>>>> main
 
     # Whether steps count from 0 and every row has an action, as in plain tables of episodes.
     is_plain: ClassVar[bool] = False
