@@ -272,7 +272,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_neural_model_remembers_schema_means_and_reward(world: Path, tmp_path: Path) -> None:
-    model, _, _, summary = fit_continuous(world, CONTINUOUS, SMALL)
+    model, _, _, summary, _ = fit_continuous(world, CONTINUOUS, SMALL)
     assert model.about["features"] == ["age", "x", "y"]
     assert model.about["actions"] == ["a", "vent"]
     assert model.fixed == 1
@@ -291,7 +291,7 @@ def test_neural_model_remembers_schema_means_and_reward(world: Path, tmp_path: P
 
 
 def test_neural_model_explains(world: Path) -> None:
-    model, episodes, _, _ = fit_continuous(world, CONTINUOUS, SMALL)
+    model, episodes, *_ = fit_continuous(world, CONTINUOUS, SMALL)
     layout = layout_of_model(model)
     assert layout is not None
     episode = episodes[0]

@@ -32,6 +32,7 @@ from counterplan.errors import FileError, InputError, TrainingError, counted
 
 if TYPE_CHECKING:
     from counterplan.tables.fit import NeuralFit
+    from counterplan.tables.layout import SchemaLayout
     from counterplan.tables.schema import Schema
 
 # Units of a network; `scm.training` says the same, but takes long to load.
@@ -223,6 +224,7 @@ def _print_neural(options: FitOptions, found: NeuralFit) -> None:
         "dropped": found.dropped,
         "transitions": record["transitions"] + record["validation_transitions"],
         "features": len(scm.about["features"]),
+        **_advised(found.layout),
         "epochs": record["epochs"],
         "best_epoch": best,
         "validation_log_likelihood": -record["validation_nll"][best - 1],
@@ -245,8 +247,19 @@ def _print_neural(options: FitOptions, found: NeuralFit) -> None:
         f"{found.summary}; validation log-likelihood "
         f"{summary['validation_log_likelihood']:.3f} (linear regression: "
         f"{summary['linear_log_likelihood']:.3f}) nats in epoch {best} of {record['epochs']}; "
-        f"Lipschitz constants {scm.location.lipschitz:.4g} and {scm.scale.lipschitz:.4g}"
+        f"Lipschitz constants {scm.location.lipschitz:.4g} and {scm.scale.lipschitz:.4g}; "
+        f"{found.layout.offer.fact}"
     )
+
+
+def _advised(layout: SchemaLayout) -> dict[str, Any]:
+    """How many combinations of the action columns there are, and how many may be advised."""
+    offered, least = layout.offer.actions, layout.schema.min_count
+    return {
+        "combinations": offered.size,
+        "advised_combinations": int(offered.sum()),
+        "min_count": least,
+    }
 
 
 # --- Tabular models ---------------------------------------------------------------------------
@@ -285,13 +298,14 @@ def _tabular(options: FitOptions, schema: Schema | None) -> None:
         "actions": observed.shape[1],
         "pairs": observed.size,
         "observed_pairs": int(observed.sum()),
+        **({} if schema is None else _advised(found.layout)),
     }
     for line in mdp.about.get("remarks", ()):
         note(f"note: {line}")
-    _print_tabular(options, summary)
+    _print_tabular(options, summary, "" if schema is None else f"; {found.layout.offer.fact}")
 
 
-def _print_tabular(options: FitOptions, summary: dict[str, Any]) -> None:
+def _print_tabular(options: FitOptions, summary: dict[str, Any], more: str) -> None:
     if options.as_json:
         print_json(summary)
         return
@@ -302,6 +316,7 @@ def _print_tabular(options: FitOptions, summary: dict[str, Any]) -> None:
         f"{summary['model']}: {counted(summary['states'], 'state')} and "
         f"{counted(summary['actions'], 'action')}{data}; {summary['observed_pairs']:,} of "
         f"{counted(summary['pairs'], 'pair')} of state and action were seen, others are {rest}"
+        f"{more}"
     )
 
 

@@ -219,15 +219,15 @@ def write_explanations(path: str | Path, document: Mapping[str, Any]) -> None:
     else:
         import polars as pl
 
-        texts = [
+        rows = [
             {
-                name: "; ".join(one["text"] for one in value)
-                if isinstance(value, list)
-                else str(value)
+                name: "; ".join(one["text"] for one in value) if isinstance(value, list) else value
                 for name, value in record.items()
             }
             for record in document["explanations"]
         ]
+        names = dict.fromkeys(name for row in rows for name in row)
+        texts = [{name: str(row.get(name, "")) for name in names} for row in rows]
         content = pl.DataFrame(texts).write_csv()
     with atomic_file(path) as file:
         file.write(content.encode())

@@ -33,8 +33,10 @@ from counterplan.scm.training import Training
 from counterplan.scm.transitions import Transitions
 from counterplan.tables.episodes import open_episodes, plain_schema
 from counterplan.tables.layout import (
+    ACTIONS,
     ENDS,
     LEARNED,
+    LOWEST,
     MEANS,
     NO_ACTION,
     REMARKS,
@@ -87,11 +89,13 @@ class FitSettings:
 
 @dataclass(frozen=True, eq=False)
 class TabularFit:
-    """A model of discrete states, what was counted for it, and one line about the table."""
+    """A model of discrete states, what was counted for it, one line about the table, and what its
+    schema makes of it."""
 
     model: TabularMDP
     counts: TransitionCounts
     summary: str
+    layout: SchemaLayout
 
 
 def fit_model(path: str | Path, settings: FitSettings) -> TabularFit:
@@ -131,13 +135,14 @@ def check_kind(path: str | Path) -> None:
 
 
 class NeuralFit(NamedTuple):
-    """A neural model, the episodes that it was learned from, how many more the table has, and one
-    line about the table."""
+    """A neural model, the episodes that it was learned from, how many more the table has, one line
+    about the table, and what its schema makes of it."""
 
     model: NeuralSCM
     episodes: tuple[Episode, ...]
     dropped: int
     summary: str
+    layout: SchemaLayout
 
 
 def fit_continuous(
@@ -150,6 +155,8 @@ def fit_continuous(
         every, summary, remarks = list(table), table.summary(), doubtful_costs(table)
         about: dict[str, object] = {SCHEMA: schema.as_dict(), MEANS: dict(table.means)}
     episodes = tuple(one.episode for one in every)
+    lowest = np.min([one.states.min(axis=0) for one in episodes], axis=0)
+    about[LOWEST] = dict(zip(layout.features, lowest.tolist(), strict=True))
     try:
         exact, learned, more = learn_rewards(schema, every)
         if exact is not None:
@@ -158,7 +165,7 @@ def fit_continuous(
         scm = learn(episodes, layout, settings, support)
     except InputError as problem:
         raise FileError(f"{path}: {problem}") from None
-    return NeuralFit(replace(scm, about={**scm.about, **about}), episodes, 0, summary)
+    return NeuralFit(replace(scm, about={**scm.about, **about}), episodes, 0, summary, layout)
 
 
 def learn(
@@ -170,6 +177,9 @@ def learn(
     training = Training(scaling=layout.scaling(episodes))
     given: NeuralSettings = {**settings, "fixed": layout.fixed, "training": training}
     scm = NeuralSCM.fit(transitions, **given)
+    chosen = transitions.actions[:, : len(layout.choices.columns)]
+    layout.counts = np.bincount(layout.choices.cells(chosen), minlength=len(layout.choices))
+    scm = replace(scm, about={**scm.about, ACTIONS: layout.occurring()})
     if not support:
         return scm
     return replace(scm, seen=collect_seen(transitions, scm.scaling, settings.get("seed", 0)))
@@ -252,10 +262,10 @@ def _fit_tabular(
         state_labels=settings.state_labels,
         action_labels=[*(actions or ()), NO_ACTION] if has_last else actions,
     )
-    visits = counts.visits if settings.support else None
+    known = model.with_data(counts.visits) if settings.support else model.without_data()
     if is_plain:
-        return TabularFit(model.with_data(visits), counts, table.summary())
-    remarks = doubtful_costs(table)
+        return TabularFit(known, counts, table.summary(), layout)
+    layout.counts, remarks = counts.visits[:, :A].sum(axis=0), doubtful_costs(table)
     ends = [
         end_by_state(column, rewards.last, model.n_states, remarks)
         for column in table.schema.finals
@@ -264,12 +274,13 @@ def _fit_tabular(
     about = {
         SCHEMA: table.schema.as_dict(),
         MEANS: dict(table.means),
+        ACTIONS: layout.occurring(),
         ENDS: {"horizon": horizon, "columns": [asdict(one) for one in ends]},
         REMARKS: remarks,
     }
     final = _final_rewards(model, layout, counts.visits, ends, horizon)
-    model = model.with_rewards(model.rewards, final).with_data(visits, about)
-    return TabularFit(model, counts, table.summary())
+    known = known.with_rewards(model.rewards, final).with_data(about=about)
+    return TabularFit(known, counts, table.summary(), layout)
 
 
 def _final_rewards(
