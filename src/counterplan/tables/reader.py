@@ -567,7 +567,7 @@ class _Bucket:
         """Fill the gaps by the policies of their columns and count them; report those that stay."""
         counts = {}
         for column in self.schema.used:
-            if column.role in ("reward", "outcome"):
+            if column.role in ("reward", "cost", "outcome"):
                 continue
             values = self.values[column.name]
             gap = np.isnan(values)
