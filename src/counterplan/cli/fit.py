@@ -8,7 +8,7 @@ model are refused.
 from __future__ import annotations
 
 import csv
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,10 @@ from counterplan.cli.support import (
 from counterplan.errors import FileError, InputError, TrainingError, counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from counterplan.tables.fit import NeuralFit
+    from counterplan.tables.quality import Finding
     from counterplan.tables.schema import Schema
 
 # Units of a network; `scm.training` says the same, but takes long to load.
@@ -40,6 +43,8 @@ MOST_UNITS = 10_000
 NEURAL = ("hidden", "epochs", "lipschitz", "unconstrained")
 TABULAR = ("prior", "neighbour_prior", "bar_unobserved", "mean_rewards")
 LABELS = ("state_labels", "action_labels")
+# Of what there is to say about a table, as many lines.
+MOST_FINDINGS = 6
 
 
 def _lipschitz(text: str) -> tuple[float, float]:
@@ -230,7 +235,9 @@ def _print_neural(options: FitOptions, found: NeuralFit) -> None:
         "lipschitz": {"location": scm.location.lipschitz, "scale": scm.scale.lipschitz},
         **{f"{kind}_log_likelihood": -loss for kind, loss in record["reference_nll"].items()},
         EDGES: scm.about.get(EDGES),
+        "findings": [asdict(one) for one in found.findings],
     }
+    _print_findings(found.findings)
     if better := poor_fit(scm):
         note(
             f"warning: {better}: do not trust explanations by this model; train for more --epochs, "
@@ -246,6 +253,14 @@ def _print_neural(options: FitOptions, found: NeuralFit) -> None:
         f"{summary['linear_log_likelihood']:.3f}) nats in epoch {best} of {record['epochs']}; "
         f"Lipschitz constants {scm.location.lipschitz:.4g} and {scm.scale.lipschitz:.4g}"
     )
+
+
+def _print_findings(findings: Sequence[Finding]) -> None:
+    """The most important of what there is to say about a table; --json and reports have all."""
+    for one in findings[:MOST_FINDINGS]:
+        note(f"{one.severity}: {f'column {one.column!r}: ' if one.column else ''}{one.text}")
+    if (more := len(findings) - MOST_FINDINGS) > 0:
+        note(f"and {counted(more, 'more finding')} about the table, see --json")
 
 
 # --- Tabular models ---------------------------------------------------------------------------
@@ -284,7 +299,9 @@ def _tabular(options: FitOptions, schema: Schema | None) -> None:
         "actions": observed.shape[1],
         "pairs": observed.size,
         "observed_pairs": int(observed.sum()),
+        "findings": [asdict(one) for one in found.findings],
     }
+    _print_findings(found.findings)
     _print_tabular(options, summary)
 
 

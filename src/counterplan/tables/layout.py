@@ -26,6 +26,7 @@ from counterplan.core.reward import LinearReward
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
 from counterplan.scm.point import Scaling
+from counterplan.scm.transitions import plausible_range
 from counterplan.tables.parts import Recorded
 from counterplan.tables.schema import Grid, Schema, schema_from_dict
 
@@ -62,7 +63,8 @@ class SchemaLayout:
         self.learned = reward
 
     def scaling(self, episodes: Sequence[Episode]) -> Scaling | None:
-        """States from the range seen, actions from the range of their levels, to [-0.5, 0.5]."""
+        """States from the range seen (that is plausible), actions from the range of their levels,
+        to [-0.5, 0.5]."""
         low, high = _range([episode.states for episode in episodes])
         for name, start, end in zip(self.features, low, high, strict=True):
             if start == end:
@@ -175,8 +177,10 @@ def means_of_model(model: NeuralSCM | TabularMDP) -> dict[str, float]:
 
 def _range(tables: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
     filled = [table for table in tables if len(table)]
-    low = np.min([table.min(axis=0) for table in filled], axis=0)
-    high = np.max([table.max(axis=0) for table in filled], axis=0)
+    columns = (
+        np.concatenate([one[:, place] for one in filled]) for place in range(filled[0].shape[1])
+    )
+    low, high = np.array([plausible_range(column) for column in columns]).reshape(-1, 2).T
     return low, high
 
 
