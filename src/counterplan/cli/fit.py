@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from counterplan.tables.fit import NeuralFit
+    from counterplan.tables.layout import SchemaLayout
     from counterplan.tables.quality import Finding
     from counterplan.tables.schema import Schema
 
@@ -229,6 +230,7 @@ def _print_neural(options: FitOptions, found: NeuralFit) -> None:
         "dropped": found.dropped,
         "transitions": record["transitions"] + record["validation_transitions"],
         "features": len(scm.about["features"]),
+        **_advised(found.layout),
         "epochs": record["epochs"],
         "best_epoch": best,
         "validation_log_likelihood": -record["validation_nll"][best - 1],
@@ -251,7 +253,8 @@ def _print_neural(options: FitOptions, found: NeuralFit) -> None:
         f"{found.summary}; validation log-likelihood "
         f"{summary['validation_log_likelihood']:.3f} (linear regression: "
         f"{summary['linear_log_likelihood']:.3f}) nats in epoch {best} of {record['epochs']}; "
-        f"Lipschitz constants {scm.location.lipschitz:.4g} and {scm.scale.lipschitz:.4g}"
+        f"Lipschitz constants {scm.location.lipschitz:.4g} and {scm.scale.lipschitz:.4g}; "
+        f"{found.layout.offer.fact}"
     )
 
 
@@ -261,6 +264,16 @@ def _print_findings(findings: Sequence[Finding]) -> None:
         note(f"{one.severity}: {f'column {one.column!r}: ' if one.column else ''}{one.text}")
     if (more := len(findings) - MOST_FINDINGS) > 0:
         note(f"and {counted(more, 'more finding')} about the table, see --json")
+
+
+def _advised(layout: SchemaLayout) -> dict[str, Any]:
+    """How many combinations of the action columns there are, and how many may be advised."""
+    offered, least = layout.offer.actions, layout.schema.min_count
+    return {
+        "combinations": offered.size,
+        "advised_combinations": int(offered.sum()),
+        "min_count": least,
+    }
 
 
 # --- Tabular models ---------------------------------------------------------------------------
@@ -299,13 +312,14 @@ def _tabular(options: FitOptions, schema: Schema | None) -> None:
         "actions": observed.shape[1],
         "pairs": observed.size,
         "observed_pairs": int(observed.sum()),
+        **({} if schema is None else _advised(found.layout)),
         "findings": [asdict(one) for one in found.findings],
     }
     _print_findings(found.findings)
-    _print_tabular(options, summary)
+    _print_tabular(options, summary, "" if schema is None else f"; {found.layout.offer.fact}")
 
 
-def _print_tabular(options: FitOptions, summary: dict[str, Any]) -> None:
+def _print_tabular(options: FitOptions, summary: dict[str, Any], more: str) -> None:
     if options.as_json:
         print_json(summary)
         return
@@ -316,6 +330,7 @@ def _print_tabular(options: FitOptions, summary: dict[str, Any]) -> None:
         f"{summary['model']}: {counted(summary['states'], 'state')} and "
         f"{counted(summary['actions'], 'action')}{data}; {summary['observed_pairs']:,} of "
         f"{counted(summary['pairs'], 'pair')} of state and action were seen, others are {rest}"
+        f"{more}"
     )
 
 

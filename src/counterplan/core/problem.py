@@ -13,7 +13,7 @@ from counterplan.core.result import Explanation
 from counterplan.errors import InputError
 
 if TYPE_CHECKING:
-    from counterplan.core.reward import Reward
+    from counterplan.core.reward import EpisodeReward, Reward
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Problem:
     constraints: Constraints = field(default_factory=Constraints)
     limits: Limits = field(default_factory=Limits)
     actions: Any = None
-    reward: Reward | None = None
+    reward: Reward | EpisodeReward | None = None
     progress: ProgressCallback | None = None
 
     def __post_init__(self) -> None:

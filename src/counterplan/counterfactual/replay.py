@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from counterplan.core.episode import Episode
 from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
-from counterplan.core.reward import Reward
+from counterplan.core.reward import EpisodeReward, Reward
 from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation, prepare
 from counterplan.counterfactual.discrete.distributions import PolicyProcess
@@ -59,7 +59,7 @@ def replay(
     changes: Mapping[int, Any],
     *,
     actions: ArrayLike | None = None,
-    reward: Reward | None = None,
+    reward: Reward | EpisodeReward | None = None,
     cache: RowCache | None = None,
 ) -> SequenceExplanation: ...
 @overload
@@ -76,7 +76,7 @@ def replay(
     changes: Mapping[int, Any],
     *,
     actions: ArrayLike | None = None,
-    reward: Reward | None = None,
+    reward: Reward | EpisodeReward | None = None,
     cache: RowCache | None = None,
 ) -> Explanation:
     """What the observed actions with these `changes`, step -> action, would have led to.

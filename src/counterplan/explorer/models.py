@@ -222,6 +222,7 @@ class Answer(Shape):
 class Case(Shape):
     """An episode with what the run has about it.
 
+    dates    when steps begin, none where times are no dates
     fixed    steps at which nothing can change
     budgets  all k of the run
     answer   for the k asked about, null where the run has none
@@ -232,6 +233,7 @@ class Case(Shape):
     id: str
     steps: int
     times: Numbers
+    dates: list[str]
     outcomes: dict[str, str | None]
     filled: int
     outside: str | None

@@ -75,6 +75,9 @@ class TabularMDP:
     action_labels  A names, None to use the numbers
     visits         (S, A) how often each pair was seen in the data that the model was estimated
                    from, None if unknown; it tells what an explanation rests on
+    counts         (m, 4) the transitions seen in it: state, action, next state, and how often
+    mass           (S, A) of the Dirichlet posterior of a row, of which the row is the mean: prior
+                   pseudo-counts and counts together
     about          plain values about the data, such as the schema of its table
     """
 
@@ -87,6 +90,8 @@ class TabularMDP:
     state_labels: tuple[str, ...] | None
     action_labels: tuple[str, ...] | None
     visits: IntArray | None
+    counts: IntArray | None
+    mass: FloatArray | None
     about: Mapping[str, Any]
 
     def __init__(
@@ -117,6 +122,8 @@ class TabularMDP:
             "state_labels": given(_checked_labels, state_labels, S, "state"),
             "action_labels": given(_checked_labels, action_labels, A, "action"),
             "visits": None,
+            "counts": None,
+            "mass": None,
             "about": {},
         }
         for name, value in fields.items():
@@ -129,14 +136,38 @@ class TabularMDP:
         return cls((rows, row_of), rewards, **parts)
 
     def with_data(
-        self, visits: ArrayLike | None = None, about: Mapping[str, Any] | None = None
+        self,
+        visits: ArrayLike | None = None,
+        about: Mapping[str, Any] | None = None,
+        counts: ArrayLike | None = None,
+        mass: ArrayLike | None = None,
     ) -> Self:
         """The same model, knowing of the data that it was estimated from."""
-        other = copy(self)
+        other, S, A = copy(self), self.n_states, self.n_actions
+        known: dict[str, Any] = {}
         if visits is not None:
-            counts = _checked_array(visits, "visits", np.int64, (self.n_states, self.n_actions))
-            object.__setattr__(other, "visits", counts)
-        object.__setattr__(other, "about", dict(self.about if about is None else about))
+            known["visits"] = _checked_array(visits, "visits", np.int64, (S, A))
+        if counts is not None:
+            given = np.asarray(counts)
+            known["counts"] = _checked_array(given, "counts", np.int64, (given[..., 0].size, 4))
+            if (given[:, :3] >= (S, A, S)).any() or (given[:, 3] < 1).any():
+                raise InputError(
+                    f"counts must name states below {S} and actions below {A}, each at least once"
+                )
+        if mass is not None:
+            known["mass"] = array = _shaped(mass, "mass", (S, A))
+            if not (np.isfinite(array) & (array > 0.0)).all():
+                raise InputError("mass must be positive numbers: prior pseudo-counts and counts")
+        known["about"] = dict(self.about if about is None else about)
+        for name, value in known.items():
+            object.__setattr__(other, name, value)
+        return other
+
+    def without_data(self) -> Self:
+        """The same model with nothing of its data, such as to be passed on."""
+        other = copy(self)
+        for name in ("visits", "counts", "mass"):
+            object.__setattr__(other, name, None)
         return other
 
     @property

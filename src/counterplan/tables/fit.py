@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
@@ -32,7 +32,17 @@ from counterplan.scm.training import FitSettings as NeuralSettings
 from counterplan.scm.training import Training
 from counterplan.scm.transitions import Transitions
 from counterplan.tables.episodes import open_episodes, plain_schema
-from counterplan.tables.layout import MEANS, NO_ACTION, REWARD, SCHEMA, SchemaLayout, learned_reward
+from counterplan.tables.layout import (
+    ACTIONS,
+    LOWEST,
+    MEANS,
+    NO_ACTION,
+    REWARD,
+    SCHEMA,
+    SchemaLayout,
+    learned_reward,
+    plausible_ranges,
+)
 from counterplan.tables.parts import Recorded
 from counterplan.tables.quality import (
     FINDINGS,
@@ -76,12 +86,13 @@ class FitSettings:
 
 @dataclass(frozen=True, eq=False)
 class TabularFit:
-    """A model of discrete states, what was counted for it, one line about the table, and what there
-    is to say about its quality."""
+    """A model of discrete states, what was counted for it, one line about the table, what its
+    schema makes of it, and what there is to say about its quality."""
 
     model: TabularMDP
     counts: TransitionCounts
     summary: str
+    layout: SchemaLayout
     findings: Sequence[Finding] = ()
 
 
@@ -123,12 +134,13 @@ def check_kind(path: str | Path) -> None:
 
 class NeuralFit(NamedTuple):
     """A neural model, the episodes that it was learned from, how many more the table has, one line
-    about the table, and what there is to say about its quality."""
+    about the table, what its schema makes of it, and what there is to say about its quality."""
 
     model: NeuralSCM
     episodes: tuple[Episode, ...]
     dropped: int
     summary: str
+    layout: SchemaLayout
     findings: Sequence[Finding] = ()
 
 
@@ -146,6 +158,8 @@ def fit_continuous(
             every = list(table)
     about: dict[str, object] = {SCHEMA: schema.as_dict(), MEANS: means}
     episodes = tuple(one.episode for one in every)
+    lowest = plausible_ranges([one.states for one in episodes])[0]
+    about[LOWEST] = dict(zip(layout.features, lowest.tolist(), strict=True))
     try:
         if not layout.has_merit:
             reward = learned_reward(layout, every)
@@ -156,7 +170,8 @@ def fit_continuous(
         scm = learn(episodes, layout, settings, support)
     except InputError as problem:
         raise FileError(f"{path}: {problem}") from None
-    return NeuralFit(replace(scm, about={**scm.about, **about}), episodes, 0, summary, found)
+    described = replace(scm, about={**scm.about, **about})
+    return NeuralFit(described, episodes, 0, summary, layout, found)
 
 
 def learn(
@@ -172,6 +187,9 @@ def learn(
     training = Training(scaling=layout.scaling(episodes))
     given: NeuralSettings = {**settings, "fixed": layout.fixed, "training": training}
     scm = NeuralSCM.fit(transitions, **given)
+    chosen = transitions.actions[:, : len(layout.choices.columns)]
+    layout.counts = np.bincount(layout.choices.cells(chosen), minlength=len(layout.choices))
+    scm = replace(scm, about={**scm.about, ACTIONS: layout.occurring()})
     if not support:
         return scm
     return replace(scm, seen=collect_seen(transitions, scm.scaling, settings.get("seed", 0)))
@@ -251,11 +269,13 @@ def _fit_tabular(
         action_labels=[*(actions or ()), NO_ACTION] if ends else actions,
     )
     found = discrete_findings(counts.visits, layout)
-    about: dict[str, Any] = {FINDINGS: [asdict(one) for one in found]} if found else {}
+    about: dict[str, object] = {FINDINGS: [asdict(one) for one in found]} if found else {}
     if not is_plain:
+        layout.counts = counts.visits[:, :A].sum(axis=0)
         about |= {SCHEMA: table.schema.as_dict(), MEANS: dict(table.means)}
-    visits = counts.visits if settings.support else None
-    return TabularFit(model.with_data(visits, about), counts, table.summary(), found)
+        about[ACTIONS] = layout.occurring()
+    known = model.with_data(counts.visits) if settings.support else model.without_data()
+    return TabularFit(known.with_data(about=about), counts, table.summary(), layout, found)
 
 
 def _prior(layout: SchemaLayout, prior: float | None) -> float | FloatArray:

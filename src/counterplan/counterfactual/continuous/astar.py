@@ -49,7 +49,7 @@ class Nodes:
 
     states   (n, D)
     used     (n,) budget spent
-    earned   (n,) rewards of the states before
+    earned   (n,) rewards of the states and actions before
     promise  (n,) the most that any sequence through the node can earn
     actions  (n, T-1) what was changed on the way, UNCHANGED where nothing was; in few bytes
     """
@@ -87,7 +87,8 @@ class Nodes:
         actions = self.actions[parent]
         actions[:, t] = np.where(action == setting.observed[t], UNCHANGED, action)
         place = (parent, action)
-        return Nodes(after[place], spent[place], earned[parent], self.promise[parent], actions)
+        earned = earned[parent] + setting.bonus[t, action]
+        return Nodes(after[place], spent[place], earned, self.promise[parent], actions)
 
     def sequence(self, row: int, observed: IntArray) -> IntArray:
         """The whole action sequence of a node that changes nothing any more."""
@@ -300,7 +301,7 @@ class Search:
         if not self._solver.rollout:
             self.added += len(children)
         if t + 1 == setting.horizon - 1:
-            self._finish(children, children.earned + setting.reward(children.states))
+            self._finish(children, children.earned + setting.last(children.states))
             return
         promise = self._promise(t + 1, children)
         self._keep(t + 1, children, np.minimum(promise, children.promise))

@@ -187,7 +187,7 @@ class FirstOrder:
         """(n,) upper bounds on the rewards from step t on, for states (n, D) with `used` spent."""
         setting = self._setting
         if t == setting.horizon - 1:
-            return setting.reward(states)
+            return setting.last(states)
         if not self._finished:
             return np.full(len(states), math.inf)
         result = np.empty(len(states))
@@ -285,8 +285,10 @@ class FirstOrder:
         setting, last = self._setting, self._setting.horizon - 1
         gradient = setting.reward.gradient(setting.states.shape[1])[self._fixed :]
         here = setting.reward(setting.states)
+        end = float(setting.last(setting.states[last:])[0])
+        tilt = setting.last.gradient(setting.states.shape[1])[self._fixed :]
         cones = {
-            (last, spent): Cone(float(here[last]), gradient, setting.reward.remainder)
+            (last, spent): Cone(end, tilt, setting.last.remainder)
             for t, spent in self._regions
             if t == last and spent <= setting.k
         }
@@ -298,12 +300,15 @@ class FirstOrder:
             # Actions beyond this budget get any cone, and are left out below.
             after = self._counted(np.where(within, local.spent, spent))
             ahead = [cones[t + 1, int(amount)] for amount in after]
-            piece = Piece(*(part[within] for part in self._piece(local, here[t], gradient, ahead)))
+            earned = here[t] + setting.bonus[t, local.actions]
+            piece = Piece(*(part[within] for part in self._piece(local, earned, gradient, ahead)))
             self._pieces[t, spent] = piece
             cones[t, spent] = Cone(*covering_cone(*piece, self._regions[t, spent].radius))
 
-    def _piece(self, local: Local, here: float, gradient: FloatArray, ahead: list[Cone]) -> Piece:
-        """One piece for each action, from the cones that lie ahead of them."""
+    def _piece(
+        self, local: Local, here: FloatArray, gradient: FloatArray, ahead: list[Cone]
+    ) -> Piece:
+        """One piece for each action, from what it earns here (n,) and the cones ahead of it."""
         slope = np.stack([cone.slope for cone in ahead])
         steepness = np.array([cone.steepness for cone in ahead])
         peak = np.array([cone.peak for cone in ahead])

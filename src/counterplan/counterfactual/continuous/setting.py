@@ -2,7 +2,8 @@
 
 The counterfactual is deterministic (Eq. 6, 7 of the 2023 paper): from state s at step t the action
 a leads to F_t(s, a). An alternative is a sequence of T-1 actions; its outcome is the sum of R(s)
-over all T states. Everything here is in the model's own units.
+over all T states, with what the last state and the actions earn besides (`EpisodeReward`).
+Everything here is in the model's own units.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from counterplan.core.episode import Episode
 from counterplan.core.problem import Problem
 from counterplan.core.result import Change, Explanation, Status
-from counterplan.core.reward import Reward
+from counterplan.core.reward import EpisodeReward, Reward
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.counterfactual.support import Support, sequence_support
 from counterplan.errors import CounterplanError, InputError
@@ -92,6 +93,9 @@ class SequenceSetting:
     vectors   (T-1, N, d) action vectors
     observed  (T-1,) which of them were taken
     noise     (T-1, U) abducted
+    reward    of a state
+    last      of the last state
+    bonus     (T-1, N) what each action earns
     allowed   (T-1, N) the observed action, and those that may replace it
     costs     (N,) budget units of a change to each action
     """
@@ -99,6 +103,8 @@ class SequenceSetting:
     scm: PointSCM
     replay: Replay
     reward: Reward
+    last: Reward
+    bonus: FloatArray
     states: FloatArray
     vectors: FloatArray
     observed: IntArray
@@ -153,8 +159,11 @@ class SequenceSetting:
     @cached_property
     def _terms(self) -> float:
         """The size of what the observed outcome is the sum of."""
-        weights = np.abs(self.reward.gradient(self.states.shape[1]))
-        return float((np.abs(self.reward(self.states)) + np.abs(self.states) @ weights).sum())
+        weights = np.abs(self.last.gradient(self.states.shape[1]))
+        if self.last is not self.reward:
+            weights = weights + np.abs(self.reward.gradient(self.states.shape[1]))
+        terms = np.abs(self.last(self.states)) + np.abs(self.states) @ weights
+        return float(terms.sum() + np.abs(self.bonus).max(axis=1, initial=0.0).sum())
 
     def negligible(self, value: float) -> float:
         """Outcomes this close to a value are the same but for rounding: no reason for a change."""
@@ -172,11 +181,12 @@ class SequenceSetting:
 
     def follow_observed(self, t: int, states: FloatArray) -> FloatArray:
         """(n,) the rewards from step t on, states (n, D) included, if nothing changes any more."""
-        total = self.reward(states)
+        total = self.reward_at(t)(states)
         for step in range(t, self.horizon - 1):
             taken = np.full(len(states), self.observed[step])
             states = self.replay.follow(step, states, taken)
-            total = total + self.reward(states)
+            total = total + self.bonus[step, self.observed[step]]
+            total = total + self.reward_at(step + 1)(states)
         return total
 
     def trajectories(self, sequences: IntArray) -> FloatArray:
@@ -190,9 +200,19 @@ class SequenceSetting:
 
     def outcomes(self, sequences: IntArray) -> FloatArray:
         """(n,) what sequences (n, T-1) of actions earn."""
-        n, T = len(sequences), self.horizon
-        states = self.trajectories(sequences).reshape(n * T, -1)
-        return np.asarray(self.reward(states).reshape(n, T).sum(axis=1))
+        return self.earned(self.trajectories(sequences), sequences)
+
+    def earned(self, states: FloatArray, sequences: IntArray) -> FloatArray:
+        """(n,) what states (n, T, D) and the sequences (n, T-1) that lead through them earn."""
+        n, T, _ = states.shape
+        rewards = self.reward(states.reshape(n * T, -1)).reshape(n, T)
+        if self.last is not self.reward:
+            rewards[:, -1] = self.last(states[:, -1])
+        return np.asarray(rewards.sum(axis=1) + self.bonus[np.arange(T - 1), sequences].sum(axis=1))
+
+    def reward_at(self, t: int) -> Reward:
+        """What the state of step t is worth."""
+        return self.last if t == self.horizon - 1 else self.reward
 
     def single_change_values(self, base: IntArray) -> FloatArray:
         """(T-1, N) the outcome of `base` (T-1,) with the action of step t replaced by a."""
@@ -201,14 +221,15 @@ class SequenceSetting:
         waiting, totals = np.empty((0, self.states.shape[1])), np.empty(0)
         for t in range(T - 1):
             if len(waiting):  # those that changed earlier follow the base from here on
-                totals = totals + self.reward(waiting)
+                totals = totals + self.reward(waiting) + self.bonus[t, base[t]]
                 waiting = self.replay.follow(t, waiting, np.full(len(waiting), base[t]))
             earned += float(self.reward(current)[0])
             after = self.replay.children(t, current)[0]
             waiting = np.concatenate([waiting, after])
-            totals = np.concatenate([totals, np.full(N, earned)])
+            totals = np.concatenate([totals, earned + self.bonus[t]])
+            earned += float(self.bonus[t, base[t]])
             current = after[base[t]][None]
-        return np.asarray((totals + self.reward(waiting)).reshape(T - 1, N))
+        return np.asarray((totals + self.last(waiting)).reshape(T - 1, N))
 
     def affordable(self, base: IntArray) -> BoolArray:
         """(T-1, N) whether step t of `base` may be set to a within the budget."""
@@ -246,7 +267,7 @@ class SequenceSetting:
         bound; otherwise the bound is never below the value."""
         states = self.trajectories(actions[None])[0]
         with np.errstate(over="ignore"):
-            value = float(self.reward(states).sum())
+            value = float(self.earned(states[None], actions[None])[0])
         if not np.isfinite(value):
             raise InputError(
                 f"{self.problem.episode.name}: the rewards of an alternative add up to {value}: "
@@ -257,7 +278,7 @@ class SequenceSetting:
             problem=self.problem,
             k=k,
             value=value,
-            factual_value=float(self.reward(self.states).sum()),
+            factual_value=float(self.earned(self.states[None], self.observed[None])[0]),
             bound=value if status == Status.OPTIMAL else max(value, bound),
             status=status,
             stats=MappingProxyType(dict(stats)),
@@ -277,15 +298,18 @@ def prepare_sequence(problem: Problem) -> SequenceSetting:
     scm, scaling = scm.internal()
     vectors = action_vectors(problem.actions, len(episode) - 1)
     observed = action_indices(episode, vectors)
-    states, reward = episode.states, _accepted(problem.reward)
+    states, given = episode.states, _accepted(problem.reward)
+    reward, last = given.state, given.last
+    bonus = given.of_actions(*vectors.shape[:2])
     rules = problem.constraints.resolve_sequence(vectors, observed)
     if scaling is not None:
         _check_widths(states, vectors, scaling, episode)
         states, vectors = scaling.encode_states(states), scaling.encode_actions(vectors)
         reward = scaling.encode_reward(reward, problem.scm.fixed)
-    reward.gradient(states.shape[1])
+        last = scaling.encode_reward(last, problem.scm.fixed) if given.final else reward
+    last.gradient(states.shape[1])
     with np.errstate(over="ignore", invalid="ignore"):
-        total = float(reward(states).sum())
+        total = float(reward(states).sum() + last(states[-1:])[0] + bonus.sum())
     if not np.isfinite(total):
         raise InputError(
             f"{episode.name}: its rewards add up to {total}: state them in larger units"
@@ -298,6 +322,8 @@ def prepare_sequence(problem: Problem) -> SequenceSetting:
         scm=scm,
         replay=replay,
         reward=reward,
+        last=last,
+        bonus=bonus,
         states=_replayed(replay, states, observed),
         vectors=vectors,
         observed=observed,
@@ -310,15 +336,17 @@ def prepare_sequence(problem: Problem) -> SequenceSetting:
     )
 
 
-def _accepted(reward: Reward | None) -> Reward:
-    if reward is None:
+def _accepted(given: Reward | EpisodeReward | None) -> EpisodeReward:
+    if given is None:
         raise InputError("a continuous problem needs a reward: e.g. reward=LinearReward(weights)")
-    if isinstance(reward, type) or not isinstance(reward, Reward):
-        raise InputError(
-            f"reward is a {type(reward).__name__}: pass LinearReward(weights), or a function of "
-            "yours as LipschitzReward(function, constant)"
-        )
-    return reward
+    whole = given if isinstance(given, EpisodeReward) else EpisodeReward(given)
+    for reward in (whole.state, *whole.final):
+        if isinstance(reward, type) or not isinstance(reward, Reward):
+            raise InputError(
+                f"reward is a {type(reward).__name__}: pass LinearReward(weights), or a function "
+                "of yours as LipschitzReward(function, constant)"
+            )
+    return whole
 
 
 def _inferred(scm: PointSCM, episode: Episode, states: FloatArray, taken: FloatArray) -> FloatArray:
