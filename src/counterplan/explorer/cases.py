@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.limits import Limits, ProgressCallback
 from counterplan.core.result import Explanation, Status
@@ -183,25 +183,21 @@ class Cases(Items):
         question = models.SolveQuestion.model_validate(asked)
         self.check(question)
         explainer, recorded = self._explainer, self.recorded(question.id)
-        usual = explainer.constraints(recorded.episode, self.run.question)
-        allowed = None
-        if question.forbidden:
-            # A tabular model counts the action that stands for none, too.
-            count = getattr(explainer.model, "n_actions", explainer.n_actions)
-            allowed = ~np.isin(np.arange(count), question.forbidden)
+        usual = self.run.question
+        ruled = replace(
+            usual,
+            forbid=(*usual.forbid, *question.forbidden),
+            keep=(*usual.keep, *question.fixed),
+        )
         found = explain(
             **explainer.problem(recorded.episode),
             episode=recorded.episode,
             k=question.k,
-            constraints=Constraints(
-                allowed=allowed,
-                fixed_steps=(*usual.fixed_steps, *question.fixed),
-                max_move=usual.max_move,
-            ),
-            limits=Limits(seconds=question.seconds or np.inf, gap=self.run.question.gap),
+            constraints=explainer.constraints(recorded.episode, ruled),
+            limits=Limits(seconds=question.seconds or np.inf, gap=usual.gap),
             progress=progress,
         )
-        return models.Solved(**self._solved(recorded, found, self.run.question.robust))
+        return models.Solved(**self._solved(recorded, found, usual.robust))
 
     def _check(
         self, episode: Episode, steps: Iterable[int], actions: Iterable[int], to_do: str = ""
@@ -222,9 +218,7 @@ class Cases(Items):
 
     def _fixed(self, episode: Episode) -> list[int]:
         """Steps at which nothing can change."""
-        given = self._explainer.constraints(episode, self.run.question).fixed_steps
-        undecided = range(self._decisions(episode), len(episode))
-        return sorted({*(t % len(episode) for t in given), *undecided})
+        return [*range(self._explainer.decisions(episode), len(episode))]
 
     def _solved(
         self, recorded: Recorded, found: Explanation, is_robust: bool = False

@@ -31,7 +31,8 @@ TIMES = (
     *("timestamp", "date", "visit_date", "visit_time", "datum", "visit"),
 )
 ACTION = re.compile(
-    r"(.+_)?(action|treatment|decision|dose|drug|intervention|therapy)s?(_.*|\d*)|(a|act)(_.*|\d*)",
+    r"(.+[_ ])?(action|treatment|decision|dose|drug|intervention|therapy)s?([_ ].*|\d*)"
+    r"|(a|act)(_.*|\d*)",
     re.IGNORECASE,
 )
 OUTCOME = re.compile(

@@ -10,6 +10,7 @@ same layout back. Its entries in `model.about`:
     means    of columns of numbers, by name: what `missing = "mean"` stands for in further tables
     reward   {"weights": [...], "constant": c} where the reward was learned from a column
     lowest   of columns of numbers, by name: the least value of the table that it was learned from
+    action_counts  combinations of the action columns that occur: their values, and how often
 """
 
 from __future__ import annotations
@@ -24,17 +25,19 @@ import numpy as np
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.reward import LinearReward
-from counterplan.core.validation import FloatArray
-from counterplan.errors import InputError
+from counterplan.core.validation import BoolArray, FloatArray, IntArray
+from counterplan.errors import InputError, counted
 from counterplan.scm.point import Scaling
+from counterplan.scm.transitions import plausible_range
 from counterplan.tables.parts import Recorded
-from counterplan.tables.schema import Grid, Schema, schema_from_dict
+from counterplan.tables.schema import GRID, OBSERVED, Grid, Schema, schema_from_dict
 
 if TYPE_CHECKING:
     from counterplan.scm.neural import NeuralSCM
     from counterplan.scm.tabular import TabularMDP
 
 SCHEMA, MEANS, REWARD, LOWEST = "schema", "means", "reward", "lowest"
+ACTIONS = "action_counts"
 # What is beyond a bound by less, relative to the values, is on it.
 ON_BOUND = 1e-9
 # What the last row of a discrete episode holds where nothing was done any more.
@@ -59,10 +62,12 @@ class SchemaLayout:
     choices   the grid of action columns: what the numbers of actions stand for
     states    the grid of states of a discrete problem, None if states are continuous
     learned   what a state is worth, where that was learned from a column
+    counts    (A,) how often each cell of the grid of actions occurs, None if that is not known
     """
 
     # What one more of a dose is, where tables hold levels and not amounts.
     dose_unit: ClassVar[str] = ""
+    counts: IntArray | None = None
 
     def __init__(self, schema: Schema, reward: LinearReward | None = None) -> None:
         """`reward`: what a state is worth, where no column of the schema says what is better."""
@@ -75,15 +80,16 @@ class SchemaLayout:
         self.learned = reward
 
     def scaling(self, episodes: Sequence[Episode]) -> Scaling | None:
-        """States from the range seen, actions from the range of their levels, to [-0.5, 0.5]."""
-        low, high = _range([episode.states for episode in episodes])
+        """States from the range seen (that is plausible), actions from the range of their levels,
+        to [-0.5, 0.5]."""
+        low, high = plausible_ranges([episode.states for episode in episodes])
         for name, start, end in zip(self.features, low, high, strict=True):
             if start == end:
                 raise InputError(
                     f"column {name!r} is {start:g} in every row, so nothing can be learned about "
                     "it; give it role = 'ignore' in the schema"
                 )
-        lowest, highest = _range([episode.actions for episode in episodes])
+        lowest, highest = plausible_ranges([episode.actions for episode in episodes])
         for place, column in enumerate(self.schema.components):
             if column.values is not None:
                 lowest[place], highest[place] = min(column.values), max(column.values)
@@ -161,6 +167,17 @@ class SchemaLayout:
         last_only = self.states is not None and episode.actions[-1] == self.no_action
         return Constraints(fixed_steps=(-1,) if last_only else ())
 
+    def occurring(self) -> list[list[float]]:
+        """What a model remembers of them: the values of each action that occurs, and how often."""
+        assert self.counts is not None
+        cells = np.flatnonzero(self.counts)
+        return [[*self.choices.vectors[cell].tolist(), int(self.counts[cell])] for cell in cells]
+
+    @cached_property
+    def offer(self) -> Offer:
+        """Which actions may be advised, by the schema and by what occurs in the data."""
+        return _offer(self.schema, self.choices, self.counts)
+
     @property
     def no_action(self) -> int:
         """The number that stands for no action in the last row of a discrete episode."""
@@ -184,6 +201,69 @@ class SchemaLayout:
         return np.asarray(worth, dtype=np.float64)
 
 
+# --- Which actions may be advised -------------------------------------------------------------
+
+
+class Offer(NamedTuple):
+    """Actions that may be advised.
+
+    actions  (A,) whether each may be
+    known    (A,) whether each occurs often enough in the data, None if that is not known
+    fact     "14 of 27 combinations of drug and dose occur at least 5 times", empty if not known
+    note     what to say beside answers, empty if every action occurs often enough
+    """
+
+    actions: BoolArray
+    known: BoolArray | None
+    fact: str
+    note: str
+
+
+def _offer(schema: Schema, grid: Grid, counts: IntArray | None) -> Offer:
+    *others, last = (column.name for column in grid.columns)
+    every = f"{len(grid):,} "
+    every += f"combinations of {', '.join(others)} and {last}" if others else f"values of {last}"
+    known, fact, listed = None, "", schema.combinations
+    note = f"Nothing is known of which of the {every} occur, so any may be advised: fit it anew."
+    if counts is not None:
+        known, least = counts >= schema.min_count, counted(schema.min_count, "time")
+        if known.any():
+            share, when = f"{known.sum():,} of {every}", f"occur at least {least}"
+            fact, note = f"{share} {when}", f"Advises only the {share} that {when}."
+        else:
+            known = counts > 0
+            fact = f"none of {every} occurs {least}; {known.sum():,} occur at all"
+            note = f"Advises only what occurs at all: {fact} (min_count in [table] of the schema)."
+        note = "" if known.all() else note
+    if listed == OBSERVED and known is not None:
+        return Offer(known, known, fact, note)
+    if isinstance(listed, str):
+        if listed == GRID:
+            note = f"Advises any combination, as the schema says; {fact}." if note and fact else ""
+        return Offer(np.ones(len(grid), dtype=np.bool_), known, fact, note)
+    actions = np.isin(np.arange(len(grid)), [grid.cell(given) for given in listed])
+    note = f"Advises only the {actions.sum():,} of {every} that the schema lists."
+    if known is not None and (rare := (actions & ~known).sum()):
+        note = f"{note[:-1]}, {rare:,} of which are rare: {fact}."
+    return Offer(actions, known, fact, note)
+
+
+def counts_of_model(model: NeuralSCM | TabularMDP, grid: Grid) -> IntArray | None:
+    """(A,) how often each action of a grid occurs in the data of a model, None if it is of an
+    earlier version, which did not count."""
+    stored: Any = model.about.get(ACTIONS)
+    if stored is None:
+        return None
+    try:
+        found = {tuple(map(float, values)): int(count) for *values, count in stored}
+    except (TypeError, ValueError):
+        raise InputError("the counts of actions in the model are damaged: fit it anew") from None
+    return np.array([found.get(tuple(vector), 0) for vector in grid.vectors.tolist()])
+
+
+# --- What a model remembers -------------------------------------------------------------------
+
+
 def layout_of_model(model: NeuralSCM | TabularMDP) -> SchemaLayout | None:
     """The layout of the table that a model was learned from, None if that had no schema."""
     stored = model.about.get(SCHEMA)
@@ -197,7 +277,9 @@ def layout_of_model(model: NeuralSCM | TabularMDP) -> SchemaLayout | None:
             reward.gradient(len(schema.features))
     except (TypeError, KeyError) as problem:
         raise InputError(f"the reward in the model is damaged: {problem}; fit it anew") from None
-    return SchemaLayout(schema, reward)
+    layout = SchemaLayout(schema, reward)
+    layout.counts = counts_of_model(model, layout.choices)
+    return layout
 
 
 def means_of_model(model: NeuralSCM | TabularMDP) -> dict[str, float]:
@@ -211,10 +293,13 @@ def means_of_model(model: NeuralSCM | TabularMDP) -> dict[str, float]:
     return dict(stored)
 
 
-def _range(tables: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
+def plausible_ranges(tables: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """(columns,) the lowest and highest values of some tables, outliers apart."""
     filled = [table for table in tables if len(table)]
-    low = np.min([table.min(axis=0) for table in filled], axis=0)
-    high = np.max([table.max(axis=0) for table in filled], axis=0)
+    columns = (
+        np.concatenate([one[:, place] for one in filled]) for place in range(filled[0].shape[1])
+    )
+    low, high = np.array([plausible_range(column) for column in columns]).reshape(-1, 2).T
     return low, high
 
 
