@@ -333,6 +333,8 @@ def test_nothing_is_read_where_nothing_is_good(tmp_path: Path) -> None:
 
 
 def test_too_little_data(tmp_path: Path) -> None:
-    text = "episode_id,t,x,a\n" + "".join(f"e{i},{t},{i + t},0\n" for i in range(2) for t in (0, 1))
+    text = "episode_id,t,x,a\n" + "".join(
+        f"e{i},{t},{i + t},{i}\n" for i in range(2) for t in (0, 1)
+    )
     with pytest.raises(FileError, match=r"t\.csv: 1 transitions to train on are too few"):
         fit_continuous(write(tmp_path / "t.csv", text), measured(), SMALL)
