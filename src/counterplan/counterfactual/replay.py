@@ -119,9 +119,9 @@ def _check_action(action: object, count: int) -> int:
 
 
 def _replay_sequence(problem: Problem, changes: Mapping[int, Any]) -> SequenceExplanation:
-    from counterplan.counterfactual.continuous.setting import prepare_sequence
+    from counterplan.counterfactual.continuous.ensemble import prepare_continuous
 
-    setting = prepare_sequence(problem)
+    setting = prepare_continuous(problem)
     listed = np.asarray(problem.actions, dtype=np.float64)
     taken = setting.observed.copy()
     for step, action in changes.items():
