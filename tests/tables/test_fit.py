@@ -272,7 +272,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_neural_model_remembers_schema_means_and_reward(world: Path, tmp_path: Path) -> None:
-    model, _, _, summary, _ = fit_continuous(world, CONTINUOUS, SMALL)
+    fitted = fit_continuous(world, CONTINUOUS, SMALL)
+    model, summary = fitted.model, fitted.summary
     assert model.about["features"] == ["age", "x", "y"]
     assert model.about["actions"] == ["a", "vent"]
     assert model.fixed == 1

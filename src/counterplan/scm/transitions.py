@@ -194,7 +194,9 @@ def is_code(value: float) -> bool:
 
 def plausible_range(values: FloatArray) -> tuple[float, float]:
     """The smallest and largest of some finite values once those are left out that lie far from all
-    others."""
+    others; everything if there is none."""
+    if not len(values):
+        return -math.inf, math.inf
     distinct, counts = np.unique(values, return_counts=True)
     low, high = _apart(distinct), -_apart(-distinct[::-1])
     if low > 0.0 and distinct[0] == 0.0 and counts[0] > RARE_ZERO * len(values):
