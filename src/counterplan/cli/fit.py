@@ -8,7 +8,7 @@ model are refused.
 from __future__ import annotations
 
 import csv
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +31,11 @@ from counterplan.cli.support import (
 from counterplan.errors import FileError, InputError, TrainingError, counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from counterplan.tables.fit import NeuralFit
     from counterplan.tables.layout import SchemaLayout
+    from counterplan.tables.quality import Finding
     from counterplan.tables.schema import Schema
 
 # Units of a network; `scm.training` says the same, but takes long to load.
@@ -41,6 +44,8 @@ MOST_UNITS = 10_000
 NEURAL = ("hidden", "epochs", "lipschitz", "unconstrained")
 TABULAR = ("prior", "neighbour_prior", "bar_unobserved", "mean_rewards")
 LABELS = ("state_labels", "action_labels")
+# Of what there is to say about a table, as many lines.
+MOST_FINDINGS = 6
 
 
 def _lipschitz(text: str) -> tuple[float, float]:
@@ -231,7 +236,9 @@ def _print_neural(options: FitOptions, found: NeuralFit) -> None:
         "lipschitz": {"location": scm.location.lipschitz, "scale": scm.scale.lipschitz},
         **{f"{kind}_log_likelihood": -loss for kind, loss in record["reference_nll"].items()},
         EDGES: scm.about.get(EDGES),
+        "findings": [asdict(one) for one in found.findings],
     }
+    _print_findings(found.findings)
     for line in scm.about.get("remarks", ()):
         note(f"note: {line}")
     if better := poor_fit(scm):
@@ -250,6 +257,14 @@ def _print_neural(options: FitOptions, found: NeuralFit) -> None:
         f"Lipschitz constants {scm.location.lipschitz:.4g} and {scm.scale.lipschitz:.4g}; "
         f"{found.layout.offer.fact}"
     )
+
+
+def _print_findings(findings: Sequence[Finding]) -> None:
+    """The most important of what there is to say about a table; --json and reports have all."""
+    for one in findings[:MOST_FINDINGS]:
+        note(f"{one.severity}: {f'column {one.column!r}: ' if one.column else ''}{one.text}")
+    if (more := len(findings) - MOST_FINDINGS) > 0:
+        note(f"and {counted(more, 'more finding')} about the table, see --json")
 
 
 def _advised(layout: SchemaLayout) -> dict[str, Any]:
@@ -299,7 +314,9 @@ def _tabular(options: FitOptions, schema: Schema | None) -> None:
         "pairs": observed.size,
         "observed_pairs": int(observed.sum()),
         **({} if schema is None else _advised(found.layout)),
+        "findings": [asdict(one) for one in found.findings],
     }
+    _print_findings(found.findings)
     for line in mdp.about.get("remarks", ()):
         note(f"note: {line}")
     _print_tabular(options, summary, "" if schema is None else f"; {found.layout.offer.fact}")

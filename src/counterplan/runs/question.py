@@ -192,7 +192,8 @@ class Explainer(ABC):
     unit          of times, empty where steps are counted
     components    what an action consists of; none where it is one thing
     n_actions     how many actions there are, numbered from 0 up
-    step_columns  what a trajectory says of each step, beside its reward
+    step_columns  what a trajectory says of each step, beside its reward, and
+    label_columns  in words
     choices       the actions, and
     states        of a discrete model the states: what rules may name
     """
@@ -201,6 +202,7 @@ class Explainer(ABC):
     choices: Grid
     states: Grid | None
     step_columns: tuple[str, ...] = (STATE, ACTION)
+    label_columns: tuple[str, ...] = (f"{STATE}_label", f"{ACTION}_label")
 
     def __init__(self, model: TabularMDP | NeuralSCM, layout: SchemaLayout | None) -> None:
         self.model, self._layout = model, layout
@@ -330,6 +332,11 @@ class Explainer(ABC):
     def step_values(self, episode: Episode, states: Any, actions: Any) -> Sequence[Any]:
         """What `step_columns` hold along a path of an episode."""
         return states, actions
+
+    def step_labels(self, T: int, states: Any, actions: Any) -> Sequence[Sequence[str | None]]:
+        """What `label_columns` hold along a path of T steps."""
+        names = [self.action_name(int(action)) for action in actions]
+        return ([*names, *([None] * (T - len(names)))],)
 
     def action_name(self, action: int) -> str:
         """What an action is called."""
@@ -463,6 +470,11 @@ class DiscreteExplainer(Explainer):
         episode, path = explanation.episode, explanation.most_likely
         return (episode.states, episode.actions), (path.states, path.actions)
 
+    def step_labels(self, T: int, states: Any, actions: Any) -> Sequence[Sequence[str | None]]:
+        assert self.states is not None
+        names = [self.states.name(int(state)) for state in states]
+        return names, *super().step_labels(T, states, actions)
+
     def action_name(self, action: int) -> str:
         return self.mdp.action_name(action) if self.layout is None else super().action_name(action)
 
@@ -481,6 +493,7 @@ class ContinuousExplainer(Explainer):
         self.scm, self.layout = scm, layout
         if not layout.schema.of("reward", "cost"):
             layout.reward()
+        self.label_columns = (f"{ACTION}_label",)
         names = {STATE: layout.features, ACTION: layout.actions}
         self.step_columns = tuple(f"{kind}:{name}" for kind in names for name in names[kind])
         super().__init__(scm, layout)

@@ -26,6 +26,8 @@ SUM_TOLERANCE = 1e-6
 # Stored rows were normalised when the model was made: what is left is rounding.
 STORED_SUM_TOLERANCE = 1e-9
 ROUNDING = 1e-12
+# Labels that are listed where none of them was meant.
+MOST_SHOWN = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,18 +191,18 @@ class TabularMDP:
     def n_actions(self) -> int:
         return int(self.row_of.shape[1])
 
-    def row(self, state: int, action: int) -> FloatArray:
+    def row(self, state: int | str, action: int | str) -> FloatArray:
         """P(. | state, action), dense (S,)."""
-        self._check_pair(state, action)
-        return self.rows.dense(self.row_of[state, action], self.n_states)
+        pair = self.state_number(state), self.action_number(action)
+        return self.rows.dense(self.row_of[pair], self.n_states)
 
-    def probability(self, state: int, action: int, next_state: int) -> float:
+    def probability(self, state: int | str, action: int | str, next_state: int | str) -> float:
         """P(next_state | state, action)."""
-        self._check_pair(state, action)
-        check_index(next_state, self.n_states, "state")
-        indices, probabilities = self.rows.slice(self.row_of[state, action])
-        position = int(np.searchsorted(indices, next_state))
-        found = position < len(indices) and indices[position] == next_state
+        pair = self.state_number(state), self.action_number(action)
+        after = self.state_number(next_state)
+        indices, probabilities = self.rows.slice(self.row_of[pair])
+        position = int(np.searchsorted(indices, after))
+        found = position < len(indices) and indices[position] == after
         return float(probabilities[position]) if found else 0.0
 
     def rewards_at(self, t: int, horizon: int) -> FloatArray:
@@ -223,6 +225,21 @@ class TabularMDP:
         """Its label, or its number where actions have none."""
         return self.action_labels[action] if self.action_labels else str(action)
 
+    def state_number(self, state: int | str) -> int:
+        """The number of a state, which may be given by its label."""
+        return index_of(state, self.n_states, "state", self.state_labels)
+
+    def action_number(self, action: int | str) -> int:
+        """The number of an action, which may be given by its label."""
+        return index_of(action, self.n_actions, "action", self.action_labels)
+
+    def episode(
+        self, states: Iterable[int | str], actions: Iterable[int | str], id: str | None = None
+    ) -> Episode:
+        """An episode by the labels of its states and actions."""
+        numbered = [*map(self.state_number, states)], [*map(self.action_number, actions)]
+        return Episode(*numbered, id=id)
+
     def check_episode(self, episode: Episode) -> None:
         """Raise unless every state, action and transition of the episode is possible here."""
         episode.check_range(self.n_states, self.n_actions)
@@ -241,15 +258,18 @@ class TabularMDP:
             return self.rewards
         return self.rewards + self.final_rewards.reshape(self.n_states, -1)
 
-    def _check_pair(self, state: int, action: int) -> None:
-        check_index(state, self.n_states, "state")
-        check_index(action, self.n_actions, "action")
 
-
-def check_index(value: object, count: int, what: str) -> None:
-    """Raise unless the value is one of a model's states or actions."""
-    if not isinstance(value, int | np.integer) or not 0 <= value < count:
-        raise InputError(f"unknown {what} {value}: the model has {what}s 0..{count - 1}")
+def index_of(value: object, count: int, what: str, labels: Sequence[str] | None = None) -> int:
+    """The number of one of a model's states or actions, by its label or as it is."""
+    if isinstance(value, int | np.integer) and 0 <= value < count:
+        return int(value)
+    if not isinstance(value, str) or not labels:
+        named = ", which have no labels" if isinstance(value, str) else ""
+        raise InputError(f"unknown {what} {value}: the model has {what}s 0..{count - 1}{named}")
+    if value not in labels:
+        some = ", ".join(labels[:MOST_SHOWN]) + (", ..." if count > MOST_SHOWN else "")
+        raise InputError(f"unknown {what} {value!r}: the model has {what}s {some}")
+    return labels.index(value)
 
 
 def numbers(values: ArrayLike, name: str) -> FloatArray:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -44,12 +44,19 @@ from counterplan.tables.layout import (
     SCHEMA,
     SchemaLayout,
     check_reward,
+    plausible_ranges,
 )
 from counterplan.tables.parts import Recorded
+from counterplan.tables.quality import (
+    FINDINGS,
+    Finding,
+    discrete_findings,
+    findings,
+    plausible_means,
+)
 from counterplan.tables.reader import CheckedTable, open_table
 from counterplan.tables.rewards import (
     COST,
-    EndByState,
     end_by_state,
     expected_after,
     learn_rewards,
@@ -89,13 +96,14 @@ class FitSettings:
 
 @dataclass(frozen=True, eq=False)
 class TabularFit:
-    """A model of discrete states, what was counted for it, one line about the table, and what its
-    schema makes of it."""
+    """A model of discrete states, what was counted for it, one line about the table, what its
+    schema makes of it, and what there is to say about its quality."""
 
     model: TabularMDP
     counts: TransitionCounts
     summary: str
     layout: SchemaLayout
+    findings: Sequence[Finding] = ()
 
 
 def fit_model(path: str | Path, settings: FitSettings) -> TabularFit:
@@ -136,13 +144,14 @@ def check_kind(path: str | Path) -> None:
 
 class NeuralFit(NamedTuple):
     """A neural model, the episodes that it was learned from, how many more the table has, one line
-    about the table, and what its schema makes of it."""
+    about the table, what its schema makes of it, and what there is to say about its quality."""
 
     model: NeuralSCM
     episodes: tuple[Episode, ...]
     dropped: int
     summary: str
     layout: SchemaLayout
+    findings: Sequence[Finding] = ()
 
 
 def fit_continuous(
@@ -152,20 +161,29 @@ def fit_continuous(
     layout = SchemaLayout(schema)
     check_reward(schema)
     with open_table(path, schema) as table:
-        every, summary, remarks = list(table), table.summary(), doubtful_costs(table)
-        about: dict[str, object] = {SCHEMA: schema.as_dict(), MEANS: dict(table.means)}
+        every, summary, filled = list(table), table.summary(), table.filled
+        remarks = doubtful_costs(table)
+    means = plausible_means(every, layout, table.means)
+    if any(filled[name].mean and mean != table.means[name] for name, mean in means.items()):
+        with open_table(path, schema, means) as table:
+            every = list(table)
+    about: dict[str, object] = {SCHEMA: schema.as_dict(), MEANS: means}
     episodes = tuple(one.episode for one in every)
-    lowest = np.min([one.states.min(axis=0) for one in episodes], axis=0)
+    lowest = plausible_ranges([one.states for one in episodes])[0]
     about[LOWEST] = dict(zip(layout.features, lowest.tolist(), strict=True))
     try:
         exact, learned, more = learn_rewards(schema, every)
         if exact is not None:
             about[REWARD] = {"weights": exact.weights.tolist(), "constant": exact.constant}
         about |= {LEARNED: learned.as_dict(), REMARKS: [*remarks, *more]}
+        found = findings(every, layout)
+        if found:
+            about[FINDINGS] = [asdict(one) for one in found]
         scm = learn(episodes, layout, settings, support)
     except InputError as problem:
         raise FileError(f"{path}: {problem}") from None
-    return NeuralFit(replace(scm, about={**scm.about, **about}), episodes, 0, summary, layout)
+    described = replace(scm, about={**scm.about, **about})
+    return NeuralFit(described, episodes, 0, summary, layout, found)
 
 
 def learn(
@@ -173,7 +191,11 @@ def learn(
 ) -> NeuralSCM:
     """A model of the episodes of a table; `support`: keep some of them in it, to tell how far
     explanations leave the data."""
-    transitions = Transitions.collect(episodes, None, layout.features, layout.actions)
+    # In an order of their own, so that the table's does not matter.
+    ordered = sorted(episodes, key=lambda one: one.id or "")
+    every = Transitions.collect(ordered, None, layout.features, layout.actions)
+    measured = [place for place, one in enumerate(layout.schema.components) if one.size is None]
+    transitions = every.plausible(measured)
     training = Training(scaling=layout.scaling(episodes))
     given: NeuralSettings = {**settings, "fixed": layout.fixed, "training": training}
     scm = NeuralSCM.fit(transitions, **given)
@@ -262,43 +284,40 @@ def _fit_tabular(
         state_labels=settings.state_labels,
         action_labels=[*(actions or ()), NO_ACTION] if has_last else actions,
     )
+    found = discrete_findings(counts.visits, layout)
+    about: dict[str, object] = {FINDINGS: [asdict(one) for one in found]} if found else {}
     known = model.with_data(counts.visits) if settings.support else model.without_data()
-    if is_plain:
-        return TabularFit(known, counts, table.summary(), layout)
-    layout.counts, remarks = counts.visits[:, :A].sum(axis=0), doubtful_costs(table)
-    ends = [
-        end_by_state(column, rewards.last, model.n_states, remarks)
-        for column in table.schema.finals
-    ]
+    if not is_plain:
+        layout.counts = counts.visits[:, :A].sum(axis=0)
+        about |= {SCHEMA: table.schema.as_dict(), MEANS: dict(table.means)}
+        about[ACTIONS] = layout.occurring()
+        final, more = _ends(model, layout, counts, rewards.last)
+        about |= more
+        about[REMARKS] = [*doubtful_costs(table), *more[REMARKS]]
+        known = known.with_rewards(model.rewards, final)
+    return TabularFit(known.with_data(about=about), counts, table.summary(), layout, found)
+
+
+def _ends(
+    mdp: TabularMDP, layout: SchemaLayout, counts: TransitionCounts, last: list[Recorded]
+) -> tuple[FloatArray | None, dict[str, Any]]:
+    """What the last state earns at the end, (S,), or with what usually follows (S, A); and what to
+    remember about it."""
+    schema, remarks = layout.schema, list[str]()
+    ends = [end_by_state(column, last, mdp.n_states, remarks) for column in schema.finals]
     horizon = max(1, int(counts.visits.sum() / counts.starts.sum()) // 2)
-    about = {
-        SCHEMA: table.schema.as_dict(),
-        MEANS: dict(table.means),
-        ACTIONS: layout.occurring(),
-        ENDS: {"horizon": horizon, "columns": [asdict(one) for one in ends]},
-        REMARKS: remarks,
-    }
-    final = _final_rewards(model, layout, counts.visits, ends, horizon)
-    known = known.with_rewards(model.rewards, final).with_data(about=about)
-    return TabularFit(known, counts, table.summary(), layout)
-
-
-def _final_rewards(
-    mdp: TabularMDP, layout: SchemaLayout, visits: IntArray, ends: list[EndByState], horizon: int
-) -> FloatArray | None:
-    """(S,) what the last state earns at the end, or with what usually follows (S, A)."""
-    merits = [column.merit for column in layout.schema.finals]
-    found = sum(
-        (np.multiply(m, one.mean) for m, one in zip(merits, ends, strict=True)), np.zeros(1)
-    )
-    if layout.schema.final != VALUE:
-        return found if ends else None
+    columns = [asdict(one) for one in ends]
+    about = {ENDS: {"horizon": horizon, "columns": columns}, REMARKS: remarks}
+    merits = [column.merit for column in schema.finals]
+    found = np.dot(merits, [one.mean for one in ends]) if ends else np.zeros(mdp.n_states)
+    if schema.final != VALUE:
+        return found if ends else None, about
     A = len(layout.choices)
-    value = values_ahead(mdp, visits, A, horizon)[-1]
+    value = values_ahead(mdp, counts.visits, A, horizon)[-1]
     ahead = expected_after(mdp, value)
     # Where nothing is done any more the state itself goes on, which has been counted already.
     ahead[:, A:] = value[:, None] - mdp.rewards[:, A:]
-    return np.asarray(found[:, None] + ahead)
+    return np.asarray(found[:, None] + ahead), about
 
 
 def _prior(layout: SchemaLayout, prior: float | None) -> float | FloatArray:

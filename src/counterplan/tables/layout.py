@@ -31,6 +31,7 @@ from counterplan.core.reward import EpisodeReward, LinearReward
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import InputError, counted
 from counterplan.scm.point import Scaling
+from counterplan.scm.transitions import plausible_range
 from counterplan.tables.parts import Recorded
 from counterplan.tables.rewards import Learned
 from counterplan.tables.schema import GRID, OBSERVED, VALUE, Grid, Schema, schema_from_dict
@@ -87,15 +88,16 @@ class SchemaLayout:
         self.exact, self.learned = reward, Learned() if learned is None else learned
 
     def scaling(self, episodes: Sequence[Episode]) -> Scaling | None:
-        """States from the range seen, actions from the range of their levels, to [-0.5, 0.5]."""
-        low, high = _range([episode.states for episode in episodes])
+        """States from the range seen (that is plausible), actions from the range of their levels,
+        to [-0.5, 0.5]."""
+        low, high = plausible_ranges([episode.states for episode in episodes])
         for name, start, end in zip(self.features, low, high, strict=True):
             if start == end:
                 raise InputError(
                     f"column {name!r} is {start:g} in every row, so nothing can be learned about "
                     "it; give it role = 'ignore' in the schema"
                 )
-        lowest, highest = _range([episode.actions for episode in episodes])
+        lowest, highest = plausible_ranges([episode.actions for episode in episodes])
         for place, column in enumerate(self.schema.components):
             if column.values is not None:
                 lowest[place], highest[place] = min(column.values), max(column.values)
@@ -360,8 +362,11 @@ def means_of_model(model: NeuralSCM | TabularMDP) -> dict[str, float]:
     return dict(stored)
 
 
-def _range(tables: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
+def plausible_ranges(tables: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """(columns,) the lowest and highest values of some tables, outliers apart."""
     filled = [table for table in tables if len(table)]
-    low = np.min([table.min(axis=0) for table in filled], axis=0)
-    high = np.max([table.max(axis=0) for table in filled], axis=0)
+    columns = (
+        np.concatenate([one[:, place] for one in filled]) for place in range(filled[0].shape[1])
+    )
+    low, high = np.array([plausible_range(column) for column in columns]).reshape(-1, 2).T
     return low, high
