@@ -210,7 +210,7 @@ def _wear(fixed: Array, states: Array, actions: NDArray[np.int64], noise: Array)
     kept = np.array([1.0, 0.95, 0.45, 0.0])[actions]
     new = np.where(actions == 3, 1.0, 0.0)
     worn = kept * vibration + new + 0.5 * (1.0 - slower) * np.exp((heat - 60.0) / 25.0)
-    after = worn + 0.25 * fixed[0] * noise[0]
+    after = worn * np.exp(0.08 * fixed[0] * noise[0])
     return np.column_stack([after, 40.0 + 4.0 * after + 0.3 * (heat - 40.0) + 2.0 * noise[1]])
 
 
@@ -328,7 +328,7 @@ DATES = Process(
     step=_visit,
     worth=lambda states, actions: -states[:, :, 0].sum(axis=1),
     rows=_visit_rows,
-    schema=_VISIT_SCHEMA.format(time='time = "date"\ngaps = "input"'),
+    schema=_VISIT_SCHEMA.format(time='time = "date"\ndates = true\nunit = "d"\ngaps = "input"'),
     plain=_VISIT_SCHEMA.format(time='time = "visit"'),
 )
 
