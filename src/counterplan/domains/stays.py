@@ -54,7 +54,7 @@ def fit_cohort(path: str | Path, settings: LearnerSettings, support: bool = True
     if isinstance(stays, SepsisCohort):
         edges = {drug: list(getattr(stays.edges, drug)) for drug in DRUGS}
         scm = replace(scm, about={**scm.about, EDGES: edges})
-    return LearnedFit(scm, stays.episodes, len(stays.dropped), stays.summary())
+    return LearnedFit(scm, stays.episodes, len(stays.dropped), stays.summary(), layout)
 
 
 def stays_for(
