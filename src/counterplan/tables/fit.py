@@ -175,7 +175,7 @@ def fit_continuous(
         exact, learned, more = learn_rewards(schema, every)
         if exact is not None:
             about[REWARD] = {"weights": exact.weights.tolist(), "constant": exact.constant}
-        about |= {LEARNED: learned.as_dict(), REMARKS: [*remarks, *more]}
+        about |= {LEARNED: asdict(learned), REMARKS: [*remarks, *more]}
         found = findings(every, layout)
         if found:
             about[FINDINGS] = [asdict(one) for one in found]
@@ -249,8 +249,8 @@ def fit_discrete(path: str | Path, schema: Schema, settings: FitSettings) -> Tab
 def doubtful_costs(table: CheckedTable) -> list[str]:
     """A line for each column that is named like a cost, but counts as something good."""
     return [
-        f"column {column.name!r} is named like a cost and never below 0, but more of it counts as "
-        'better: write role = "cost" in the schema (or better = "higher", if it is so)'
+        f"warning: column {column.name!r} is named like a cost and never below 0, but more of it "
+        'counts as better: write role = "cost" in the schema (or better = "higher", if so)'
         for column in table.schema.of("reward")
         if column.better is None and COST.fullmatch(column.name) and table.lowest[column.name] >= 0
     ]
