@@ -165,8 +165,7 @@ def fit_continuous(
             reward = learned_reward(layout, every)
             about[REWARD] = {"weights": reward.weights.tolist(), "constant": reward.constant}
         found = findings(every, layout)
-        if found:
-            about[FINDINGS] = [asdict(one) for one in found]
+        about[FINDINGS] = [asdict(one) for one in found]
         scm = learn(episodes, layout, settings, support)
     except InputError as problem:
         raise FileError(f"{path}: {problem}") from None
@@ -269,11 +268,11 @@ def _fit_tabular(
         action_labels=[*(actions or ()), NO_ACTION] if ends else actions,
     )
     found = discrete_findings(counts.visits, layout)
-    about: dict[str, object] = {FINDINGS: [asdict(one) for one in found]} if found else {}
+    about: dict[str, object] = {}
     if not is_plain:
         layout.counts = counts.visits[:, :A].sum(axis=0)
         about |= {SCHEMA: table.schema.as_dict(), MEANS: dict(table.means)}
-        about[ACTIONS] = layout.occurring()
+        about[ACTIONS], about[FINDINGS] = layout.occurring(), [asdict(one) for one in found]
     known = model.with_data(counts.visits) if settings.support else model.without_data()
     return TabularFit(known.with_data(about=about), counts, table.summary(), layout, found)
 
