@@ -82,6 +82,8 @@ class Cases(Items):
             "doses": [_column(column) for column in labels.doses],
             "actions": labels.actions,
             "names": [explainer.action_name(action) for action in range(len(labels.actions))],
+            "notes": explainer.notes(run.question),
+            "barred": np.flatnonzero(~np.asarray(explainer.rules(run.question).allowed)).tolist(),
             "sense": "max",
         }
 
@@ -139,7 +141,7 @@ class Cases(Items):
             if len(steps):
                 course = self._course(recorded.episode, row["changes"], steps.to_dict())
             answer = _answer(row, course)
-        observed = self._observed(recorded.episode)
+        observed = self._observed(recorded)
         case: Any = {
             "id": name,
             "steps": len(recorded.episode),
@@ -232,26 +234,33 @@ class Cases(Items):
         return {"answer": answered, **self._legend(course)}
 
     def _notes(self, found: Any, changes: Iterable[Mapping[str, Any]]) -> list[str]:
-        """What to be told about changes by hand that a discrete model does not admit."""
+        """What to be told about changes by hand that a discrete model does not admit, or that
+        hardly occur in the data."""
         admissible = getattr(self._explainer.model, "admissible", None)
-        if admissible is None:
-            return []
-        states = found.most_likely.states
-        return [
-            f"{change['text']}: the model has no such action in the likeliest state there; what it "
-            "says about it means little"
-            for change in changes
-            if not admissible[states[change["t"]], change["alternative"]]
-        ]
+        layout = getattr(self._explainer, "layout", None)
+        known, notes = None if layout is None else layout.offer.known, []
+        for change in changes:
+            action, why = change["alternative"], ""
+            if known is not None and not known[action]:
+                why = "hardly anybody in the data had this"
+            elif admissible is not None and not admissible[found.states[change["t"]], action]:
+                why = "the model has no such action in the likeliest state there"
+            if why:
+                notes.append(f"{change['text']}: {why}; what the model says about it means little")
+        return notes
 
-    def _observed(self, episode: Episode) -> dict[str, Any]:
+    def _observed(self, recorded: Recorded) -> dict[str, Any]:
         """What happened, see `models.Course`; nothing where the model knows nothing of the
         episode's states or actions: it has failed."""
+        episode = recorded.episode
         try:
+            taken = self._explainer.actions_taken(episode)
+            actions = episode.actions if self._explainer.is_discrete else taken
+            left_over = self._explainer.left_over(recorded)
             return {
                 "states": self._features(episode.states),
-                "actions": self._explainer.actions_taken(episode),
-                "rewards": self._explainer.rewards(episode.states, episode.actions),
+                "actions": taken,
+                "rewards": self._explainer.rewards(episode, episode.states, actions) + left_over,
                 "changed": [0.0] * len(episode),
             }
         except (CounterplanError, IndexError):
