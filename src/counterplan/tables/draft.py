@@ -91,7 +91,7 @@ def draft(path: str | Path) -> Draft:
     """The same with comments."""
     found = _profile(path)
     _check_form(path, found)
-    guesses = [_guess(one) for one in found.columns]
+    guesses = [_guess(one, found.rows, len(found.episodes)) for one in found.columns]
     if not any(column.role == "action" for column, _ in guesses):
         _guess_action(path, guesses, found.columns)
     _ignore_doubles(guesses)
@@ -134,7 +134,7 @@ def _check_form(path: str | Path, found: TableProfile) -> None:
         )
 
 
-def _guess(profile: ColumnProfile) -> Guess:
+def _guess(profile: ColumnProfile, rows: int, episodes: int) -> Guess:
     name, constant = profile.name, profile.is_constant
     if profile.values is not None and not profile.values:
         return Column(name, "ignore"), "empty"
@@ -168,6 +168,16 @@ def _guess(profile: ColumnProfile) -> Guess:
         return Column(name, "ignore"), "a name: another one in every episode or row"
     if not profile.is_number and max(map(len, profile.values or ("",))) > LONGEST_LABEL:
         return Column(name, "ignore"), "free text"
+    if (
+        not constant
+        and profile.counts
+        and profile.missing == episodes
+        and (chosen := profile.choice("action", MOST_LEVELS))
+    ):
+        return chosen, "empty once in every episode, as where nothing is done any more"
+    if constant and profile.missing == rows - episodes and rows > episodes:
+        how = '; to optimise it: role = "cost" or "reward", when = "last"'
+        return Column(name, "outcome"), f"once in every episode{how if profile.is_number else ''}"
     role, why = ("fixed", "never changes within an episode") if constant else ("state", "changes")
     if profile.is_number:
         return Column(name, role), why
