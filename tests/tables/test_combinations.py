@@ -76,6 +76,16 @@ def test_no_pair_is_advised_that_nobody_had(kind: str, table: Path, models: dict
     assert found <= PAIRS.keys()
 
 
+@pytest.mark.parametrize("solver", ["greedy", "noisy-greedy", "top-k", "random", "uct"])
+def test_nor_by_simple_methods(solver: str, table: Path, models: dict[str, Any]) -> None:
+    some: Any = {"solver": solver, "episodes": [f"p{number}" for number in range(10)]}
+    answers: Any = cp.explain_table(table, models["continuous"], k=2, **some)
+    offered = layout(models["continuous"], schema_of()).offer.actions
+    alternatives = {change.alternative for answer in answers for change in answer.changes}
+    assert alternatives
+    assert all(offered[one] for one in alternatives)
+
+
 @pytest.mark.parametrize("kind", ["continuous", "discrete"])
 def test_the_grid_and_a_list_are_for_the_schema_to_choose(
     kind: str, table: Path, models: dict[str, Any]
