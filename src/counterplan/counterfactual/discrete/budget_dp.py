@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +43,10 @@ from counterplan.counterfactual.discrete.laws import (
 from counterplan.counterfactual.support import Support, policy_support
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.scm.gumbel import GumbelMaxSCM
-from counterplan.scm.row_sets import RowSets
 from counterplan.scm.tabular import TabularMDP, numbers
+
+if TYPE_CHECKING:
+    from counterplan.scm.row_sets import RowSets
 
 # As explanations name it.
 METHOD = "dynamic programming"
