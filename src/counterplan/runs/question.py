@@ -219,13 +219,11 @@ class Explainer(ABC):
         """What to know of the answers to a question: which actions they advise, and its rules."""
         found = [] if self._layout is None else [self._layout.offer.note]
         for name, words in RULES.items():
-            if rules := getattr(question, name):
-                is_step = name == "keep"
-                said = [
-                    rule if isinstance(rule, str) or is_step else self.action_name(rule)
-                    for rule in rules
-                ]
-                found.append(f"{words}: {', '.join(map(str, said))}.")
+            said = [
+                self.action_name(rule) if isinstance(rule, int) and name != "keep" else str(rule)
+                for rule in getattr(question, name)
+            ]
+            found.append(f"{words}: {', '.join(said)}." if said else "")
         return [*filter(None, found)]
 
     def explain(self, episode: Episode, question: Question) -> Sequence[Explanation]:
