@@ -268,12 +268,9 @@ def _print_findings(findings: Sequence[Finding]) -> None:
 
 def _advised(layout: SchemaLayout) -> dict[str, Any]:
     """How many combinations of the action columns there are, and how many may be advised."""
-    offered, least = layout.offer.actions, layout.schema.min_count
-    return {
-        "combinations": offered.size,
-        "advised_combinations": int(offered.sum()),
-        "min_count": least,
-    }
+    advised = layout.offer.actions
+    counts = {"combinations": advised.size, "advised_combinations": int(advised.sum())}
+    return {**counts, "min_count": layout.schema.min_count}
 
 
 # --- Tabular models ---------------------------------------------------------------------------

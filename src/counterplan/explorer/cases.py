@@ -69,6 +69,7 @@ class Cases(Items):
     def about(self) -> dict[str, Any]:
         run, labels, explainer = self.run, self._labels, self._explainer
         fixed = explainer.layout.fixed if isinstance(explainer, ContinuousExplainer) else 0
+        allowed = explainer.rules(run.question).allowed
         return {
             "kind": run.kind,
             "noun": run.terms.noun,
@@ -83,7 +84,7 @@ class Cases(Items):
             "actions": labels.actions,
             "names": [explainer.action_name(action) for action in range(len(labels.actions))],
             "notes": explainer.notes(run.question),
-            "barred": np.flatnonzero(~np.asarray(explainer.rules(run.question).allowed)).tolist(),
+            "barred": np.flatnonzero(~np.asarray(allowed)[: explainer.n_actions]).tolist(),
             "sense": "max",
         }
 
