@@ -339,11 +339,11 @@ class Explainer(ABC):
 
     def step_labels(self, T: int, states: Any, actions: Any) -> dict[str, list[str | None]]:
         """Names along a path of T steps, by the columns of a trajectory."""
-        names = [self.action_name(int(action)) for action in actions]
-        found: dict[str, list[str | None]] = {"action_label": [*names, *[None] * (T - len(names))]}
+        found: dict[str, list[str | None]] = {}
         if self.states is not None:
             found["state_label"] = [self.states.name(int(state)) for state in states]
-        return found
+        names = [self.action_name(int(action)) for action in actions]
+        return {**found, "action_label": [*names, *[None] * (T - len(names))]}
 
     def action_name(self, action: int) -> str:
         """What an action is called."""
