@@ -272,7 +272,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_neural_model_remembers_schema_means_and_reward(world: Path, tmp_path: Path) -> None:
-    model, _, _, summary = fit_continuous(world, CONTINUOUS, SMALL)
+    fitted = fit_continuous(world, CONTINUOUS, SMALL)
+    model, summary = fitted.model, fitted.summary
     assert model.about["features"] == ["age", "x", "y"]
     assert model.about["actions"] == ["a", "vent"]
     assert model.fixed == 1
@@ -291,7 +292,7 @@ def test_neural_model_remembers_schema_means_and_reward(world: Path, tmp_path: P
 
 
 def test_neural_model_explains(world: Path) -> None:
-    model, episodes, _, _ = fit_continuous(world, CONTINUOUS, SMALL)
+    model, episodes, *_ = fit_continuous(world, CONTINUOUS, SMALL)
     layout = layout_of_model(model)
     assert layout is not None
     episode = episodes[0]
@@ -304,7 +305,7 @@ def test_reward_that_is_not_linear(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     frame = linear_world(12).with_columns(r=pl.col("x") ** 2)
     frame.write_csv(path)
-    with pytest.raises(FileError, match=r"column 'r': is not a linear function .* \(R² = 0\.\d+\)"):
+    with pytest.raises(FileError, match=r"column 'r': is no linear function .* \(R² = 0\.\d+"):
         fit_continuous(path, CONTINUOUS, SMALL)
     frame.with_columns(r=pl.lit(3.0)).write_csv(path)
     with pytest.raises(FileError, match="column 'r': is 3 in every row, so nothing is better"):
@@ -317,13 +318,16 @@ def test_reward_that_is_empty(tmp_path: Path) -> None:
         fit_continuous(write(tmp_path / "t.csv", text), CONTINUOUS, SMALL)
 
 
-def test_what_is_better_goes_before_a_reward_column(world: Path) -> None:
+def test_what_is_better_and_a_reward_column_add_up(world: Path) -> None:
     columns = (Column("x", "state", missing="mean", better="lower"), *CONTINUOUS.columns[1:])
-    model, *_ = fit_continuous(world, Schema(columns), SMALL)
-    assert "reward" not in model.about
-    layout = layout_of_model(model)
-    assert layout is not None
-    assert layout.reward().weights.tolist() == [0.0, -1.0, 0.0]
+    plain, both = (
+        layout_of_model(fit_continuous(world, schema, SMALL).model)
+        for schema in (CONTINUOUS, Schema(columns))
+    )
+    assert plain is not None
+    assert both is not None
+    more = both.reward().weights - plain.reward().weights
+    assert more == pytest.approx([0.0, -1.0, 0.0])
 
 
 def test_nothing_is_read_where_nothing_is_good(tmp_path: Path) -> None:
@@ -333,6 +337,8 @@ def test_nothing_is_read_where_nothing_is_good(tmp_path: Path) -> None:
 
 
 def test_too_little_data(tmp_path: Path) -> None:
-    text = "episode_id,t,x,a\n" + "".join(f"e{i},{t},{i + t},0\n" for i in range(2) for t in (0, 1))
+    text = "episode_id,t,x,a\n" + "".join(
+        f"e{i},{t},{i + t},{i}\n" for i in range(2) for t in (0, 1)
+    )
     with pytest.raises(FileError, match=r"t\.csv: 1 transitions to train on are too few"):
         fit_continuous(write(tmp_path / "t.csv", text), measured(), SMALL)

@@ -57,6 +57,14 @@ def _budgets(text: str) -> tuple[int, ...]:
     return tuple(sorted(set(found)))
 
 
+def _steps(text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in str(text).split(",")]
+    for part in parts:
+        if not part.removeprefix("-").isdecimal() or len(part) > len(str(LARGEST)):
+            raise ValueError("is not the number of a step, such as 0, 3 or -1", part)
+    return tuple(map(int, parts))
+
+
 @dataclass(frozen=True, kw_only=True)
 class ExplainOptions(TableOptions):
     """Options of `counterplan explain`."""
@@ -95,6 +103,26 @@ class ExplainOptions(TableOptions):
         "schema's levels; cohort tables: by how many levels.",
         parse=from_zero,
         metavar="LEVELS",
+    )
+    allow: list[str] | None = option(
+        "Only these actions may be done instead of others, by the names in the schema or model: "
+        "'heparin', 'drug=none|heparin', 'drug=heparin & dose=200'; repeat for more.",
+        metavar="ACTIONS",
+    )
+    forbid: list[str] | None = option(
+        "These may not; discrete models: 'worn:replace' is an action that is never taken in that "
+        "state. Repeat for more.",
+        metavar="ACTIONS",
+    )
+    keep: tuple[int, ...] | None = option(
+        "Steps that stay as they were, from 0 up with commas between; -1 is the last decision.",
+        parse=_steps,
+        metavar="STEPS",
+    )
+    cost: list[str] | None = option(
+        "What a change to an action takes of --k instead of 1: 'surgery=2', 'dose=400=3'; repeat "
+        "for more.",
+        metavar="ACTIONS=N",
     )
     solver: Literal["exact", "greedy", "noisy-greedy", "top-k", "random", "uct"] = option(
         "The exact optimum, or a simple method to compare with.", "exact"
@@ -148,7 +176,7 @@ def _is_file(output: Path) -> bool:
 
 def _question(options: ExplainOptions, is_discrete: bool) -> Question:
     """What is asked; options that do not go together or with the model are refused."""
-    from counterplan.runs.question import MOST_BUDGETS, Question
+    from counterplan.runs.question import MOST_BUDGETS, RULES, Question
 
     if is_discrete and options.max_move is not None:
         raise InputError("--max-move is about doses: discrete actions have none; leave it out")
@@ -172,7 +200,9 @@ def _question(options: ExplainOptions, is_discrete: bool) -> Question:
             raise InputError(f"--all-k goes up to --k {MOST_BUDGETS:,} at most, got {budgets[0]}")
         budgets = tuple(range(budgets[0] + 1))
     same = ("nodes", "seconds", "gap", "max_move", "robust", "seed", "solver")
-    return Question(budgets=budgets, **{name: getattr(options, name) for name in same})
+    asked: dict[str, Any] = {name: getattr(options, name) for name in same}
+    rules: dict[str, Any] = {name: getattr(options, name) or () for name in RULES}
+    return Question(budgets=budgets, **asked, **rules)
 
 
 def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> None:
@@ -205,6 +235,7 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
         "k": budgets[0] if len(budgets) == 1 else list(budgets),
         "solver": question.solver,
         **({"method": methods} if methods else {}),
+        "notes": (about := cohort.explainer.notes(question)),
         "explanations": found,
     }
     if options.output is not None:
@@ -213,10 +244,11 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
         print_json(document)
         return
     many = counted(len({record["episode_id"] for record in found}), noun)
-    print_explanations(found, f"{many}, {_detail(noun, question, found)}", noun)
+    print_explanations(found, f"{many}, {_detail(cohort, question, found)}", noun)
+    _note_ends(found)
     if options.output is not None:
         note(f"Wrote {options.output}.")
-    for line in () if options.episode else cohort.notes:
+    for line in (*about, *(() if options.episode else cohort.notes)):
         note(line)
 
 
@@ -236,12 +268,14 @@ def _into_folder(options: ExplainOptions, folder: Path, cohort: Cohort, question
     totals = {name: int(summary.totals.get(name, 0)) for name in ("episodes", *STATUSES)}
     if options.as_json:
         counts = {"parts": summary.parts, "resumed": summary.resumed, **totals}
-        print_json({"out": str(summary.out), **counts, "top": top})
+        about = cohort.explainer.notes(question)
+        print_json({"out": str(summary.out), **counts, "notes": about, "top": top})
         return
     many = counted(totals["episodes"], noun)
-    heading = f"The most improvable of {many}, {_detail(noun, question, top)}"
+    heading = f"The most improvable of {many}, {_detail(cohort, question, top)}"
     print_explanations(top, heading, noun)
-    for line in cohort.notes:
+    _note_ends(top)
+    for line in (*cohort.explainer.notes(question), *cohort.notes):
         note(line)
     became = [f"{totals[name]:,} {text}" for name, text in STATUSES.items() if totals[name]]
     note(f"{many}: {', '.join(became)}.")
@@ -269,14 +303,25 @@ def _methods(found: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(sorted({record["method"] for record in found if record.get("method")}))
 
 
-def _detail(noun: str, question: Question, found: Sequence[Mapping[str, Any]]) -> str:
+def _note_ends(found: Sequence[Mapping[str, Any]]) -> None:
+    if gaming := sum(bool(record.get("at_end_only")) for record in found):
+        note(
+            f"warning: {gaming:,} of the {len(found):,} answers above change a step near the end "
+            'only because nothing after it counts; final = "value" in [table] of the schema (then '
+            "fit anew) counts what usually follows"
+        )
+
+
+def _detail(cohort: Cohort, question: Question, found: Sequence[Mapping[str, Any]]) -> str:
     """What the title of a table says of its records."""
     budgets = ", ".join(str(k) for k in sorted({record["k"] for record in found}))
     text = f"k = {budgets or question.budgets[-1]}, {question.solver}"
     if methods := _methods(found):
         text += f" ({methods if question.solver == 'exact' else 'no bound'})"
-    if noun == "stay":
+    if cohort.noun == "stay":
         text += ", outcome: summed -SOFA"
+    elif words := cohort.explainer.outcome_in_words:
+        text += f", outcome: {words}"
     return f"{text}, according to the model"
 
 
@@ -294,14 +339,19 @@ def print_explanations(found: Sequence[Mapping[str, Any]], heading: str, noun: s
         is_limit = record["status"] == "limit"
         return f"limit, gap {number('gap')(record)}" if is_limit else str(record["status"])
 
+    def predicted(record: Mapping[str, Any]) -> str:
+        return "\n".join(one["text"] for one in record.get("predicted") or ())
+
     low, high = number("interval_low"), number("interval_high")
     cells: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
         noun: ("left", lambda record: str(record["episode_id"])),
         "k": ("right", lambda record: str(record["k"])),
+        "table": ("right", number("observed")),
         "observed": ("right", number("factual")),
         "value": ("right", number("value")),
         "improvement": ("right", number("improvement")),
         "over causal models": ("right", lambda record: f"{low(record)} to {high(record)}"),
+        "at the end": ("left", predicted),
         "proof": ("left", proof),
         "data": ("left", support_in_words),
         "changes": (
@@ -311,8 +361,11 @@ def print_explanations(found: Sequence[Mapping[str, Any]], heading: str, noun: s
     }
     if len({record["k"] for record in found}) <= 1:
         del cells["k"]
-    for name, needed in (("over causal models", "interval_low"), ("data", "supported")):
+    wanted = {"over causal models": "interval_low", "data": "supported", "at the end": "predicted"}
+    for name, needed in wanted.items():
         if not any(needed in record for record in found):
             del cells[name]
+    if all(cells["table"][1](one) in ("", cells["observed"][1](one)) for one in found):
+        del cells["table"]
     rows = [[text(record) for _, text in cells.values()] for record in found]
     print_table(heading, {name: alignment for name, (alignment, _) in cells.items()}, rows)

@@ -23,6 +23,8 @@ class Problem:
     actions, reward  the set of action vectors and the reward of a continuous state; a discrete
                      model has both in its MDP
     progress         called as the solver goes on; False stops it
+    risk             of a model with members: the share of them, the worst, whose mean counts; None
+                     for the model alone
     """
 
     scm: Any
@@ -33,6 +35,7 @@ class Problem:
     actions: Any = None
     reward: Reward | EpisodeReward | None = None
     progress: ProgressCallback | None = None
+    risk: float | None = None
 
     def __post_init__(self) -> None:
         for given, kind, name, call in (

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from counterplan.counterfactual.executed.setting import AllocationExplanation
     from counterplan.planning.model import ExogenousModel
 
+# The share of the members of a model that is optimised for.
+RISK = 0.25
 Kind: TypeAlias = Literal["discrete", "continuous", "planning"]
 
 
@@ -43,6 +45,9 @@ class Options(TypedDict, total=False):
                  causal model could make of a step
     reward       continuous problems: what a state is worth, or an `EpisodeReward`, which adds what
                  actions earn and what counts of the last state only
+    risk         models with members, such as a `SmoothSCM`: the share of members, the worst for the
+                 alternative, whose mean outcome is optimised (0.25 if not given; 1: the mean of
+                 all; None: the model alone)
     progress     called with a `Progress` now and then; where it returns False the solver stops as
                  at a limit
     """
@@ -53,6 +58,7 @@ class Options(TypedDict, total=False):
     actions: ArrayLike | None
     reward: Reward | EpisodeReward | None
     doubt: float
+    risk: float | None
     progress: ProgressCallback | None
 
 
@@ -127,6 +133,13 @@ def pose(scm: Any, episode: Episode, k: int | None, options: Options) -> tuple[K
         for name, value in options.items()
         if name not in ("solver", "doubt") and value is not None
     }
+    has_members = bool(getattr(scm, "members", ()))
+    if "risk" not in options and has_members:
+        given["risk"] = RISK
+    elif "risk" in given and not has_members:
+        raise InputError(
+            f"risk= is for models with members: a {type(scm).__name__} is one model; leave it out"
+        )
     return kind, Problem(scm, episode, budget, **given)
 
 

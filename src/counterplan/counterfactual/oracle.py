@@ -342,7 +342,7 @@ class _PolicyWorld(World):
         self.scm: DiscreteSCM = GumbelMaxSCM(scm) if isinstance(scm, TabularMDP) else scm
         self.mdp, self.episode, self.decisions = self.scm.mdp, episode, len(episode)
         shape = len(episode), self.mdp.n_states, self.mdp.n_actions
-        self.rules = (rules or Constraints()).resolve(*shape)
+        self.rules = (rules or Constraints()).by_number(self.mdp).resolve(*shape)
 
     def root(self, k: int) -> Node:
         return 0, int(self.episode.states[0]), k

@@ -82,8 +82,8 @@ def replay(
     """What the observed actions with these `changes`, step -> action, would have led to.
 
     scm, episode     as in `explain`
-    changes          an action is its number; of a continuous model also a vector of `actions`; of a
-                     planning problem the amounts that are spent
+    changes          an action is its number; of a discrete model also its label, of a continuous
+                     one a vector of `actions`; of a planning problem the amounts that are spent
     actions, reward  continuous models: action vectors and what a state is worth, as in `explain`
     cache            discrete models: makes the next replay of the same episode faster
 
@@ -119,9 +119,9 @@ def _check_action(action: object, count: int) -> int:
 
 
 def _replay_sequence(problem: Problem, changes: Mapping[int, Any]) -> SequenceExplanation:
-    from counterplan.counterfactual.continuous.setting import prepare_sequence
+    from counterplan.counterfactual.continuous.ensemble import prepare_continuous
 
-    setting = prepare_sequence(problem)
+    setting = prepare_continuous(problem)
     listed = np.asarray(problem.actions, dtype=np.float64)
     taken = setting.observed.copy()
     for step, action in changes.items():
@@ -183,7 +183,8 @@ def _replay_policy(
     first = len(setting.episode) - 1
     for step, action in changes.items():
         t = _check_step(step, problem.episode, len(setting.episode))
-        table.actions[t] = _check_action(action, setting.mdp.n_actions)
+        given = setting.mdp.action_number(action) if isinstance(action, str) else action
+        table.actions[t] = _check_action(given, setting.mdp.n_actions)
         first = min(first, t)
     if cache is not None:
         cache.check_model(problem.scm)

@@ -464,6 +464,8 @@ class RunAbout(Shape):
     doses     the parts of actions
     actions   for each action its doses
     names     for each action its name
+    notes     sentences about all answers: which actions they advise, and the rules of the run
+    barred    actions that no answer changes to, by these rules or since they hardly occur
     """
 
     kind: Literal["explain", "regret"]
@@ -482,6 +484,8 @@ class RunAbout(Shape):
     doses: list[ColumnAbout] = []
     actions: Table = []
     names: list[str] = []
+    notes: list[str] = []
+    barred: list[int] = []
     sense: str
     planner: str | None = None
     players: list[str] = []

@@ -16,7 +16,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -24,8 +24,10 @@ import numpy as np
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.limits import Limits
+from counterplan.core.reward import EpisodeReward
 from counterplan.core.validation import LARGEST_BUDGET, FloatArray, whole_number
 from counterplan.errors import InputError
+from counterplan.runs.rules import Rule, listed_rules, named_grid, read_rules
 from counterplan.scm.tabular import TabularMDP
 from counterplan.tables.models import model_from_bytes
 
@@ -36,11 +38,22 @@ if TYPE_CHECKING:
     from counterplan.scm.neural import NeuralSCM
     from counterplan.scm.support import Outlier
     from counterplan.tables.layout import Exit, SchemaLayout
+    from counterplan.tables.parts import Recorded
+    from counterplan.tables.schema import Grid
 
 EXACT = "exact"
 # Every budget has its own row for every episode.
 MOST_BUDGETS = 1_000
 STATE, ACTION = "state", "action"
+# Rules of a question, and how they are said.
+RULES = {
+    "allow": "Only these may be done instead",
+    "forbid": "Forbidden",
+    "keep": "Steps that stay as they were",
+    "cost": "What changes take of the budget",
+}
+# Sets of rules that a model has ready.
+SOME_RULES = 16
 
 
 @dataclass(frozen=True)
@@ -51,6 +64,10 @@ class Question:
     solver    exact, greedy, noisy-greedy, top-k, random or uct
     nodes     limits of each search, as `Limits` has them; None for none
     max_move  by how much a dose may differ from the one given, in the units of action vectors
+    allow     rules for what may change, by the names of actions, see `runs.rules`, and likewise
+    forbid    what may not, and
+    cost      what changes take of the budget
+    keep      steps that stay as they were; -1 is the last decision
     robust    whether to add the lowest and highest value over all causal models that fit
     seed      of solvers that draw; every episode has a generator of its own
     """
@@ -63,10 +80,18 @@ class Question:
     max_move: float | None = None
     robust: bool = False
     seed: int = 0
+    allow: tuple[Rule, ...] = ()
+    forbid: tuple[Rule, ...] = ()
+    keep: tuple[int, ...] = ()
+    cost: tuple[Rule, ...] = ()
 
     def __post_init__(self) -> None:
         # Plain values have a list.
         object.__setattr__(self, "budgets", tuple(self.budgets))
+        for name in RULES:
+            object.__setattr__(self, name, listed_rules(getattr(self, name), name))
+        if any(isinstance(step, str) for step in listed_rules(self.keep, "keep")):
+            raise InputError(f"keep {self.keep!r}: steps are whole numbers, such as [0, 3] or [-1]")
         if not self.budgets or tuple(sorted(set(self.budgets))) != self.budgets:
             raise InputError(f"budgets {self.budgets} must be whole numbers, each once, rising")
         largest = LARGEST_BUDGET if len(self.budgets) == 1 else MOST_BUDGETS
@@ -124,6 +149,7 @@ class Question:
             "nodes": self.nodes,
             "gap": self.gap or None,
             "max_move": self.max_move,
+            **{name: list(getattr(self, name)) or None for name in RULES},
         }
         return {name: value for name, value in asked.items() if value is not None}
 
@@ -137,6 +163,28 @@ class PartChange:
     alternative: float
 
 
+@dataclass(frozen=True)
+class Prediction:
+    """What a column that counts at the end is predicted to be: `factual` for what was done, `value`
+    for the alternative, between `low` and `high` with a probability of 95 %; in words: "readmitted
+    31% -> 18% (12% to 25%)"."""
+
+    name: str
+    factual: float
+    value: float
+    low: float
+    high: float
+    text: str
+
+    @classmethod
+    def of(cls, name: str, is_share: bool, *numbers: float) -> Prediction:
+        """With words: a share is one of 1 among 0 and 1."""
+        words = (f"{one:.0%}" if is_share else f"{one:.4g}" for one in numbers)
+        factual, value, low, high = numbers
+        text = "{} {} -> {} ({} to {})".format(name, *words)
+        return cls(name, factual, value, low, high, text)
+
+
 class Explainer(ABC):
     """A model with what is needed to ask it about an episode, and the names of its actions.
 
@@ -144,11 +192,17 @@ class Explainer(ABC):
     unit          of times, empty where steps are counted
     components    what an action consists of; none where it is one thing
     n_actions     how many actions there are, numbered from 0 up
-    step_columns  what a trajectory says of each step, beside its reward
+    step_columns  what a trajectory says of each step, beside its reward, and
+    label_columns  in words
+    choices       the actions, and
+    states        of a discrete model the states: what rules may name
     """
 
     is_discrete: ClassVar[bool]
+    choices: Grid
+    states: Grid | None
     step_columns: tuple[str, ...] = (STATE, ACTION)
+    label_columns: tuple[str, ...] = (f"{STATE}_label", f"{ACTION}_label")
 
     def __init__(self, model: TabularMDP | NeuralSCM, layout: SchemaLayout | None) -> None:
         self.model, self._layout = model, layout
@@ -156,14 +210,50 @@ class Explainer(ABC):
         if layout is not None:
             self.unit, self.n_actions = layout.schema.unit, len(layout.choices)
             self.components = tuple(column.name for column in layout.choices.columns)
+            self.choices, self.states = layout.choices, layout.states
+        # By question: the same for every episode.
+        self.rules = lru_cache(SOME_RULES)(self._read_rules)
+
+    @abstractmethod
+    def decisions(self, episode: Episode) -> int:
+        """At how many steps something was decided: all, or all but the last."""
 
     @abstractmethod
     def problem(self, episode: Episode) -> Mapping[str, Any]:
         """What `explain` takes for this episode: `scm`, and for vectors `actions` and `reward`."""
 
     def constraints(self, episode: Episode, question: Question) -> Constraints:
-        """What an episode rules out, and the question besides."""
-        return Constraints(max_move=question.max_move)
+        """What an episode rules out, the question, and that which hardly occurs in the data."""
+        last = self.decisions(episode)
+        kept = [step % last for step in question.keep if -last <= step < last]
+        return replace(self.rules(question), fixed_steps=kept, max_move=question.max_move)
+
+    def _read_rules(self, question: Question) -> Constraints:
+        """What its rules stand for, among the actions that may be advised."""
+        rules = question.allow, question.forbid, question.cost
+        found = read_rules(self.choices, self.states, *rules)
+        if self._layout is None:
+            return found
+        offer, wanted = self._layout.offer, np.asarray(found.allowed)
+        if question.allow and not (wanted & offer.actions).any():
+            raise InputError(f"allow: leaves nothing to advise. {offer.note}")
+        return replace(found, allowed=wanted & offer.actions)
+
+    def notes(self, question: Question) -> list[str]:
+        """What to know of the answers to a question: which actions they advise, its rules, what is
+        good and how well that is known."""
+        found = [] if self._layout is None else [self._layout.offer.note]
+        for name, words in RULES.items():
+            if rules := getattr(question, name):
+                is_step = name == "keep"
+                said = [
+                    rule if isinstance(rule, str) or is_step else self.action_name(rule)
+                    for rule in rules
+                ]
+                found.append(f"{words}: {', '.join(map(str, said))}.")
+        if self.outcome_in_words:
+            found.append(f"What is added up: {self.outcome_in_words}; more is better.")
+        return [*filter(None, found), *self.model.about.get("remarks", ())]
 
     def explain(self, episode: Episode, question: Question) -> Sequence[Explanation]:
         """The answers for all budgets."""
@@ -184,8 +274,30 @@ class Explainer(ABC):
         return [replace(found[min(k, longest)], k=k) for k in question.budgets]
 
     @abstractmethod
-    def rewards(self, states: Any, actions: Any) -> FloatArray:
-        """(T,) what each step is worth."""
+    def rewards(self, episode: Episode, states: Any, actions: Any) -> FloatArray:
+        """(T,) what each step of a path of an episode is worth; actions are numbers."""
+
+    def left_over(self, recorded: Recorded) -> FloatArray | float:
+        """(T,) what the table says that steps earned beyond what the model does: noise, which an
+        alternative keeps."""
+        return 0.0
+
+    def observed(self, recorded: Recorded) -> float | None:
+        """What the table says that an episode earned, where it does."""
+        return None if self._layout is None else self._layout.observed(recorded)
+
+    @property
+    def outcome_in_words(self) -> str:
+        """What is added up, where columns of rewards and costs say it."""
+        return "" if self._layout is None else self._layout.outcome_in_words
+
+    def predictions(self, explanation: Any) -> tuple[Prediction, ...] | None:
+        """What is known at the end only, None where nothing is."""
+        return None
+
+    def pays_at_end_only(self, explanation: Any) -> Sequence[bool]:
+        """Which changes would cost more than they bring, were it counted what usually follows."""
+        return [False] * len(explanation.changes)
 
     @abstractmethod
     def actions_taken(self, episode: Episode) -> list[int | None]:
@@ -220,6 +332,11 @@ class Explainer(ABC):
     def step_values(self, episode: Episode, states: Any, actions: Any) -> Sequence[Any]:
         """What `step_columns` hold along a path of an episode."""
         return states, actions
+
+    def step_labels(self, T: int, states: Any, actions: Any) -> Sequence[Sequence[str | None]]:
+        """What `label_columns` hold along a path of T steps."""
+        names = [self.action_name(int(action)) for action in actions]
+        return ([*names, *([None] * (T - len(names)))],)
 
     def action_name(self, action: int) -> str:
         """What an action is called."""
@@ -259,6 +376,8 @@ class DiscreteExplainer(Explainer):
 
     def __init__(self, mdp: TabularMDP, layout: SchemaLayout | None = None) -> None:
         self.mdp, self.layout, self.n_actions = mdp, layout, mdp.n_actions
+        self.choices = named_grid("action", map(mdp.action_name, range(mdp.n_actions)))
+        self.states = named_grid("state", map(mdp.state_name, range(mdp.n_states)))
         super().__init__(mdp, layout)
 
     @cached_property
@@ -271,16 +390,63 @@ class DiscreteExplainer(Explainer):
         return self._problem
 
     def constraints(self, episode: Episode, question: Question) -> Constraints:
-        return Constraints() if self.layout is None else self.layout.constraints(episode)
+        found = super().constraints(episode, question)
+        # Nobody can choose that an episode ends.
+        end = np.zeros(self.mdp.n_actions - self.n_actions, dtype=np.bool_)
+        ended = () if self.layout is None else self.layout.constraints(episode).fixed_steps
+        return replace(
+            found,
+            allowed=np.concatenate([np.asarray(found.allowed), end]),
+            fixed_steps=(*found.fixed_steps, *ended),
+            max_move=None,
+        )
+
+    def decisions(self, episode: Episode) -> int:
+        return len(episode) - bool(episode.actions[-1] == self.no_action)
 
     @property
     def no_action(self) -> int | None:
         """The number that stands for no action in a last row, None where there is none."""
         return None if self.layout is None else self.layout.no_action
 
-    def rewards(self, states: Any, actions: Any) -> FloatArray:
+    def rewards(self, episode: Episode, states: Any, actions: Any) -> FloatArray:
         T, steps = len(states), enumerate(zip(states, actions, strict=True))
         return np.array([self.mdp.rewards_at(t, T)[pair] for t, pair in steps])
+
+    def predictions(self, explanation: Any) -> tuple[Prediction, ...] | None:
+        found, last = [], int(explanation.episode.states[-1])
+        for end in self.mdp.about.get("ends", {}).get("columns", ()):
+            after = (explanation.expected_end(end[name]) for name in ("mean", "low", "high"))
+            found.append(Prediction.of(end["name"], end["is_share"], end["mean"][last], *after))
+        return tuple(found) or None
+
+    def pays_at_end_only(self, explanation: Any) -> Sequence[bool]:
+        from counterplan.tables.rewards import expected_after
+
+        values, T = self._ahead, len(explanation.episode)
+        if values is None:
+            return super().pays_at_end_only(explanation)
+        horizon, found = len(values) // 2, []
+        for t, *pair in explanation.changes:
+            state, left = explanation.most_likely.states[t], T - 1 - t
+            gains = [
+                float(np.diff((self.mdp.rewards + expected_after(self.mdp, ahead))[state, pair])[0])
+                for ahead in values[[left, left + horizon] if left <= horizon else []]
+            ]
+            found.append(bool(gains) and gains[0] > 0.0 > gains[1])
+        return found
+
+    @cached_property
+    def _ahead(self) -> FloatArray | None:
+        """What steps to come usually earn, None where nothing is known or it is counted already."""
+        from counterplan.tables.rewards import values_ahead
+
+        ends, visits = self.mdp.about.get("ends"), self.mdp.visits
+        if self.layout is None or ends is None or visits is None:
+            return None
+        if self.layout.schema.final == "value":
+            return None
+        return values_ahead(self.mdp, visits, len(self.layout.choices), 2 * ends["horizon"])
 
     def actions_taken(self, episode: Episode) -> list[int | None]:
         return [None if a == self.no_action else int(a) for a in episode.actions]
@@ -304,6 +470,11 @@ class DiscreteExplainer(Explainer):
         episode, path = explanation.episode, explanation.most_likely
         return (episode.states, episode.actions), (path.states, path.actions)
 
+    def step_labels(self, T: int, states: Any, actions: Any) -> Sequence[Sequence[str | None]]:
+        assert self.states is not None
+        names = [self.states.name(int(state)) for state in states]
+        return names, *super().step_labels(T, states, actions)
+
     def action_name(self, action: int) -> str:
         return self.mdp.action_name(action) if self.layout is None else super().action_name(action)
 
@@ -319,20 +490,73 @@ class ContinuousExplainer(Explainer):
     is_discrete = False
 
     def __init__(self, scm: NeuralSCM, layout: SchemaLayout) -> None:
-        self.scm, self.layout, self.reward = scm, layout, layout.reward()
+        self.scm, self.layout = scm, layout
+        if not layout.schema.of("reward", "cost"):
+            layout.reward()
+        self.label_columns = (f"{ACTION}_label",)
         names = {STATE: layout.features, ACTION: layout.actions}
         self.step_columns = tuple(f"{kind}:{name}" for kind in names for name in names[kind])
         super().__init__(scm, layout)
 
     def problem(self, episode: Episode) -> Mapping[str, Any]:
-        actions = self.layout.action_set(episode)
-        return {"scm": self.scm, "actions": actions, "reward": self.reward}
+        reward = self.layout.reward(episode)
+        return {"scm": self.scm, "actions": self.layout.action_set(episode), "reward": reward}
 
     def constraints(self, episode: Episode, question: Question) -> Constraints:
-        return Constraints(max_move=self.layout.max_move(question.max_move))
+        move = self.layout.max_move(question.max_move)
+        return replace(super().constraints(episode, question), max_move=move)
 
-    def rewards(self, states: Any, actions: Any) -> FloatArray:
-        return np.asarray(self.reward(states))
+    def decisions(self, episode: Episode) -> int:
+        return len(episode) - 1
+
+    def rewards(self, episode: Episode, states: Any, actions: Any) -> FloatArray:
+        reward = self.layout.reward(episode)
+        if not isinstance(reward, EpisodeReward):
+            return np.asarray(reward(states))
+        T, taken = len(states), list(actions[: len(states) - 1])
+        earned = reward.of_actions(T - 1, len(self.layout.choices))
+        return reward.by_step(states, earned[np.arange(T - 1), taken])
+
+    def left_over(self, recorded: Recorded) -> FloatArray | float:
+        episode, given = recorded.episode, recorded.rewards
+        if given is None or self.layout.learned.step is None:
+            return 0.0
+        reward = self.layout.reward(episode)
+        assert isinstance(reward, EpisodeReward)
+        taken = self.actions_taken(episode)
+        own = self.rewards(episode, episode.states, taken)
+        own[-1] = reward.state(episode.states[-1:])[0]
+        merits = [column.merit for column in self.layout.schema.features]
+        return np.nan_to_num(given + episode.states @ merits - own)
+
+    def predictions(self, explanation: Any) -> tuple[Prediction, ...] | None:
+        from counterplan.tables.rewards import coded
+
+        ends = np.stack([explanation.episode.states[-1], explanation.states[-1]])
+        before, after = coded(self.layout.schema.features, ends)
+        return (
+            tuple(
+                Prediction.of(one.name, one.is_share, one.interval(before)[0], *one.interval(after))
+                for one in self.layout.learned.finals
+            )
+            or None
+        )
+
+    def pays_at_end_only(self, explanation: Any) -> Sequence[bool]:
+        from counterplan.counterfactual.continuous.setting import prepare_sequence
+
+        schema, following = self.layout.schema, self.layout.learned.following
+        if following is None or schema.final == "value" or not explanation.changes:
+            return super().pays_at_end_only(explanation)
+        setting = prepare_sequence(explanation.problem)
+        steps = [change.t for change in explanation.changes]
+        fewer = np.repeat(explanation.actions[None], len(steps), axis=0)
+        fewer[np.arange(len(steps)), steps] = explanation.observed[steps]
+        states = setting.trajectories(fewer)
+        gains = explanation.value - setting.earned(states, fewer)
+        ahead = following.along(schema, explanation.episode)
+        lost = ahead(setting.in_episode_units(states[:, -1])) - ahead(explanation.states[-1:])
+        return [bool(one) for one in (gains > 0.0) & (lost > gains)]
 
     def actions_taken(self, episode: Episode) -> list[int | None]:
         from counterplan.scm.point import action_indices, action_vectors
@@ -370,20 +594,30 @@ def open_explainer(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> E
     if kind == DISCRETE and isinstance(model, TabularMDP):
         return DiscreteExplainer(model)
     if kind == SCHEMA:
-        from counterplan.tables.layout import SchemaLayout, layout_of_model
+        from counterplan.tables.layout import SchemaLayout, counts_of_model, layout_of_model
         from counterplan.tables.schema import schema_from_dict
 
-        own = layout_of_model(model)
-        learned = None if own is None else own.learned
-        layout = SchemaLayout(schema_from_dict(about["schema"]), learned)
+        own, schema = layout_of_model(model), schema_from_dict(about["schema"])
+        if own is not None and not own.has_same_rewards(schema):
+            raise InputError(
+                "its columns of rewards and costs are not those that the model was learned with: "
+                "fit it anew"
+            )
+        layout = SchemaLayout(schema)
+        if own is not None:
+            layout.exact, layout.learned = own.exact, own.learned
+        layout.counts = counts_of_model(model, layout.choices)
         if isinstance(model, TabularMDP):
             return DiscreteExplainer(model, layout)
         return ContinuousExplainer(model, layout)
     if kind in (COHORT, ICU) and not isinstance(model, TabularMDP):
         from counterplan.domains.icu_episodes import IcuLayout
         from counterplan.domains.sepsis_table import CohortLayout
+        from counterplan.tables.layout import counts_of_model
 
-        return ContinuousExplainer(model, CohortLayout() if kind == COHORT else IcuLayout())
+        stays = CohortLayout() if kind == COHORT else IcuLayout()
+        stays.counts = counts_of_model(model, stays.choices)
+        return ContinuousExplainer(model, stays)
     raise InputError(f"a {type(model).__name__} has no answers about {kind!r}")
 
 

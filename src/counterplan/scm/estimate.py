@@ -112,7 +112,7 @@ def estimate_mdp(
     )
     places = np.argwhere(counts.transitions)
     seen = np.column_stack([places, counts.transitions[tuple(places.T)]])
-    return model.with_data(counts.visits, counts=seen, mass=sums[:, :, 0])
+    return model.with_data(counts=seen, mass=sums[:, :, 0])
 
 
 def _prior(prior: float | ArrayLike, S: int, A: int) -> FloatArray:

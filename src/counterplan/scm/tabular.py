@@ -26,6 +26,8 @@ SUM_TOLERANCE = 1e-6
 # Stored rows were normalised when the model was made: what is left is rounding.
 STORED_SUM_TOLERANCE = 1e-9
 ROUNDING = 1e-12
+# Labels that are listed where none of them was meant.
+MOST_SHOWN = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +72,8 @@ class TabularMDP:
     admissible     (S, A) alternatives that may be chosen in a state (keeping what was done is
                    always possible), None for all
     initial        (S,) distribution of the first state, None if unknown
-    final_rewards  (S,) earned on top in an episode's last state, e.g. what is expected to follow
+    final_rewards  (S,), or by action (S, A): earned on top in an episode's last state, e.g. what is
+                   expected to follow
     state_labels   S names, None to use the numbers
     action_labels  A names, None to use the numbers
     visits         (S, A) how often each pair was seen in the data that the model was estimated
@@ -118,7 +121,7 @@ class TabularMDP:
             "rewards": _checked_rewards(rewards, "rewards", (S, A)),
             "admissible": given(_checked_array, admissible, "admissible", np.bool_, (S, A)),
             "initial": given(_checked_distribution, initial, S),
-            "final_rewards": given(_checked_rewards, final_rewards, "final_rewards", (S,)),
+            "final_rewards": given(_final_rewards, final_rewards, (S, A)),
             "state_labels": given(_checked_labels, state_labels, S, "state"),
             "action_labels": given(_checked_labels, action_labels, A, "action"),
             "visits": None,
@@ -170,6 +173,16 @@ class TabularMDP:
             object.__setattr__(other, name, None)
         return other
 
+    def with_rewards(self, rewards: ArrayLike, final_rewards: ArrayLike | None) -> Self:
+        """The same process with other rewards."""
+        other = copy(self)
+        other.__dict__.pop("_last_rewards", None)
+        final = None if final_rewards is None else _final_rewards(final_rewards, self.row_of.shape)
+        checked = _checked_rewards(rewards, "rewards", self.row_of.shape)
+        object.__setattr__(other, "rewards", checked)
+        object.__setattr__(other, "final_rewards", final)
+        return other
+
     @property
     def n_states(self) -> int:
         return int(self.row_of.shape[0])
@@ -178,18 +191,18 @@ class TabularMDP:
     def n_actions(self) -> int:
         return int(self.row_of.shape[1])
 
-    def row(self, state: int, action: int) -> FloatArray:
+    def row(self, state: int | str, action: int | str) -> FloatArray:
         """P(. | state, action), dense (S,)."""
-        self._check_pair(state, action)
-        return self.rows.dense(self.row_of[state, action], self.n_states)
+        pair = self.state_number(state), self.action_number(action)
+        return self.rows.dense(self.row_of[pair], self.n_states)
 
-    def probability(self, state: int, action: int, next_state: int) -> float:
+    def probability(self, state: int | str, action: int | str, next_state: int | str) -> float:
         """P(next_state | state, action)."""
-        self._check_pair(state, action)
-        check_index(next_state, self.n_states, "state")
-        indices, probabilities = self.rows.slice(self.row_of[state, action])
-        position = int(np.searchsorted(indices, next_state))
-        found = position < len(indices) and indices[position] == next_state
+        pair = self.state_number(state), self.action_number(action)
+        after = self.state_number(next_state)
+        indices, probabilities = self.rows.slice(self.row_of[pair])
+        position = int(np.searchsorted(indices, after))
+        found = position < len(indices) and indices[position] == after
         return float(probabilities[position]) if found else 0.0
 
     def rewards_at(self, t: int, horizon: int) -> FloatArray:
@@ -212,6 +225,21 @@ class TabularMDP:
         """Its label, or its number where actions have none."""
         return self.action_labels[action] if self.action_labels else str(action)
 
+    def state_number(self, state: int | str) -> int:
+        """The number of a state, which may be given by its label."""
+        return index_of(state, self.n_states, "state", self.state_labels)
+
+    def action_number(self, action: int | str) -> int:
+        """The number of an action, which may be given by its label."""
+        return index_of(action, self.n_actions, "action", self.action_labels)
+
+    def episode(
+        self, states: Iterable[int | str], actions: Iterable[int | str], id: str | None = None
+    ) -> Episode:
+        """An episode by the labels of its states and actions."""
+        numbered = [*map(self.state_number, states)], [*map(self.action_number, actions)]
+        return Episode(*numbered, id=id)
+
     def check_episode(self, episode: Episode) -> None:
         """Raise unless every state, action and transition of the episode is possible here."""
         episode.check_range(self.n_states, self.n_actions)
@@ -228,17 +256,20 @@ class TabularMDP:
     def _last_rewards(self) -> FloatArray:
         if self.final_rewards is None:
             return self.rewards
-        return self.rewards + self.final_rewards[:, None]
-
-    def _check_pair(self, state: int, action: int) -> None:
-        check_index(state, self.n_states, "state")
-        check_index(action, self.n_actions, "action")
+        return self.rewards + self.final_rewards.reshape(self.n_states, -1)
 
 
-def check_index(value: object, count: int, what: str) -> None:
-    """Raise unless the value is one of a model's states or actions."""
-    if not isinstance(value, int | np.integer) or not 0 <= value < count:
-        raise InputError(f"unknown {what} {value}: the model has {what}s 0..{count - 1}")
+def index_of(value: object, count: int, what: str, labels: Sequence[str] | None = None) -> int:
+    """The number of one of a model's states or actions, by its label or as it is."""
+    if isinstance(value, int | np.integer) and 0 <= value < count:
+        return int(value)
+    if not isinstance(value, str) or not labels:
+        named = ", which have no labels" if isinstance(value, str) else ""
+        raise InputError(f"unknown {what} {value}: the model has {what}s 0..{count - 1}{named}")
+    if value not in labels:
+        some = ", ".join(labels[:MOST_SHOWN]) + (", ..." if count > MOST_SHOWN else "")
+        raise InputError(f"unknown {what} {value!r}: the model has {what}s {some}")
+    return labels.index(value)
 
 
 def numbers(values: ArrayLike, name: str) -> FloatArray:
@@ -409,6 +440,10 @@ def _checked_rewards(values: ArrayLike, name: str, shape: tuple[int, ...]) -> Fl
             f"to {LARGEST:g}, or -inf for what must not occur"
         )
     return rewards
+
+
+def _final_rewards(values: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+    return _checked_rewards(values, "final_rewards", shape[: 2 if np.ndim(values) == 2 else 1])
 
 
 def _checked_array(

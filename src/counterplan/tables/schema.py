@@ -7,27 +7,36 @@
     unit = "h"
     dates = true                  # the time column holds dates; `unit` is d, h, min, s or weeks
     gaps = "refuse"               # or "allow": an episode may lack rows; or "input", see below
+    combinations = "observed"     # or "grid", or a list: what may be advised of the action columns
+    min_count = 5                 # so often must a combination occur to be advised
 
     [columns.sofa]
-    role = "state"                # state, fixed, contextual, action, reward, outcome or ignore
+    role = "state"                # or fixed, contextual, action, reward, cost, outcome, ignore
     unit = "points"
     low = 0                       # values outside are mistakes
     high = 24
     outside = "refuse"            # or "missing": what is outside counts as a gap
     missing = "carry-forward"     # refuse (if not given), carry-forward, mean or median
-    better = "lower"              # what is good: makes the reward, with `weight` (1 if not given)
+    better = "lower"              # what is good: counts with `weight` (1 if not given)
 
     [columns.vasopressor]
     role = "action"
     levels = [0, 1, 2, 3, 4]      # the numbers that the table may hold
     labels = ["none", "low", "middle", "high", "highest"]
 
+    [columns.readmitted]
+    role = "cost"                 # less is better; a reward is more of it, or says `better`
+    weight = 100                  # rewards and costs are added up
+    when = "last"                 # known at the end only: a probability (0, 1) or an amount
+
+With final = "value" in [table] the last state of an episode counts for what usually follows it.
 A column with levels takes these values. One with labels only holds categories: models of continuous
 states see a column of their own for each, so that none lies between others, unless ordered = true,
 which makes them the numbers 0, 1, ... Several action columns form a grid, of which the last column
-changes fastest. The problem is discrete if every state column has labels or levels that are whole
-numbers: then the state columns form a grid too (fixed ones included). It is continuous otherwise,
-or where [table] says kind = "continuous". A column that the schema does not name is not read.
+changes fastest; combinations that occur in the data may be advised. The problem is discrete if
+every state column has labels or levels that are whole numbers: then the state columns form a grid
+too (fixed ones included). It is continuous otherwise, or where [table] says kind = "continuous". A
+column that the schema does not name is not read.
 
 With gaps = "input" time may pass at any pace: how long it is from a row to the next one of its
 episode is one more contextual input of the model, called gap.
@@ -58,6 +67,8 @@ WHAT = "a schema: [table] and [columns.NAME] with a role for each column"
 DISCRETE, CONTINUOUS = "discrete", "continuous"
 REFUSE, CARRY, MEAN, MEDIAN = "refuse", "carry-forward", "mean", "median"
 MISSING, ALLOW, INPUT = "missing", "allow", "input"
+OBSERVED, GRID = "observed", "grid"
+STEP, LAST, VALUE = "step", "last", "value"
 # What the time until the next row is called where it is an input.
 GAP = "gap"
 MEASURED = ("role", "unit", "low", "high", "outside", "missing", "levels", "labels", "ordered")
@@ -67,12 +78,16 @@ KEYS = {
     "fixed": MEASURED,
     "contextual": MEASURED,
     "action": ("role", "unit", "missing", "levels", "labels", "ordered"),
-    "reward": ("role", "unit", "low", "high"),
+    "reward": ("role", "unit", "low", "high", "better", "weight", "when"),
+    "cost": ("role", "unit", "low", "high", "weight", "when"),
     "outcome": ("role", "unit"),
-    "ignore": (*MEASURED, "better", "weight"),
+    "ignore": (*MEASURED, "better", "weight", "when"),
 }
 COLUMN = KEYS["ignore"]
-TABLE = ("episode", "time", "step", "increment", "unit", "dates", "gaps", "kind")
+TABLE = (
+    *("episode", "time", "step", "increment", "unit", "dates", "gaps", "kind"),
+    *("combinations", "min_count", "final"),
+)
 # What keys with few values may be.
 CHOICES = {
     "role": tuple(KEYS),
@@ -81,6 +96,8 @@ CHOICES = {
     "missing": (REFUSE, CARRY, MEAN, MEDIAN),
     "gaps": (REFUSE, ALLOW, INPUT),
     "better": ("lower", "higher"),
+    "when": (STEP, LAST),
+    "final": ("nothing", VALUE),
 }
 # A schema is written by hand; what is larger is something else.
 LARGEST_SCHEMA = 10_000_000
@@ -98,6 +115,7 @@ class Column:
     name     as the table's header has it
     role     state, fixed, contextual (an input that is replayed from the episode, never chosen),
              action, reward, outcome (describes the episode; no model sees it) or ignore
+    when     of a reward or cost: whether each step has one, or the episode at its last step
     outside  what a value below low or above high is: a mistake (refuse) or missing
     missing  what a gap means: refuse, carry-forward, mean or median
     better   lower or higher, None if neither is good or bad
@@ -120,6 +138,7 @@ class Column:
     labels: tuple[str, ...] | None = None
     outside: str = REFUSE
     ordered: bool = False
+    when: str = STEP
 
     @property
     def categories(self) -> int:
@@ -152,6 +171,8 @@ class Column:
     @property
     def merit(self) -> float:
         """What a unit more of it is worth."""
+        if self.role in ("reward", "cost"):
+            return -self.weight if self.role == "cost" or self.better == "lower" else self.weight
         return {None: 0.0, "lower": -self.weight, "higher": self.weight}[self.better]
 
     def value_name(self, place: int, unit: str = "") -> str:
@@ -161,13 +182,22 @@ class Column:
         assert self.levels is not None
         return f"{self.levels[place]:g} {unit}".rstrip()
 
+    def place(self, given: str | float) -> int | None:
+        """Which of its values is meant, by label, by level, or as results write it."""
+        text = given if isinstance(given, str) else f"{given:g}"
+        written = [self.value_name(place, self.unit) for place in range(self.size or 0)]
+        if text in written:
+            return written.index(text)
+        number = as_number(text) if isinstance(given, str) else given
+        return self.levels.index(number) if self.levels and number in self.levels else None
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values, without what is as usual."""
         found: dict[str, Any] = {}
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name != "name" and value != field.default:
-                found[field.name] = list(value) if isinstance(value, tuple) else value
+                found[field.name] = _plain(value)
         return found
 
 
@@ -175,15 +205,20 @@ class Column:
 class Schema:
     """The roles of a table's columns.
 
-    columns    in the order in which models see them, but for fixed ones, which lead
-    episode    the column with the names of episodes
-    time       the column that orders the rows of an episode
-    step       how long a step lasts, in `unit`
-    increment  by how much the time column grows from one row of an episode to the next
-    kind       discrete or continuous; what the columns imply if not given
-    gaps       whether an episode may lack rows: refuse, allow, or input, where the time until the
-               next row is an input of the model
-    dates      whether the time column holds dates
+    columns       in the order in which models see them, but for fixed ones, which lead
+    episode       the column with the names of episodes
+    time          the column that orders the rows of an episode
+    step          how long a step lasts, in `unit`
+    increment     by how much the time column grows from one row of an episode to the next
+    kind          discrete or continuous; what the columns imply if not given
+    gaps          whether an episode may lack rows: refuse, allow, or input, where the time until
+                  the next row is an input of the model
+    dates         whether the time column holds dates
+    combinations  which values of the action columns may be advised together: those that are
+                  "observed", the whole "grid", or a list with a value for each column
+    min_count     how often a combination must occur to count as observed
+    final         what the last state counts for besides itself: nothing, or the value of what
+                  usually follows
     """
 
     columns: tuple[Column, ...]
@@ -195,6 +230,9 @@ class Schema:
     kind: str = ""
     gaps: str = REFUSE
     dates: bool = False
+    combinations: str | tuple[tuple[str | float, ...], ...] = OBSERVED
+    min_count: int = 5
+    final: str = "nothing"
 
     # Whether steps count from 0 and every row has an action, as in plain tables of episodes.
     is_plain: ClassVar[bool] = False
@@ -205,6 +243,7 @@ class Schema:
             raise InputError("; ".join(f"schema, {problem}" for problem in problems[:MOST_LINES]))
         if not self.kind:
             object.__setattr__(self, "kind", self._implied_kind)
+        object.__setattr__(self, "min_count", int(self.min_count))
 
     def of(self, *roles: str) -> tuple[Column, ...]:
         """The columns with one of these roles."""
@@ -240,15 +279,20 @@ class Schema:
         return self.step * UNITS[self.unit] if self.dates else self.increment
 
     @property
-    def reward(self) -> Column | None:
-        """The column with what each step earned."""
-        return next(iter(self.of("reward")), None)
+    def rewards(self) -> tuple[Column, ...]:
+        """The columns with what each step earned or cost."""
+        return tuple(one for one in self.of("reward", "cost") if one.when == STEP)
+
+    @property
+    def finals(self) -> tuple[Column, ...]:
+        """The columns with what an episode earned or cost at its end."""
+        return tuple(one for one in self.of("reward", "cost") if one.when == LAST)
 
     @cached_property
     def used(self) -> tuple[Column, ...]:
         """All columns that are read, but for those of episode and time."""
         replayed = (*self.of("action"), *self.of("contextual"))
-        return (*self.features, *replayed, *self.of("reward", "outcome"))
+        return (*self.features, *replayed, *self.of("reward", "cost", "outcome"))
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values that JSON and TOML can hold; `schema_from_dict` reads them back."""
@@ -258,7 +302,7 @@ class Schema:
             # The kind is stored only where the columns do not imply it already.
             usual = self._implied_kind if field.name == "kind" else field.default
             if field.name != "columns" and value not in (usual, ""):
-                table[field.name] = value
+                table[field.name] = _plain(value)
         columns = {column.name: column.as_dict() for column in self.columns}
         if len(columns) < len(self.columns):
             raise InputError("schema: two columns have the same name; keep one of them")
@@ -289,6 +333,12 @@ class Grid:
     def places(self, cell: int) -> tuple[int, ...]:
         """Which value each column has in a cell."""
         return tuple(int(place) for place in np.unravel_index(cell, self.sizes))
+
+    def cell(self, given: Sequence[str | float]) -> int:
+        """The cell of some values, each of which is known to its column, see `Column.place`."""
+        both = zip(self.columns, given, strict=True)
+        places = (column.place(value) for column, value in both)
+        return int(np.ravel_multi_index([one for one in places if one is not None], self.sizes))
 
     def cells(self, values: FloatArray) -> IntArray:
         """(n,) the cells of values (n, columns), each of which is one of its column's."""
@@ -361,6 +411,11 @@ def schema_from_dict(document: Any, where: str = "schema") -> Schema:
     return Schema(tuple(columns), **table)
 
 
+def _plain(value: Any) -> Any:
+    """Tuples as lists."""
+    return [*map(_plain, value)] if isinstance(value, tuple) else value
+
+
 def _typed(value: Any) -> Any:
     """Numbers as floats, lists as tuples."""
     if isinstance(value, list | tuple):
@@ -424,7 +479,7 @@ def _column_problems(place: str, name: Any, given: Any) -> Iterator[str]:
     if not low < high:
         between = f"{shown(low)} is not below high = {shown(high)}"
         yield f"{place}.low: {between}; exchange or correct them"
-    if "weight" in right and "better" not in given:
+    if "weight" in right and "better" not in given and role not in ("reward", "cost"):
         yield f'{place}.weight: counts only with better = "lower" or "higher"; add it'
     levels, labels = right.get("levels"), right.get("labels")
     if levels and labels and len(levels) != len(labels):
@@ -452,8 +507,6 @@ def _together(table: Mapping[str, Any], columns: Mapping[str, Any]) -> Iterator[
     for role in ("state", "action"):
         if not of[role]:
             yield f'columns: none has role = "{role}"; give at least one column that role'
-    for second in of["reward"][1:2]:
-        yield f"columns.{_place(second.name)}.role: is the second reward; keep one of them"
     if table.get("dates") and table.get("unit") not in UNITS:
         known = ", ".join(list(UNITS)[:5])
         yield f'table.unit: time by dates is measured in {known}; write for example unit = "d"'
@@ -467,6 +520,7 @@ def _together(table: Mapping[str, Any], columns: Mapping[str, Any]) -> Iterator[
             f"columns: the levels of the action columns combine to {actions:,} actions, more than "
             f"{MOST_ACTIONS:,}; give fewer levels"
         )
+    yield from _wrong_combinations(table.get("combinations", OBSERVED), of["action"])
     implied = DISCRETE if all(column.is_counted for column in of["state"]) else CONTINUOUS
     if table.get("kind", implied) == CONTINUOUS or not of["state"]:
         for column in of["state"]:
@@ -488,6 +542,19 @@ def _together(table: Mapping[str, Any], columns: Mapping[str, Any]) -> Iterator[
             yield f"{place}: needs levels or labels, {why}, or role = 'ignore'"
         elif column.better and column.levels is None:
             yield f"{place}.better: labels have no worth; add levels, one number for each label"
+
+
+def _wrong_combinations(listed: Any, actions: Sequence[Column]) -> Iterator[str]:
+    names = ", ".join(column.name for column in actions)
+    for number, given in enumerate([] if isinstance(listed, str) else listed):
+        place = f"table.combinations[{number}]"
+        if len(given) != len(actions):
+            yield f"{place}: has {len(given)} values; give one for each action column: {names}"
+            continue
+        for column, value in zip(actions, given, strict=True):
+            if column.place(value) is None:
+                known = ", ".join(map(shown, column.labels or column.levels or ()))
+                yield f"{place}: {shown(value)} is no value of {column.name!r}; use {known}"
 
 
 def _wrong_values(place: str, given: Mapping[str, Any]) -> Iterator[str]:
@@ -513,6 +580,11 @@ def _wrong(key: str, value: Any) -> str | None:
     if key in ("step", "increment", "weight") and not (_is_finite(value) and value > 0):
         why = "is too large" if is_number and value > 0 else "is no number above 0"
         return f"{shown(value)} {why}; give a number above 0 and at most {LARGEST_NUMBER:g}"
+    if key == "min_count" and not (_is_finite(value) and value >= 1 and value == int(value)):
+        return f"{shown(value)} is no whole number from 1 up; give how often one must occur"
+    if key == "combinations" and not (value in (OBSERVED, GRID) or _is_rows(value)):
+        example = '"observed", "grid" or a list such as [["none", 0], ["heparin", 200]]'
+        return f"{shown(value)} is none of {example}{_nearest(value, (OBSERVED, GRID))}"
     if key == "levels":
         return _not_a_list(value, _is_finite, "finite numbers")
     if key in ("ordered", "dates") and not isinstance(value, bool):
@@ -567,6 +639,14 @@ def _is_text(value: Any) -> bool:
 
 def _is_label(value: Any) -> bool:
     return _is_text(value) and bool(value) and value == value.strip()
+
+
+def _is_rows(value: Any) -> bool:
+    """Whether it is a list of lists of texts and numbers, none of them empty."""
+    lists = [value, *value] if isinstance(value, list | tuple) else [None]
+    return all(isinstance(one, list | tuple) and one for one in lists) and all(
+        _is_text(entry) or _is_finite(entry) for row in value for entry in row
+    )
 
 
 def _is_finite(value: Any) -> bool:

@@ -249,6 +249,8 @@ class AnchorHeuristic:
                 )
 
     def refuses(self, setting: SequenceSetting) -> str | None:
+        if len(setting.members) > 1:
+            return "anchors are for one model: pass risk=None, or leave the solver out"
         if setting.step_constants is not None:
             return None
         return (

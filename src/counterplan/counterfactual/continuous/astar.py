@@ -29,12 +29,16 @@ from counterplan.core.limits import Watch
 from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import FloatArray, IntArray, whole_number
+from counterplan.counterfactual.continuous.ensemble import (
+    EnsembleBound,
+    EnsembleSetting,
+    prepare_continuous,
+)
 from counterplan.counterfactual.continuous.first_order import FirstOrder
 from counterplan.counterfactual.continuous.setting import (
     SequenceExplanation,
     SequenceSetting,
     greedy_sequence,
-    prepare_sequence,
 )
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.scm.point import PointSCM, Region
@@ -290,7 +294,8 @@ class Search:
         nothing is bounded, since depth-first order soon empties it."""
         promises = [pool.largest for pool in self._pools]
         best = int(np.argmax(promises))
-        is_full = sum(len(pool) for pool in self._pools) > self._solver.memory
+        most = self._solver.memory // len(self._setting.members)
+        is_full = sum(len(pool) for pool in self._pools) > most
         if is_full or promises[best] == math.inf:
             return max(t for t, pool in enumerate(self._pools) if len(pool)), promises[best]
         return best, promises[best]
@@ -357,7 +362,7 @@ class FirstOrderBound:
 
     def refuses(self, setting: SequenceSetting) -> str | None:
         """Why there is no such bound: the model knows neither constants nor slopes. Or None."""
-        if setting.step_constants is not None or knows_slopes(setting):
+        if all(one.step_constants is not None or knows_slopes(one) for one in setting.members):
             return None
         return (
             f"{type(setting.scm).__name__} states no Lipschitz constants, which every bound needs: "
@@ -365,6 +370,8 @@ class FirstOrderBound:
         )
 
     def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
+        if isinstance(setting, EnsembleSetting):
+            return EnsembleBound(setting, deadline)
         return FirstOrder(setting, deadline=deadline)
 
 
@@ -460,7 +467,7 @@ class AStar:
         return found
 
     def _accepted(self, problem: Problem) -> SequenceSetting:
-        setting = prepare_sequence(problem)
+        setting = prepare_continuous(problem)
         if refusal := self.heuristic.refuses(setting):
             raise NotApplicableError(refusal)
         return setting

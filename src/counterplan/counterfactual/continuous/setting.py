@@ -8,7 +8,7 @@ Everything here is in the model's own units.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -114,6 +114,19 @@ class SequenceSetting:
     k: int
     scaling: Scaling | None
     problem: Problem
+
+    @property
+    def members(self) -> tuple[SequenceSetting, ...]:
+        """The settings of single models: this one, but for an ensemble."""
+        return (self,)
+
+    def blocks(self, states: FloatArray) -> Sequence[FloatArray]:
+        """States (n, D) as the members have them."""
+        return (states,)
+
+    def banked(self, states: FloatArray, weights: FloatArray) -> FloatArray | float:
+        """(n,) what states remember of earlier rewards, by weights of the members; nothing here."""
+        return 0.0
 
     @property
     def horizon(self) -> int:

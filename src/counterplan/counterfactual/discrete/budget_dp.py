@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from counterplan.core.limits import Watch
 from counterplan.core.problem import Problem
@@ -43,8 +43,10 @@ from counterplan.counterfactual.discrete.laws import (
 from counterplan.counterfactual.support import Support, policy_support
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.scm.gumbel import GumbelMaxSCM
-from counterplan.scm.row_sets import RowSets
 from counterplan.scm.tabular import TabularMDP, numbers
+
+if TYPE_CHECKING:
+    from counterplan.scm.row_sets import RowSets
 
 # As explanations name it.
 METHOD = "dynamic programming"
@@ -110,6 +112,13 @@ class PolicyExplanation(Explanation):
         # Both ends are sums in different orders: where they meet, rounding may turn them round.
         return Interval(min(low, high), max(low, high))
 
+    def expected_end(self, values: ArrayLike) -> float:
+        """The mean of values (S,) of the last state under the policy."""
+        setting = self.process.setting
+        nothing = setting.mdp.with_rewards(np.zeros_like(setting.mdp.rewards), values)
+        ended = replace(setting, mdp=nothing)
+        return float(evaluate(ended, self.process.law, self.process.table)[-1])
+
     @cached_property
     def guaranteed(self) -> float:
         """What the policy is worth whichever causal model holds: the lower end of `interval`."""
@@ -125,12 +134,12 @@ class PolicyExplanation(Explanation):
         """How far the policy leaves the data, where the model knows its data."""
         return policy_support(self.process, self.states, self.changes)
 
-    def policy(self, t: int, state: int, used: int) -> int:
-        """The action at step t in `state` when `used` of the budget is spent (the most probable
-        one, where a baseline chooses at random)."""
+    def policy(self, t: int, state: int | str, used: int = 0) -> int:
+        """The action at step t in `state`, by number or label, when `used` of the budget is spent
+        (the most probable one, where a baseline chooses at random)."""
         return self.process.table.action(*self._place(t, state, used))
 
-    def action_probabilities(self, t: int, state: int, used: int) -> FloatArray:
+    def action_probabilities(self, t: int, state: int | str, used: int = 0) -> FloatArray:
         """(A,) how likely the policy is to take each action there."""
         place = self._place(t, state, used)
         return self.process.table.probabilities(*place, self.process.setting.mdp.n_actions)
@@ -228,8 +237,9 @@ class PolicyExplanation(Explanation):
         affordable = min(ENTRIES // (2 * T * nodes), OPERATIONS // (T * T * nodes * row))
         return min(FINEST, max(COARSEST, affordable))
 
-    def _place(self, t: int, state: int, used: int) -> tuple[int, int, int]:
+    def _place(self, t: int, state: int | str, used: int) -> tuple[int, int, int]:
         mdp = self.process.setting.mdp
+        state = mdp.state_number(state) if isinstance(state, str) else state
         places: tuple[tuple[str, object, int], ...] = (
             ("t", t, len(self.episode)),
             ("state", state, mdp.n_states),
@@ -339,7 +349,8 @@ def prepare(problem: Problem) -> tuple[Setting, CounterfactualLaw]:
     )
     mdp, episode = scm.mdp, problem.episode
     mdp.check_episode(episode)
-    resolved = problem.constraints.resolve(len(episode), mdp.n_states, mdp.n_actions)
+    rules = problem.constraints.by_number(mdp)
+    resolved = rules.resolve(len(episode), mdp.n_states, mdp.n_actions)
     spendable = len(episode) * int(resolved.costs.max())
     entries = len(episode) * mdp.n_states * (min(problem.k, spendable) + 1)
     if entries > LARGEST_POLICY:
