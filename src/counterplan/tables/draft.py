@@ -79,7 +79,7 @@ def draft_schema(path: str | Path) -> Schema:
 def draft(path: str | Path) -> Draft:
     """The same with comments."""
     found = _profile(path)
-    guesses = [_guess(one, len(found.episodes)) for one in found.columns]
+    guesses = [_guess(one, found.rows, len(found.episodes)) for one in found.columns]
     if not any(column.role == "action" for column, _ in guesses):
         _guess_action(path, guesses, found.columns)
     _ignore_doubles(guesses)
@@ -106,7 +106,7 @@ def draft(path: str | Path) -> Draft:
     return Draft(schema, head, comments, found.rows, len(found.episodes))
 
 
-def _guess(profile: ColumnProfile, episodes: int) -> Guess:
+def _guess(profile: ColumnProfile, rows: int, episodes: int) -> Guess:
     name, constant = profile.name, profile.is_constant
     if profile.values is not None and not profile.values:
         return Column(name, "ignore"), "empty"
@@ -141,6 +141,9 @@ def _guess(profile: ColumnProfile, episodes: int) -> Guess:
         and (chosen := profile.choice("action", MOST_LEVELS))
     ):
         return chosen, "empty once in every episode, as where nothing is done any more"
+    if constant and profile.missing == rows - episodes and rows > episodes:
+        how = '; to optimise it: role = "cost" or "reward", when = "last"'
+        return Column(name, "outcome"), f"once in every episode{how if profile.is_number else ''}"
     role, why = ("fixed", "never changes within an episode") if constant else ("state", "changes")
     if profile.is_number:
         return Column(name, role), why
