@@ -54,9 +54,7 @@ COMMANDS = {
     "no run": asked("cases", "Missing argument 'OUT'.*--help"),
     "no table to draft from": asked("schema", "Missing argument 'EPISODES'.*--help"),
     "NUL in a path": asked("explain a\0.csv -m model.json", ".*'EPISODES': embedded null.*--help"),
-    "no path": asked(
-        "explain '' -m model.json", r"\.: has no extension, but .*; rename or convert"
-    ),
+    "no path": asked("explain '' -m model.json", r"ward\.parquet, column .*; store them alike"),
     "line break in a path": asked(
         "explain 'a\nb.csv' -m model.json", r"a b\.csv: no such file; ch"
     ),

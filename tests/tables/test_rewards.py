@@ -13,6 +13,8 @@ import counterplan as cp
 from counterplan.core.reward import EpisodeReward
 from counterplan.counterfactual import oracle
 from counterplan.errors import FileError, InputError
+from counterplan.runs.answer import answer_of, trajectory
+from counterplan.runs.question import ContinuousExplainer, DiscreteExplainer
 from counterplan.tables.fit import FitSettings, doubtful_costs, fit_discrete
 from counterplan.tables.layout import SchemaLayout
 from counterplan.tables.parts import Recorded, episodes_from_bytes, episodes_to_bytes
@@ -75,9 +77,9 @@ def test_what_actions_cost_is_learned_and_searched_exactly() -> None:
     earned = reward.of_actions(5, 3)
     assert earned[0] - earned[0, 0] == pytest.approx([0.0, -8.0, -40.0], abs=1e-9)
     assert reward.state(np.array([[0.0], [1.0]])) == pytest.approx([-5.0, -7.0], abs=1e-9)
-    asked = {"actions": layout.action_set(episode), "reward": reward}
-    found = cp.explain(MACHINE, episode, 3, **asked)
-    best = oracle.best_sequence(MACHINE, episode, 3, **asked)
+    given = {"actions": layout.action_set(episode), "reward": reward}
+    found = cp.explain(MACHINE, episode, 3, **given)
+    best = oracle.best_sequence(MACHINE, episode, 3, **given)
     assert found.status == "optimal"
     assert found.value == pytest.approx(best.value, abs=1e-9)
     with pytest.raises(InputError, match="depends on the episode"):
@@ -147,6 +149,12 @@ WARD = Schema(
         Column("readmitted", "cost", when="last"),
     )
 )
+PATIENT = cp.LocationScaleSCM(
+    lambda s, a: 0.9 * s[:, 2:] + 0.4 - 0.5 * a,
+    lambda s, a: s[:, 2:] ** 0,
+    lipschitz=(0.9, 0.0),
+    fixed=2,
+)
 TRUE = np.array([0.03, 0.8, -0.8, 0.9])  # age, wards B and C, fluid
 
 
@@ -184,18 +192,12 @@ def test_the_end_is_learned_with_its_uncertainty(is_share: bool) -> None:
 def test_the_best_end_is_found_exactly() -> None:
     every = ward(300)
     layout, _ = learned(WARD, every)
-    scm = cp.LocationScaleSCM(
-        lambda s, a: 0.9 * s[:, 2:] + 0.4 - 0.5 * a,
-        lambda s, a: s[:, 2:] ** 0,
-        lipschitz=(0.9, 0.0),
-        fixed=2,
-    )
     (end,) = layout.learned.finals
     for one in every[:5]:
         episode = one.episode
-        asked = {"actions": layout.action_set(episode), "reward": layout.reward(episode)}
-        found = cp.explain(scm, episode, 2, **asked)
-        best = oracle.best_sequence(scm, episode, 2, **asked)
+        given = {"actions": layout.action_set(episode), "reward": layout.reward(episode)}
+        found = cp.explain(PATIENT, episode, 2, **given)
+        best = oracle.best_sequence(PATIENT, episode, 2, **given)
         assert found.status == "optimal"
         assert found.value == pytest.approx(best.value, abs=1e-9)
         # The value is minus the probability, which names of wards enter as such.
@@ -350,3 +352,91 @@ def test_discrete_states_know_what_follows(tmp_path: Path) -> None:
     zeros = write(tmp_path / "z.csv", path.read_text().replace(",1\n", ",0\n"))
     with pytest.raises(FileError, match="is known for 300 episodes and is 0 in all"):
         fit_discrete(zeros, schema, FitSettings())
+
+
+# --- Answers ---
+
+
+class TrueExplainer(ContinuousExplainer):
+    """With the true process in place of a neural model."""
+
+    def __init__(self, scm: cp.LocationScaleSCM, layout: SchemaLayout) -> None:
+        super().__init__(scm, layout)  # type: ignore[arg-type]
+
+    def outliers(self, episode: cp.Episode) -> tuple[Any, ...]:
+        return ()
+
+    def exits(self, explanation: Any) -> list[Any]:
+        return []
+
+
+def asked(explainer: ContinuousExplainer, one: Recorded, k: int, fixed: int = 0) -> Any:
+    rules = cp.Constraints(fixed_steps=range(fixed))
+    return cp.explain(**explainer.problem(one.episode), episode=one.episode, k=k, constraints=rules)
+
+
+def test_changes_that_pay_only_at_the_end_are_marked() -> None:
+    every = workshop(300, 12, often=0.5)
+    explainer = TrueExplainer(MACHINE, learned(WORKSHOP, every)[0])
+    paid, truths = np.array(list(PRICES.values())), []
+    for one in every[:60]:
+        found = asked(explainer, one, 1, fixed=9)
+        for mark in explainer.pays_at_end_only(found):
+            states = one.episode.states - found.states
+            saved = (paid[found.observed] - paid[found.actions]).sum() + 2.0 * states.sum()
+            truths.append((mark, saved + worth_of_wear(6) * states[-1, 0]))
+    marked, kept = ([truth for mark, truth in truths if mark is one] for one in (True, False))
+    assert len(marked) >= 10
+    assert len(kept) >= 10
+    assert max(marked) < 1.0
+    assert min(kept) > -1.0
+
+
+def test_answers_start_from_what_the_table_says() -> None:
+    """What rewards have of noise is kept by an alternative."""
+    every = workshop(60, 8, noise=2.0)
+    explainer = TrueExplainer(MACHINE, learned(WORKSHOP, every)[0])
+    for one in every[:3]:
+        answer = answer_of(explainer, one, asked(explainer, one, 2))
+        assert one.rewards is not None
+        assert answer.observed == pytest.approx(one.rewards.sum())
+        assert answer.factual == pytest.approx(answer.observed)
+        steps = trajectory(explainer, answer)
+        assert steps["reward"] == pytest.approx(one.rewards)
+        assert steps["counterfactual_reward"].sum() == pytest.approx(answer.value)
+        assert answer.predicted is None
+
+
+def test_answers_tell_what_is_predicted() -> None:
+    every = ward(300)
+    explainer = TrueExplainer(PATIENT, learned(WARD, every)[0])
+    one = next(one for one in every if one.outcomes[0][1] == "1")
+    answer = answer_of(explainer, one, asked(explainer, one, 2))
+    assert answer.observed == -1.0
+    assert answer.predicted is not None
+    (end,) = answer.predicted
+    assert (-end.factual, -end.value) == pytest.approx((answer.factual, answer.value))
+    assert end.low < end.value < end.high
+    assert end.text.startswith(f"readmitted {end.factual:.0%} -> {end.value:.0%} (")
+
+
+def test_discrete_answers_tell_the_same(tmp_path: Path) -> None:
+    schema, path = schema_from_dict(ROOMS), rooms(tmp_path / "t.csv")
+    model = fit_discrete(path, schema, FitSettings()).model
+    explainer = DiscreteExplainer(model, SchemaLayout(schema))
+    with open_table(path, schema) as opened:
+        recorded = list(opened)
+    (mean,) = (np.array(end["mean"]) for end in model.about["ends"]["columns"])
+    for one in recorded[:10]:
+        found = cp.explain(model, one.episode, 2)
+        answer = answer_of(explainer, one, found)
+        assert answer.observed == sum(one.rewards) - 50.0 * float(one.outcomes[0][1])  # type: ignore[arg-type]
+        (end,) = answer.predicted or ()
+        assert end.factual == mean[one.episode.states[-1]]
+        drawn = found.sample(4000, 0).states[:, -1]
+        # Of 4,000 draws the mean of values between 0 and 1 is off by 0.04 in 1 of 10^6 at most.
+        assert end.value == pytest.approx(float(mean[drawn].mean()), abs=0.04)
+        assert end.low < end.value < end.high
+        for change, text in zip(found.changes, answer.changes, strict=True):
+            skips = change.t == 5 and found.most_likely.states[5] == 1 and change.alternative == 0
+            assert ("pays only because nothing follows" in text.text) >= skips

@@ -308,6 +308,7 @@ def _answer(row: Mapping[str, Any], course: Mapping[str, Any] | None) -> dict[st
     advice = "" if row["status"] == FAILED else Status(row["status"]).advice
     changes = row["changes"] or []
     notes = [one["text"] for one in row.get("outside_range") or ()]
+    notes += [f"At the end: {one['text']}" for one in row.get("predicted") or ()]
     answered = {**row, "changes": changes, "support": row, "advice": advice, "course": course}
     return answered | {"notes": notes}
 
