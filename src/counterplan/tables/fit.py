@@ -177,8 +177,7 @@ def fit_continuous(
             about[REWARD] = {"weights": exact.weights.tolist(), "constant": exact.constant}
         about |= {LEARNED: asdict(learned), REMARKS: [*remarks, *more]}
         found = findings(every, layout)
-        if found:
-            about[FINDINGS] = [asdict(one) for one in found]
+        about[FINDINGS] = [asdict(one) for one in found]
         scm = learn(episodes, layout, settings, support)
     except InputError as problem:
         raise FileError(f"{path}: {problem}") from None
@@ -285,12 +284,12 @@ def _fit_tabular(
         action_labels=[*(actions or ()), NO_ACTION] if has_last else actions,
     )
     found = discrete_findings(counts.visits, layout)
-    about: dict[str, object] = {FINDINGS: [asdict(one) for one in found]} if found else {}
+    about: dict[str, object] = {}
     known = model.with_data(counts.visits) if settings.support else model.without_data()
     if not is_plain:
         layout.counts = counts.visits[:, :A].sum(axis=0)
         about |= {SCHEMA: table.schema.as_dict(), MEANS: dict(table.means)}
-        about[ACTIONS] = layout.occurring()
+        about[ACTIONS], about[FINDINGS] = layout.occurring(), [asdict(one) for one in found]
         final, more = _ends(model, layout, counts, rewards.last)
         about |= more
         about[REMARKS] = [*doubtful_costs(table), *more[REMARKS]]
