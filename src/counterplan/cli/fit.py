@@ -145,13 +145,8 @@ def fit(options: FitOptions) -> None:
     schema = None if options.schema is None else _schema(options, options.schema)
     if schema is not None:
         is_discrete = schema.is_discrete
-<<<<<<< HEAD
-    elif is_discrete := layout_of(options.episodes) is None:
-        _refuse_learned(options)
-=======
     elif is_discrete := layout_of(options.table) is None:
-        _refuse_neural(options)
->>>>>>> main
+        _refuse_learned(options)
     else:
         why = f"is for tables of discrete episodes, but {options.table} is a cohort table"
         refuse(given(options, *TABULAR, *LABELS), why)
@@ -192,11 +187,7 @@ def _refuse_learned(options: FitOptions) -> None:
         check_kind(options.table)
         refuse(
             wrong,
-<<<<<<< HEAD
-            f"is for continuous states, but those of {options.episodes} are discrete: leave it "
-=======
-            f"is for neural models, but the states of {options.table} are discrete: leave it "
->>>>>>> main
+            f"is for continuous states, but those of {options.table} are discrete: leave it "
             "out, or give a --schema in which they are measurements",
         )
 

@@ -582,7 +582,7 @@ def open_explainer(model: TabularMDP | LearnedSCM, about: Mapping[str, Any]) -> 
     raise InputError(f"a {type(model).__name__} has no answers about {kind!r}")
 
 
-def _layout(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> SchemaLayout:
+def _layout(model: TabularMDP | LearnedSCM, about: Mapping[str, Any]) -> SchemaLayout:
     """What the table of some episodes means."""
     if about["kind"] == SCHEMA:
         from counterplan.tables.layout import SchemaLayout, layout_of_model
