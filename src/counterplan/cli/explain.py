@@ -98,6 +98,13 @@ class ExplainOptions(SharedOptions):
         parse=from_zero,
         metavar="LEVELS",
     )
+    supported: bool | None = option(
+        "Keep changes inside the data that the model was learned from: only to actions that were "
+        "taken in similar states, which all then stay near the data (so where the model has kept "
+        "its data). Or propose whatever the model thinks best, also where it has seen nothing.",
+        None,
+        "--supported/--unsupported",
+    )
     solver: Literal["exact", "greedy", "noisy-greedy", "top-k", "random", "uct"] = option(
         "The exact optimum, or a simple method to compare with.", "exact"
     )
@@ -137,6 +144,8 @@ def explain(options: ExplainOptions) -> None:
         keep_inputs(out, files)
     cohort = open_cohort(*files, options.episode or ())
     question = _question(options, cohort.explainer.is_discrete)
+    if not cohort.explainer.data_rule:
+        _say_no_data(options)
     if out is not None and is_run:
         _into_folder(options, out, cohort, question)
     else:
@@ -173,8 +182,19 @@ def _question(options: ExplainOptions, is_discrete: bool) -> Question:
         if budgets[0] > MOST_BUDGETS:
             raise InputError(f"--all-k goes up to --k {MOST_BUDGETS:,} at most, got {budgets[0]}")
         budgets = tuple(range(budgets[0] + 1))
-    same = ("nodes", "seconds", "gap", "max_move", "robust", "seed", "solver")
+    same = ("nodes", "seconds", "gap", "max_move", "robust", "seed", "solver", "supported")
     return Question(budgets=budgets, **{name: getattr(options, name) for name in same})
+
+
+def _say_no_data(options: ExplainOptions) -> None:
+    """What it means that a model has kept none of its data; asked to stay inside it is refused."""
+    if options.supported:
+        raise InputError(
+            f"--supported: {options.model} has kept none of its data, so nobody can tell what lies "
+            "inside it; learn it anew with `counterplan fit` (not by hand, nor with --no-support)"
+        )
+    if options.supported is None:
+        note("The model has kept none of its data: explanations may leave it, and nothing tells.")
 
 
 def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> None:
@@ -197,11 +217,12 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
         )
     ranked = sorted((answer.row() for answer in answers), key=lambda row: -row["improvement"])
     found = records(ranked, cohort.explainer.unit)
-    methods = _methods(found)
+    methods, rule = _methods(found), cohort.explainer.rule(question)
     document = {
         "k": budgets[0] if len(budgets) == 1 else list(budgets),
         "solver": question.solver,
         **({"method": methods} if methods else {}),
+        **({"rule": rule} if rule else {}),
         "explanations": found,
     }
     if options.output is not None:
@@ -210,7 +231,7 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
         print_json(document)
         return
     many = counted(len({record["episode_id"] for record in found}), noun)
-    print_explanations(found, f"{many}, {_detail(noun, question, found)}", noun)
+    print_explanations(found, f"{many}, {_detail(noun, question, found)}", noun, rule)
     if options.output is not None:
         note(f"Wrote {options.output}.")
     for line in () if options.episode else cohort.notes:
@@ -231,13 +252,15 @@ def _into_folder(options: ExplainOptions, folder: Path, cohort: Cohort, question
     run, noun = open_run(summary.out), cohort.noun
     top = records(run.cases(CaseQuery(limit=TOP)).to_dicts(), run.terms.unit)
     totals = {name: int(summary.totals.get(name, 0)) for name in ("episodes", *STATUSES)}
+    rule = cohort.explainer.rule(question)
     if options.as_json:
         counts = {"parts": summary.parts, "resumed": summary.resumed, **totals}
-        print_json({"out": str(summary.out), **counts, "top": top})
+        ruled = {"rule": rule} if rule else {}
+        print_json({"out": str(summary.out), **counts, **ruled, "top": top})
         return
     many = counted(totals["episodes"], noun)
     heading = f"The most improvable of {many}, {_detail(noun, question, top)}"
-    print_explanations(top, heading, noun)
+    print_explanations(top, heading, noun, rule)
     for line in cohort.notes:
         note(line)
     became = [f"{totals[name]:,} {text}" for name, text in STATUSES.items() if totals[name]]
@@ -271,8 +294,10 @@ def _detail(noun: str, question: Question, found: Sequence[Mapping[str, Any]]) -
     return f"{text}, according to the model"
 
 
-def print_explanations(found: Sequence[Mapping[str, Any]], heading: str, noun: str) -> None:
-    """A table with one row for each record."""
+def print_explanations(
+    found: Sequence[Mapping[str, Any]], heading: str, noun: str, rule: str = ""
+) -> None:
+    """A table with one row for each record, and the rule that kept them inside the data."""
     from counterplan.runs.answer import changes_in_words, support_in_words
     from counterplan.viz.quantity import Quantity
 
@@ -286,6 +311,7 @@ def print_explanations(found: Sequence[Mapping[str, Any]], heading: str, noun: s
         return f"limit, gap {number('gap')(record)}" if is_limit else str(record["status"])
 
     low, high = number("interval_low"), number("interval_high")
+    nothing = "none inside the data" if rule else "none"
     cells: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
         noun: ("left", lambda record: str(record["episode_id"])),
         "k": ("right", lambda record: str(record["k"])),
@@ -297,7 +323,7 @@ def print_explanations(found: Sequence[Mapping[str, Any]], heading: str, noun: s
         "data": ("left", support_in_words),
         "changes": (
             "left",
-            lambda one: one.get("reason") or "\n".join(changes_in_words(one)) or "none",
+            lambda one: one.get("reason") or "\n".join(changes_in_words(one)) or nothing,
         ),
     }
     if len({record["k"] for record in found}) <= 1:
@@ -307,3 +333,5 @@ def print_explanations(found: Sequence[Mapping[str, Any]], heading: str, noun: s
             del cells[name]
     rows = [[text(record) for _, text in cells.values()] for record in found]
     print_table(heading, {name: alignment for name, (alignment, _) in cells.items()}, rows)
+    if rule:
+        note(f"Inside the data: {rule}.")

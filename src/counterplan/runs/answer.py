@@ -71,6 +71,7 @@ class Answer:
     interval_high   likewise
     filled          how many missing values of the episode were filled in
     distance_max    from the states of the data, in units of what is typical, see `Support`
+    new_actions     changes to actions that were hardly ever taken there
     supported       whether there is data under all of it
     far_outside_training  columns whose values lie far outside what the model has learned from
 

@@ -52,6 +52,8 @@ class Question:
     nodes     limits of each search, as `Limits` has them; None for none
     max_move  by how much a dose may differ from the one given, in the units of action vectors
     robust    whether to add the lowest and highest value over all causal models that fit
+    supported whether alternatives stay inside the data, see `Constraints`; None: where the model
+              has kept its data
     seed      of solvers that draw; every episode has a generator of its own
     """
 
@@ -63,6 +65,13 @@ class Question:
     max_move: float | None = None
     robust: bool = False
     seed: int = 0
+    supported: bool | None = None
+
+    @classmethod
+    def stored(cls, values: Mapping[str, Any]) -> Question:
+        """The question of a run as its description holds it; one from before there was the rule
+        was answered without it."""
+        return cls(**{"supported": False, **values})
 
     def __post_init__(self) -> None:
         # Plain values have a list.
@@ -124,6 +133,7 @@ class Question:
             "nodes": self.nodes,
             "gap": self.gap or None,
             "max_move": self.max_move,
+            "supported": self.supported,
         }
         return {name: value for name, value in asked.items() if value is not None}
 
@@ -163,7 +173,17 @@ class Explainer(ABC):
 
     def constraints(self, episode: Episode, question: Question) -> Constraints:
         """What an episode rules out, and the question besides."""
-        return Constraints(max_move=question.max_move)
+        return Constraints(max_move=question.max_move, supported=question.supported)
+
+    @property
+    @abstractmethod
+    def data_rule(self) -> str:
+        """How alternatives can be kept inside the data, in words; empty where the model has kept
+        nothing that tells."""
+
+    def rule(self, question: Question) -> str:
+        """How the answers to a question are kept inside the data; empty where they are not."""
+        return "" if question.supported is False else self.data_rule
 
     def explain(self, episode: Episode, question: Question) -> Sequence[Explanation]:
         """The answers for all budgets."""
@@ -260,7 +280,14 @@ class DiscreteExplainer(Explainer):
         return self._problem
 
     def constraints(self, episode: Episode, question: Question) -> Constraints:
-        return Constraints() if self.layout is None else self.layout.constraints(episode)
+        usual = Constraints() if self.layout is None else self.layout.constraints(episode)
+        return replace(usual, supported=question.supported)
+
+    @property
+    def data_rule(self) -> str:
+        from counterplan.counterfactual.support import policy_rule
+
+        return "" if self.mdp.visits is None else policy_rule()
 
     @property
     def no_action(self) -> int | None:
@@ -318,7 +345,15 @@ class ContinuousExplainer(Explainer):
         return {"scm": self.scm, "actions": actions, "reward": self.reward}
 
     def constraints(self, episode: Episode, question: Question) -> Constraints:
-        return Constraints(max_move=self.layout.max_move(question.max_move))
+        limit = self.layout.max_move(question.max_move)
+        return Constraints(max_move=limit, supported=question.supported)
+
+    @property
+    def data_rule(self) -> str:
+        from counterplan.counterfactual.support import Inside, data_of, sequence_rule
+
+        seen = data_of(self.scm)
+        return "" if seen is None else sequence_rule(Inside(seen, np.empty(0)))
 
     def rewards(self, states: Any, actions: Any) -> FloatArray:
         return np.asarray(self.reward(states))
