@@ -144,8 +144,11 @@ def explain(options: ExplainOptions) -> None:
         keep_inputs(out, files)
     cohort = open_cohort(*files, options.episode or ())
     question = _question(options, cohort.explainer.is_discrete)
-    if not cohort.explainer.data_rule:
-        _say_no_data(options)
+    if options.supported and not cohort.explainer.data_rule:
+        raise InputError(
+            f"--supported: {options.model} has kept none of its data, so nobody can tell what lies "
+            "inside it; learn it anew with `counterplan fit` (not by hand, nor with --no-support)"
+        )
     if out is not None and is_run:
         _into_folder(options, out, cohort, question)
     else:
@@ -186,14 +189,11 @@ def _question(options: ExplainOptions, is_discrete: bool) -> Question:
     return Question(budgets=budgets, **{name: getattr(options, name) for name in same})
 
 
-def _say_no_data(options: ExplainOptions) -> None:
-    """What it means that a model has kept none of its data; asked to stay inside it is refused."""
-    if options.supported:
-        raise InputError(
-            f"--supported: {options.model} has kept none of its data, so nobody can tell what lies "
-            "inside it; learn it anew with `counterplan fit` (not by hand, nor with --no-support)"
-        )
-    if options.supported is None:
+def _say_rule(rule: str, question: Question) -> None:
+    """How the answers are kept inside the data, or why they are not."""
+    if rule:
+        note(f"Inside the data: {rule}.")
+    elif question.supported is None:
         note("The model has kept none of its data: explanations may leave it, and nothing tells.")
 
 
@@ -232,6 +232,7 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
         return
     many = counted(len({record["episode_id"] for record in found}), noun)
     print_explanations(found, f"{many}, {_detail(noun, question, found)}", noun, rule)
+    _say_rule(rule, question)
     if options.output is not None:
         note(f"Wrote {options.output}.")
     for line in () if options.episode else cohort.notes:
@@ -261,6 +262,7 @@ def _into_folder(options: ExplainOptions, folder: Path, cohort: Cohort, question
     many = counted(totals["episodes"], noun)
     heading = f"The most improvable of {many}, {_detail(noun, question, top)}"
     print_explanations(top, heading, noun, rule)
+    _say_rule(rule, question)
     for line in cohort.notes:
         note(line)
     became = [f"{totals[name]:,} {text}" for name, text in STATUSES.items() if totals[name]]
@@ -297,7 +299,7 @@ def _detail(noun: str, question: Question, found: Sequence[Mapping[str, Any]]) -
 def print_explanations(
     found: Sequence[Mapping[str, Any]], heading: str, noun: str, rule: str = ""
 ) -> None:
-    """A table with one row for each record, and the rule that kept them inside the data."""
+    """A table with one row for each record; `rule`: what kept them inside the data, if anything."""
     from counterplan.runs.answer import changes_in_words, support_in_words
     from counterplan.viz.quantity import Quantity
 
@@ -333,5 +335,3 @@ def print_explanations(
             del cells[name]
     rows = [[text(record) for _, text in cells.values()] for record in found]
     print_table(heading, {name: alignment for name, (alignment, _) in cells.items()}, rows)
-    if rule:
-        note(f"Inside the data: {rule}.")
