@@ -78,7 +78,7 @@ def _causal_doubt(mdp: cp.TabularMDP, episodes: list[cp.Episode]) -> list[Findin
                 f"robust_explain, admissible actions{where}",
                 episodes,
                 lambda e, stability=stability: cp.robust_explain(
-                    mdp, e, k=BUDGET, stability=stability
+                    mdp, e, k=BUDGET, assume="stable" if stability else "none"
                 ),
             )
         )

@@ -132,6 +132,7 @@ def test_fit_then_explain(ward: Path, run: Run) -> None:
         "actions": 2,
         "pairs": 4,
         "observed_pairs": 2,
+        "findings": [],
     }
     mdp = cp.load_model("fitted.safetensors")
     # Three of the five (0, 0) steps stayed, one led to 1, one was the last.

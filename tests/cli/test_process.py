@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from counterplan.domains import sepsis
+from counterplan.errors import CertificateError
 
 from .conftest import Run
 
@@ -100,6 +101,11 @@ def test_full_disk_under_a_file(ward: Path, run: Run, monkeypatch: pytest.Monkey
             MemoryError("2 TB"),
             2,
             "error: not enough memory: 2 TB; use a smaller model, or fewer epi",
+        ),
+        (
+            CertificateError("value and bound disagree"),
+            1,
+            "error: value and bound disagree; a fault of counterplan: no answer\n",
         ),
     ],
 )

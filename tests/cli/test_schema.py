@@ -78,7 +78,7 @@ def test_fit_discrete(ward: Path, run: Run) -> None:
     assert result.exit_code == 0, result.output
     assert result.stdout == (
         "m.safetensors: 2 states and 2 actions; 3 episodes, 8 steps; 2 of 4 pairs of state and "
-        "action were seen, others are barred\n"
+        "action were seen, others are barred; 1 of 2 values of action occur at least 5 times\n"
     )
     run("fit", "ward.csv", "-o", "plain.safetensors")
     model, plain = cp.load_model("m.safetensors"), cp.load_model("plain.safetensors")

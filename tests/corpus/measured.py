@@ -76,7 +76,7 @@ CASES = {
     "no column of the schema": stays(("sofa", "sofaa"), r": no column 'sofa'; did you mean 'sofaa"),
     "column twice": stays(("map", "sofa"), ": 2 columns are named 'sofa'; rename or remove"),
     "stay without a name": stays(("ann,1", ",1"), ", 3 'stay_id': is empty; name the"),
-    "time a date": stays(("ann,1", "ann,2024-01-01"), ", 3 't': '2024-01-01' is .*; cor"),
+    "time a date": stays(("ann,1", "ann,2024-01-01"), ", 3 't': '2024-01-01' is a date; number"),
     "time twice": stays(("ann,1", "ann,0"), ", 3 't': 0 occurs twice .* row 2 too; keep"),
     "time jumps": stays(("ann,2", "ann,5"), ", 4 't': 5 follows 1 .*: add the missing r"),
     "value a word": stays(("65.5", "high"), ", 2 'map': 'high' is not a number; correct"),

@@ -56,11 +56,13 @@ def asked_of(problem: Problem) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Level:
-    """All nodes of one step: their parents in the step before, and the rewards from here on."""
+    """All nodes of one step: their parents in the step before, what the action to them earned, and
+    the rewards from here on."""
 
     states: Floats
     used: Ints
     parent: Ints
+    earned: Floats
     value: Floats
 
 
@@ -73,14 +75,14 @@ class TrueValues:
         self._replay = BatchReplay(setting.scm, setting.vectors, setting.noise)
         self.levels: list[_Level] = []
         states, used = setting.states[:1], np.zeros(1, dtype=np.int64)
-        parent = np.zeros(1, dtype=np.int64)
+        parent, earned = np.zeros(1, dtype=np.int64), np.zeros(1)
         for t in range(setting.horizon):
-            self.levels.append(_Level(states, used, parent, np.full(len(used), -np.inf)))
+            self.levels.append(_Level(states, used, parent, earned, np.full(len(used), -np.inf)))
             if t < setting.horizon - 1:
-                states, used, parent = self._children(t, states, used)
+                states, used, parent, earned = self._children(t, states, used)
         self._go_back()
 
-    def _children(self, t: int, states: Floats, used: Ints) -> tuple[Floats, Ints, Ints]:
+    def _children(self, t: int, states: Floats, used: Ints) -> tuple[Floats, Ints, Ints, Floats]:
         setting = self.setting
         made = []
         for action in range(setting.n_actions):
@@ -88,7 +90,8 @@ class TrueValues:
             rows = np.flatnonzero(used + price <= setting.k)
             if not setting.allowed[t, action] or not len(rows):
                 continue
-            made.append((self._follow(t, states[rows], action), used[rows] + price, rows))
+            earned = np.full(len(rows), setting.bonus[t, action])
+            made.append((self._follow(t, states[rows], action), used[rows] + price, rows, earned))
         return tuple(np.concatenate(parts) for parts in zip(*made, strict=True))  # type: ignore[return-value]
 
     def _follow(self, t: int, states: Floats, action: int) -> Floats:
@@ -98,15 +101,14 @@ class TrueValues:
         return np.concatenate([follow(t, part, np.full(len(part), action)) for part in parts])
 
     def _go_back(self) -> None:
-        reward = self.setting.reward
         for t in reversed(range(len(self.levels))):
             level = self.levels[t]
             if t == len(self.levels) - 1:
                 level.value[:] = 0.0
             else:
                 after = self.levels[t + 1]
-                np.maximum.at(level.value, after.parent, after.value)
-            level.value[:] += reward(level.states)
+                np.maximum.at(level.value, after.parent, after.value + after.earned)
+            level.value[:] += self.setting.reward_at(t)(level.states)
 
     @property
     def best(self) -> float:

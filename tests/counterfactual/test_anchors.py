@@ -31,7 +31,7 @@ def plain_algorithm_1(setting: SequenceSetting, anchors: Floats) -> Floats:
     """(T, k+1, A) by budget spent, written as in the paper: one anchor after the other."""
     slope, T, k = value_constants(setting), setting.horizon, setting.k
     V = np.empty((T, k + 1, len(anchors)))
-    V[T - 1] = setting.reward(anchors)
+    V[T - 1] = setting.last(anchors)
     for t, spent, i in product(reversed(range(T - 1)), range(k + 1), range(len(anchors))):
         anchor, bounds = anchors[i][None], []
         for a in range(setting.n_actions):
@@ -41,7 +41,8 @@ def plain_algorithm_1(setting: SequenceSetting, anchors: Floats) -> Floats:
                     anchor, setting.vectors[t, a][None], setting.noise[t][None]
                 )
                 distance = np.linalg.norm(anchors - after, axis=1)
-                bounds.append(float((V[t + 1, spent + price] + slope[t + 1] * distance).min()))
+                lowest = float((V[t + 1, spent + price] + slope[t + 1] * distance).min())
+                bounds.append(setting.bonus[t, a] + lowest)
         V[t, spent, i] = float(setting.reward(anchor)[0]) + max(bounds)
     return V
 
@@ -74,8 +75,11 @@ def test_constants_of_lemma_5() -> None:
     setting = setting_of("location-scale")
     K = setting.scm.lipschitz(setting.noise)
     assert K is not None
-    of_reward = float(np.linalg.norm(setting.reward.gradient(4)[1:])) + setting.reward.remainder
-    expected = [of_reward]
+    of_reward, of_last = (
+        float(np.linalg.norm(one.gradient(4)[1:])) + one.remainder
+        for one in (setting.reward, setting.last)
+    )
+    expected = [of_last]
     for constant in K[::-1]:
         expected.append(of_reward + expected[-1] * float(constant))
     assert value_constants(setting) == pytest.approx(expected[::-1], rel=1e-9)

@@ -13,11 +13,21 @@ from hypothesis import strategies as st
 
 import counterplan as cp
 from counterplan.core.problem import Problem
-from counterplan.counterfactual import FirstOrderBound, LipschitzReward, NoBound, Tightest, oracle
+from counterplan.core.reward import LogisticReward
+from counterplan.counterfactual import (
+    EpisodeReward,
+    FirstOrderBound,
+    LipschitzReward,
+    NoBound,
+    SequenceExplanation,
+    Tightest,
+    oracle,
+)
 from counterplan.counterfactual.continuous.astar import History, Nodes, Pool
 from counterplan.counterfactual.continuous.first_order import FirstOrder
 from counterplan.counterfactual.continuous.setting import prepare_sequence
 from counterplan.domains.interacting import interacting_episode
+from counterplan.errors import InputError
 from counterplan.scm.point import IntervalSlopes
 from counterplan.testing import check_scm, check_solver, random_sequence_problems
 from counterplan.testing.continuous import MODELS, check_sequence
@@ -125,9 +135,34 @@ def test_results_carry_the_sequence_in_physical_units() -> None:
     assert (observed, alternative) == (episode.actions[t], found.actions[t])
     unchanged = found.states[: t + 1]
     assert unchanged == pytest.approx(episode.states[: t + 1])
-    total = float(problem.reward(found.states).sum())
+    total = oracle.sequence_value(
+        problem.scm, episode, found.actions, actions=problem.actions, reward=problem.reward
+    )
     assert total == pytest.approx(found.value, rel=1e-12)
-    assert found.factual_value == pytest.approx(float(problem.reward(episode.states).sum()))
+
+
+def test_actions_and_the_last_state_earn_something_of_their_own() -> None:
+    """s' = s + a: whether a dose pays depends on its price and on what the end is worth."""
+    scm = cp.LocationScaleSCM(lambda s, a: s + a, lambda s, a: s**0, lipschitz=(1.0, 0.0))
+    episode, doses = cp.Episode(np.zeros((4, 1)), [0, 0, 0]), np.array([[0.0], [1.0]])
+
+    def best(price: Any, final: Any = ()) -> SequenceExplanation:
+        reward = EpisodeReward(cp.LinearReward([1.0]), final, price)
+        return cp.explain(scm, episode, 3, actions=doses, reward=reward)
+
+    # A dose at step t counts in the 3 - t states after it.
+    assert best([0.0, -1.5]).actions.tolist() == [1, 1, 0]
+    assert best([0.0, -1.5]).value == pytest.approx(3.0 + 2.0 - 2 * 1.5)
+    assert best([[0.0, -9.0], [0.0, 0.0], [0.0, -9.0]]).actions.tolist() == [0, 1, 0]
+    assert best([0.0, -1.5], [cp.LinearReward([1.0])]).actions.tolist() == [1, 1, 1]
+    chance = LogisticReward(cp.LinearReward([1.0], -2.0), 100.0)
+    found = best([0.0, -4.0], [chance])
+    assert found.actions.tolist() == [1, 1, 1]
+    assert found.value == pytest.approx(6.0 - 12.0 + 100.0 / (1.0 + np.exp(-1.0)))
+    with pytest.raises(InputError, match="what actions earn has shape"):
+        best([0.0, 1.0, 2.0])
+    with pytest.raises(InputError, match="up to"):
+        best([0.0, np.nan])
 
 
 def test_a_rewards_constant_counts_the_range_of_moving_features_only() -> None:

@@ -84,7 +84,7 @@ def test_merged_amounts_of_the_budget_keep_bounds_and_regions_valid(kind: str, s
     setting = prepare_sequence(problem)
     assert (setting.levels.last > setting.levels.first).any()
     check_smaller_budgets(problem, (problem.k, problem.k // 2, problem.k // 7))
-    assert list(TrueValues(setting).check_regions(FirstOrder(setting)._regions))
+    assert list(TrueValues(setting).check_regions(FirstOrder(setting).reaches[0].regions))
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -161,7 +161,9 @@ def test_regions_are_attained_where_constants_are() -> None:
     episode = cp.Episode(np.zeros((6, 1)), np.zeros(5, dtype=int))
     problem = Problem(scm, episode, 2, actions=[[0.0], [1.0]], reward=cp.LinearReward([1.0]))
     setting = prepare_sequence(problem)
-    for _, _, region, away in TrueValues(setting).check_regions(FirstOrder(setting)._regions):
+    for _, _, region, away in TrueValues(setting).check_regions(
+        FirstOrder(setting).reaches[0].regions
+    ):
         farthest = float(away.max())
         assert max(region.radius, region.box[0]) <= farthest * (1.0 + 1e-9) + 1e-9
 
@@ -173,7 +175,7 @@ def test_regions_hold_every_state(kind: str) -> None:
     for seed in range(3):
         problem = random_question(kind, 70 + seed, horizon=6, n_actions=3, k=3)
         setting = prepare_sequence(problem)
-        held = TrueValues(setting).check_regions(FirstOrder(setting)._regions)
+        held = TrueValues(setting).check_regions(FirstOrder(setting).reaches[0].regions)
         for t, spent, region, away in held:
             if t == 1 and spent > 0:
                 touched = max(touched, float((away[:, 1:] / region.box[1:]).max()))

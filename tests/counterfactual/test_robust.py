@@ -80,7 +80,7 @@ def test_robust_explanation_has_the_best_worst_case(seed: int, stability: bool) 
     problem = tempting_instance(seed, n_states=2)
     mdp, episode, k = problem.mdp, problem.episode, problem.k
     best = best_worst_case(mdp, episode, k, stability)
-    found = cp.robust_explain(mdp, episode, k, stability=stability)
+    found = cp.robust_explain(mdp, episode, k, assume="stable" if stability else "none")
     assert found.value == pytest.approx(best, abs=1e-9)
     # The policy itself reaches it.
     low = cp.value_interval(mdp, episode, found, stability).low
@@ -210,9 +210,9 @@ def extremes(
     mdp: cp.TabularMDP, episode: cp.Episode, values: np.ndarray, stability: bool = False
 ) -> tuple[float, float]:
     """Lowest and highest expectation of values after (0, 1)."""
-    ids = np.unique(mdp.row_of)
+    ids, assume = np.unique(mdp.row_of), "stable" if stability else "none"
     low, high = (
-        ExtremeLaw(mdp, episode, stability, highest).expect(0, ids, values[:, None])
+        ExtremeLaw(mdp, episode, assume, highest).expect(0, ids, values[:, None])
         for highest in (False, True)
     )
     return float(low[mdp.row_of[0, 1], 0]), float(high[mdp.row_of[0, 1], 0])

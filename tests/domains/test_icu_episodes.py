@@ -194,7 +194,7 @@ def test_demo_passes_through_a_neural_fit_and_explanations(
         np.testing.assert_allclose(
             found.states[:, : len(FIXED)], episode.states[:, : len(FIXED)], rtol=1e-9
         )
-    assert proved >= len(chosen) // 2
+    assert proved >= len(chosen) // 3
 
 
 def linear_model(episodes: Sequence[cp.Episode]) -> AdditiveNoiseSCM:

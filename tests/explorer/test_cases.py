@@ -488,12 +488,23 @@ STEPS = 5
 
 @pytest.fixture(scope="module")
 def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
-    folder = tmp_path_factory.mktemp("schema")
+    yield from _served(tmp_path_factory.mktemp("schema"), Question((1, 2)))
+
+
+@pytest.fixture(scope="module")
+def ruled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
+    """A table in which nobody has the higher dose with a bath, and a run with rules."""
+    question = Question((1, 2), forbid=("dose=0 & bath=yes",), keep=(0,))
+    yield from _served(tmp_path_factory.mktemp("ruled"), question, together=False)
+
+
+def _served(folder: Path, question: Question, together: bool = True) -> Iterator[Explorer]:
     rng, lines = np.random.default_rng(1), ["episode_id,t,pain,bed,dose,bath"]
     for number in range(60):
         pain = int(rng.integers(3))
         for t in range(STEPS):
             dose, walk = int(rng.choice([0, 5])), str(rng.choice(["no", "yes"]))
+            walk = walk if together or dose == 0 else "no"
             place = str(rng.choice(["home", "ward"]))
             is_last = t == STEPS - 1
             lines.append(f"n{number},{t},{pain},{place}," + ("," if is_last else f"{dose},{walk}"))
@@ -501,16 +512,12 @@ def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
             pain = int(np.clip(pain + step, 0, 2))
     table = folder / "table.csv"
     table.write_text("\n".join(lines) + "\n")
-    yield from _served(folder, table)
-
-
-def _served(folder: Path, table: Path) -> Iterator[Explorer]:
     schema = schema_from_dict(SCHEMA)
     model = fit_discrete(table, schema, FitSettings(bar_unobserved=False)).model
     save_model(model, folder / "model.safetensors")
     about = {"kind": "schema", "schema": schema.as_dict()}
     content = (folder / "model.safetensors").read_bytes()
-    spec = explain_spec(content, ".safetensors", about, Question((1, 2)), [])
+    spec = explain_spec(content, ".safetensors", about, question, [])
     recorded = list(cp.read_table(table, schema))[:20]
     solved(spec, [episodes_to_bytes(recorded)], folder / "out")
     with serving(folder / "out") as explorer:
@@ -525,6 +532,34 @@ def test_columns_have_names_and_units(explorer: Explorer) -> None:
     assert about["actions"] == [[0.0, 0.0], [0.0, 1.0], [5.0, 0.0], [5.0, 1.0]]
     assert about["names"][3] == "dose 5 mg, bath yes"
     assert (about["noun"], about["unit"], about["discrete"]) == ("episode", "d", True)
+
+
+def test_the_rules_of_the_run_and_what_hardly_occurs_hold_here_too(ruled: Explorer) -> None:
+    about = ruled.get("run")
+    assert about["barred"] == [1, 3]
+    assert about["notes"] == [
+        "Advises only the 3 of 4 combinations of dose and bath that occur at least 5 times.",
+        "Forbidden: dose=0 & bath=yes.",
+        "Steps that stay as they were: 0.",
+    ]
+    case, run = ruled.get("case", id="n3"), ruled.service.cases.run
+    assert case["fixed"] == [STEPS - 1], "what the run keeps may be edited by hand"
+    asked = {"kind": "solve", "id": "n3", "k": 3, "forbidden": [2], "fixed": [2]}
+    episode = ruled.service.cases.recorded("n3").episode
+    allowed = np.array([True, False, False, False, False])
+    found = cp.explain(
+        **run.explainer.problem(episode),
+        episode=episode,
+        k=3,
+        constraints=cp.Constraints(allowed=allowed, fixed_steps=[0, 2, -1]),
+    )
+    answer = ruled.finished(asked)["solved"]["answer"]
+    assert answer["value"] == found.value
+    for action, words in ((3, ["hardly anybody in the data had this"]), (1, [])):
+        edits = [{"t": 1, "action": action}]
+        if episode.actions[1] != action:
+            notes = ruled.post("what-if", {"id": "n3", "edits": edits})["answer"]["notes"]
+            assert [note.split(": ")[-1].split(";")[0] for note in notes] == words
 
 
 def test_states_are_told_column_by_column(explorer: Explorer) -> None:

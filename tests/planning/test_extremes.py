@@ -39,3 +39,16 @@ def test_values_do_not_depend_on_the_units(seed: int) -> None:
         assert all(found.status == "optimal" for found in best)
         values.append(np.array([hindsight, *(found.value for found in best)]) / (price * unit))
     assert np.allclose(values, values[0], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nor_do_bounds_searches_and_what_policies_earn(seed: int) -> None:
+    values = []
+    for price, unit in [(1.0, 1.0), (1e-90, 1.0), (1e9, 1e-3), (1.0, 1e9)]:
+        problem = stock(seed, price, unit)
+        bounds = cp.value_bounds(problem, samples=50, seed=0)
+        searched = cp.plan(problem, planner=cp.UCT(100), seed=0)
+        resolved = cp.evaluate(problem, cp.policies.Resolve(), episodes=5, seed=0)
+        found = [bounds.lower, bounds.upper, searched.value, resolved.mean]
+        values.append(np.array([*found, *(searched.action * price)]) / (price * unit))
+    assert np.allclose(values, values[0], rtol=1e-7, atol=1e-7)

@@ -171,6 +171,22 @@ def test_sequences_of_trajectories_earn_the_value(tmp_path: Path) -> None:
             assert mine["change_probability"].to_list() == [float(one) for one in changed]
 
 
+def test_trajectories_have_the_names_beside_the_numbers(tmp_path: Path) -> None:
+    mdp = small_mdp()
+    states = [f"s{number}" for number in range(mdp.n_states)]
+    actions = [f"a{number}" for number in range(mdp.n_actions)]
+    named = cp.TabularMDP.from_rows(
+        mdp.rows, mdp.row_of, mdp.rewards, state_labels=states, action_labels=actions
+    )
+    part = part_of(discrete_episodes(mdp, 8))
+    steps = table(task_of(tmp_path, named, Question((2,))).solve(part), "trajectories")
+    assert steps["changed"].any()
+    for side in ("", "counterfactual_"):
+        for kind, names in (("state", states), ("action", actions)):
+            labels = steps[f"{side}{kind}_label"].to_list()
+            assert labels == [names[number] for number in steps[side + kind]]
+
+
 def test_paths_of_trajectories_are_the_likeliest(tmp_path: Path) -> None:
     mdp = small_mdp()
     episodes = discrete_episodes(mdp, 8)

@@ -250,7 +250,9 @@ def test_units_do_not_matter() -> None:
     """Physical units are the model's business: other units, the same model behind them."""
     episodes = LINEAR.episodes(30, 0)
     factor, offset = np.array([1.0, 1000.0, 0.01]), np.array([5.0, -300.0, 7.0])
-    converted = [Episode(e.states * factor + offset, 10.0 * e.actions - 3.0) for e in episodes]
+    converted = [
+        Episode(e.states * factor + offset, 10.0 * e.actions - 3.0, id=e.id) for e in episodes
+    ]
     one = NeuralSCM.fit(episodes, hidden=4, epochs=4, fixed=1, training=FAST)
     two = NeuralSCM.fit(converted, hidden=4, epochs=4, fixed=1, training=FAST)
     data = Transitions.collect(episodes)
@@ -263,7 +265,9 @@ def test_units_do_not_matter() -> None:
 
 def test_indices_and_names() -> None:
     vectors = np.array([[0.0], [1.0], [2.0]])
-    indexed = [Episode(e.states, e.actions[:, 0].astype(int)) for e in LINEAR.episodes(30, 0)]
+    indexed = [
+        Episode(e.states, e.actions[:, 0].astype(int), id=e.id) for e in LINEAR.episodes(30, 0)
+    ]
     data = Transitions.collect(indexed, vectors, ["age", "x", "y"], ["dose"])
     fitted = NeuralSCM.fit(data, hidden=4, epochs=2, fixed=1, training=FAST)
     assert fitted.about["features"] == ["age", "x", "y"]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterplan.errors import CounterplanError, FileError
-from counterplan.tables.draft import draft, draft_schema
+from counterplan.tables.draft import Draft, draft, draft_schema
 from counterplan.tables.reader import read_table
 from counterplan.tables.schema import read_schema, schema_from_dict, schema_toml
 
@@ -64,11 +64,51 @@ def test_last_rows_may_have_no_action(tmp_path: Path) -> None:
     assert said.startswith("33.3 % are missing: fine in the last row of an episode, elsewhere ")
 
 
+def visits(tmp_path: Path, *dates: str, state: str = "hr") -> Draft:
+    rows = [
+        f"1,{date},{80.5 + row if state == 'hr' else row % 3},{row % 2}"
+        for row, date in enumerate(dates)
+    ]
+    return draft(write(tmp_path / "t.csv", f"stay_id,charttime,{state},action\n" + "\n".join(rows)))
+
+
 def test_times_that_are_dates(tmp_path: Path) -> None:
-    text = "stay_id,charttime,hr,action\n1,2020-01-01 00:00,80,0\n1,2020-01-01 04:00,82.5,1\n"
-    head = draft(write(tmp_path / "t.csv", text)).head
-    assert "'charttime' holds '2020-01-01 00:00', but time must be a number: add a column" in head
-    assert "grows by" not in head
+    found = visits(tmp_path, "2020-01-01 00:00", "2020-01-01 04:00")
+    assert "From row to row 'charttime' grows by 4 h." in found.head
+    schema = found.schema
+    assert (schema.dates, schema.unit, schema.step, schema.gaps) == (True, "h", 4.0, "refuse")
+
+
+def test_a_missing_visit_of_a_regular_table_stays_a_mistake(tmp_path: Path) -> None:
+    days = ("01", "08", "15", "29")
+    found = visits(tmp_path, *(f"2024-01-{day}" for day in days))
+    schema = found.schema
+    assert (schema.unit, schema.step, schema.gaps) == ("d", 7.0, "refuse")
+    assert "1 times it grows by more, so rows are missing: add them" in found.head
+    with pytest.raises(
+        FileError, match=r"row 5, column 'charttime': 2024-01-29 follows 2024-01-15"
+    ):
+        read_table(tmp_path / "t.csv", schema)
+
+
+def test_irregular_visits_become_an_input(tmp_path: Path) -> None:
+    found = visits(tmp_path, "2024-01-01", "2024-01-09", "2024-01-15", "2024-03-01 12:00")
+    assert (found.schema.unit, found.schema.gaps) == ("d", "input")
+    assert "grows by 6 to 46.5 d, not regularly" in found.head
+    (one,) = read_table(tmp_path / "t.csv", found.schema)
+    assert one.episode.actions[:, 1].tolist() == [8.0, 6.0, 46.5]
+
+
+def test_irregular_visits_of_discrete_states_are_consecutive(tmp_path: Path) -> None:
+    found = visits(tmp_path, "2024-01-01", "2024-01-09", "2024-01-15", state="state")
+    assert (found.schema.unit, found.schema.step, found.schema.gaps) == ("d", 1.0, "allow")
+    assert "rows count as consecutive steps" in found.head
+    assert len(read_table(tmp_path / "t.csv", found.schema)) == 1
+
+
+def test_times_of_no_kind(tmp_path: Path) -> None:
+    head = visits(tmp_path, "2024-01-01", "03/01/2024").head
+    assert "'charttime' holds '03/01/2024', but time must be a date such as 2024-03-31" in head
 
 
 def test_a_draft_reads_its_own_table(tmp_path: Path) -> None:

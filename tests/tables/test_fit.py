@@ -272,7 +272,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_neural_model_remembers_schema_means_and_reward(world: Path, tmp_path: Path) -> None:
-    model, _, _, summary = fit_continuous(world, CONTINUOUS, SMALL)
+    fitted = fit_continuous(world, CONTINUOUS, SMALL)
+    model, summary = fitted.model, fitted.summary
     assert model.about["features"] == ["age", "x", "y"]
     assert model.about["actions"] == ["a", "vent"]
     assert model.fixed == 1
@@ -291,7 +292,7 @@ def test_neural_model_remembers_schema_means_and_reward(world: Path, tmp_path: P
 
 
 def test_neural_model_explains(world: Path) -> None:
-    model, episodes, _, _ = fit_continuous(world, CONTINUOUS, SMALL)
+    model, episodes, *_ = fit_continuous(world, CONTINUOUS, SMALL)
     layout = layout_of_model(model)
     assert layout is not None
     episode = episodes[0]
@@ -333,6 +334,8 @@ def test_nothing_is_read_where_nothing_is_good(tmp_path: Path) -> None:
 
 
 def test_too_little_data(tmp_path: Path) -> None:
-    text = "episode_id,t,x,a\n" + "".join(f"e{i},{t},{i + t},0\n" for i in range(2) for t in (0, 1))
+    text = "episode_id,t,x,a\n" + "".join(
+        f"e{i},{t},{i + t},{i}\n" for i in range(2) for t in (0, 1)
+    )
     with pytest.raises(FileError, match=r"t\.csv: 1 transitions to train on are too few"):
         fit_continuous(write(tmp_path / "t.csv", text), measured(), SMALL)

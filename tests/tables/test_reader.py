@@ -387,7 +387,7 @@ PARQUET: dict[str, tuple[bytes, str]] = {
     "no rows": (parquet(lambda frame: frame.head(0)), "has a header but no rows"),
     "dates": (
         parquet(lambda frame: frame.with_columns(t=pl.lit("2024-01-01").str.to_date())),
-        "row 1, column 't': '2024-01-01' is not a number",
+        "row 1, column 't': '2024-01-01' is a date; number the steps",
     ),
     "nan": (
         parquet(lambda frame: frame.with_columns(map=pl.lit(float("nan")))),

@@ -128,5 +128,5 @@ def _write(path: Path, found: pl.DataFrame) -> None:
             found.write_parquet(file)
         else:
             texts = pl.element().struct.field("text")
-            changes = pl.col("changes").list.eval(texts).list.join("; ")
-            found.with_columns(changes.alias("changes")).write_csv(file)
+            nested = pl.selectors.by_dtype(pl.List)
+            found.with_columns(nested.list.eval(texts).list.join("; ")).write_csv(file)

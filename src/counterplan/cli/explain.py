@@ -58,6 +58,14 @@ def _budgets(text: str) -> tuple[int, ...]:
     return tuple(sorted(set(found)))
 
 
+def _steps(text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in str(text).split(",")]
+    for part in parts:
+        if not part.removeprefix("-").isdecimal() or len(part) > len(str(LARGEST)):
+            raise ValueError("is not the number of a step, such as 0, 3 or -1", part)
+    return tuple(map(int, parts))
+
+
 @dataclass(frozen=True, kw_only=True)
 class ExplainOptions(SharedOptions):
     """Options of `counterplan explain`."""
@@ -104,6 +112,26 @@ class ExplainOptions(SharedOptions):
         "its data). Or propose whatever the model thinks best, also where it has seen nothing.",
         None,
         "--supported/--unsupported",
+    )
+    allow: list[str] | None = option(
+        "Only these actions may be done instead of others, by the names in the schema or model: "
+        "'heparin', 'drug=none|heparin', 'drug=heparin & dose=200'; repeat for more.",
+        metavar="ACTIONS",
+    )
+    forbid: list[str] | None = option(
+        "These may not; discrete models: 'worn:replace' is an action that is never taken in that "
+        "state. Repeat for more.",
+        metavar="ACTIONS",
+    )
+    keep: tuple[int, ...] | None = option(
+        "Steps that stay as they were, from 0 up with commas between; -1 is the last decision.",
+        parse=_steps,
+        metavar="STEPS",
+    )
+    cost: list[str] | None = option(
+        "What a change to an action takes of --k instead of 1: 'surgery=2', 'dose=400=3'; repeat "
+        "for more.",
+        metavar="ACTIONS=N",
     )
     solver: Literal["exact", "greedy", "noisy-greedy", "top-k", "random", "uct"] = option(
         "The exact optimum, or a simple method to compare with.", "exact"
@@ -162,7 +190,7 @@ def _is_file(output: Path) -> bool:
 
 def _question(options: ExplainOptions, is_discrete: bool) -> Question:
     """What is asked; options that do not go together or with the model are refused."""
-    from counterplan.runs.question import MOST_BUDGETS, Question
+    from counterplan.runs.question import MOST_BUDGETS, RULES, Question
 
     if is_discrete and options.max_move is not None:
         raise InputError("--max-move is about doses: discrete actions have none; leave it out")
@@ -186,15 +214,9 @@ def _question(options: ExplainOptions, is_discrete: bool) -> Question:
             raise InputError(f"--all-k goes up to --k {MOST_BUDGETS:,} at most, got {budgets[0]}")
         budgets = tuple(range(budgets[0] + 1))
     same = ("nodes", "seconds", "gap", "max_move", "robust", "seed", "solver", "supported")
-    return Question(budgets=budgets, **{name: getattr(options, name) for name in same})
-
-
-def _say_rule(rule: str, question: Question) -> None:
-    """How the answers are kept inside the data, or why they are not."""
-    if rule:
-        note(f"Inside the data: {rule}.")
-    elif question.supported is None:
-        note("The model has kept none of its data: explanations may leave it, and nothing tells.")
+    asked: dict[str, Any] = {name: getattr(options, name) for name in same}
+    rules: dict[str, Any] = {name: getattr(options, name) or () for name in RULES}
+    return Question(budgets=budgets, **asked, **rules)
 
 
 def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> None:
@@ -215,14 +237,19 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
             f"has learned from, {low:g} to {high:g}; what it says about this {noun} means nothing"
             f"{more}"
         )
+    last = [one for one in answers if one.k == budgets[-1]]
+    if exits := [(one.episode_id, out.text) for one in last for out in one.outside_range]:
+        (name, text), others = exits[0], len(exits) - 1
+        more = f" (and {others} more like it, see outside_range in --json)" if others else ""
+        note(f"warning: {noun} {name!r} as advised: {text}{more}")
     ranked = sorted((answer.row() for answer in answers), key=lambda row: -row["improvement"])
     found = records(ranked, cohort.explainer.unit)
-    methods, rule = _methods(found), cohort.explainer.rule(question)
+    methods = _methods(found)
     document = {
         "k": budgets[0] if len(budgets) == 1 else list(budgets),
         "solver": question.solver,
         **({"method": methods} if methods else {}),
-        **({"rule": rule} if rule else {}),
+        "notes": (about := cohort.explainer.notes(question)),
         "explanations": found,
     }
     if options.output is not None:
@@ -231,11 +258,11 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
         print_json(document)
         return
     many = counted(len({record["episode_id"] for record in found}), noun)
+    rule = cohort.explainer.rule(question)
     print_explanations(found, f"{many}, {_detail(noun, question, found)}", noun, rule)
-    _say_rule(rule, question)
     if options.output is not None:
         note(f"Wrote {options.output}.")
-    for line in () if options.episode else cohort.notes:
+    for line in (*about, *(() if options.episode else cohort.notes)):
         note(line)
 
 
@@ -253,21 +280,25 @@ def _into_folder(options: ExplainOptions, folder: Path, cohort: Cohort, question
     run, noun = open_run(summary.out), cohort.noun
     top = records(run.cases(CaseQuery(limit=TOP)).to_dicts(), run.terms.unit)
     totals = {name: int(summary.totals.get(name, 0)) for name in ("episodes", *STATUSES)}
-    rule = cohort.explainer.rule(question)
     if options.as_json:
         counts = {"parts": summary.parts, "resumed": summary.resumed, **totals}
-        ruled = {"rule": rule} if rule else {}
-        print_json({"out": str(summary.out), **counts, **ruled, "top": top})
+        about = cohort.explainer.notes(question)
+        print_json({"out": str(summary.out), **counts, "notes": about, "top": top})
         return
     many = counted(totals["episodes"], noun)
     heading = f"The most improvable of {many}, {_detail(noun, question, top)}"
-    print_explanations(top, heading, noun, rule)
-    _say_rule(rule, question)
-    for line in cohort.notes:
+    print_explanations(top, heading, noun, cohort.explainer.rule(question))
+    for line in (*cohort.explainer.notes(question), *cohort.notes):
         note(line)
     became = [f"{totals[name]:,} {text}" for name, text in STATUSES.items() if totals[name]]
     note(f"{many}: {', '.join(became)}.")
-    if far := run.count_far():
+    far, outside = run.count_warned()
+    if outside:
+        note(
+            f"warning: {counted(outside, noun)} would leave the range of a column as advised, such "
+            "as below 0 (see outside_range)"
+        )
+    if far:
         note(
             f"warning: {counted(far, noun)} far outside what the model has learned from (see "
             "far_outside_training): what it says there means nothing"

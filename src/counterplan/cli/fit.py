@@ -8,7 +8,7 @@ model are refused.
 from __future__ import annotations
 
 import csv
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,11 @@ from counterplan.cli.support import (
 from counterplan.errors import FileError, InputError, TrainingError, counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from counterplan.tables.fit import NeuralFit
+    from counterplan.tables.layout import SchemaLayout
+    from counterplan.tables.quality import Finding
     from counterplan.tables.schema import Schema
 
 # Units of a network; `scm.training` says the same, but takes long to load.
@@ -40,6 +44,8 @@ MOST_UNITS = 10_000
 NEURAL = ("hidden", "epochs", "lipschitz", "unconstrained")
 TABULAR = ("prior", "neighbour_prior", "bar_unobserved", "mean_rewards")
 LABELS = ("state_labels", "action_labels")
+# Of what there is to say about a table, as many lines.
+MOST_FINDINGS = 6
 
 
 def _lipschitz(text: str) -> tuple[float, float]:
@@ -224,13 +230,16 @@ def _print_neural(options: FitOptions, found: NeuralFit) -> None:
         "dropped": found.dropped,
         "transitions": record["transitions"] + record["validation_transitions"],
         "features": len(scm.about["features"]),
+        **_advised(found.layout),
         "epochs": record["epochs"],
         "best_epoch": best,
         "validation_log_likelihood": -record["validation_nll"][best - 1],
         "lipschitz": {"location": scm.location.lipschitz, "scale": scm.scale.lipschitz},
         **{f"{kind}_log_likelihood": -loss for kind, loss in record["reference_nll"].items()},
         EDGES: scm.about.get(EDGES),
+        "findings": [asdict(one) for one in found.findings],
     }
+    _print_findings(found.findings)
     if better := poor_fit(scm):
         note(
             f"warning: {better}: do not trust explanations by this model; train for more --epochs, "
@@ -244,8 +253,27 @@ def _print_neural(options: FitOptions, found: NeuralFit) -> None:
         f"{found.summary}; validation log-likelihood "
         f"{summary['validation_log_likelihood']:.3f} (linear regression: "
         f"{summary['linear_log_likelihood']:.3f}) nats in epoch {best} of {record['epochs']}; "
-        f"Lipschitz constants {scm.location.lipschitz:.4g} and {scm.scale.lipschitz:.4g}"
+        f"Lipschitz constants {scm.location.lipschitz:.4g} and {scm.scale.lipschitz:.4g}; "
+        f"{found.layout.offer.fact}"
     )
+
+
+def _print_findings(findings: Sequence[Finding]) -> None:
+    """The most important of what there is to say about a table; --json and reports have all."""
+    for one in findings[:MOST_FINDINGS]:
+        note(f"{one.severity}: {f'column {one.column!r}: ' if one.column else ''}{one.text}")
+    if (more := len(findings) - MOST_FINDINGS) > 0:
+        note(f"and {counted(more, 'more finding')} about the table, see --json")
+
+
+def _advised(layout: SchemaLayout) -> dict[str, Any]:
+    """How many combinations of the action columns there are, and how many may be advised."""
+    offered, least = layout.offer.actions, layout.schema.min_count
+    return {
+        "combinations": offered.size,
+        "advised_combinations": int(offered.sum()),
+        "min_count": least,
+    }
 
 
 # --- Tabular models ---------------------------------------------------------------------------
@@ -284,11 +312,14 @@ def _tabular(options: FitOptions, schema: Schema | None) -> None:
         "actions": observed.shape[1],
         "pairs": observed.size,
         "observed_pairs": int(observed.sum()),
+        **({} if schema is None else _advised(found.layout)),
+        "findings": [asdict(one) for one in found.findings],
     }
-    _print_tabular(options, summary)
+    _print_findings(found.findings)
+    _print_tabular(options, summary, "" if schema is None else f"; {found.layout.offer.fact}")
 
 
-def _print_tabular(options: FitOptions, summary: dict[str, Any]) -> None:
+def _print_tabular(options: FitOptions, summary: dict[str, Any], more: str) -> None:
     if options.as_json:
         print_json(summary)
         return
@@ -299,6 +330,7 @@ def _print_tabular(options: FitOptions, summary: dict[str, Any]) -> None:
         f"{summary['model']}: {counted(summary['states'], 'state')} and "
         f"{counted(summary['actions'], 'action')}{data}; {summary['observed_pairs']:,} of "
         f"{counted(summary['pairs'], 'pair')} of state and action were seen, others are {rest}"
+        f"{more}"
     )
 
 

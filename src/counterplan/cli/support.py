@@ -32,7 +32,13 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from counterplan.errors import CounterplanError, FileError, InputError, MistakesError
+from counterplan.errors import (
+    CertificateError,
+    CounterplanError,
+    FileError,
+    InputError,
+    MistakesError,
+)
 
 Parse = Callable[[str], Any]
 
@@ -289,6 +295,9 @@ class OneLineErrors(TyperGroup):
             sys.stdout.flush()
         except BrokenPipeError:
             _discard_output()  # whoever read it has enough
+            sys.exit(1)
+        except CertificateError as problem:
+            print(f"error: {problem}; a fault of counterplan: no answer", file=sys.stderr)
             sys.exit(1)
         except Exception as problem:
             line = _one_line(problem)

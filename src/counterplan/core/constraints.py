@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,14 +15,22 @@ from counterplan.errors import InputError
 # How often an action must have been taken in such a state, if nobody says.
 LEAST = 3
 
-Allowed: TypeAlias = ArrayLike | Mapping[int, Iterable[int]]
-Forbidden: TypeAlias = ArrayLike | Iterable[tuple[int, int]]
-ChangeCosts: TypeAlias = Sequence[int] | NDArray[np.integer] | Mapping[int, int]
+Allowed: TypeAlias = ArrayLike | Mapping[int, Iterable[int | str]]
+Forbidden: TypeAlias = ArrayLike | Iterable[tuple[int | str, int | str]]
+ChangeCosts: TypeAlias = Sequence[int] | NDArray[np.integer] | Mapping[Any, int]
+
+
+class Numbering(Protocol):
+    """A model that knows its states and actions by name."""
+
+    def state_number(self, state: str | int) -> int: ...
+    def action_number(self, action: str | int) -> int: ...
 
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """What users forbid; everything is optional.
+    """What users forbid; everything is optional. Where a discrete model has names for its states
+    and actions, these may stand for the numbers.
 
     allowed       alternatives that may replace the observed action: (A,) or (T, A) booleans, or a
                   mapping from step to actions (steps it leaves out are unrestricted). Keeping the
@@ -74,6 +82,27 @@ class Constraints:
                 "has kept none: learn it anew and keep it, or leave supported out"
             )
         return wanted
+
+    def by_number(self, model: Numbering) -> Constraints:
+        """The same with numbers instead of names."""
+
+        def action(given: Any) -> Any:
+            return model.action_number(given) if isinstance(given, str) else given
+
+        def pair(given: Any) -> Any:
+            if not isinstance(given, list | tuple) or len(given) != 2:
+                return given
+            state = model.state_number(given[0]) if isinstance(given[0], str) else given[0]
+            return state, action(given[1])
+
+        allowed, forbidden, costs = self.allowed, self.forbidden, self.change_costs
+        if isinstance(allowed, Mapping):
+            allowed = {t: [*map(action, chosen)] for t, chosen in allowed.items()}
+        if isinstance(forbidden, tuple):
+            forbidden = [*map(pair, forbidden)]
+        if isinstance(costs, Mapping):
+            costs = {action(given): cost for given, cost in costs.items()}
+        return replace(self, allowed=allowed, forbidden=forbidden, change_costs=costs)
 
     def resolve(self, horizon: int, n_states: int, n_actions: int) -> ResolvedConstraints:
         """Check everything against an episode's length and a model's size, as plain arrays."""

@@ -105,4 +105,9 @@ def _numbers(values: ArrayLike, name: str) -> NDArray[Any]:
         array = np.asarray(values)
         if array.ndim == 1 and np.issubdtype(array.dtype, np.floating):
             raise InputError(f"{problem}; measurements form a table, (T, 1) for one") from None
+        if array.ndim == 1 and array.dtype.kind in "UO":
+            raise InputError(
+                f"{problem}; a model with labels makes an episode of names: "
+                "mdp.episode(states=[...], actions=[...])"
+            ) from None
         raise

@@ -13,7 +13,7 @@ from counterplan.core.result import Explanation
 from counterplan.errors import InputError
 
 if TYPE_CHECKING:
-    from counterplan.core.reward import Reward
+    from counterplan.core.reward import EpisodeReward, Reward
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +23,8 @@ class Problem:
     actions, reward  the set of action vectors and the reward of a continuous state; a discrete
                      model has both in its MDP
     progress         called as the solver goes on; False stops it
+    risk             of a model with members: the share of them, the worst, whose mean counts; None
+                     for the model alone
     """
 
     scm: Any
@@ -31,8 +33,9 @@ class Problem:
     constraints: Constraints = field(default_factory=Constraints)
     limits: Limits = field(default_factory=Limits)
     actions: Any = None
-    reward: Reward | None = None
+    reward: Reward | EpisodeReward | None = None
     progress: ProgressCallback | None = None
+    risk: float | None = None
 
     def __post_init__(self) -> None:
         for given, kind, name, call in (

@@ -1,9 +1,9 @@
-"""What a continuous state is worth."""
+"""What continuous states are worth, and what an episode of them earns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Protocol, runtime_checkable
 
@@ -16,7 +16,7 @@ from counterplan.errors import InputError
 
 @runtime_checkable
 class Reward(Protocol):
-    """R(s), summed over all states of an episode.
+    """R(s), summed over all states of an episode; see `EpisodeReward` for more.
 
     gradient   (D,) c and
     remainder  r >= 0 with R(s) - R(s') <= c . (s - s') + r ||s - s'|| for all s, s'
@@ -126,6 +126,100 @@ class LipschitzReward:
             lambda states: function(states * spread + offset),
             float(np.max(steeper)) if np.ndim(self.lipschitz) == 0 else steeper,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticReward:
+    """R(s) = amount / (1 + exp(-x)), x = linear(s): an amount times the probability to get it.
+
+    Over x the slope lies between 0 and amount / 4: half of that is the gradient, and the remainder
+    as much again.
+
+    moving  how many features, the last ones, differ between states to be compared; None for all
+    """
+
+    linear: LinearReward
+    amount: float = 1.0
+    moving: int | None = None
+
+    def __call__(self, states: FloatArray) -> FloatArray:
+        # tanh neither overflows nor loses small probabilities to more than rounding.
+        return np.asarray(self.amount * (0.5 + 0.5 * np.tanh(0.5 * self.linear(states))))
+
+    def gradient(self, n_features: int) -> FloatArray:
+        """An eighth of the weights."""
+        return self.amount / 8.0 * self.linear.gradient(n_features)
+
+    @property
+    def remainder(self) -> float:
+        """What the slope can differ from that."""
+        moving = self.linear.weights[-self.moving :] if self.moving else self.linear.weights
+        return abs(self.amount) / 8.0 * float(np.linalg.norm(moving)) * (1.0 + 1e-12)
+
+    def rescaled(self, offset: FloatArray, spread: FloatArray, fixed: int = 0) -> LogisticReward:
+        """The same reward of scaled states."""
+        linear = self.linear.rescaled(offset, spread, fixed)
+        return LogisticReward(linear, self.amount, len(offset) - fixed)
+
+
+@dataclass(frozen=True, eq=False)
+class SumReward:
+    """Several rewards of the same states, added up."""
+
+    parts: tuple[Reward, ...]
+
+    def __call__(self, states: FloatArray) -> FloatArray:
+        return np.asarray(sum(part(states) for part in self.parts))
+
+    def gradient(self, n_features: int) -> FloatArray:
+        """The gradients, added up."""
+        return np.asarray(sum(part.gradient(n_features) for part in self.parts))
+
+    @property
+    def remainder(self) -> float:
+        """The remainders, added up."""
+        return sum(part.remainder for part in self.parts)
+
+    def rescaled(self, offset: FloatArray, spread: FloatArray, fixed: int = 0) -> SumReward:
+        """The same reward of scaled states."""
+        return SumReward(tuple(part.rescaled(offset, spread, fixed) for part in self.parts))
+
+
+@dataclass(frozen=True, eq=False)
+class EpisodeReward:
+    """What an episode earns: sum_t R(s_t) + F(s_{T-1}) + sum_t r(t, a_t).
+
+    state    R, of every state
+    final    the parts of F, of the last state on top: what is known or counts only at the end
+    actions  r, (N,) or by step (T-1, N): what an action earns or, below 0, costs; None for nothing
+    """
+
+    state: Reward
+    final: Sequence[Reward] = ()
+    actions: ArrayLike | None = field(default=None, repr=False)
+
+    @property
+    def last(self) -> Reward:
+        """R + F."""
+        return SumReward((self.state, *self.final)) if self.final else self.state
+
+    def of_actions(self, decisions: int, n_actions: int) -> FloatArray:
+        """(T-1, N) what each action earns."""
+        given = np.zeros(n_actions) if self.actions is None else self.actions
+        try:
+            found = np.broadcast_to(np.asarray(given, np.float64), (decisions, n_actions))
+        except (TypeError, ValueError):
+            raise InputError(
+                f"what actions earn has shape {np.shape(given)}: give a number for each of "
+                f"{n_actions} actions, or for each of {decisions} steps and action"
+            ) from None
+        if not (np.abs(found) <= LARGEST).all():
+            raise InputError(f"what actions earn must be numbers up to {LARGEST:g}")
+        return found
+
+    def by_step(self, states: FloatArray, earned: FloatArray) -> FloatArray:
+        """(T,) what each step of states (T, D) earns, where its actions earn (T-1,)."""
+        return np.append(self.state(states[:-1]) + earned, self.last(states[-1:]))
 
 
 def _finite(values: FloatArray, states: FloatArray, advice: str = "") -> FloatArray:

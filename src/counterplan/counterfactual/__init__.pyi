@@ -8,6 +8,7 @@ from .discrete.budget_dp import BudgetDP as BudgetDP
 from .discrete.budget_dp import PolicyExplanation as PolicyExplanation
 from .executed.branching import BudgetAllocation as BudgetAllocation
 from .executed.setting import AllocationExplanation as AllocationExplanation
+from .explain import EpisodeReward as EpisodeReward
 from .explain import Explanation as Explanation
 from .explain import Frontier as Frontier
 from .explain import LipschitzReward as LipschitzReward

@@ -13,6 +13,7 @@ from counterplan.core.problem import Problem, Solver
 from counterplan.core.result import Explanation as Explanation
 from counterplan.core.result import Frontier as Frontier
 from counterplan.core.result import Status as Status
+from counterplan.core.reward import EpisodeReward as EpisodeReward
 from counterplan.core.reward import LipschitzReward as LipschitzReward
 from counterplan.core.reward import Reward
 from counterplan.core.validation import LARGEST_BUDGET, whole_number
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from counterplan.counterfactual.executed.setting import AllocationExplanation
     from counterplan.planning.model import ExogenousModel
 
+# The share of the members of a model that is optimised for.
+RISK = 0.25
 Kind: TypeAlias = Literal["discrete", "continuous", "planning"]
 
 
@@ -38,7 +41,13 @@ class Options(TypedDict, total=False):
     solver       another method, e.g. `baselines.Greedy()`
     actions      continuous problems: action vectors (N, d), or (T-1, N, d) where an input is
                  replayed from the episode
-    reward       continuous problems: what a state is worth
+    doubt        discrete problems: the weight, from 0 (if not given) to 1, of the worst that any
+                 causal model could make of a step
+    reward       continuous problems: what a state is worth, or an `EpisodeReward`, which adds what
+                 actions earn and what counts of the last state only
+    risk         models with members, such as a `SmoothSCM`: the share of members, the worst for the
+                 alternative, whose mean outcome is optimised (0.25 if not given; 1: the mean of
+                 all; None: the model alone)
     progress     called with a `Progress` now and then; where it returns False the solver stops as
                  at a limit
     """
@@ -47,7 +56,9 @@ class Options(TypedDict, total=False):
     limits: Limits | None
     solver: Solver | None
     actions: ArrayLike | None
-    reward: Reward | None
+    reward: Reward | EpisodeReward | None
+    doubt: float
+    risk: float | None
     progress: ProgressCallback | None
 
 
@@ -68,7 +79,7 @@ def frontier(
 ) -> Frontier[Any]:
     """Explanations for all budgets 0..k_max (default: the episode's length); see `Options`."""
     kind, problem = pose(scm, episode, k_max, options)
-    found = _solver_for(kind, problem, options.get("solver")).frontier(problem)
+    found = _solver_for(kind, problem, options).frontier(problem)
     return found if isinstance(found, Frontier) else Frontier(found)
 
 
@@ -95,7 +106,7 @@ def explain(scm: Any, episode: Episode, k: int | None, **options: Unpack[Options
     k        None: as many as there are steps; then a planning problem is plain hindsight
     """
     kind, problem = pose(scm, episode, k, options)
-    return _solver_for(kind, problem, options.get("solver")).solve(problem)
+    return _solver_for(kind, problem, options).solve(problem)
 
 
 def pose(scm: Any, episode: Episode, k: int | None, options: Options) -> tuple[Kind, Problem]:
@@ -115,15 +126,28 @@ def pose(scm: Any, episode: Episode, k: int | None, options: Options) -> tuple[K
             has = "a discrete model has" if kind == "discrete" else "a planning problem brings"
             where = " in its MDP" if kind == "discrete" else ""
             raise InputError(f"{name}= is for continuous states: {has} its {name}{where}")
+    if kind != "discrete" and options.get("doubt"):
+        raise InputError("doubt= is for discrete models: elsewhere what would have happened is one")
     given: dict[str, Any] = {
-        name: value for name, value in options.items() if name != "solver" and value is not None
+        name: value
+        for name, value in options.items()
+        if name not in ("solver", "doubt") and value is not None
     }
+    if "risk" not in options and hasattr(scm, "members"):
+        given["risk"] = RISK
+    elif "risk" in given and not hasattr(scm, "members"):
+        raise InputError(
+            f"risk= is for models with members: a {type(scm).__name__} is one model; leave it out"
+        )
     return kind, Problem(scm, episode, budget, **given)
 
 
-def _solver_for(kind: Kind, problem: Problem, given: Solver | None) -> Solver:
+def _solver_for(kind: Kind, problem: Problem, options: Options) -> Solver:
     """A solver that accepts the problem."""
-    solver = _default_solver(kind) if given is None else given
+    given, doubt = options.get("solver"), options.get("doubt", 0.0)
+    if doubt and given is not None:
+        raise InputError("doubt= is for the exact solver: leave solver= out")
+    solver = _default_solver(kind, doubt) if given is None else given
     if isinstance(solver, type) or not isinstance(solver, Solver):
         raise InputError(f"solver is {solver!r}: pass an object such as baselines.Greedy()")
     if refusal := solver.refuses(problem):
@@ -165,7 +189,7 @@ def _is_planning(scm: Any) -> bool:
     return isinstance(scm, ExogenousModel)
 
 
-def _default_solver(kind: Kind) -> Solver:
+def _default_solver(kind: Kind, doubt: float) -> Solver:
     if kind == "continuous":
         from counterplan.counterfactual.continuous.astar import AStar
 
@@ -176,4 +200,4 @@ def _default_solver(kind: Kind) -> Solver:
         return BudgetAllocation()
     from counterplan.counterfactual.discrete.budget_dp import BudgetDP
 
-    return cast(Solver, BudgetDP())
+    return cast(Solver, BudgetDP(doubt=doubt))

@@ -34,7 +34,7 @@ from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.problem import Problem
 from counterplan.core.result import Interval
-from counterplan.core.reward import Reward
+from counterplan.core.reward import EpisodeReward, Reward
 from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.continuous.astar import AStar, Heuristic, NoBound
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
@@ -140,7 +140,10 @@ class SequenceWorld(World):
     """A continuous problem."""
 
     def __init__(self, problem: Problem) -> None:
-        self.scm, self.reward = problem.scm, problem.reward
+        given = problem.reward
+        assert given is not None
+        self.scm = problem.scm
+        self.reward = given if isinstance(given, EpisodeReward) else EpisodeReward(given)
         self.states = problem.episode.states
         self.decisions = len(problem.episode) - 1
         self.vectors = action_vectors(np.asarray(problem.actions, np.float64), self.decisions)
@@ -148,6 +151,7 @@ class SequenceWorld(World):
         taken = np.array([self.vectors[t][a] for t, a in enumerate(self.observed)])
         taken = taken.reshape(self.decisions, self.vectors.shape[2])
         self.noise = self.scm.infer(self.states[:-1], taken, self.states[1:])
+        self.bonus = self.reward.of_actions(*self.vectors.shape[:2])
         self.rules = problem.constraints.resolve_sequence(
             self.vectors, np.array(self.observed, dtype=np.int64)
         )
@@ -192,11 +196,11 @@ class SequenceWorld(World):
 
     def step(self, t: int, state: FloatArray, action: int) -> tuple[float, list[tuple[float, Any]]]:
         one = state[None], self.vectors[t, action][None], self.noise[t][None]
-        return self.end(state), [(1.0, np.asarray(self.scm.step(*one)[0]))]
+        earned = float(self.reward.state(state[None])[0]) + float(self.bonus[t, action])
+        return earned, [(1.0, np.asarray(self.scm.step(*one)[0]))]
 
     def end(self, state: FloatArray) -> float:
-        assert self.reward is not None
-        return float(self.reward(state[None])[0])
+        return float(self.reward.last(state[None])[0])
 
     def value_of(self, sequence: ArrayLike) -> float:
         """What one sequence (T-1,) of actions earns."""
@@ -213,7 +217,7 @@ def best_sequence(
     k: int,
     *,
     actions: ArrayLike,
-    reward: Reward,
+    reward: Reward | EpisodeReward,
     constraints: Constraints | None = None,
 ) -> Best:
     """The best sequence by following every one that the budget and the constraints allow."""
@@ -223,7 +227,12 @@ def best_sequence(
 
 
 def sequence_value(
-    scm: PointSCM, episode: Episode, sequence: ArrayLike, *, actions: ArrayLike, reward: Reward
+    scm: PointSCM,
+    episode: Episode,
+    sequence: ArrayLike,
+    *,
+    actions: ArrayLike,
+    reward: Reward | EpisodeReward,
 ) -> float:
     """What one sequence (T-1,) of actions earns."""
     problem = Problem(scm, episode, 0, actions=actions, reward=reward)
@@ -361,7 +370,7 @@ class _PolicyWorld(World):
         self.scm: DiscreteSCM = GumbelMaxSCM(scm) if isinstance(scm, TabularMDP) else scm
         self.mdp, self.episode, self.decisions = self.scm.mdp, episode, len(episode)
         shape = len(episode), self.mdp.n_states, self.mdp.n_actions
-        self.rules = (rules or Constraints()).resolve(*shape)
+        self.rules = (rules or Constraints()).by_number(self.mdp).resolve(*shape)
         self.least = (rules or Constraints()).least(self.mdp.visits is not None)
 
     def root(self, k: int) -> Node:
@@ -385,8 +394,7 @@ class _PolicyWorld(World):
     def reward(self, t: int, state: int, action: int) -> float:
         if self.rules.forbidden[state, action]:
             return -math.inf
-        last = self.mdp.final_rewards if t == self.decisions - 1 else None
-        return float(self.mdp.rewards[state, action] + (0.0 if last is None else last[state]))
+        return float(self.mdp.rewards_at(t, self.decisions)[state, action])
 
     def step(self, t: int, state: int, action: int) -> tuple[float, list[tuple[float, Any]]]:
         reward = self.reward(t, state, action)

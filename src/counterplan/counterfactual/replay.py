@@ -27,7 +27,7 @@ from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
-from counterplan.core.reward import Reward
+from counterplan.core.reward import EpisodeReward, Reward
 from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation, prepare
 from counterplan.counterfactual.discrete.distributions import PolicyProcess
@@ -60,7 +60,7 @@ def replay(
     changes: Mapping[int, Any],
     *,
     actions: ArrayLike | None = None,
-    reward: Reward | None = None,
+    reward: Reward | EpisodeReward | None = None,
     cache: RowCache | None = None,
 ) -> SequenceExplanation: ...
 @overload
@@ -77,14 +77,14 @@ def replay(
     changes: Mapping[int, Any],
     *,
     actions: ArrayLike | None = None,
-    reward: Reward | None = None,
+    reward: Reward | EpisodeReward | None = None,
     cache: RowCache | None = None,
 ) -> Explanation:
     """What the observed actions with these `changes`, step -> action, would have led to.
 
     scm, episode     as in `explain`
-    changes          an action is its number; of a continuous model also a vector of `actions`; of a
-                     planning problem the amounts that are spent
+    changes          an action is its number; of a discrete model also its label, of a continuous
+                     one a vector of `actions`; of a planning problem the amounts that are spent
     actions, reward  continuous models: action vectors and what a state is worth, as in `explain`
     cache            discrete models: makes the next replay of the same episode faster
 
@@ -122,9 +122,9 @@ def _check_action(action: object, count: int) -> int:
 
 
 def _replay_sequence(problem: Problem, changes: Mapping[int, Any]) -> SequenceExplanation:
-    from counterplan.counterfactual.continuous.setting import prepare_sequence
+    from counterplan.counterfactual.continuous.ensemble import prepare_continuous
 
-    setting = prepare_sequence(problem)
+    setting = prepare_continuous(problem)
     listed = np.asarray(problem.actions, dtype=np.float64)
     taken = setting.observed.copy()
     for step, action in changes.items():
@@ -186,7 +186,8 @@ def _replay_policy(
     first = len(setting.episode) - 1
     for step, action in changes.items():
         t = _check_step(step, problem.episode, len(setting.episode))
-        table.actions[t] = _check_action(action, setting.mdp.n_actions)
+        given = setting.mdp.action_number(action) if isinstance(action, str) else action
+        table.actions[t] = _check_action(given, setting.mdp.n_actions)
         first = min(first, t)
     if cache is not None:
         cache.check_model(problem.scm)

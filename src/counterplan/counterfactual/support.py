@@ -29,6 +29,7 @@ from counterplan.core.result import Change
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
+    from counterplan.core.problem import Problem
     from counterplan.counterfactual.discrete.distributions import PolicyProcess
     from counterplan.scm.support import Seen
 
@@ -81,6 +82,14 @@ class Inside:
                 may = self.may_change(t, paths[rows, t])[1]
                 fine[rows] = may[np.arange(len(rows)), sequences[rows, t]]
         return fine
+
+
+def inside_of(problem: Problem, vectors: FloatArray) -> Inside | None:
+    """The rule for a problem with action vectors (T-1, N, d) in the model's own units, None where
+    nothing is known of its data."""
+    seen = data_of(problem.scm)
+    least = problem.constraints.least(seen is not None)
+    return None if seen is None else Inside(seen, vectors, least or LEAST, binds=least > 0)
 
 
 @dataclass(frozen=True)

@@ -83,11 +83,12 @@ class SequenceWorld(KnownFuture):
     def step(
         self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """The rewards of the next states, and these with what is left."""
+        """The rewards of actions and next states, and these with what is left."""
         chosen = actions[:, 0].astype(np.int64)
         after = self.setting.replay.follow(t, resource[:, :-1], chosen)
         left = resource[:, -1] - self.setting.costs_at(t)[chosen]
-        return self.setting.reward(after), np.column_stack([after, left])
+        earned = self.setting.reward_at(t + 1)(after) + self.setting.bonus[t, chosen]
+        return earned, np.column_stack([after, left])
 
 
 class AllocationWorld(KnownFuture):

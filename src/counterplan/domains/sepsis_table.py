@@ -29,6 +29,7 @@ from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.errors import FileError, InputError
 from counterplan.scm.point import Scaling
+from counterplan.scm.transitions import plausible_range
 from counterplan.tables.layout import SchemaLayout
 from counterplan.tables.parts import Recorded
 from counterplan.tables.schema import Column
@@ -184,7 +185,7 @@ class CohortLayout(SchemaLayout):
         """The paper's: 0/1 features less 0.5, others from the cohort's range to [-0.5, 0.5],
         levels / 4 - 0.5, ventilation - 0.5."""
         states = np.concatenate([episode.states for episode in episodes])
-        low, high = states.min(axis=0), states.max(axis=0)
+        low, high = np.array([plausible_range(column) for column in states.T]).T
         low[:BINARY], high[:BINARY] = 0.0, 1.0
         constant = np.flatnonzero(high == low)
         if constant.size:

@@ -55,7 +55,7 @@ def fit_cohort(path: str | Path, settings: FitSettings, support: bool = True) ->
     if isinstance(stays, SepsisCohort):
         edges = {drug: list(getattr(stays.edges, drug)) for drug in DRUGS}
         scm = replace(scm, about={**scm.about, EDGES: edges})
-    return NeuralFit(scm, stays.episodes, len(stays.dropped), stays.summary())
+    return NeuralFit(scm, stays.episodes, len(stays.dropped), stays.summary(), layout)
 
 
 def stays_for(

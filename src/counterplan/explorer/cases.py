@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.limits import Limits, ProgressCallback
 from counterplan.core.result import Explanation, Status
@@ -82,6 +82,8 @@ class Cases(Items):
             "doses": [_column(column) for column in labels.doses],
             "actions": labels.actions,
             "names": [explainer.action_name(action) for action in range(len(labels.actions))],
+            "notes": explainer.notes(run.question),
+            "barred": np.flatnonzero(~np.asarray(explainer.rules(run.question).allowed)).tolist(),
             "sense": "max",
         }
 
@@ -144,6 +146,7 @@ class Cases(Items):
             "id": name,
             "steps": len(recorded.episode),
             "times": recorded.times,
+            "dates": recorded.dates,
             "outcomes": self._outcomes(rows[0]),
             "filled": recorded.filled,
             "outside": rows[0]["far_outside_training"] or None,
@@ -182,25 +185,21 @@ class Cases(Items):
         question = models.SolveQuestion.model_validate(asked)
         self.check(question)
         explainer, recorded = self._explainer, self.recorded(question.id)
-        usual = explainer.constraints(recorded.episode, self.run.question)
-        allowed = None
-        if question.forbidden:
-            # A tabular model counts the action that stands for none, too.
-            count = getattr(explainer.model, "n_actions", explainer.n_actions)
-            allowed = ~np.isin(np.arange(count), question.forbidden)
+        usual = self.run.question
+        ruled = replace(
+            usual,
+            forbid=(*usual.forbid, *question.forbidden),
+            keep=(*usual.keep, *question.fixed),
+        )
         found = explain(
             **explainer.problem(recorded.episode),
             episode=recorded.episode,
             k=question.k,
-            constraints=Constraints(
-                allowed=allowed,
-                fixed_steps=(*usual.fixed_steps, *question.fixed),
-                max_move=usual.max_move,
-            ),
-            limits=Limits(seconds=question.seconds or np.inf, gap=self.run.question.gap),
+            constraints=explainer.constraints(recorded.episode, ruled),
+            limits=Limits(seconds=question.seconds or np.inf, gap=usual.gap),
             progress=progress,
         )
-        return models.Solved(**self._solved(recorded, found, self.run.question.robust))
+        return models.Solved(**self._solved(recorded, found, usual.robust))
 
     def _check(
         self, episode: Episode, steps: Iterable[int], actions: Iterable[int], to_do: str = ""
@@ -221,9 +220,7 @@ class Cases(Items):
 
     def _fixed(self, episode: Episode) -> list[int]:
         """Steps at which nothing can change."""
-        given = self._explainer.constraints(episode, self.run.question).fixed_steps
-        undecided = range(self._decisions(episode), len(episode))
-        return sorted({*(t % len(episode) for t in given), *undecided})
+        return [*range(self._explainer.decisions(episode), len(episode))]
 
     def _solved(
         self, recorded: Recorded, found: Explanation, is_robust: bool = False
@@ -232,21 +229,25 @@ class Cases(Items):
         answer = answer_of(self._explainer, recorded, found, is_robust)
         row = answer.row()
         course = self._course(recorded.episode, row["changes"], trajectory(self._explainer, answer))
-        answered = {**_answer(row, course), "notes": self._notes(found, row["changes"])}
+        answered = _answer(row, course)
+        answered["notes"] += self._notes(found, row["changes"])
         return {"answer": answered, **self._legend(course)}
 
     def _notes(self, found: Any, changes: Iterable[Mapping[str, Any]]) -> list[str]:
-        """What to be told about changes by hand that a discrete model does not admit."""
+        """What to be told about changes by hand that a discrete model does not admit, or that
+        hardly occur in the data."""
         admissible = getattr(self._explainer.model, "admissible", None)
-        if admissible is None:
-            return []
-        states = found.most_likely.states
-        return [
-            f"{change['text']}: the model has no such action in the likeliest state there; what it "
-            "says about it means little"
-            for change in changes
-            if not admissible[states[change["t"]], change["alternative"]]
-        ]
+        layout = getattr(self._explainer, "layout", None)
+        known, notes = None if layout is None else layout.offer.known, []
+        for change in changes:
+            action, why = change["alternative"], ""
+            if known is not None and not known[action]:
+                why = "hardly anybody in the data had this"
+            elif admissible is not None and not admissible[found.states[change["t"]], action]:
+                why = "the model has no such action in the likeliest state there"
+            if why:
+                notes.append(f"{change['text']}: {why}; what the model says about it means little")
+        return notes
 
     def _observed(self, episode: Episode) -> dict[str, Any]:
         """What happened, see `models.Course`; nothing where the model knows nothing of the
@@ -314,7 +315,9 @@ def _answer(row: Mapping[str, Any], course: Mapping[str, Any] | None) -> dict[st
     """A row of results with its course, see `models.Answer`."""
     advice = "" if row["status"] == FAILED else Status(row["status"]).advice
     changes = row["changes"] or []
-    return {**row, "changes": changes, "support": row, "advice": advice, "course": course}
+    notes = [one["text"] for one in row.get("outside_range") or ()]
+    answered = {**row, "changes": changes, "support": row, "advice": advice, "course": course}
+    return answered | {"notes": notes}
 
 
 def _column(column: Column, is_fixed: bool = False) -> dict[str, Any]:

@@ -222,6 +222,7 @@ class Answer(Shape):
 class Case(Shape):
     """An episode with what the run has about it.
 
+    dates    when steps begin, none where times are no dates
     fixed    steps at which nothing can change
     budgets  all k of the run
     answer   for the k asked about, null where the run has none
@@ -232,6 +233,7 @@ class Case(Shape):
     id: str
     steps: int
     times: Numbers
+    dates: list[str]
     outcomes: dict[str, str | None]
     filled: int
     outside: str | None
@@ -462,6 +464,8 @@ class RunAbout(Shape):
     doses     the parts of actions
     actions   for each action its doses
     names     for each action its name
+    notes     sentences about all answers: which actions they advise, and the rules of the run
+    barred    actions that no answer changes to, by these rules or since they hardly occur
     """
 
     kind: Literal["explain", "regret"]
@@ -480,6 +484,8 @@ class RunAbout(Shape):
     doses: list[ColumnAbout] = []
     actions: Table = []
     names: list[str] = []
+    notes: list[str] = []
+    barred: list[int] = []
     sense: str
     planner: str | None = None
     players: list[str] = []

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 import numpy as np
 
 from counterplan.core.result import Explanation
+from counterplan.errors import counted
 from counterplan.runs.question import Explainer, PartChange, Question
 from counterplan.tables.parts import Recorded
 
@@ -38,6 +39,7 @@ class ChangeAnswer:
 
     t            the step
     time         when it begins, in the unit of the table
+    date         and as a date, where the table has dates
     parts        the components of the action that change, where it has some
     text         all of it in words
     probability  how likely the policy makes this change; None where it is certain
@@ -54,6 +56,19 @@ class ChangeAnswer:
     text: str
     probability: float | None
     taken: int | None
+    date: str | None = None
+
+
+@dataclass(frozen=True)
+class ExitAnswer:
+    """A column that would leave its range: the step and value farthest outside, all of it in words,
+    and at how many steps it is outside."""
+
+    column: str
+    t: int
+    value: float
+    text: str
+    steps: int
 
 
 # A field that is no column of the results.
@@ -63,7 +78,7 @@ BESIDE = {"column": False}
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Answer:
     """What should have been done differently, with at most `k` changes; the fields up to
-    `far_outside_training` are the columns of the results.
+    `outside_range` are the columns of the results.
 
     status          optimal, limit, heuristic, or failed: then there is a `reason` and little else
     nodes           what the solver counted: nodes of a search or rows of a dynamic program
@@ -74,6 +89,7 @@ class Answer:
     new_actions     changes to actions that were hardly ever taken there
     supported       whether there is data under all of it
     far_outside_training  columns whose values lie far outside what the model has learned from
+    outside_range   columns that would leave their range, such as below 0
 
     recorded        the episode as the table tells it; its outcomes are the columns "outcome:NAME"
     explanation     the library's own result, None if it failed
@@ -105,6 +121,7 @@ class Answer:
     new_actions: int | None = None
     supported: bool | None = None
     far_outside_training: str | None = None
+    outside_range: tuple[ExitAnswer, ...] = ()
     recorded: Recorded = field(repr=False, metadata=BESIDE)
     explanation: Explanation | None = field(default=None, repr=False, metadata=BESIDE)
     outliers: tuple[Any, ...] = field(default=(), repr=False, metadata=BESIDE)
@@ -167,10 +184,21 @@ def answer_of(
         new_actions=support.new_actions,
         supported=support.supported,
         far_outside_training=None if far is None else ", ".join(one.column for one in far),
+        outside_range=_exits(explainer, recorded, found),
         recorded=recorded,
         explanation=found,
         outliers=far or (),
     )
+
+
+def _exits(explainer: Explainer, recorded: Recorded, found: Explanation) -> tuple[ExitAnswer, ...]:
+    exits = []
+    for column, t, value, why, steps in explainer.exits(found):
+        when = explainer.time_text(recorded.times[t], recorded.dates[t] if recorded.dates else None)
+        more = f", and at {counted(steps - 1, 'other step')}" if steps > 1 else ""
+        text = f"{column} would be {value:.4g} {when}{more}: {why}"
+        exits.append(ExitAnswer(column, t, value, text, steps))
+    return tuple(exits)
 
 
 def _changes(
@@ -181,7 +209,8 @@ def _changes(
         time = float(recorded.times[t])
         probability = None if likely is None else float(likely[t, alternative])
         chance = "" if probability is None else f" ({probability:.0%})"
-        text = f"{explainer.time_text(time)}: {explainer.change_text(observed, alternative)}"
+        date = recorded.dates[t] if recorded.dates else None
+        text = f"{explainer.time_text(time, date)}: {explainer.change_text(observed, alternative)}"
         changes.append(
             ChangeAnswer(
                 t=t,
@@ -194,6 +223,7 @@ def _changes(
                 text=text + chance,
                 probability=probability,
                 taken=count,
+                date=date,
             )
         )
     return tuple(changes)
@@ -259,8 +289,11 @@ def trajectories_table(explainer: Explainer, found: Sequence[Answer]) -> pl.Data
         "reward": pl.Float64,
         f"{OTHER}reward": pl.Float64,
     }
+    if explainer.has_dates:
+        schema["date"] = pl.String
     kind = pl.Int64 if explainer.is_discrete else pl.Float64
     schema |= {side + name: kind for side in ("", OTHER) for name in explainer.step_columns}
+    schema |= {side + name: pl.String for side in ("", OTHER) for name in explainer.label_columns}
     columns = [trajectory(explainer, one) for one in found if one.explanation is not None]
     frames = [pl.DataFrame(one, schema=schema) for one in columns]
     return pl.concat(frames) if frames else pl.DataFrame(schema=schema)
@@ -276,12 +309,15 @@ def trajectory(explainer: Explainer, answer: Answer) -> dict[str, Any]:
         "k": np.full(T, answer.k),
         "t": np.arange(T),
         "time": np.asarray(answer.recorded.times, dtype=np.float64),
+        **({"date": answer.recorded.dates} if explainer.has_dates else {}),
         "changed": changed,
         "change_probability": changed * 1.0 if likely is None else likely.sum(axis=1),
     }
     for side, path in zip(("", OTHER), explainer.paths(found), strict=True):
         values = explainer.step_values(answer.recorded.episode, *path)
         columns |= {side + name: v for name, v in zip(explainer.step_columns, values, strict=True)}
+        labels = explainer.step_labels(answer.steps, *path)
+        columns |= {side + name: v for name, v in zip(explainer.label_columns, labels, strict=True)}
         columns[f"{side}reward"] = explainer.rewards(*path)
     return columns
 
@@ -322,6 +358,8 @@ def support_in_words(record: Mapping[str, Any]) -> str:
 def _record(row: Mapping[str, Any], unit: str, names: set[str]) -> dict[str, Any]:
     found: dict[str, Any] = {"episode_id": row["episode_id"]}
     for name, value in row.items():
+        if name == "outside_range" and not value:
+            continue
         if name in names and name not in ("episode_id", "n_changes", "changes"):
             is_infinite = isinstance(value, float) and not math.isfinite(value)
             found[name] = str(value) if is_infinite else value
@@ -338,8 +376,8 @@ def _change_record(change: Mapping[str, Any], unit: str) -> dict[str, Any]:
             found[side] = {part["name"]: _whole(part[side]) for part in change["parts"]}
         else:
             found |= {side: change[side], f"{side}_label": change[f"{side}_label"]}
-    for name in ("probability", "taken"):
-        if change[name] is not None:
+    for name in ("date", "probability", "taken"):
+        if change.get(name) is not None:
             found[name] = change[name]
     return {**found, "text": change["text"]}
 

@@ -115,7 +115,8 @@ def explain_table(
     schema    what the columns mean, or its file, if not as the model remembers
     progress  called as episodes (or parts of a run) are done; False stops
     options   the other fields of `Question`: solver, nodes, seconds, gap, max_move, robust, seed,
-              supported; `episodes`: ids, to explain no others; and for a folder `workers` and
+              supported, and rules by the names of actions: allow, forbid, keep, cost (see
+              `runs.rules`); `episodes`: ids, to explain no others; and for a folder `workers` and
               `cluster`
     """
     chosen = tuple(options.pop("episodes", ()))
@@ -201,6 +202,7 @@ class Cohort:
         one of them. Searches of neural models are limited in seconds unless the question says."""
         if self._is_searched(question) and question.seconds is None:
             question = replace(question, seconds=COHORT_SECONDS)
+        self.explainer.rules(question)
         recorded, found = list(self.episodes()), []
         for number, one in enumerate(recorded, start=1):
             try:
@@ -221,6 +223,7 @@ class Cohort:
     ) -> RunSummary:
         """Explain all episodes and keep everything in a folder; `settings` has the arguments of the
         run and where to work. Searches are limited in nodes unless the question says."""
+        self.explainer.rules(question)
         is_limited = question.nodes is not None or question.seconds is not None
         if self._is_searched(question) and not is_limited:
             question = replace(question, nodes=COHORT_NODES)

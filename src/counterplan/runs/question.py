@@ -16,7 +16,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -26,6 +26,7 @@ from counterplan.core.episode import Episode
 from counterplan.core.limits import Limits
 from counterplan.core.validation import LARGEST_BUDGET, FloatArray, whole_number
 from counterplan.errors import InputError
+from counterplan.runs.rules import Rule, listed_rules, named_grid, read_rules
 from counterplan.scm.tabular import TabularMDP
 from counterplan.tables.models import model_from_bytes
 
@@ -35,12 +36,22 @@ if TYPE_CHECKING:
     from counterplan.counterfactual.support import Support
     from counterplan.scm.neural import NeuralSCM
     from counterplan.scm.support import Outlier
-    from counterplan.tables.layout import SchemaLayout
+    from counterplan.tables.layout import Exit, SchemaLayout
+    from counterplan.tables.schema import Grid
 
 EXACT = "exact"
 # Every budget has its own row for every episode.
 MOST_BUDGETS = 1_000
 STATE, ACTION = "state", "action"
+# Rules of a question, and how they are said.
+RULES = {
+    "allow": "Only these may be done instead",
+    "forbid": "Forbidden",
+    "keep": "Steps that stay as they were",
+    "cost": "What changes take of the budget",
+}
+# Sets of rules that a model has ready.
+SOME_RULES = 16
 
 
 @dataclass(frozen=True)
@@ -51,6 +62,10 @@ class Question:
     solver    exact, greedy, noisy-greedy, top-k, random or uct
     nodes     limits of each search, as `Limits` has them; None for none
     max_move  by how much a dose may differ from the one given, in the units of action vectors
+    allow     rules for what may change, by the names of actions, see `runs.rules`, and likewise
+    forbid    what may not, and
+    cost      what changes take of the budget
+    keep      steps that stay as they were; -1 is the last decision
     robust    whether to add the lowest and highest value over all causal models that fit
     supported whether alternatives stay inside the data, see `Constraints`; None: where the model
               has kept its data
@@ -65,6 +80,10 @@ class Question:
     max_move: float | None = None
     robust: bool = False
     seed: int = 0
+    allow: tuple[Rule, ...] = ()
+    forbid: tuple[Rule, ...] = ()
+    keep: tuple[int, ...] = ()
+    cost: tuple[Rule, ...] = ()
     supported: bool | None = None
 
     @classmethod
@@ -76,6 +95,10 @@ class Question:
     def __post_init__(self) -> None:
         # Plain values have a list.
         object.__setattr__(self, "budgets", tuple(self.budgets))
+        for name in RULES:
+            object.__setattr__(self, name, listed_rules(getattr(self, name), name))
+        if any(isinstance(step, str) for step in listed_rules(self.keep, "keep")):
+            raise InputError(f"keep {self.keep!r}: steps are whole numbers, such as [0, 3] or [-1]")
         if not self.budgets or tuple(sorted(set(self.budgets))) != self.budgets:
             raise InputError(f"budgets {self.budgets} must be whole numbers, each once, rising")
         largest = LARGEST_BUDGET if len(self.budgets) == 1 else MOST_BUDGETS
@@ -134,6 +157,7 @@ class Question:
             "gap": self.gap or None,
             "max_move": self.max_move,
             "supported": self.supported,
+            **{name: list(getattr(self, name)) or None for name in RULES},
         }
         return {name: value for name, value in asked.items() if value is not None}
 
@@ -154,11 +178,17 @@ class Explainer(ABC):
     unit          of times, empty where steps are counted
     components    what an action consists of; none where it is one thing
     n_actions     how many actions there are, numbered from 0 up
-    step_columns  what a trajectory says of each step, beside its reward
+    step_columns  what a trajectory says of each step, beside its reward, and
+    label_columns  in words
+    choices       the actions, and
+    states        of a discrete model the states: what rules may name
     """
 
     is_discrete: ClassVar[bool]
+    choices: Grid
+    states: Grid | None
     step_columns: tuple[str, ...] = (STATE, ACTION)
+    label_columns: tuple[str, ...] = (f"{STATE}_label", f"{ACTION}_label")
 
     def __init__(self, model: TabularMDP | NeuralSCM, layout: SchemaLayout | None) -> None:
         self.model, self._layout = model, layout
@@ -166,14 +196,24 @@ class Explainer(ABC):
         if layout is not None:
             self.unit, self.n_actions = layout.schema.unit, len(layout.choices)
             self.components = tuple(column.name for column in layout.choices.columns)
+            self.choices, self.states = layout.choices, layout.states
+        # By question: the same for every episode.
+        self.rules = lru_cache(SOME_RULES)(self._read_rules)
+
+    @abstractmethod
+    def decisions(self, episode: Episode) -> int:
+        """At how many steps something was decided: all, or all but the last."""
 
     @abstractmethod
     def problem(self, episode: Episode) -> Mapping[str, Any]:
         """What `explain` takes for this episode: `scm`, and for vectors `actions` and `reward`."""
 
     def constraints(self, episode: Episode, question: Question) -> Constraints:
-        """What an episode rules out, and the question besides."""
-        return Constraints(max_move=question.max_move, supported=question.supported)
+        """What an episode rules out, the question, and that which hardly occurs in the data."""
+        last = self.decisions(episode)
+        kept = [step % last for step in question.keep if -last <= step < last]
+        found = replace(self.rules(question), fixed_steps=kept, max_move=question.max_move)
+        return replace(found, supported=question.supported)
 
     @property
     @abstractmethod
@@ -184,6 +224,36 @@ class Explainer(ABC):
     def rule(self, question: Question) -> str:
         """How the answers to a question are kept inside the data; empty where they are not."""
         return "" if question.supported is False else self.data_rule
+
+    def _read_rules(self, question: Question) -> Constraints:
+        """What its rules stand for, among the actions that may be advised."""
+        rules = question.allow, question.forbid, question.cost
+        found = read_rules(self.choices, self.states, *rules)
+        if self._layout is None:
+            return found
+        offer, wanted = self._layout.offer, np.asarray(found.allowed)
+        if question.allow and not (wanted & offer.actions).any():
+            raise InputError(f"allow: leaves nothing to advise. {offer.note}")
+        return replace(found, allowed=wanted & offer.actions)
+
+    def notes(self, question: Question) -> list[str]:
+        """What to know of the answers to a question: whether they stay inside the data, which
+        actions they advise, and its rules."""
+        found = [f"Inside the data: {self.data_rule}."]
+        if not self.data_rule:
+            found = ["The model has kept none of its data: explanations may leave it unnoticed."]
+        elif question.supported is False:
+            found = ["Anywhere: also where the data that the model was learned from has nothing."]
+        found += [] if self._layout is None else [self._layout.offer.note]
+        for name, words in RULES.items():
+            if rules := getattr(question, name):
+                is_step = name == "keep"
+                said = [
+                    rule if isinstance(rule, str) or is_step else self.action_name(rule)
+                    for rule in rules
+                ]
+                found.append(f"{words}: {', '.join(map(str, said))}.")
+        return [*filter(None, found)]
 
     def explain(self, episode: Episode, question: Question) -> Sequence[Explanation]:
         """The answers for all budgets."""
@@ -229,6 +299,10 @@ class Explainer(ABC):
         None where states have no distance."""
         return None
 
+    def exits(self, explanation: Any) -> list[Exit]:
+        """For each column that would leave its range, the farthest state outside."""
+        return []
+
     @abstractmethod
     def paths(self, explanation: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
         """States and numbers of actions: what was, and what would have been."""
@@ -236,6 +310,11 @@ class Explainer(ABC):
     def step_values(self, episode: Episode, states: Any, actions: Any) -> Sequence[Any]:
         """What `step_columns` hold along a path of an episode."""
         return states, actions
+
+    def step_labels(self, T: int, states: Any, actions: Any) -> Sequence[Sequence[str | None]]:
+        """What `label_columns` hold along a path of T steps."""
+        names = [self.action_name(int(action)) for action in actions]
+        return ([*names, *([None] * (T - len(names)))],)
 
     def action_name(self, action: int) -> str:
         """What an action is called."""
@@ -256,8 +335,15 @@ class Explainer(ABC):
         both = zip(self.components, vectors[observed], vectors[alternative], strict=True)
         return [PartChange(name, float(old), float(new)) for name, old, new in both if old != new]
 
-    def time_text(self, time: float) -> str:
-        """When a step begins: "at 8 h", "step 3"."""
+    @property
+    def has_dates(self) -> bool:
+        """Whether steps have dates."""
+        return self._layout is not None and self._layout.schema.dates
+
+    def time_text(self, time: float, date: str | None = None) -> str:
+        """When a step begins: "at 8 h", "step 3", "on 2024-03-31"."""
+        if date:
+            return f"on {date}"
         return f"at {time:g} {self.unit}" if self.unit else f"step {time:g}"
 
 
@@ -268,6 +354,8 @@ class DiscreteExplainer(Explainer):
 
     def __init__(self, mdp: TabularMDP, layout: SchemaLayout | None = None) -> None:
         self.mdp, self.layout, self.n_actions = mdp, layout, mdp.n_actions
+        self.choices = named_grid("action", map(mdp.action_name, range(mdp.n_actions)))
+        self.states = named_grid("state", map(mdp.state_name, range(mdp.n_states)))
         super().__init__(mdp, layout)
 
     @cached_property
@@ -280,8 +368,19 @@ class DiscreteExplainer(Explainer):
         return self._problem
 
     def constraints(self, episode: Episode, question: Question) -> Constraints:
-        usual = Constraints() if self.layout is None else self.layout.constraints(episode)
-        return replace(usual, supported=question.supported)
+        found = super().constraints(episode, question)
+        # Nobody can choose that an episode ends.
+        end = np.zeros(self.mdp.n_actions - self.n_actions, dtype=np.bool_)
+        ended = () if self.layout is None else self.layout.constraints(episode).fixed_steps
+        return replace(
+            found,
+            allowed=np.concatenate([np.asarray(found.allowed), end]),
+            fixed_steps=(*found.fixed_steps, *ended),
+            max_move=None,
+        )
+
+    def decisions(self, episode: Episode) -> int:
+        return len(episode) - bool(episode.actions[-1] == self.no_action)
 
     @property
     def data_rule(self) -> str:
@@ -320,6 +419,11 @@ class DiscreteExplainer(Explainer):
         episode, path = explanation.episode, explanation.most_likely
         return (episode.states, episode.actions), (path.states, path.actions)
 
+    def step_labels(self, T: int, states: Any, actions: Any) -> Sequence[Sequence[str | None]]:
+        assert self.states is not None
+        names = [self.states.name(int(state)) for state in states]
+        return names, *super().step_labels(T, states, actions)
+
     def action_name(self, action: int) -> str:
         return self.mdp.action_name(action) if self.layout is None else super().action_name(action)
 
@@ -336,6 +440,7 @@ class ContinuousExplainer(Explainer):
 
     def __init__(self, scm: NeuralSCM, layout: SchemaLayout) -> None:
         self.scm, self.layout, self.reward = scm, layout, layout.reward()
+        self.label_columns = (f"{ACTION}_label",)
         names = {STATE: layout.features, ACTION: layout.actions}
         self.step_columns = tuple(f"{kind}:{name}" for kind in names for name in names[kind])
         super().__init__(scm, layout)
@@ -345,8 +450,11 @@ class ContinuousExplainer(Explainer):
         return {"scm": self.scm, "actions": actions, "reward": self.reward}
 
     def constraints(self, episode: Episode, question: Question) -> Constraints:
-        limit = self.layout.max_move(question.max_move)
-        return Constraints(max_move=limit, supported=question.supported)
+        move = self.layout.max_move(question.max_move)
+        return replace(super().constraints(episode, question), max_move=move)
+
+    def decisions(self, episode: Episode) -> int:
+        return len(episode) - 1
 
     @property
     def data_rule(self) -> str:
@@ -370,6 +478,9 @@ class ContinuousExplainer(Explainer):
 
         return tuple(outliers(self.scm.scaling, self.layout.features, episode))
 
+    def exits(self, explanation: Any) -> list[Exit]:
+        return self.layout.exits(explanation.states, self.scm.about)
+
     def paths(self, explanation: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
         episode = explanation.episode
         return (episode.states, explanation.observed), (explanation.states, explanation.actions)
@@ -391,20 +502,24 @@ def open_explainer(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> E
     if kind == DISCRETE and isinstance(model, TabularMDP):
         return DiscreteExplainer(model)
     if kind == SCHEMA:
-        from counterplan.tables.layout import SchemaLayout, layout_of_model
+        from counterplan.tables.layout import SchemaLayout, counts_of_model, layout_of_model
         from counterplan.tables.schema import schema_from_dict
 
         own = layout_of_model(model)
         learned = None if own is None else own.learned
         layout = SchemaLayout(schema_from_dict(about["schema"]), learned)
+        layout.counts = counts_of_model(model, layout.choices)
         if isinstance(model, TabularMDP):
             return DiscreteExplainer(model, layout)
         return ContinuousExplainer(model, layout)
     if kind in (COHORT, ICU) and not isinstance(model, TabularMDP):
         from counterplan.domains.icu_episodes import IcuLayout
         from counterplan.domains.sepsis_table import CohortLayout
+        from counterplan.tables.layout import counts_of_model
 
-        return ContinuousExplainer(model, CohortLayout() if kind == COHORT else IcuLayout())
+        stays = CohortLayout() if kind == COHORT else IcuLayout()
+        stays.counts = counts_of_model(model, stays.choices)
+        return ContinuousExplainer(model, stays)
     raise InputError(f"a {type(model).__name__} has no answers about {kind!r}")
 
 

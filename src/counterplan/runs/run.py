@@ -321,12 +321,16 @@ class Run(RunFolder):
             self._check_action(query.changed_action)
         return found
 
-    def count_far(self) -> int:
-        """How many episodes lie far outside what the model has learned from."""
+    def count_warned(self) -> tuple[int, int]:
+        """How many episodes lie far outside what the model has learned from, and how many would
+        leave the range of a column."""
         import polars as pl
 
-        far = self.results().filter(pl.col("far_outside_training") != "")
-        return int(far.select(pl.col("episode_id").n_unique()).collect(engine="streaming").item())
+        of = pl.col("episode_id")
+        far, out = pl.col("far_outside_training") != "", pl.col("outside_range").list.len() > 0
+        counts = [of.filter(one).n_unique().alias(name) for name, one in (("a", far), ("b", out))]
+        found = self.results().select(counts).collect(engine="streaming").row(0)
+        return int(found[0]), int(found[1])
 
     def _conditions(self, query: CaseQuery) -> list[pl.Expr]:
         import polars as pl

@@ -78,7 +78,7 @@ def estimate_mdp(
     state_labels: Sequence[str] | None = None,
     action_labels: Sequence[str] | None = None,
 ) -> TabularMDP:
-    """The posterior-mean model.
+    """The posterior-mean model, which keeps the counts.
 
     prior           one pseudo-count for all transitions, or (S, S) or (S, A, S) of them
     bar_unobserved  give pairs that were never seen the reward -inf, as in the paper
@@ -102,7 +102,7 @@ def estimate_mdp(
         ) from None
     if bar_unobserved:
         table[~counts.observed] = -np.inf
-    return TabularMDP(
+    model = TabularMDP(
         weights / sums,
         table,
         initial=counts.starts / counts.starts.sum(),
@@ -110,6 +110,9 @@ def estimate_mdp(
         state_labels=state_labels,
         action_labels=action_labels,
     )
+    places = np.argwhere(counts.transitions)
+    seen = np.column_stack([places, counts.transitions[tuple(places.T)]])
+    return model.with_data(counts=seen, mass=sums[:, :, 0])
 
 
 def _prior(prior: float | ArrayLike, S: int, A: int) -> FloatArray:

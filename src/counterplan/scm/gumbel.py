@@ -34,7 +34,7 @@ import numpy as np
 from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import InputError
-from counterplan.scm.tabular import TabularMDP, check_index
+from counterplan.scm.tabular import TabularMDP, index_of
 
 # Up to this many entries, insertion beats the general sort and allocates nothing.
 SHORT = 160
@@ -299,7 +299,7 @@ class GumbelMaxSCM:
 
     def _factual_row(self, state: int, action: int, after: int) -> FloatArray:
         row = self.mdp.row(state, action)
-        check_index(after, self.mdp.n_states, "state")
+        index_of(after, self.mdp.n_states, "state")
         if row[after] == 0.0:
             raise InputError(
                 f"the observed transition (state {state}, action {action} -> state {after}) has "

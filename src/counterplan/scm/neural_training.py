@@ -355,6 +355,7 @@ def fit_neural(transitions: Transitions, request: Request) -> tuple[Any, ...]:
     """Train; what a `NeuralSCM` is made of."""
     rng, fixed, settings = generator(request.seed), request.fixed, request.settings
     transitions.check_fixed(fixed)
+    transitions = transitions.plausible()
     scaling = min_max_scaling(transitions) if settings.scaling is None else settings.scaling
     scaling.check(transitions.before.shape[1], transitions.actions.shape[1])
     train, held_out = split(transitions, settings.validation, rng)

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Protocol, TypeAlias
 
@@ -32,7 +32,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterplan.core.episode import Episode
-from counterplan.core.reward import LinearReward, LipschitzReward, Reward
+from counterplan.core.reward import (
+    LinearReward,
+    LipschitzReward,
+    LogisticReward,
+    Reward,
+    SumReward,
+)
 from counterplan.core.validation import FloatArray, IntArray, whole_number
 from counterplan.errors import InputError
 
@@ -160,6 +166,8 @@ class Scaling:
     def encode_reward(self, reward: Reward, fixed: int) -> Reward:
         """The same reward of states in the model's units, which share their first `fixed` features:
         all that are categories."""
+        if isinstance(reward, SumReward):
+            return SumReward(tuple(self.encode_reward(part, fixed) for part in reward.parts))
         rescaled = reward.rescaled(self.state_offset, self.state_range, fixed)
         categories = self._categories[0]
         if not categories.any():
@@ -173,6 +181,10 @@ class Scaling:
                 )
             ]
             return LinearReward(np.concatenate(worth), rescaled.constant)
+        if isinstance(reward, LogisticReward) and isinstance(rescaled, LogisticReward):
+            linear = self.encode_reward(reward.linear, fixed)
+            assert isinstance(linear, LinearReward)
+            return replace(rescaled, linear=linear)
         slope = rescaled.gradient(len(categories))[fixed:]
         steepest = float(np.linalg.norm(slope)) + rescaled.remainder
         return LipschitzReward(lambda states: reward(self.decode_states(states)), steepest)

@@ -26,6 +26,8 @@ SUM_TOLERANCE = 1e-6
 # Stored rows were normalised when the model was made: what is left is rounding.
 STORED_SUM_TOLERANCE = 1e-9
 ROUNDING = 1e-12
+# Labels that are listed where none of them was meant.
+MOST_SHOWN = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +77,9 @@ class TabularMDP:
     action_labels  A names, None to use the numbers
     visits         (S, A) how often each pair was seen in the data that the model was estimated
                    from, None if unknown; it tells what an explanation rests on
+    counts         (m, 4) the transitions seen in it: state, action, next state, and how often
+    mass           (S, A) of the Dirichlet posterior of a row, of which the row is the mean: prior
+                   pseudo-counts and counts together
     about          plain values about the data, such as the schema of its table
     """
 
@@ -87,6 +92,8 @@ class TabularMDP:
     state_labels: tuple[str, ...] | None
     action_labels: tuple[str, ...] | None
     visits: IntArray | None
+    counts: IntArray | None
+    mass: FloatArray | None
     about: Mapping[str, Any]
 
     def __init__(
@@ -117,6 +124,8 @@ class TabularMDP:
             "state_labels": given(_checked_labels, state_labels, S, "state"),
             "action_labels": given(_checked_labels, action_labels, A, "action"),
             "visits": None,
+            "counts": None,
+            "mass": None,
             "about": {},
         }
         for name, value in fields.items():
@@ -129,14 +138,38 @@ class TabularMDP:
         return cls((rows, row_of), rewards, **parts)
 
     def with_data(
-        self, visits: ArrayLike | None = None, about: Mapping[str, Any] | None = None
+        self,
+        visits: ArrayLike | None = None,
+        about: Mapping[str, Any] | None = None,
+        counts: ArrayLike | None = None,
+        mass: ArrayLike | None = None,
     ) -> Self:
         """The same model, knowing of the data that it was estimated from."""
-        other = copy(self)
+        other, S, A = copy(self), self.n_states, self.n_actions
+        known: dict[str, Any] = {}
         if visits is not None:
-            counts = _checked_array(visits, "visits", np.int64, (self.n_states, self.n_actions))
-            object.__setattr__(other, "visits", counts)
-        object.__setattr__(other, "about", dict(self.about if about is None else about))
+            known["visits"] = _checked_array(visits, "visits", np.int64, (S, A))
+        if counts is not None:
+            given = np.asarray(counts)
+            known["counts"] = _checked_array(given, "counts", np.int64, (given[..., 0].size, 4))
+            if (given[:, :3] >= (S, A, S)).any() or (given[:, 3] < 1).any():
+                raise InputError(
+                    f"counts must name states below {S} and actions below {A}, each at least once"
+                )
+        if mass is not None:
+            known["mass"] = array = _shaped(mass, "mass", (S, A))
+            if not (np.isfinite(array) & (array > 0.0)).all():
+                raise InputError("mass must be positive numbers: prior pseudo-counts and counts")
+        known["about"] = dict(self.about if about is None else about)
+        for name, value in known.items():
+            object.__setattr__(other, name, value)
+        return other
+
+    def without_data(self) -> Self:
+        """The same model with nothing of its data, such as to be passed on."""
+        other = copy(self)
+        for name in ("visits", "counts", "mass"):
+            object.__setattr__(other, name, None)
         return other
 
     @property
@@ -147,18 +180,18 @@ class TabularMDP:
     def n_actions(self) -> int:
         return int(self.row_of.shape[1])
 
-    def row(self, state: int, action: int) -> FloatArray:
+    def row(self, state: int | str, action: int | str) -> FloatArray:
         """P(. | state, action), dense (S,)."""
-        self._check_pair(state, action)
-        return self.rows.dense(self.row_of[state, action], self.n_states)
+        pair = self.state_number(state), self.action_number(action)
+        return self.rows.dense(self.row_of[pair], self.n_states)
 
-    def probability(self, state: int, action: int, next_state: int) -> float:
+    def probability(self, state: int | str, action: int | str, next_state: int | str) -> float:
         """P(next_state | state, action)."""
-        self._check_pair(state, action)
-        check_index(next_state, self.n_states, "state")
-        indices, probabilities = self.rows.slice(self.row_of[state, action])
-        position = int(np.searchsorted(indices, next_state))
-        found = position < len(indices) and indices[position] == next_state
+        pair = self.state_number(state), self.action_number(action)
+        after = self.state_number(next_state)
+        indices, probabilities = self.rows.slice(self.row_of[pair])
+        position = int(np.searchsorted(indices, after))
+        found = position < len(indices) and indices[position] == after
         return float(probabilities[position]) if found else 0.0
 
     def rewards_at(self, t: int, horizon: int) -> FloatArray:
@@ -181,6 +214,21 @@ class TabularMDP:
         """Its label, or its number where actions have none."""
         return self.action_labels[action] if self.action_labels else str(action)
 
+    def state_number(self, state: int | str) -> int:
+        """The number of a state, which may be given by its label."""
+        return index_of(state, self.n_states, "state", self.state_labels)
+
+    def action_number(self, action: int | str) -> int:
+        """The number of an action, which may be given by its label."""
+        return index_of(action, self.n_actions, "action", self.action_labels)
+
+    def episode(
+        self, states: Iterable[int | str], actions: Iterable[int | str], id: str | None = None
+    ) -> Episode:
+        """An episode by the labels of its states and actions."""
+        numbered = [*map(self.state_number, states)], [*map(self.action_number, actions)]
+        return Episode(*numbered, id=id)
+
     def check_episode(self, episode: Episode) -> None:
         """Raise unless every state, action and transition of the episode is possible here."""
         episode.check_range(self.n_states, self.n_actions)
@@ -199,15 +247,18 @@ class TabularMDP:
             return self.rewards
         return self.rewards + self.final_rewards[:, None]
 
-    def _check_pair(self, state: int, action: int) -> None:
-        check_index(state, self.n_states, "state")
-        check_index(action, self.n_actions, "action")
 
-
-def check_index(value: object, count: int, what: str) -> None:
-    """Raise unless the value is one of a model's states or actions."""
-    if not isinstance(value, int | np.integer) or not 0 <= value < count:
-        raise InputError(f"unknown {what} {value}: the model has {what}s 0..{count - 1}")
+def index_of(value: object, count: int, what: str, labels: Sequence[str] | None = None) -> int:
+    """The number of one of a model's states or actions, by its label or as it is."""
+    if isinstance(value, int | np.integer) and 0 <= value < count:
+        return int(value)
+    if not isinstance(value, str) or not labels:
+        named = ", which have no labels" if isinstance(value, str) else ""
+        raise InputError(f"unknown {what} {value}: the model has {what}s 0..{count - 1}{named}")
+    if value not in labels:
+        some = ", ".join(labels[:MOST_SHOWN]) + (", ..." if count > MOST_SHOWN else "")
+        raise InputError(f"unknown {what} {value!r}: the model has {what}s {some}")
+    return labels.index(value)
 
 
 def numbers(values: ArrayLike, name: str) -> FloatArray:

@@ -115,7 +115,7 @@ def split(
             "Training(validation=0)"
         )
     held_out = min(max(round(share * n), 1), n - 1)
-    parts = np.split(rng.permutation(np.unique(transitions.episode)), [held_out])
+    parts = np.split(transitions.shuffled(rng), [held_out])
     validation, training = map(transitions.of_episodes, parts)
     return training, validation
 

@@ -7,26 +7,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from counterplan.core.table import GAPS, NO_ROWS, Mistakes, as_number, open_table_file, shown
 from counterplan.errors import FileError, InputError
-from counterplan.tables.schema import Column, Schema
+from counterplan.tables.dates import UNITS, Spacing
+from counterplan.tables.schema import ALLOW, INPUT, REFUSE, Column, Schema
 
 if TYPE_CHECKING:
     import polars as pl
 
 EPISODES = (
     *("episode_id", "episode", "icustayid", "icustay_id", "stay_id", "hadm_id", "patient_id"),
-    *("subject_id", "trajectory_id", "traj_id", "trajectory", "voyage_id", "run_id", "id"),
+    *("subject_id", "trajectory_id", "traj_id", "trajectory", "voyage_id", "run_id", "patient"),
+    *("subject", "case_id", "id"),
 )
-TIMES = ("t", "time", "step", "timestep", "bloc", "hour", "hours", "day", "visit", "charttime")
+TIMES = (
+    *("t", "time", "step", "timestep", "bloc", "hour", "hours", "day", "charttime", "datetime"),
+    *("timestamp", "date", "visit_date", "visit_time", "datum", "visit"),
+)
 ACTION = re.compile(
-    r"(.+_)?(action|treatment|decision|dose|drug|intervention|therapy)s?(_.*|\d*)|(a|act)(_.*|\d*)",
+    r"(.+[_ ])?(action|treatment|decision|dose|drug|intervention|therapy)s?([_ ].*|\d*)"
+    r"|(a|act)(_.*|\d*)",
     re.IGNORECASE,
 )
 OUTCOME = re.compile(
@@ -35,6 +41,9 @@ OUTCOME = re.compile(
 REWARD = re.compile(r"reward|rewards|r", re.IGNORECASE)
 FLAG = re.compile(r"done|terminal|terminated|truncated|timeout|is_last|final", re.IGNORECASE)
 STATE = re.compile(r"(state|s|obs|observation)(_.*|\d*)?", re.IGNORECASE)
+PERCENT = re.compile(r"(.*_)?(pct|perc|percent|percentage|prozent)(_.*)?|.*%.*|s[ap]o2|fio2", re.I)
+# A score has no more different values.
+MOST_POINTS = 31
 MOST_LEVELS = 30
 MOST_LABELS = 20
 MOST_STATES = 1_000
@@ -71,14 +80,19 @@ def draft(path: str | Path) -> Draft:
     if not any(column.role == "action" for column, _ in guesses):
         _guess_action(path, guesses, found.columns)
     _ignore_doubles(guesses)
-    columns, step = tuple(column for column, _ in guesses), found.increment
+    guesses = [
+        (replace(column, **_range(column, profile)[0]), why)
+        for (column, why), profile in zip(guesses, found.columns, strict=True)
+    ]
+    columns = tuple(column for column, _ in guesses)
     if not any(column.role == "state" for column in columns):
         raise FileError(
             f"{path}: no column looks like a state (one that changes within episodes) among "
             f"{', '.join(one.name for one in found.columns[:8])}; add what was measured"
         )
     try:
-        schema = Schema(columns, found.episode, found.time, step=step, increment=step)
+        schema = Schema(columns, found.episode, found.time)
+        schema = replace(schema, **_pace(found.spacing, schema.is_discrete))
     except InputError as problem:
         raise FileError(f"{path}: cannot be drafted: {problem}; write the schema by hand") from None
     comments = {
@@ -158,8 +172,35 @@ def _ignore_doubles(guesses: list[Guess]) -> None:
             guesses[place] = Column(column.name, "ignore"), why
 
 
+def _range(column: Column, profile: ColumnProfile) -> tuple[dict[str, Any], dict[str, str]]:
+    """Where the values of a state column can lie by what was seen, and why for each bound."""
+    if column.role != "state" or column.size is not None or not 0.0 <= profile.low < profile.high:
+        return {}, {}
+    points = len(profile.numbers()) if profile.is_whole else 0
+    if 2 < points <= MOST_POINTS and profile.high <= 100.0:
+        why = "the largest seen, of a score as it seems: write the end of its scale"
+        return {"low": 0.0, "high": profile.high}, {"high": why}
+    if profile.high <= 1.0:
+        return {"low": 0.0, "high": 1.0}, {"high": "a share, or 0 and 1, as it seems"}
+    if PERCENT.fullmatch(column.name) and profile.high <= 100.0:
+        return {"low": 0.0, "high": 100.0}, {"high": "percent, as it seems"}
+    return {"low": 0.0}, {"low": "no value seen is negative"}
+
+
+def _pace(spacing: Spacing, is_discrete: bool) -> dict[str, Any]:
+    """What [table] says of time."""
+    usual, regular = spacing.usual or 1.0, spacing.is_regular
+    gaps = REFUSE if regular else ALLOW if is_discrete else INPUT
+    if not spacing.dates:
+        step = usual if regular else 1.0
+        return {"step": step, "increment": step, "gaps": gaps}
+    unit = spacing.unit(whole=regular or is_discrete)
+    step = usual / UNITS[unit] if regular and spacing.steps else 1.0
+    return {"step": step, "unit": unit, "dates": True, "gaps": gaps}
+
+
 def _comments(column: Column, profile: ColumnProfile, why: str, rows: int) -> dict[str, str]:
-    comments = {"role": why}
+    comments = {"role": why} | _range(replace(column, low=None, high=None), profile)[1]
     if profile.is_number and profile.low <= profile.high:
         whole = "whole numbers from " if profile.is_whole else ""
         comments["role"] += f"; seen: {whole}{profile.low:g} to {profile.high:g}"
@@ -180,15 +221,10 @@ def _head(name: str, found: TableProfile, schema: Schema) -> str:
         f"Draft from {name}: {len(found.episodes):,} episodes, {found.rows:,} rows.",
         "Read every role: state (moves, and is moved by actions), fixed, contextual (an input that",
         "is replayed as it was), action, reward, outcome (describes an episode; no model sees it)",
-        "or ignore. Add units, and low and high where values beyond them are mistakes.",
-        f"From row to row {found.time!r} grows by {found.increment:g}: say how long a step lasts, "
-        'such as step = 4 and unit = "h".',
+        "or ignore. Add units, and low and high: values beyond them are mistakes, and answers that",
+        "lead beyond them say so.",
+        *_pace_in_words(found.time, found.spacing, schema),
     ]
-    if found.odd_time:
-        lines[-1] = (
-            f"{found.time!r} holds {shown(found.odd_time)}, but time must be a number: add a "
-            "column that counts the steps of an episode (0, 1, 2, ...), and name it in [table]."
-        )
     if found.nameless:
         lines.append(f"{found.nameless} columns without a name are left out.")
     if schema.reward is None:
@@ -199,6 +235,37 @@ def _head(name: str, found: TableProfile, schema: Schema) -> str:
             lines.append('If that is no linear function of the states, say better = "lower" or')
             lines.append('"higher" for the state columns that matter instead.')
     return "\n".join(lines)
+
+
+def _pace_in_words(name: str, spacing: Spacing, schema: Schema) -> list[str]:
+    if spacing.odd:
+        wanted = "a date such as 2024-03-31 14:30" if spacing.dates else "a number or a date"
+        return [
+            f"{name!r} holds {shown(spacing.odd)}, but time must be {wanted}: correct it, or name",
+            "another column in [table], such as one that counts the steps (0, 1, 2, ...).",
+        ]
+    scale, unit = schema.step / schema.spacing, f" {schema.unit}".rstrip()
+    if schema.gaps == REFUSE:
+        lines = [f"From row to row {name!r} grows by {(spacing.usual or 1.0) * scale:g}{unit}."]
+        if not schema.dates:
+            lines[0] = f"{lines[0][:-1]}: say how long a step lasts, such as step = 4 and "
+            lines[0] += 'unit = "h".'
+        if spacing.missed:
+            lines += [
+                f"{spacing.missed:,} times it grows by more, so rows are missing: add them, or say",
+                'gaps = "allow" to count those that are there as consecutive, or "input" to make '
+                "the time",
+                "until the next row an input of the model.",
+            ]
+        return lines
+    low, high = min(spacing.steps) * scale, max(spacing.steps) * scale
+    lines = [f"From row to row {name!r} grows by {low:g} to {high:g}{unit}, not regularly:"]
+    if schema.gaps == ALLOW:
+        return [*lines, "rows count as consecutive steps, however long they are apart."]
+    return [
+        *lines,
+        "the time until the next row is an input of the model, called gap, and replayed as it was.",
+    ]
 
 
 # --- What the columns of a table hold ---------------------------------------------------------
@@ -278,19 +345,15 @@ class ColumnProfile:
 
 @dataclass
 class TableProfile:
-    """A table: its columns but for those of episode and time, and how time goes on.
-
-    odd_time  a time that is no number, empty if there is none
-    """
+    """A table: its columns but for those of episode and time, and how time goes on."""
 
     episode: str
     time: str
     columns: list[ColumnProfile]
     nameless: int
-    increment: float = 0.0
     rows: int = 0
     episodes: set[str] = field(default_factory=set)
-    odd_time: str = ""
+    spacing: Spacing = field(default_factory=Spacing)
 
 
 def _profile(path: str | Path) -> TableProfile:
@@ -309,39 +372,17 @@ def _profile(path: str | Path) -> TableProfile:
     found = TableProfile(episode, time, columns, len(file.header) - len(named))
     mistakes = Mistakes(file.path)
     for number, block in enumerate(file.blocks(named, mistakes)):
-        owners, times = block.texts[episode], block.texts[time]
+        owners = block.texts[episode]
         found.episodes |= set(owners.unique().to_list())
         found.rows += len(block)
-        if number < 2:
-            found.increment = found.increment or _usual_step(times, owners)
-        found.odd_time = found.odd_time or _no_number(times)
+        # Rows of an episode may lie anywhere: later ones would look like gaps.
+        found.spacing.add(block.texts[time], owners, steps=number < 2)
         for column in columns:
             column.add(block.texts[column.name], owners)
     if not found.rows:
         mistakes.in_file(NO_ROWS)
     mistakes.refuse()
-    found.increment = found.increment or 1.0
     return found
-
-
-def _no_number(texts: pl.Series) -> str:
-    """The first text that is neither a number nor a gap, empty if there is none."""
-    import polars as pl
-
-    is_odd = texts.cast(pl.Float64, strict=False).is_null()
-    odd = texts.filter(is_odd & ~texts.str.to_uppercase().is_in(GAPS))
-    return str(odd[0]) if len(odd) else ""
-
-
-def _usual_step(texts: pl.Series, owners: pl.Series) -> float:
-    """By how much time mostly grows from one row of an episode to the next, 0 if it does not."""
-    import polars as pl
-
-    frame = pl.DataFrame({"owner": owners, "time": texts.cast(pl.Float64, strict=False)})
-    frame = frame.filter(pl.col("time").is_finite()).sort("owner", "time", maintain_order=True)
-    steps = frame.select(pl.col("time").diff().over("owner")).to_series().drop_nulls()
-    usual = steps.filter(steps > 0.0).mode().sort()
-    return float(usual[0]) if len(usual) else 0.0
 
 
 def _chosen(header: Sequence[str], wanted: Sequence[str]) -> str:

@@ -220,10 +220,14 @@ def write_explanations(path: str | Path, document: Mapping[str, Any]) -> None:
         import polars as pl
 
         rows = [
-            {**record, "changes": "; ".join(change["text"] for change in record["changes"])}
+            {
+                name: "; ".join(one["text"] for one in value) if isinstance(value, list) else value
+                for name, value in record.items()
+            }
             for record in document["explanations"]
         ]
-        texts = [{name: str(value) for name, value in row.items()} for row in rows]
+        names = dict.fromkeys(name for row in rows for name in row)
+        texts = [{name: str(row.get(name, "")) for name in names} for row in rows]
         content = pl.DataFrame(texts).write_csv()
     with atomic_file(path) as file:
         file.write(content.encode())

@@ -8,7 +8,7 @@ the mean of their state's other pairs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import NamedTuple, NoReturn
@@ -32,8 +32,25 @@ from counterplan.scm.training import FitSettings as NeuralSettings
 from counterplan.scm.training import Training
 from counterplan.scm.transitions import Transitions
 from counterplan.tables.episodes import open_episodes, plain_schema
-from counterplan.tables.layout import MEANS, NO_ACTION, REWARD, SCHEMA, SchemaLayout, learned_reward
+from counterplan.tables.layout import (
+    ACTIONS,
+    LOWEST,
+    MEANS,
+    NO_ACTION,
+    REWARD,
+    SCHEMA,
+    SchemaLayout,
+    learned_reward,
+    plausible_ranges,
+)
 from counterplan.tables.parts import Recorded
+from counterplan.tables.quality import (
+    FINDINGS,
+    Finding,
+    discrete_findings,
+    findings,
+    plausible_means,
+)
 from counterplan.tables.reader import CheckedTable, open_table
 from counterplan.tables.schema import Schema
 
@@ -69,11 +86,14 @@ class FitSettings:
 
 @dataclass(frozen=True, eq=False)
 class TabularFit:
-    """A model of discrete states, what was counted for it, and one line about the table."""
+    """A model of discrete states, what was counted for it, one line about the table, what its
+    schema makes of it, and what there is to say about its quality."""
 
     model: TabularMDP
     counts: TransitionCounts
     summary: str
+    layout: SchemaLayout
+    findings: Sequence[Finding] = ()
 
 
 def fit_model(path: str | Path, settings: FitSettings) -> TabularFit:
@@ -113,13 +133,15 @@ def check_kind(path: str | Path) -> None:
 
 
 class NeuralFit(NamedTuple):
-    """A neural model, the episodes that it was learned from, how many more the table has, and one
-    line about the table."""
+    """A neural model, the episodes that it was learned from, how many more the table has, one line
+    about the table, what its schema makes of it, and what there is to say about its quality."""
 
     model: NeuralSCM
     episodes: tuple[Episode, ...]
     dropped: int
     summary: str
+    layout: SchemaLayout
+    findings: Sequence[Finding] = ()
 
 
 def fit_continuous(
@@ -129,17 +151,27 @@ def fit_continuous(
     layout = SchemaLayout(schema)
     check_reward(layout)
     with open_table(path, schema) as table:
-        every, summary = list(table), table.summary()
-        about: dict[str, object] = {SCHEMA: schema.as_dict(), MEANS: dict(table.means)}
+        every, summary, filled = list(table), table.summary(), table.filled
+    means = plausible_means(every, layout, table.means)
+    if any(filled[name].mean and mean != table.means[name] for name, mean in means.items()):
+        with open_table(path, schema, means) as table:
+            every = list(table)
+    about: dict[str, object] = {SCHEMA: schema.as_dict(), MEANS: means}
     episodes = tuple(one.episode for one in every)
+    lowest = plausible_ranges([one.states for one in episodes])[0]
+    about[LOWEST] = dict(zip(layout.features, lowest.tolist(), strict=True))
     try:
         if not layout.has_merit:
             reward = learned_reward(layout, every)
             about[REWARD] = {"weights": reward.weights.tolist(), "constant": reward.constant}
+        found = findings(every, layout)
+        if found:
+            about[FINDINGS] = [asdict(one) for one in found]
         scm = learn(episodes, layout, settings, support)
     except InputError as problem:
         raise FileError(f"{path}: {problem}") from None
-    return NeuralFit(replace(scm, about={**scm.about, **about}), episodes, 0, summary)
+    described = replace(scm, about={**scm.about, **about})
+    return NeuralFit(described, episodes, 0, summary, layout, found)
 
 
 def learn(
@@ -147,10 +179,17 @@ def learn(
 ) -> NeuralSCM:
     """A model of the episodes of a table; `support`: keep some of them in it, to tell how far
     explanations leave the data."""
-    transitions = Transitions.collect(episodes, None, layout.features, layout.actions)
+    # In an order of their own, so that the table's does not matter.
+    ordered = sorted(episodes, key=lambda one: one.id or "")
+    every = Transitions.collect(ordered, None, layout.features, layout.actions)
+    measured = [place for place, one in enumerate(layout.schema.components) if one.size is None]
+    transitions = every.plausible(measured)
     training = Training(scaling=layout.scaling(episodes))
     given: NeuralSettings = {**settings, "fixed": layout.fixed, "training": training}
     scm = NeuralSCM.fit(transitions, **given)
+    chosen = transitions.actions[:, : len(layout.choices.columns)]
+    layout.counts = np.bincount(layout.choices.cells(chosen), minlength=len(layout.choices))
+    scm = replace(scm, about={**scm.about, ACTIONS: layout.occurring()})
     if not support:
         return scm
     return replace(scm, seen=collect_seen(transitions, scm.scaling, settings.get("seed", 0)))
@@ -229,9 +268,14 @@ def _fit_tabular(
         state_labels=settings.state_labels,
         action_labels=[*(actions or ()), NO_ACTION] if ends else actions,
     )
-    about = {} if is_plain else {SCHEMA: table.schema.as_dict(), MEANS: dict(table.means)}
-    visits = counts.visits if settings.support else None
-    return TabularFit(model.with_data(visits, about), counts, table.summary())
+    found = discrete_findings(counts.visits, layout)
+    about: dict[str, object] = {FINDINGS: [asdict(one) for one in found]} if found else {}
+    if not is_plain:
+        layout.counts = counts.visits[:, :A].sum(axis=0)
+        about |= {SCHEMA: table.schema.as_dict(), MEANS: dict(table.means)}
+        about[ACTIONS] = layout.occurring()
+    known = model.with_data(counts.visits) if settings.support else model.without_data()
+    return TabularFit(known.with_data(about=about), counts, table.summary(), layout, found)
 
 
 def _prior(layout: SchemaLayout, prior: float | None) -> float | FloatArray:

@@ -9,6 +9,8 @@ same layout back. Its entries in `model.about`:
     schema   the schema as plain values
     means    of columns of numbers, by name: what `missing = "mean"` stands for in further tables
     reward   {"weights": [...], "constant": c} where the reward was learned from a column
+    lowest   of columns of numbers, by name: the least value of the table that it was learned from
+    action_counts  combinations of the action columns that occur: their values, and how often
 """
 
 from __future__ import annotations
@@ -16,26 +18,40 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.reward import LinearReward
-from counterplan.core.validation import FloatArray
-from counterplan.errors import InputError
+from counterplan.core.validation import BoolArray, FloatArray, IntArray
+from counterplan.errors import InputError, counted
 from counterplan.scm.point import Scaling
+from counterplan.scm.transitions import plausible_range
 from counterplan.tables.parts import Recorded
-from counterplan.tables.schema import Grid, Schema, schema_from_dict
+from counterplan.tables.schema import GRID, OBSERVED, Grid, Schema, schema_from_dict
 
 if TYPE_CHECKING:
     from counterplan.scm.neural import NeuralSCM
     from counterplan.scm.tabular import TabularMDP
 
-SCHEMA, MEANS, REWARD = "schema", "means", "reward"
+SCHEMA, MEANS, REWARD, LOWEST = "schema", "means", "reward", "lowest"
+ACTIONS = "action_counts"
+# What is beyond a bound by less, relative to the values, is on it.
+ON_BOUND = 1e-9
 # What the last row of a discrete episode holds where nothing was done any more.
 NO_ACTION = "(no action)"
+
+
+class Exit(NamedTuple):
+    """A column whose counterfactual values leave its range: the farthest of so many steps."""
+
+    column: str
+    t: int
+    value: float
+    why: str
+    steps: int
 
 
 class SchemaLayout:
@@ -46,10 +62,12 @@ class SchemaLayout:
     choices   the grid of action columns: what the numbers of actions stand for
     states    the grid of states of a discrete problem, None if states are continuous
     learned   what a state is worth, where that was learned from a column
+    counts    (A,) how often each cell of the grid of actions occurs, None if that is not known
     """
 
     # What one more of a dose is, where tables hold levels and not amounts.
     dose_unit: ClassVar[str] = ""
+    counts: IntArray | None = None
 
     def __init__(self, schema: Schema, reward: LinearReward | None = None) -> None:
         """`reward`: what a state is worth, where no column of the schema says what is better."""
@@ -62,15 +80,16 @@ class SchemaLayout:
         self.learned = reward
 
     def scaling(self, episodes: Sequence[Episode]) -> Scaling | None:
-        """States from the range seen, actions from the range of their levels, to [-0.5, 0.5]."""
-        low, high = _range([episode.states for episode in episodes])
+        """States from the range seen (that is plausible), actions from the range of their levels,
+        to [-0.5, 0.5]."""
+        low, high = plausible_ranges([episode.states for episode in episodes])
         for name, start, end in zip(self.features, low, high, strict=True):
             if start == end:
                 raise InputError(
                     f"column {name!r} is {start:g} in every row, so nothing can be learned about "
                     "it; give it role = 'ignore' in the schema"
                 )
-        lowest, highest = _range([episode.actions for episode in episodes])
+        lowest, highest = plausible_ranges([episode.actions for episode in episodes])
         for place, column in enumerate(self.schema.components):
             if column.values is not None:
                 lowest[place], highest[place] = min(column.values), max(column.values)
@@ -118,10 +137,46 @@ class SchemaLayout:
         """Whether columns say what is better."""
         return any(column.merit for column in self.schema.features)
 
+    def exits(self, states: FloatArray, about: Mapping[str, Any]) -> list[Exit]:
+        """Which columns leave their range along a path of continuous states (T, D): that of the
+        schema, or below 0 where a model that is so described has seen nothing below it."""
+        found, lowest = [], about.get(LOWEST)
+        for column, values in zip(self.schema.features, states.T, strict=True):
+            low, high, told = column.low, column.high, lowest if isinstance(lowest, dict) else {}
+            seen = told.get(column.name)
+            if column.values:
+                low, high = min(column.values), max(column.values)
+            elif low is None and isinstance(seen, float) and seen >= 0.0:
+                low = 0.0
+            beyond = np.maximum(
+                -inf if low is None else low - values, -inf if high is None else values - high
+            )
+            steps = int((beyond > ON_BOUND * max(np.abs(values).max(), 1e-300)).sum())
+            if steps:
+                t = int(beyond.argmax())
+                is_low = low is not None and values[t] < low
+                side, bound = ("below", low) if is_low else ("above", high)
+                why = f"{side} {bound:g} {column.unit}".rstrip()
+                if is_low and low != column.low and not column.values:
+                    why = "below 0, where no value of the data is"
+                found.append(Exit(column.name, t, float(values[t]), why, steps))
+        return found
+
     def constraints(self, episode: Episode) -> Constraints:
         """What can never change: nothing is done in a last row without an action."""
         last_only = self.states is not None and episode.actions[-1] == self.no_action
         return Constraints(fixed_steps=(-1,) if last_only else ())
+
+    def occurring(self) -> list[list[float]]:
+        """What a model remembers of them: the values of each action that occurs, and how often."""
+        assert self.counts is not None
+        cells = np.flatnonzero(self.counts)
+        return [[*self.choices.vectors[cell].tolist(), int(self.counts[cell])] for cell in cells]
+
+    @cached_property
+    def offer(self) -> Offer:
+        """Which actions may be advised, by the schema and by what occurs in the data."""
+        return _offer(self.schema, self.choices, self.counts)
 
     @property
     def no_action(self) -> int:
@@ -146,6 +201,69 @@ class SchemaLayout:
         return np.asarray(worth, dtype=np.float64)
 
 
+# --- Which actions may be advised -------------------------------------------------------------
+
+
+class Offer(NamedTuple):
+    """Actions that may be advised.
+
+    actions  (A,) whether each may be
+    known    (A,) whether each occurs often enough in the data, None if that is not known
+    fact     "14 of 27 combinations of drug and dose occur at least 5 times", empty if not known
+    note     what to say beside answers, empty if every action occurs often enough
+    """
+
+    actions: BoolArray
+    known: BoolArray | None
+    fact: str
+    note: str
+
+
+def _offer(schema: Schema, grid: Grid, counts: IntArray | None) -> Offer:
+    *others, last = (column.name for column in grid.columns)
+    every = f"{len(grid):,} "
+    every += f"combinations of {', '.join(others)} and {last}" if others else f"values of {last}"
+    known, fact, listed = None, "", schema.combinations
+    note = f"Nothing is known of which of the {every} occur, so any may be advised: fit it anew."
+    if counts is not None:
+        known, least = counts >= schema.min_count, counted(schema.min_count, "time")
+        if known.any():
+            share, when = f"{known.sum():,} of {every}", f"occur at least {least}"
+            fact, note = f"{share} {when}", f"Advises only the {share} that {when}."
+        else:
+            known = counts > 0
+            fact = f"none of {every} occurs {least}; {known.sum():,} occur at all"
+            note = f"Advises only what occurs at all: {fact} (min_count in [table] of the schema)."
+        note = "" if known.all() else note
+    if listed == OBSERVED and known is not None:
+        return Offer(known, known, fact, note)
+    if isinstance(listed, str):
+        if listed == GRID:
+            note = f"Advises any combination, as the schema says; {fact}." if note and fact else ""
+        return Offer(np.ones(len(grid), dtype=np.bool_), known, fact, note)
+    actions = np.isin(np.arange(len(grid)), [grid.cell(given) for given in listed])
+    note = f"Advises only the {actions.sum():,} of {every} that the schema lists."
+    if known is not None and (rare := (actions & ~known).sum()):
+        note = f"{note[:-1]}, {rare:,} of which are rare: {fact}."
+    return Offer(actions, known, fact, note)
+
+
+def counts_of_model(model: NeuralSCM | TabularMDP, grid: Grid) -> IntArray | None:
+    """(A,) how often each action of a grid occurs in the data of a model, None if it is of an
+    earlier version, which did not count."""
+    stored: Any = model.about.get(ACTIONS)
+    if stored is None:
+        return None
+    try:
+        found = {tuple(map(float, values)): int(count) for *values, count in stored}
+    except (TypeError, ValueError):
+        raise InputError("the counts of actions in the model are damaged: fit it anew") from None
+    return np.array([found.get(tuple(vector), 0) for vector in grid.vectors.tolist()])
+
+
+# --- What a model remembers -------------------------------------------------------------------
+
+
 def layout_of_model(model: NeuralSCM | TabularMDP) -> SchemaLayout | None:
     """The layout of the table that a model was learned from, None if that had no schema."""
     stored = model.about.get(SCHEMA)
@@ -159,7 +277,9 @@ def layout_of_model(model: NeuralSCM | TabularMDP) -> SchemaLayout | None:
             reward.gradient(len(schema.features))
     except (TypeError, KeyError) as problem:
         raise InputError(f"the reward in the model is damaged: {problem}; fit it anew") from None
-    return SchemaLayout(schema, reward)
+    layout = SchemaLayout(schema, reward)
+    layout.counts = counts_of_model(model, layout.choices)
+    return layout
 
 
 def means_of_model(model: NeuralSCM | TabularMDP) -> dict[str, float]:
@@ -173,10 +293,13 @@ def means_of_model(model: NeuralSCM | TabularMDP) -> dict[str, float]:
     return dict(stored)
 
 
-def _range(tables: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
+def plausible_ranges(tables: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """(columns,) the lowest and highest values of some tables, outliers apart."""
     filled = [table for table in tables if len(table)]
-    low = np.min([table.min(axis=0) for table in filled], axis=0)
-    high = np.max([table.max(axis=0) for table in filled], axis=0)
+    columns = (
+        np.concatenate([one[:, place] for one in filled]) for place in range(filled[0].shape[1])
+    )
+    low, high = np.array([plausible_range(column) for column in columns]).reshape(-1, 2).T
     return low, high
 
 

@@ -44,7 +44,8 @@ TABULAR = TensorFormat(
     required=dict.fromkeys(("probabilities", "rewards"), "F64")
     | {"indptr": "I64", "indices": "I32", "row_of": "I32"},
     entries=LABELS,
-    optional={"admissible": "BOOL", "initial": "F64", "final_rewards": "F64", "visits": "I64"},
+    optional=dict.fromkeys(("initial", "final_rewards", "mass"), "F64")
+    | {"admissible": "BOOL", "visits": "I64", "counts": "I64"},
     optional_entries=("about",),
 )
 
@@ -100,10 +101,10 @@ def model_from_bytes(path: str | Path, content: bytes) -> TabularMDP | NeuralSCM
     for name, given in entries.items():
         if given is not None and not (isinstance(given, list) and set(map(type, given)) == {str}):
             raise FileError(f"{path}: {name} are not a list of texts; save the model anew")
-    visits = arrays.pop("visits", None)
+    data = {name: arrays.pop(name, None) for name in ("visits", "counts", "mass")}
     rows = Rows(*(arrays.pop(name) for name in ROWS))
     try:
-        return TabularMDP.from_rows(rows, **arrays, **entries).with_data(visits, about)
+        return TabularMDP.from_rows(rows, **arrays, **entries).with_data(about=about, **data)
     except InputError as problem:
         raise FileError(f"{path}: {problem}; save the model anew") from None
 

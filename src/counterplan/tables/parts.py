@@ -17,7 +17,7 @@ import numpy as np
 from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray, IntArray
 
-ID, STEP, TIME, FILLED = "episode_id", "t", "time", "filled"
+ID, STEP, TIME, DATE, FILLED = "episode_id", "t", "time", "date", "filled"
 STATE, ACTION = "state", "action"
 PREFIX, FEATURE, OUTCOME = "action:", "state:", "outcome:"
 # Of an episode.
@@ -32,6 +32,7 @@ class Recorded(NamedTuple):
     outcomes  what the table says of the episode besides, such as (("died", "1"),); no model sees it
     rewards   (T,) what its steps earned, nan where the table does not say, None if it has no column
     rows      (T,) where its steps stand in the file, None if it comes from elsewhere
+    dates     (T,) when its steps begin, where times are dates; `times` count from the first then
     """
 
     episode: Episode
@@ -40,6 +41,7 @@ class Recorded(NamedTuple):
     outcomes: tuple[tuple[str, str], ...] = ()
     rewards: FloatArray | None = None
     rows: IntArray | None = None
+    dates: tuple[str, ...] = ()
 
 
 def episodes_to_bytes(
@@ -59,6 +61,8 @@ def episodes_to_bytes(
         TIME: np.concatenate([np.asarray(one.times, dtype=np.float64) for one in recorded]),
         FILLED: np.array(each([one.filled for one in recorded])),
     }
+    if recorded[0].dates:
+        columns[DATE] = [date for one in recorded for date in one.dates]
     states = np.concatenate([one.episode.states for one in recorded])
     if states.ndim == 1:
         columns[STATE] = states
@@ -105,4 +109,6 @@ def _recorded(frame: Any) -> Recorded:
     )
     states, actions = columns(STATE, FEATURE), columns(ACTION, PREFIX).drop_nulls()
     episode = Episode(states.to_numpy(), actions.to_numpy(), id=frame[ID][0])
-    return Recorded(episode, frame[TIME].to_numpy(), int(frame[FILLED][0]), outcomes)
+    dates = tuple(frame[DATE]) if DATE in frame.columns else ()
+    filled = int(frame[FILLED][0])
+    return Recorded(episode, frame[TIME].to_numpy(), filled, outcomes, dates=dates)

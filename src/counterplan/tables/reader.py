@@ -50,8 +50,20 @@ from counterplan.core.table import (
 )
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import FileError, InputError, MistakesError
+from counterplan.tables.dates import LIKE_DATE, SAME, date_texts, read_dates
 from counterplan.tables.parts import LONGEST_ID, Recorded
-from counterplan.tables.schema import ALLOW, CARRY, MEDIAN, MISSING, REFUSE, Column, Grid, Schema
+from counterplan.tables.schema import (
+    ALLOW,
+    CARRY,
+    GAP,
+    INPUT,
+    MEDIAN,
+    MISSING,
+    REFUSE,
+    Column,
+    Grid,
+    Schema,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -63,8 +75,6 @@ EPISODES = 500
 LONGEST_EPISODE = 1_000_000
 # Models index states and actions with 32 bits.
 LARGEST_INDEX = 2**31 - 1
-# Two times are as far apart as they should be, but for rounding.
-SAME = 1e-6
 # What messages call a frame.
 NAME = "the table"
 # A row of numbers: episode, row in the file, time, and then the columns of the schema. nan is a
@@ -102,11 +112,12 @@ class CheckedTable:
     place: Callable[[int], str]
     _spill: Spill
     _outcomes: tuple[tuple[str, ...], ...]
+    _zone: str = ""
 
     def __iter__(self) -> Iterator[Recorded]:
         """The episodes one by one."""
         for rows in self._spill.buckets():
-            bucket = _Bucket(self.schema, rows)
+            bucket = _Bucket(self.schema, rows, self._zone)
             bucket.fill(self.means, Mistakes(self.path))
             yield from bucket.episodes(self.episodes, self._outcomes)
 
@@ -192,7 +203,7 @@ def check_table(
         known = reading.means() | _medians(schema, spill) if means is None else dict(means)
         filled = {one.name: Filled(outside=reading.outside[one.name]) for one in schema.used}
         for rows in spill.buckets():
-            bucket = _Bucket(schema, rows)
+            bucket = _Bucket(schema, rows, reading.zone)
             bucket.check(names, mistakes)
             for name, counts in bucket.fill(known, mistakes).items():
                 filled[name] = Filled(*map(sum, zip(filled[name], counts, strict=True)))
@@ -201,9 +212,8 @@ def check_table(
         spill.close()
         raise
     outcomes = tuple(map(tuple, reading.outcomes.values()))
-    return CheckedTable(
-        file.path, schema, reading.rows, names, known, filled, place, spill, outcomes
-    )
+    about = (file.path, schema, reading.rows, names, known, filled, place)
+    return CheckedTable(*about, spill, outcomes, reading.zone)
 
 
 def check_shipped(
@@ -238,10 +248,12 @@ class _Reading:
     numbers   of the episodes by name, 0, 1, ... in order of appearance
     outcomes  by column: the numbers of its texts
     outside   by column: how many values beyond its bounds count as gaps
+    zone      "Z" where times are dates with an offset from UTC
     """
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
+        self.zone = ""
         self._choices = {column.name: _accepted(column) for column in schema.used if column.size}
         self._sums: dict[str, tuple[float, int]] = {}
         self.numbers: dict[str, int] = {}
@@ -258,7 +270,7 @@ class _Reading:
         schema = self._schema
         table = np.empty((len(block), LEADING + len(schema.used)))
         table[:, EPISODE], table[:, ROW] = self._episodes(block), block.rows
-        table[:, TIME] = block.numbers(schema.time, may_miss=False)
+        table[:, TIME] = self._times(block)
         for place, column in enumerate(schema.used, LEADING):
             table[:, place] = values = self._column(block, column)
             # Those that may have no gaps count as well: a later table may fill them with the mean.
@@ -268,6 +280,27 @@ class _Reading:
                 self._sums[column.name] = total + float(known.sum()), count + known.size
         self.rows += len(block)
         return table[table[:, EPISODE] >= 0.0]
+
+    def _times(self, block: Block) -> FloatArray:
+        """(n,) the times of rows: as they are, or the seconds of dates."""
+        name, texts = self._schema.time, block.texts[self._schema.time]
+        if not self._schema.dates:
+            why = "is a date; number the steps, or say dates = true in [table] of the schema"
+            is_date = bool(texts.str.contains(LIKE_DATE).any())
+            return block.numbers(name, may_miss=False, problem=why if is_date else "")
+        times, zoned = read_dates(texts)
+        gap = texts.str.to_uppercase().is_in(GAPS).to_numpy()
+        block.report(gap, name, "is missing; fill it in")
+        wrong = np.isnan(times) & ~gap
+        block.report(wrong, name, "is no date; write year-month-day, such as 2024-03-31 14:30")
+        known = zoned[~wrong & ~gap]
+        if not self.rows and len(known):
+            self.zone = "Z" if known[0] else ""
+        differs = ~wrong & ~gap & (zoned != bool(self.zone))
+        has = "no offset from UTC, but earlier rows have one; add it"
+        has = has if self.zone else "an offset from UTC, but earlier rows have none; leave it out"
+        block.report(differs, name, f"has {has}, or the others' too")
+        return np.where(differs, np.nan, times)
 
     def _episodes(self, block: Block) -> IntArray:
         """The numbers of the episodes of rows, -1 where the name cannot be one."""
@@ -393,10 +426,10 @@ class _Bucket:
     filled    (n,) how many gaps were filled in each row
     """
 
-    def __init__(self, schema: Schema, rows: FloatArray) -> None:
+    def __init__(self, schema: Schema, rows: FloatArray, zone: str = "") -> None:
         timed = np.isfinite(rows[:, TIME])
         known = rows[timed]
-        self.schema = schema
+        self.schema, self._zone = schema, zone
         self.rows = known[np.lexsort((known[:, ROW], known[:, TIME], known[:, EPISODE]))]
         names = [column.name for column in schema.used]
         self.values = dict(zip(names, self.rows.T[LEADING:], strict=True))
@@ -405,6 +438,13 @@ class _Bucket:
         self.numbers, self.starts = np.unique(self.rows[:, EPISODE], return_index=True)
         self.lengths = np.diff(self.starts, append=len(self.rows))
         self.filled = np.zeros(len(self.rows), dtype=np.int64)
+        # In the schema's unit; those of dates count from the first of their episode.
+        scale = schema.step / schema.spacing
+        first = np.repeat(self.rows[self.starts, TIME], self.lengths) if schema.dates else 0.0
+        self.times = (self.rows[:, TIME] - first) * scale
+        if schema.computed:
+            until = np.diff(self.rows[:, TIME], append=np.nan) * scale
+            self.values[GAP] = np.where(self.is_last, np.nan, until)
 
     def columns(self, columns: Sequence[Column]) -> FloatArray:
         """(n, columns) the numbers of several."""
@@ -435,7 +475,7 @@ class _Bucket:
             self._check_rewards(mistakes)
 
     def _check_steps(self, names: Sequence[str], mistakes: Mistakes) -> None:
-        """Times of an episode rise by the schema's increment; no episode is endless."""
+        """Times of an episode rise as the schema says; no episode is endless."""
         schema, rows, times = self.schema, self.rows, self.rows[:, TIME]
         for place in np.flatnonzero(self.lengths > LONGEST_EPISODE):
             name, length = names[int(self.numbers[place])], self.lengths[place]
@@ -443,10 +483,13 @@ class _Bucket:
             row = int(rows[self.starts[place], ROW])
             mistakes.in_row(row, f"{problem}its rows those of several episodes?", "long")
         step = np.diff(times, prepend=times[:1])
-        tolerance = SAME * schema.increment + 1e-12 * np.abs(times)
+        tolerance = SAME * schema.spacing + 1e-12 * np.abs(times)
         most = LONGEST_EPISODE if schema.gaps == ALLOW else 1
-        count = np.clip(np.rint(step / schema.increment), 1, most)
-        wrong = np.abs(step - count * schema.increment) > tolerance
+        count = np.clip(np.rint(step / schema.spacing), 1, most)
+        wrong = np.abs(step - count * schema.spacing) > tolerance
+        if schema.gaps == INPUT:
+            tolerance = np.zeros(len(times))
+            wrong = step <= 0.0
         wrong[self.starts] = schema.is_plain & (times[self.starts] != 0.0)
         wrong &= ~np.isin(rows[:, EPISODE], self._doubtful)
         for place in np.flatnonzero(wrong):
@@ -458,11 +501,16 @@ class _Bucket:
                 kind, other = "twice", mistakes.place(int(before[ROW]))
                 problem = f"occurs twice in episode {name!r}, in {other} too; keep one of them"
             else:
-                kind, due = "gap", before[TIME] + schema.increment
-                problem = f"follows {before[TIME]:g} in episode {name!r}; expected {due:g}: add "
-                problem += "the missing row, or correct `increment` in [table] of the schema"
-            text = f", column {schema.time!r}: {times[place]:g} {problem}"
+                kind, due = "gap", self._when(before[TIME] + schema.spacing)
+                key = "step" if schema.dates else "increment"
+                problem = f"follows {self._when(before[TIME])} in episode {name!r}; expected {due}:"
+                problem += f" add the missing row, or correct `{key}` or `gaps` in [table] of the "
+                problem += "schema"
+            text = f", column {schema.time!r}: {self._when(times[place])} {problem}"
             mistakes.in_row(int(rows[place, ROW]), text, kind)
+
+    def _when(self, time: float) -> str:
+        return date_texts([time], self._zone)[0] if self.schema.dates else f"{time:g}"
 
     def _check_constant(self, names: Sequence[str], mistakes: Mistakes) -> None:
         """Fixed columns and outcomes are the same in all rows of an episode, gaps apart."""
@@ -505,7 +553,9 @@ class _Bucket:
     def fill(self, means: Mapping[str, float], mistakes: Mistakes) -> dict[str, Filled]:
         """Fill the gaps by the policies of their columns and count them; report those that stay."""
         counts = {}
-        for column in (*self.schema.features, *self.schema.components):
+        for column in self.schema.used:
+            if column.role in ("reward", "outcome"):
+                continue
             values = self.values[column.name]
             gap = np.isnan(values)
             if not gap.any():
@@ -566,7 +616,6 @@ class _Bucket:
             cells = np.full(len(self.rows), len(Grid(chosen)))
             cells[self.has_action] = _cells(chosen, actions[self.has_action])
             actions = cells
-        times = self.rows[:, TIME] * (schema.step / schema.increment)
         places = self.rows[:, ROW].astype(np.int64)
         earned = None if schema.reward is None else self.values[schema.reward.name].copy()
         about = [
@@ -578,11 +627,12 @@ class _Bucket:
             decisions = slice(rows.start, rows.stop if schema.is_discrete else rows.stop - 1)
             yield Recorded(
                 Episode(states[rows], actions[decisions], id=names[int(number)]),
-                times[rows],
+                self.times[rows],
                 int(self.filled[rows].sum()),
                 tuple((name, _outcome(codes[rows], texts)) for name, codes, texts in about),
                 None if earned is None else earned[rows],
                 places[rows],
+                date_texts(self.rows[rows, TIME], self._zone) if schema.dates else (),
             )
 
 

@@ -5,7 +5,10 @@
     time = "t"                    # the column that orders the rows of an episode
     step = 4.0                    # how long a step lasts, in `unit`
     unit = "h"
-    gaps = "refuse"               # or "allow": an episode may lack rows
+    dates = true                  # the time column holds dates; `unit` is d, h, min, s or weeks
+    gaps = "refuse"               # or "allow": an episode may lack rows; or "input", see below
+    combinations = "observed"     # or "grid", or a list: what may be advised of the action columns
+    min_count = 5                 # so often must a combination occur to be advised
 
     [columns.sofa]
     role = "state"                # state, fixed, contextual, action, reward, outcome or ignore
@@ -24,9 +27,13 @@
 A column with levels takes these values. One with labels only holds categories: models of continuous
 states see a column of their own for each, so that none lies between others, unless ordered = true,
 which makes them the numbers 0, 1, ... Several action columns form a grid, of which the last column
-changes fastest. The problem is discrete if every state column has labels or levels that are whole
-numbers: then the state columns form a grid too (fixed ones included). It is continuous otherwise,
-or where [table] says kind = "continuous". A column that the schema does not name is not read.
+changes fastest; combinations that occur in the data may be advised. The problem is discrete if
+every state column has labels or levels that are whole numbers: then the state columns form a grid
+too (fixed ones included). It is continuous otherwise, or where [table] says kind = "continuous". A
+column that the schema does not name is not read.
+
+With gaps = "input" time may pass at any pace: how long it is from a row to the next one of its
+episode is one more contextual input of the model, called gap.
 """
 
 from __future__ import annotations
@@ -48,11 +55,15 @@ from counterplan.core.files import decode, read_bytes, read_json, suffix_of
 from counterplan.core.table import LARGEST_NUMBER, MOST_COLUMNS, as_number, shown
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.errors import FileError, InputError, MistakesError
+from counterplan.tables.dates import UNITS
 
 WHAT = "a schema: [table] and [columns.NAME] with a role for each column"
 DISCRETE, CONTINUOUS = "discrete", "continuous"
 REFUSE, CARRY, MEAN, MEDIAN = "refuse", "carry-forward", "mean", "median"
-MISSING, ALLOW = "missing", "allow"
+MISSING, ALLOW, INPUT = "missing", "allow", "input"
+OBSERVED, GRID = "observed", "grid"
+# What the time until the next row is called where it is an input.
+GAP = "gap"
 MEASURED = ("role", "unit", "low", "high", "outside", "missing", "levels", "labels", "ordered")
 # Which keys have a meaning for which role.
 KEYS = {
@@ -65,14 +76,17 @@ KEYS = {
     "ignore": (*MEASURED, "better", "weight"),
 }
 COLUMN = KEYS["ignore"]
-TABLE = ("episode", "time", "step", "increment", "unit", "gaps", "kind")
+TABLE = (
+    *("episode", "time", "step", "increment", "unit", "dates", "gaps", "kind"),
+    *("combinations", "min_count"),
+)
 # What keys with few values may be.
 CHOICES = {
     "role": tuple(KEYS),
     "kind": (DISCRETE, CONTINUOUS),
     "outside": (REFUSE, MISSING),
     "missing": (REFUSE, CARRY, MEAN, MEDIAN),
-    "gaps": (REFUSE, ALLOW),
+    "gaps": (REFUSE, ALLOW, INPUT),
     "better": ("lower", "higher"),
 }
 # A schema is written by hand; what is larger is something else.
@@ -154,13 +168,22 @@ class Column:
         assert self.levels is not None
         return f"{self.levels[place]:g} {unit}".rstrip()
 
+    def place(self, given: str | float) -> int | None:
+        """Which of its values is meant, by label, by level, or as results write it."""
+        text = given if isinstance(given, str) else f"{given:g}"
+        written = [self.value_name(place, self.unit) for place in range(self.size or 0)]
+        if text in written:
+            return written.index(text)
+        number = as_number(text) if isinstance(given, str) else given
+        return self.levels.index(number) if self.levels and number in self.levels else None
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values, without what is as usual."""
         found: dict[str, Any] = {}
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name != "name" and value != field.default:
-                found[field.name] = list(value) if isinstance(value, tuple) else value
+                found[field.name] = _plain(value)
         return found
 
 
@@ -168,13 +191,18 @@ class Column:
 class Schema:
     """The roles of a table's columns.
 
-    columns    in the order in which models see them, but for fixed ones, which lead
-    episode    the column with the names of episodes
-    time       the column that orders the rows of an episode
-    step       how long a step lasts, in `unit`
-    increment  by how much the time column grows from one row of an episode to the next
-    kind       discrete or continuous; what the columns imply if not given
-    gaps       whether an episode may lack rows: refuse or allow
+    columns       in the order in which models see them, but for fixed ones, which lead
+    episode       the column with the names of episodes
+    time          the column that orders the rows of an episode
+    step          how long a step lasts, in `unit`
+    increment     by how much the time column grows from one row of an episode to the next
+    kind          discrete or continuous; what the columns imply if not given
+    gaps          whether an episode may lack rows: refuse, allow, or input, where the time until
+                  the next row is an input of the model
+    dates         whether the time column holds dates
+    combinations  which values of the action columns may be advised together: those that are
+                  "observed", the whole "grid", or a list with a value for each column
+    min_count     how often a combination must occur to count as observed
     """
 
     columns: tuple[Column, ...]
@@ -185,6 +213,9 @@ class Schema:
     unit: str = ""
     kind: str = ""
     gaps: str = REFUSE
+    dates: bool = False
+    combinations: str | tuple[tuple[str | float, ...], ...] = OBSERVED
+    min_count: int = 5
 
     # Whether steps count from 0 and every row has an action, as in plain tables of episodes.
     is_plain: ClassVar[bool] = False
@@ -195,6 +226,7 @@ class Schema:
             raise InputError("; ".join(f"schema, {problem}" for problem in problems[:MOST_LINES]))
         if not self.kind:
             object.__setattr__(self, "kind", self._implied_kind)
+        object.__setattr__(self, "min_count", int(self.min_count))
 
     def of(self, *roles: str) -> tuple[Column, ...]:
         """The columns with one of these roles."""
@@ -217,7 +249,17 @@ class Schema:
     @property
     def components(self) -> tuple[Column, ...]:
         """What makes the action vector: columns to choose, then those that are replayed."""
-        return (*self.of("action"), *self.of("contextual"))
+        return (*self.of("action"), *self.of("contextual"), *self.computed)
+
+    @cached_property
+    def computed(self) -> tuple[Column, ...]:
+        """What is replayed but does not stand in the table: the time until the next row."""
+        return (Column(GAP, "contextual", unit=self.unit),) if self.gaps == INPUT else ()
+
+    @property
+    def spacing(self) -> float:
+        """How far apart rows are, as the time column (dates: in seconds) has it."""
+        return self.step * UNITS[self.unit] if self.dates else self.increment
 
     @property
     def reward(self) -> Column | None:
@@ -227,7 +269,8 @@ class Schema:
     @cached_property
     def used(self) -> tuple[Column, ...]:
         """All columns that are read, but for those of episode and time."""
-        return (*self.features, *self.components, *self.of("reward", "outcome"))
+        replayed = (*self.of("action"), *self.of("contextual"))
+        return (*self.features, *replayed, *self.of("reward", "outcome"))
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values that JSON and TOML can hold; `schema_from_dict` reads them back."""
@@ -237,7 +280,7 @@ class Schema:
             # The kind is stored only where the columns do not imply it already.
             usual = self._implied_kind if field.name == "kind" else field.default
             if field.name != "columns" and value not in (usual, ""):
-                table[field.name] = value
+                table[field.name] = _plain(value)
         columns = {column.name: column.as_dict() for column in self.columns}
         if len(columns) < len(self.columns):
             raise InputError("schema: two columns have the same name; keep one of them")
@@ -268,6 +311,12 @@ class Grid:
     def places(self, cell: int) -> tuple[int, ...]:
         """Which value each column has in a cell."""
         return tuple(int(place) for place in np.unravel_index(cell, self.sizes))
+
+    def cell(self, given: Sequence[str | float]) -> int:
+        """The cell of some values, each of which is known to its column, see `Column.place`."""
+        both = zip(self.columns, given, strict=True)
+        places = (column.place(value) for column, value in both)
+        return int(np.ravel_multi_index([one for one in places if one is not None], self.sizes))
 
     def cells(self, values: FloatArray) -> IntArray:
         """(n,) the cells of values (n, columns), each of which is one of its column's."""
@@ -338,6 +387,11 @@ def schema_from_dict(document: Any, where: str = "schema") -> Schema:
     )
     table = {key: _typed(value) for key, value in document.get("table", {}).items()}
     return Schema(tuple(columns), **table)
+
+
+def _plain(value: Any) -> Any:
+    """Tuples as lists."""
+    return [*map(_plain, value)] if isinstance(value, tuple) else value
 
 
 def _typed(value: Any) -> Any:
@@ -433,12 +487,20 @@ def _together(table: Mapping[str, Any], columns: Mapping[str, Any]) -> Iterator[
             yield f'columns: none has role = "{role}"; give at least one column that role'
     for second in of["reward"][1:2]:
         yield f"columns.{_place(second.name)}.role: is the second reward; keep one of them"
+    if table.get("dates") and table.get("unit") not in UNITS:
+        known = ", ".join(list(UNITS)[:5])
+        yield f'table.unit: time by dates is measured in {known}; write for example unit = "d"'
+    if table.get("dates") and "increment" in table:
+        yield "table.increment: says nothing beside dates; give step, in `unit`, and remove it"
+    if table.get("gaps") == INPUT and GAP in columns:
+        yield f'columns.{GAP}: is what gaps = "input" calls the time until the next row; rename it'
     actions = math.prod(column.size or 1 for column in of["action"])
     if actions > MOST_ACTIONS:
         yield (
             f"columns: the levels of the action columns combine to {actions:,} actions, more than "
             f"{MOST_ACTIONS:,}; give fewer levels"
         )
+    yield from _wrong_combinations(table.get("combinations", OBSERVED), of["action"])
     implied = DISCRETE if all(column.is_counted for column in of["state"]) else CONTINUOUS
     if table.get("kind", implied) == CONTINUOUS or not of["state"]:
         for column in of["state"]:
@@ -450,6 +512,8 @@ def _together(table: Mapping[str, Any], columns: Mapping[str, Any]) -> Iterator[
                 )
         return
     why = 'since the states are discrete (or say kind = "continuous" in [table])'
+    if table.get("gaps") == INPUT:
+        yield f'table.gaps: "input" has no meaning {why}; use "allow"'
     for column in (*of["fixed"], *of["state"], *of["contextual"]):
         place = f"columns.{_place(column.name)}"
         if column.role == "contextual":
@@ -458,6 +522,19 @@ def _together(table: Mapping[str, Any], columns: Mapping[str, Any]) -> Iterator[
             yield f"{place}: needs levels or labels, {why}, or role = 'ignore'"
         elif column.better and column.levels is None:
             yield f"{place}.better: labels have no worth; add levels, one number for each label"
+
+
+def _wrong_combinations(listed: Any, actions: Sequence[Column]) -> Iterator[str]:
+    names = ", ".join(column.name for column in actions)
+    for number, given in enumerate([] if isinstance(listed, str) else listed):
+        place = f"table.combinations[{number}]"
+        if len(given) != len(actions):
+            yield f"{place}: has {len(given)} values; give one for each action column: {names}"
+            continue
+        for column, value in zip(actions, given, strict=True):
+            if column.place(value) is None:
+                known = ", ".join(map(shown, column.labels or column.levels or ()))
+                yield f"{place}: {shown(value)} is no value of {column.name!r}; use {known}"
 
 
 def _wrong_values(place: str, given: Mapping[str, Any]) -> Iterator[str]:
@@ -483,10 +560,15 @@ def _wrong(key: str, value: Any) -> str | None:
     if key in ("step", "increment", "weight") and not (_is_finite(value) and value > 0):
         why = "is too large" if is_number and value > 0 else "is no number above 0"
         return f"{shown(value)} {why}; give a number above 0 and at most {LARGEST_NUMBER:g}"
+    if key == "min_count" and not (_is_finite(value) and value >= 1 and value == int(value)):
+        return f"{shown(value)} is no whole number from 1 up; give how often one must occur"
+    if key == "combinations" and not (value in (OBSERVED, GRID) or _is_rows(value)):
+        example = '"observed", "grid" or a list such as [["none", 0], ["heparin", 200]]'
+        return f"{shown(value)} is none of {example}{_nearest(value, (OBSERVED, GRID))}"
     if key == "levels":
         return _not_a_list(value, _is_finite, "finite numbers")
-    if key == "ordered" and not isinstance(value, bool):
-        return f"{shown(value)} is not true or false; write ordered = true, or remove it"
+    if key in ("ordered", "dates") and not isinstance(value, bool):
+        return f"{shown(value)} is not true or false; write {key} = true, or remove it"
     if key == "labels":
         return _not_a_list(value, _is_label, "texts without blanks around them")
     return None
@@ -537,6 +619,14 @@ def _is_text(value: Any) -> bool:
 
 def _is_label(value: Any) -> bool:
     return _is_text(value) and bool(value) and value == value.strip()
+
+
+def _is_rows(value: Any) -> bool:
+    """Whether it is a list of lists of texts and numbers, none of them empty."""
+    lists = [value, *value] if isinstance(value, list | tuple) else [None]
+    return all(isinstance(one, list | tuple) and one for one in lists) and all(
+        _is_text(entry) or _is_finite(entry) for row in value for entry in row
+    )
 
 
 def _is_finite(value: Any) -> bool:

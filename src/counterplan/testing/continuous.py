@@ -15,7 +15,13 @@ from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
-from counterplan.core.reward import LinearReward, LipschitzReward, Reward
+from counterplan.core.reward import (
+    EpisodeReward,
+    LinearReward,
+    LipschitzReward,
+    LogisticReward,
+    Reward,
+)
 from counterplan.core.validation import FloatArray, Seed, generator
 from counterplan.counterfactual.continuous.setting import SequenceExplanation
 from counterplan.counterfactual.oracle import SequenceWorld
@@ -241,13 +247,13 @@ def _check_replay(data: _Transitions, rng: np.random.Generator) -> None:
 def check_sequence(problem: Problem, k: int, explanation: Explanation) -> None:
     """Check one answer against the rules of its problem, by replaying it and by brute force."""
     assert isinstance(explanation, SequenceExplanation), "a continuous solver must give a sequence"
-    assert problem.reward is not None
     world = SequenceWorld(problem)
     value = world.value_of(explanation.actions)
     assert close(value, explanation.value), (
         f"k={k}: the sequence earns {value}, not the stated {explanation.value}"
     )
-    stated = float(problem.reward(explanation.states).sum())
+    taken = world.bonus[np.arange(world.decisions), explanation.actions]
+    stated = float(world.reward.by_step(explanation.states, taken).sum())
     assert close(value, stated), f"k={k}: the stated states earn {stated}, not {value}"
     _check_rules(world, k, explanation)
     if explanation.status == Status.OPTIMAL:
@@ -306,7 +312,7 @@ def random_sequence_problem(
         k,
         _random_constraints(rng, horizon - 1, n_actions),
         actions=vectors,
-        reward=_random_reward(rng),
+        reward=_random_episode_reward(rng, horizon - 1, n_actions),
     )
 
 
@@ -320,6 +326,20 @@ def _random_constraints(rng: np.random.Generator, decisions: int, n_actions: int
         change_costs=rng.integers(1, 3, size=n_actions) if some(0.3) else None,
         max_move=float(rng.uniform(0.5, 2.0)) if some(0.2) else None,
     )
+
+
+def _random_episode_reward(
+    rng: np.random.Generator, decisions: int, n_actions: int
+) -> Reward | EpisodeReward:
+    """In two of three problems of states only."""
+    state, rng = _random_reward(rng), rng.spawn(1)[0]
+    if rng.random() < 0.67:
+        return state
+    shape = (decisions, n_actions) if rng.random() < 0.5 else (n_actions,)
+    linear = LinearReward(rng.normal(size=FEATURES), float(rng.normal()))
+    parts: list[Reward] = [linear, LogisticReward(linear, float(3.0 * rng.normal()))]
+    final = parts[: rng.integers(3)]
+    return EpisodeReward(state, final, rng.normal(size=shape))
 
 
 def _random_reward(rng: np.random.Generator) -> Reward:

@@ -108,9 +108,10 @@ def farthest_points(states: Any, start: int, count: int) -> Any:
 
 def value_constants(setting: SequenceSetting) -> FloatArray:
     """(T,) the constants L_t of Lemma 5."""
-    gradient = setting.reward.gradient(setting.states.shape[1])[setting.scm.fixed :]
-    of_reward = float(np.linalg.norm(gradient)) + setting.reward.remainder
-    constants = np.full(setting.horizon, of_reward)
+    constants = np.empty(setting.horizon)
+    for t, reward in ((slice(None), setting.reward), (-1, setting.last)):
+        gradient = reward.gradient(setting.states.shape[1])[setting.scm.fixed :]
+        constants[t] = float(np.linalg.norm(gradient)) + reward.remainder
     of_steps = setting.step_constants
     if of_steps is not None:
         for t in reversed(range(setting.horizon - 1)):
@@ -148,7 +149,7 @@ class AnchorBound:
     def upper(self, t: int, used: IntArray, states: FloatArray) -> FloatArray:
         """(n,) Eq. 11 for states (n, D) with `used` spent."""
         setting = self._setting
-        here = setting.reward(states)
+        here = setting.reward_at(t)(states)
         if t == setting.horizon - 1:
             return np.asarray(here)
         left = setting.k - used[:, None] - setting.costs_at(t)[None, :]
@@ -157,13 +158,13 @@ class AnchorBound:
         after = setting.replay.children(t, states)[row, action]
         reached = self._lifted(t, after, level, level)[np.arange(len(level)), level]
         best = np.full(len(states), -math.inf)
-        np.maximum.at(best, row, reached)
+        np.maximum.at(best, row, reached + setting.bonus[t, action])
         return rounded_up(here + best)
 
     def _algorithm_1(self, anchors: FloatArray, deadline: float) -> None:
         setting = self._setting
         here = setting.reward(anchors)
-        values = np.repeat(here[None], len(self._levels.first), axis=0)
+        values = np.repeat(setting.last(anchors)[None], len(self._levels.first), axis=0)
         self._values[-1] = _in_blocks(values)
         for t in reversed(range(setting.horizon - 1)):
             for start in range(0, len(anchors), CHUNK):
@@ -187,7 +188,8 @@ class AnchorBound:
         for i, cost in enumerate(costs[actions]):
             affordable = np.flatnonzero(left >= cost)
             afterwards = self._levels.of(left[affordable] - cost)
-            best[affordable] = np.maximum(best[affordable], reached[:, i, afterwards].T)
+            found = reached[:, i, afterwards].T + setting.bonus[t, actions[i]]
+            best[affordable] = np.maximum(best[affordable], found)
         return best
 
     def _lifted(self, t: int, after: FloatArray, first: IntArray, last: IntArray) -> FloatArray:
@@ -247,6 +249,8 @@ class AnchorHeuristic:
                 )
 
     def refuses(self, setting: SequenceSetting) -> str | None:
+        if len(setting.members) > 1:
+            return "anchors are for one model: pass risk=None, or leave the solver out"
         if setting.step_constants is not None:
             return None
         return (

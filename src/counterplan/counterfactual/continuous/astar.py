@@ -33,12 +33,16 @@ from counterplan.core.limits import Watch
 from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import FloatArray, IntArray, whole_number
+from counterplan.counterfactual.continuous.ensemble import (
+    EnsembleBound,
+    EnsembleSetting,
+    prepare_continuous,
+)
 from counterplan.counterfactual.continuous.first_order import FirstOrder
 from counterplan.counterfactual.continuous.setting import (
     SequenceExplanation,
     SequenceSetting,
     greedy_sequence,
-    prepare_sequence,
 )
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.scm.point import PointSCM, Region
@@ -53,7 +57,7 @@ class Nodes:
 
     states   (n, D)
     used     (n,) budget spent
-    earned   (n,) rewards of the states before
+    earned   (n,) rewards of the states and actions before
     promise  (n,) the most that any sequence through the node can earn
     actions  (n, T-1) what was changed on the way, UNCHANGED where nothing was; in few bytes
     """
@@ -91,7 +95,8 @@ class Nodes:
         actions = self.actions[parent]
         actions[:, t] = np.where(action == setting.observed[t], UNCHANGED, action)
         place = (parent, action)
-        return Nodes(after[place], spent[place], earned[parent], self.promise[parent], actions)
+        earned = earned[parent] + setting.bonus[t, action]
+        return Nodes(after[place], spent[place], earned, self.promise[parent], actions)
 
     def sequences(self, observed: IntArray, rows: IntArray) -> IntArray:
         """(m, T-1) the whole action sequences of nodes that change nothing any more."""
@@ -293,7 +298,8 @@ class Search:
         nothing is bounded, since depth-first order soon empties it."""
         promises = [pool.largest for pool in self._pools]
         best = int(np.argmax(promises))
-        is_full = sum(len(pool) for pool in self._pools) > self._solver.memory
+        most = self._solver.memory // len(self._setting.members)
+        is_full = sum(len(pool) for pool in self._pools) > most
         if is_full or promises[best] == math.inf:
             return max(t for t, pool in enumerate(self._pools) if len(pool)), promises[best]
         return best, promises[best]
@@ -304,7 +310,7 @@ class Search:
         if not self._solver.rollout:
             self.added += len(children)
         if t + 1 == setting.horizon - 1:
-            self._finish(t + 1, children, children.earned + setting.reward(children.states))
+            self._finish(t + 1, children, children.earned + setting.last(children.states))
             return
         promise = self._promise(t + 1, children)
         self._keep(t + 1, children, np.minimum(promise, children.promise))
@@ -363,7 +369,7 @@ class FirstOrderBound:
 
     def refuses(self, setting: SequenceSetting) -> str | None:
         """Why there is no such bound: the model knows neither constants nor slopes. Or None."""
-        if setting.step_constants is not None or knows_slopes(setting):
+        if all(one.step_constants is not None or knows_slopes(one) for one in setting.members):
             return None
         return (
             f"{type(setting.scm).__name__} states no Lipschitz constants, which every bound needs: "
@@ -371,6 +377,8 @@ class FirstOrderBound:
         )
 
     def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
+        if isinstance(setting, EnsembleSetting):
+            return EnsembleBound(setting, deadline)
         return FirstOrder(setting, deadline=deadline)
 
 
@@ -466,7 +474,7 @@ class AStar:
         return found
 
     def _accepted(self, problem: Problem) -> SequenceSetting:
-        setting = prepare_sequence(problem)
+        setting = prepare_continuous(problem)
         if refusal := self.heuristic.refuses(setting):
             raise NotApplicableError(refusal)
         return setting

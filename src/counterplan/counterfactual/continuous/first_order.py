@@ -24,6 +24,11 @@ region. g is chosen to make rho small. Proof: induction on t, splitting F_t(s, a
 d_{t,a} and F_t(s, a) - F_t(s_t, a). Everything is rounded outwards, so that the bound holds as
 computed; what is too large for a number is infinite, times no distance at all nothing.
 
+Several models at once (`ensemble`): a state is one block x_b for each, with weight w_b, and all
+take the same actions. The rewards and cones of blocks add up, and so does all above; a cone is
+b + sum_b g_b . x_b + rho_b ||x_b||, where the margin b - C_a of an action is shared out among the
+blocks in proportion to what they need of it.
+
 Where costs add up to very many amounts l, close ones share a level (`Levels`) and count as the
 least of it, which leaves more to spend. The region of a level holds all states reached with any of
 its amounts, and those that a step counted so leads to.
@@ -33,6 +38,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -40,6 +46,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from counterplan.core.compiled import njit
+from counterplan.core.reward import Reward
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.continuous.setting import OUTWARD, SequenceSetting, rounded_up
 from counterplan.errors import NotApplicableError
@@ -86,9 +93,9 @@ def covering_cone(
 
 
 class Piece(NamedTuple):
-    """max over pieces of constant + slope . (s - s_t) + steepness ||s - s_t||.
+    """max over pieces of constant + sum_b slope_b . x_b + steepness_b ||x_b||, x = s - s_t.
 
-    constant (n,), slope (n, M), steepness (n,); M moving features
+    constant (n,), slope (n, B, M), steepness (n, B); B blocks of M moving features
     """
 
     constant: FloatArray
@@ -97,11 +104,11 @@ class Piece(NamedTuple):
 
 
 class Cone(NamedTuple):
-    """peak + slope . (s - s_t) + steepness ||s - s_t||."""
+    """peak + sum_b slope_b . x_b + steepness_b ||x_b||: slope (B, M), steepness (B,)."""
 
     peak: float
     slope: FloatArray
-    steepness: float
+    steepness: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,79 +155,36 @@ class Local:
         return np.abs(self.jumps) + moved
 
 
-class FirstOrder:
-    """The bound of one problem, prepared for every step and level of the budget spent.
+class Reach:
+    """Where one model's states can be, for every step and level of the budget spent, and how its
+    steps from there go; found by (t, least amount of the level).
 
-    Regions, steps and pieces are found by (t, least amount of the level).
+    finished  whether there was time for it
+    late      whether constants stand in for some slopes for lack of time
     """
 
-    def __init__(self, setting: SequenceSetting, deadline: float = math.inf) -> None:
-        """After the `deadline` (by `time.perf_counter`) constants stand in for slopes; without any
-        the bound is infinite."""
+    def __init__(self, setting: SequenceSetting, deadline: float) -> None:
         self._setting, self._fixed, self._levels = setting, setting.scm.fixed, setting.levels
-        self._regions: dict[tuple[int, int], Region] = {}
-        self._locals: dict[tuple[int, int], Local] = {}
-        self._late = False
-        self._finished = self._reach(deadline)
-        self._build()
+        self.regions: dict[tuple[int, int], Region] = {}
+        self.locals: dict[tuple[int, int], Local] = {}
+        self.late = False
+        self.finished = self._walk(deadline)
 
-    @property
-    def name(self) -> str:
-        """What the bound was made of, and why."""
-        if not self._finished:
-            return "first-order bound, not finished in time"
-        if not self._locals:
-            return "first-order bound"
-        if not any(local.slopes is not None for local in self._locals.values()):
-            return "first-order bound from Lipschitz constants (the model states no slopes)"
-        later = ", later Lipschitz constants for lack of time" if self._late else ""
-        return f"first-order bound from slopes{later}"
-
-    def restricted(self, setting: SequenceSetting) -> FirstOrder:
-        """The bound for a smaller budget; regions and slopes hold there too."""
-        smaller = copy(self)
-        smaller._setting = setting
-        smaller._build()
-        return smaller
-
-    def upper(self, t: int, used: IntArray, states: FloatArray) -> FloatArray:
-        """(n,) upper bounds on the rewards from step t on, for states (n, D) with `used` spent."""
-        setting = self._setting
-        if t == setting.horizon - 1:
-            return setting.reward(states)
-        if not self._finished:
-            return np.full(len(states), math.inf)
-        result = np.empty(len(states))
-        away = (states - setting.states[t])[:, self._fixed :]
-        distance = _norms(away) * (1.0 + OUTWARD)
-        counted = self._counted(used)
-        for spent in np.unique(counted):
-            rows = counted == spent
-            piece = self._pieces[t, int(spent)]
-            heights = piece.constant + away[rows] @ piece.slope.T
-            heights += _times(distance[rows, None], piece.steepness)
-            result[rows] = heights.max(axis=1)
-        return rounded_up(result)
-
-    def _counted(self, spent: IntArray) -> IntArray:
-        """(n,) the least amounts of the levels."""
-        return self._levels.first[self._levels.of(spent)]
-
-    def _reach(self, deadline: float) -> bool:
+    def _walk(self, deadline: float) -> bool:
         """Find regions that hold every reachable state, and the steps from them, forward in time;
         False if there is no time for it."""
         setting = self._setting
         first = setting.states[0]
-        self._regions[0, 0] = Region(first, 0.0, np.zeros(len(first)))
+        self.regions[0, 0] = Region(first, 0.0, np.zeros(len(first)))
         for t in range(setting.horizon - 1):
             jumps = self._jumps(t)
-            for spent in sorted(spent for step, spent in self._regions if step == t):
+            for spent in sorted(spent for step, spent in self.regions if step == t):
                 # The first step is always asked about: it tells whether there are slopes at all.
-                self._late = self._late or (t > 0 and time.perf_counter() > deadline)
-                if self._late and setting.step_constants is None:
+                self.late = self.late or (t > 0 and time.perf_counter() > deadline)
+                if self.late and setting.step_constants is None:
                     return False
                 local = self._local(t, spent, jumps)
-                self._locals[t, spent] = local
+                self.locals[t, spent] = local
                 self._extend(t, spent, local)
         return True
 
@@ -238,8 +202,8 @@ class FirstOrder:
         actions = np.flatnonzero(setting.allowed[t] & (after <= setting.k))
         vectors, noise = setting.vectors[t][actions], setting.noise[t]
         slopes = None
-        if not self._late:
-            slopes = setting.scm.slopes(self._regions[t, spent], vectors, noise)
+        if not self.late:
+            slopes = setting.scm.slopes(self.regions[t, spent], vectors, noise)
         constants = setting.step_constants
         if slopes is None and constants is None:
             raise NotApplicableError(
@@ -255,7 +219,7 @@ class FirstOrder:
 
     def _extend(self, t: int, spent: int, local: Local) -> None:
         """Enlarge the regions of the next step by what one step from here can reach."""
-        region, levels = self._regions[t, spent], self._levels
+        region, levels = self.regions[t, spent], self._levels
         radius = rounded_up(_norms(local.jumps) + _times(local.growth, region.radius))
         box = rounded_up(local.box_after(region))
         # Nothing changed so far: the observed state itself, and no rounding to allow for.
@@ -269,53 +233,176 @@ class FirstOrder:
             if not rows.any():
                 continue
             key = t + 1, int(levels.first[level])
-            old = self._regions.get(key)
+            old = self.regions.get(key)
             widest = np.concatenate([np.zeros(self._fixed), box[rows].max(axis=0)])
             reach = float(radius[rows].max())
             if old is not None:
                 widest, reach = np.maximum(widest, old.box), max(reach, old.radius)
             reach = min(reach, float(_norms(widest[None])[0]) * (1.0 + OUTWARD))
-            self._regions[key] = Region(self._setting.states[t + 1], reach, widest)
+            self.regions[key] = Region(self._setting.states[t + 1], reach, widest)
+
+
+class FirstOrder:
+    """The bound of one problem, prepared for every step and level of the budget spent: of a model,
+    or of the members of an ensemble, weighted.
+
+    Pieces are found by (t, least amount of the level).
+    """
+
+    def __init__(
+        self,
+        setting: SequenceSetting,
+        deadline: float = math.inf,
+        weights: FloatArray | None = None,
+        reaches: Sequence[Reach] | None = None,
+    ) -> None:
+        """After the `deadline` (by `time.perf_counter`) constants stand in for slopes; without any
+        the bound is infinite. `reaches` of the members may be known already."""
+        self._setting, self._levels = setting, setting.levels
+        members = setting.members
+        self._weights = np.full(len(members), 1.0 / len(members)) if weights is None else weights
+        self.reaches = reaches or [Reach(member, deadline) for member in members]
+        self._finished = all(reach.finished for reach in self.reaches)
+        self._build()
+
+    @property
+    def name(self) -> str:
+        """What the bound was made of, and why."""
+        steps = [local for reach in self.reaches for local in reach.locals.values()]
+        if not self._finished:
+            return "first-order bound, not finished in time"
+        if not steps:
+            return "first-order bound"
+        if not any(local.slopes is not None for local in steps):
+            return "first-order bound from Lipschitz constants (the model states no slopes)"
+        is_late = any(reach.late for reach in self.reaches)
+        later = ", later Lipschitz constants for lack of time" if is_late else ""
+        return f"first-order bound from slopes{later}"
+
+    def restricted(self, setting: SequenceSetting) -> FirstOrder:
+        """The bound for a smaller budget; regions and slopes hold there too."""
+        smaller = copy(self)
+        smaller._setting = setting
+        smaller._build()
+        return smaller
+
+    def upper(self, t: int, used: IntArray, states: FloatArray) -> FloatArray:
+        """(n,) upper bounds on the rewards from step t on, for states (n, D) with `used` spent."""
+        setting = self._setting
+        if t == setting.horizon - 1:
+            return setting.last(states)
+        if not self._finished:
+            return np.full(len(states), math.inf)
+        result = np.empty(len(states))
+        blocks = zip(setting.blocks(states), setting.members, strict=True)
+        away = np.stack([(x - one.states[t])[:, one.scm.fixed :] for x, one in blocks], axis=1)
+        distance = _norms(away) * (1.0 + OUTWARD)
+        counted = self._counted(used)
+        for spent in np.unique(counted):
+            rows = counted == spent
+            piece = self._pieces[t, int(spent)]
+            n, A = np.count_nonzero(rows), len(piece.constant)
+            heights = piece.constant + away[rows].reshape(n, -1) @ piece.slope.reshape(A, -1).T
+            for steepness, far in zip(piece.steepness.T, distance[rows].T, strict=True):
+                heights += _times(far[:, None], steepness)
+            result[rows] = heights.max(axis=1)
+        return rounded_up(result + setting.banked(states, self._weights))
+
+    def _counted(self, spent: IntArray) -> IntArray:
+        """(n,) the least amounts of the levels."""
+        return self._levels.first[self._levels.of(spent)]
 
     def _build(self) -> None:
         """Pieces and cones, backward in time."""
         self._pieces: dict[tuple[int, int], Piece] = {}
         if not self._finished:
             return
-        setting, last = self._setting, self._setting.horizon - 1
-        gradient = setting.reward.gradient(setting.states.shape[1])[self._fixed :]
-        here = setting.reward(setting.states)
+        setting, members, weights = self._setting, self._setting.members, self._weights
+        last, every = setting.horizon - 1, self.reaches[0]
+        here = sum(w * one.reward(one.states) for w, one in zip(weights, members, strict=True))
+        gradient, steep = _slopes_of([one.reward for one in members], members, weights)
+        end = sum(
+            w * float(one.last(one.states[last:])[0])
+            for w, one in zip(weights, members, strict=True)
+        )
+        tip = Cone(end, *_slopes_of([one.last for one in members], members, weights))
         cones = {
-            (last, spent): Cone(float(here[last]), gradient, setting.reward.remainder)
-            for t, spent in self._regions
-            if t == last and spent <= setting.k
+            (last, spent): tip for t, spent in every.regions if t == last and spent <= setting.k
         }
-        for t, spent in sorted(self._locals, reverse=True):
+        for t, spent in sorted(every.locals, reverse=True):
             if spent > setting.k:
                 continue
-            local = self._locals[t, spent]
-            within = local.spent <= setting.k
+            steps = [reach.locals[t, spent] for reach in self.reaches]
+            within = steps[0].spent <= setting.k
             # Actions beyond this budget get any cone, and are left out below.
-            after = self._counted(np.where(within, local.spent, spent))
+            after = self._counted(np.where(within, steps[0].spent, spent))
             ahead = [cones[t + 1, int(amount)] for amount in after]
-            piece = Piece(*(part[within] for part in self._piece(local, here[t], gradient, ahead)))
+            earned = here[t] + setting.bonus[t, steps[0].actions]
+            whole = _piece(steps, earned, (gradient, steep), ahead)
+            piece = Piece(*(part[within] for part in whole))
             self._pieces[t, spent] = piece
-            cones[t, spent] = Cone(*covering_cone(*piece, self._regions[t, spent].radius))
+            radii = np.array([reach.regions[t, spent].radius for reach in self.reaches])
+            cones[t, spent] = _cone(piece, radii)
 
-    def _piece(self, local: Local, here: float, gradient: FloatArray, ahead: list[Cone]) -> Piece:
-        """One piece for each action, from the cones that lie ahead of them."""
-        slope = np.stack([cone.slope for cone in ahead])
-        steepness = np.array([cone.steepness for cone in ahead])
-        peak = np.array([cone.peak for cone in ahead])
+
+def _slopes_of(
+    rewards: Sequence[Reward], members: Sequence[SequenceSetting], weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """(B, M) gradients and (B,) remainders of the members' rewards, weighted."""
+    every = list(zip(weights, rewards, members, strict=True))
+    slopes = [w * r.gradient(one.states.shape[1])[one.scm.fixed :] for w, r, one in every]
+    return np.stack(slopes), np.array([w * r.remainder for w, r, _ in every])
+
+
+def _piece(
+    steps: Sequence[Local],
+    here: FloatArray,
+    reward: tuple[FloatArray, FloatArray],
+    ahead: list[Cone],
+) -> Piece:
+    """One piece for each action, from what it earns here (n,), the slopes of the reward and the
+    cones ahead of it."""
+    peak = np.array([cone.peak for cone in ahead])
+    constant, size = here + peak, np.abs(here) + np.abs(peak)
+    tilts, steeps = [], []
+    for b, (local, gradient, remainder) in enumerate(zip(steps, *reward, strict=True)):
+        slope = np.stack([cone.slope[b] for cone in ahead])
+        steepness = np.array([cone.steepness[b] for cone in ahead])
         jump = _norms(local.jumps)
-        constant = here + peak + (slope * local.jumps).sum(axis=1) + _times(steepness, jump)
+        constant = constant + (slope * local.jumps).sum(axis=1) + _times(steepness, jump)
         # What rounding can do depends on the terms, not on what is left after they cancel.
-        size = np.abs(here) + np.abs(peak) + _times(_norms(slope) + steepness, jump)
-        tilt = gradient + local.transposed(slope)
-        steep = self._setting.reward.remainder + local.remainder(slope)
+        size = size + _times(_norms(slope) + steepness, jump)
+        tilts.append(gradient + local.transposed(slope))
+        steep = remainder + local.remainder(slope)
         steep += _times(local.growth, steepness)
         steep += OUTWARD * (_norms(gradient[None]) + _times(local.growth, _norms(slope)))
-        return Piece(constant + OUTWARD * (1.0 + size), tilt, rounded_up(steep))
+        steeps.append(rounded_up(steep))
+    tilt, steep = np.stack(tilts, axis=1), np.stack(steeps, axis=1)
+    return Piece(constant + OUTWARD * (1.0 + size), tilt, steep)
+
+
+def _cone(piece: Piece, radii: FloatArray) -> Cone:
+    """A cone above all pieces within the radii (B,) of the blocks."""
+    constant, slope, steepness = piece
+    peak = float(constant.max())
+    if len(radii) == 1:
+        shares = np.ones((len(constant), 1))
+    else:
+        best = slope[int(np.argmax(constant))]
+        needs = _times(np.linalg.norm(slope - best, axis=2) + steepness, radii)
+        total = needs.sum(axis=1, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = np.where((total > 0.0) & np.isfinite(total), needs / total, 1.0 / len(radii))
+    slopes, steeps = [], []
+    for b, radius in enumerate(radii):
+        # Each block has its share of the margin.
+        lowered = peak - (peak - constant) * shares[:, b] if len(radii) > 1 else constant
+        own = np.ascontiguousarray(slope[:, b]), np.ascontiguousarray(steepness[:, b])
+        height, g, rho = covering_cone(lowered, *own, radius)
+        peak = max(peak, height)
+        slopes.append(g)
+        steeps.append(rho)
+    return Cone(peak, np.stack(slopes), np.array(steeps))
 
 
 def _operator_norms(slopes: Slopes, fixed: int) -> FloatArray:
@@ -339,11 +426,11 @@ def _is_finite(slopes: Slopes) -> bool:
 
 
 def _norms(rows: FloatArray) -> FloatArray:
-    """(n,) norms of rows (n, M): 0 of zeros only, however small the rest."""
-    norms = np.linalg.norm(rows, axis=1)
+    """(..., ) norms of rows (..., M): 0 of zeros only, however small the rest."""
+    norms = np.linalg.norm(rows, axis=-1)
     lost = norms < TINIEST
     if lost.any():
-        norms[lost] = np.where(rows[lost].any(axis=1), TINIEST * np.sqrt(rows.shape[1]), 0.0)
+        norms[lost] = np.where(rows[lost].any(axis=-1), TINIEST * np.sqrt(rows.shape[-1]), 0.0)
     return np.asarray(norms)
 
 

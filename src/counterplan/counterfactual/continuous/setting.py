@@ -2,12 +2,13 @@
 
 The counterfactual is deterministic (Eq. 6, 7 of the 2023 paper): from state s at step t the action
 a leads to F_t(s, a). An alternative is a sequence of T-1 actions; its outcome is the sum of R(s)
-over all T states. Everything here is in the model's own units.
+over all T states, with what the last state and the actions earn besides (`EpisodeReward`).
+Everything here is in the model's own units.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -15,16 +16,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from counterplan.core.constraints import LEAST
 from counterplan.core.episode import Episode
 from counterplan.core.problem import Problem
 from counterplan.core.result import Change, Explanation, Status
-from counterplan.core.reward import Reward
+from counterplan.core.reward import EpisodeReward, Reward
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.counterfactual.support import (
     Inside,
     Support,
-    data_of,
+    inside_of,
     sequence_rule,
     sequence_support,
 )
@@ -104,6 +104,9 @@ class SequenceSetting:
     vectors   (T-1, N, d) action vectors
     observed  (T-1,) which of them were taken
     noise     (T-1, U) abducted
+    reward    of a state
+    last      of the last state
+    bonus     (T-1, N) what each action earns
     allowed   (T-1, N) the observed action, and those that may replace it
     costs     (N,) budget units of a change to each action
     inside    what tells how far alternatives leave the data, None if nothing does
@@ -112,6 +115,8 @@ class SequenceSetting:
     scm: PointSCM
     replay: Replay
     reward: Reward
+    last: Reward
+    bonus: FloatArray
     states: FloatArray
     vectors: FloatArray
     observed: IntArray
@@ -122,6 +127,19 @@ class SequenceSetting:
     scaling: Scaling | None
     problem: Problem
     inside: Inside | None
+
+    @property
+    def members(self) -> tuple[SequenceSetting, ...]:
+        """The settings of single models: this one, but for an ensemble."""
+        return (self,)
+
+    def blocks(self, states: FloatArray) -> Sequence[FloatArray]:
+        """States (n, D) as the members have them."""
+        return (states,)
+
+    def banked(self, states: FloatArray, weights: FloatArray) -> FloatArray | float:
+        """(n,) what states remember of earlier rewards, by weights of the members; nothing here."""
+        return 0.0
 
     @property
     def horizon(self) -> int:
@@ -167,8 +185,11 @@ class SequenceSetting:
     @cached_property
     def _terms(self) -> float:
         """The size of what the observed outcome is the sum of."""
-        weights = np.abs(self.reward.gradient(self.states.shape[1]))
-        return float((np.abs(self.reward(self.states)) + np.abs(self.states) @ weights).sum())
+        weights = np.abs(self.last.gradient(self.states.shape[1]))
+        if self.last is not self.reward:
+            weights = weights + np.abs(self.reward.gradient(self.states.shape[1]))
+        terms = np.abs(self.last(self.states)) + np.abs(self.states) @ weights
+        return float(terms.sum() + np.abs(self.bonus).max(axis=1, initial=0.0).sum())
 
     def negligible(self, value: float) -> float:
         """Outcomes this close to a value are the same but for rounding: no reason for a change."""
@@ -186,18 +207,28 @@ class SequenceSetting:
 
     def follow_observed(self, t: int, states: FloatArray) -> FloatArray:
         """(n,) the rewards from step t on, states (n, D) included, if nothing changes any more."""
-        total = self.reward(states)
+        total = self.reward_at(t)(states)
         for step in range(t, self.horizon - 1):
             taken = np.full(len(states), self.observed[step])
             states = self.replay.follow(step, states, taken)
-            total = total + self.reward(states)
+            total = total + self.bonus[step, self.observed[step]]
+            total = total + self.reward_at(step + 1)(states)
         return total
+
+    def placed(self, states: FloatArray) -> FloatArray:
+        """States (n, D) where they are among the data."""
+        return states
+
+    @property
+    def rule(self) -> str:
+        """How alternatives are kept inside the data, in words; empty where they are not."""
+        return sequence_rule(self.inside) if self.inside and self.inside.binds else ""
 
     def may_take(self, t: int, states: FloatArray, used: IntArray) -> BoolArray:
         """(n, N) the actions that may be taken at step t in states (n, D) with `used` spent."""
         may = self.allowed[t] & (used[:, None] + self.costs_at(t) <= self.k)
         if self.inside is not None and self.inside.binds:
-            near, vouched = self.inside.may_change(t, states)
+            near, vouched = self.inside.may_change(t, self.placed(states))
             # What was kept so far may be kept.
             vouched[:, self.observed[t]] = near | (used == 0)
             may &= vouched
@@ -222,9 +253,9 @@ class SequenceSetting:
 
     def is_inside(self, sequences: IntArray, since: int = 0) -> BoolArray:
         """(n,) whether sequences (n, T-1) stay inside the data, where they have to."""
-        if self.inside is None or not self.inside.binds:
+        if self.inside is None or not (self.inside.binds and len(sequences)):
             return np.ones(len(sequences), dtype=np.bool_)
-        paths = self.trajectories(sequences)
+        paths = np.stack([self.placed(path) for path in self.trajectories(sequences)])
         return self.inside.holds(sequences, self.observed, paths, since)
 
     def trajectories(self, sequences: IntArray) -> FloatArray:
@@ -238,9 +269,19 @@ class SequenceSetting:
 
     def outcomes(self, sequences: IntArray) -> FloatArray:
         """(n,) what sequences (n, T-1) of actions earn."""
-        n, T = len(sequences), self.horizon
-        states = self.trajectories(sequences).reshape(n * T, -1)
-        return np.asarray(self.reward(states).reshape(n, T).sum(axis=1))
+        return self.earned(self.trajectories(sequences), sequences)
+
+    def earned(self, states: FloatArray, sequences: IntArray) -> FloatArray:
+        """(n,) what states (n, T, D) and the sequences (n, T-1) that lead through them earn."""
+        n, T, _ = states.shape
+        rewards = self.reward(states.reshape(n * T, -1)).reshape(n, T)
+        if self.last is not self.reward:
+            rewards[:, -1] = self.last(states[:, -1])
+        return np.asarray(rewards.sum(axis=1) + self.bonus[np.arange(T - 1), sequences].sum(axis=1))
+
+    def reward_at(self, t: int) -> Reward:
+        """What the state of step t is worth."""
+        return self.last if t == self.horizon - 1 else self.reward
 
     def single_change_values(self, base: IntArray) -> FloatArray:
         """(T-1, N) the outcome of `base` (T-1,) with the action of step t replaced by a."""
@@ -249,14 +290,15 @@ class SequenceSetting:
         waiting, totals = np.empty((0, self.states.shape[1])), np.empty(0)
         for t in range(T - 1):
             if len(waiting):  # those that changed earlier follow the base from here on
-                totals = totals + self.reward(waiting)
+                totals = totals + self.reward(waiting) + self.bonus[t, base[t]]
                 waiting = self.replay.follow(t, waiting, np.full(len(waiting), base[t]))
             earned += float(self.reward(current)[0])
             after = self.replay.children(t, current)[0]
             waiting = np.concatenate([waiting, after])
-            totals = np.concatenate([totals, np.full(N, earned)])
+            totals = np.concatenate([totals, earned + self.bonus[t]])
+            earned += float(self.bonus[t, base[t]])
             current = after[base[t]][None]
-        return np.asarray((totals + self.reward(waiting)).reshape(T - 1, N))
+        return np.asarray((totals + self.last(waiting)).reshape(T - 1, N))
 
     def affordable(self, base: IntArray) -> BoolArray:
         """(T-1, N) whether step t of `base` may be set to a within the budget."""
@@ -296,7 +338,7 @@ class SequenceSetting:
         bound; otherwise the bound is never below the value."""
         states = self.trajectories(actions[None])[0]
         with np.errstate(over="ignore"):
-            value = float(self.reward(states).sum())
+            value = float(self.earned(states[None], actions[None])[0])
         if not np.isfinite(value):
             raise InputError(
                 f"{self.problem.episode.name}: the rewards of an alternative add up to {value}: "
@@ -307,7 +349,7 @@ class SequenceSetting:
             problem=self.problem,
             k=k,
             value=value,
-            factual_value=float(self.reward(self.states).sum()),
+            factual_value=float(self.earned(self.states[None], self.observed[None])[0]),
             bound=value if status == Status.OPTIMAL else max(value, bound),
             status=status,
             stats=MappingProxyType(dict(stats)),
@@ -317,7 +359,7 @@ class SequenceSetting:
             states=self.in_episode_units(states),
             inner=states,
             inside=self.inside,
-            rule=sequence_rule(self.inside) if self.inside and self.inside.binds else "",
+            rule=self.rule,
             history=np.empty((0, 3)) if history is None else history,
         )
 
@@ -330,15 +372,18 @@ def prepare_sequence(problem: Problem) -> SequenceSetting:
     scm, scaling = scm.internal()
     vectors = action_vectors(problem.actions, len(episode) - 1)
     observed = action_indices(episode, vectors)
-    states, reward = episode.states, _accepted(problem.reward)
+    states, given = episode.states, _accepted(problem.reward)
+    reward, last = given.state, given.last
+    bonus = given.of_actions(*vectors.shape[:2])
     rules = problem.constraints.resolve_sequence(vectors, observed)
     if scaling is not None:
         _check_widths(states, vectors, scaling, episode)
         states, vectors = scaling.encode_states(states), scaling.encode_actions(vectors)
         reward = scaling.encode_reward(reward, problem.scm.fixed)
-    reward.gradient(states.shape[1])
+        last = scaling.encode_reward(last, problem.scm.fixed) if given.final else reward
+    last.gradient(states.shape[1])
     with np.errstate(over="ignore", invalid="ignore"):
-        total = float(reward(states).sum())
+        total = float(reward(states).sum() + last(states[-1:])[0] + bonus.sum())
     if not np.isfinite(total):
         raise InputError(
             f"{episode.name}: its rewards add up to {total}: state them in larger units"
@@ -347,12 +392,12 @@ def prepare_sequence(problem: Problem) -> SequenceSetting:
     noise = _inferred(scm, episode, states, taken)
     replay = scm.replay(vectors, noise, states[0])
     spendable = len(observed) * int(rules.costs.max())
-    seen = data_of(problem.scm)
-    least = problem.constraints.least(seen is not None)
     return SequenceSetting(
         scm=scm,
         replay=replay,
         reward=reward,
+        last=last,
+        bonus=bonus,
         states=_replayed(replay, states, observed),
         vectors=vectors,
         observed=observed,
@@ -362,19 +407,21 @@ def prepare_sequence(problem: Problem) -> SequenceSetting:
         k=min(problem.k, spendable),
         scaling=scaling,
         problem=problem,
-        inside=None if seen is None else Inside(seen, vectors, least or LEAST, binds=least > 0),
+        inside=inside_of(problem, vectors),
     )
 
 
-def _accepted(reward: Reward | None) -> Reward:
-    if reward is None:
+def _accepted(given: Reward | EpisodeReward | None) -> EpisodeReward:
+    if given is None:
         raise InputError("a continuous problem needs a reward: e.g. reward=LinearReward(weights)")
-    if isinstance(reward, type) or not isinstance(reward, Reward):
-        raise InputError(
-            f"reward is a {type(reward).__name__}: pass LinearReward(weights), or a function of "
-            "yours as LipschitzReward(function, constant)"
-        )
-    return reward
+    whole = given if isinstance(given, EpisodeReward) else EpisodeReward(given)
+    for reward in (whole.state, *whole.final):
+        if isinstance(reward, type) or not isinstance(reward, Reward):
+            raise InputError(
+                f"reward is a {type(reward).__name__}: pass LinearReward(weights), or a function "
+                "of yours as LipschitzReward(function, constant)"
+            )
+    return whole
 
 
 def _inferred(scm: PointSCM, episode: Episode, states: FloatArray, taken: FloatArray) -> FloatArray:

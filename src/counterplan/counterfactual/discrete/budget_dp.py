@@ -34,6 +34,7 @@ from counterplan.counterfactual.discrete.dynamic_program import (
 from counterplan.counterfactual.discrete.laws import (
     CounterfactualLaw,
     DiscreteSCM,
+    DoubtfulLaw,
     Expectation,
     ExtremeLaw,
     SampledLaw,
@@ -42,7 +43,8 @@ from counterplan.counterfactual.discrete.laws import (
 from counterplan.counterfactual.support import Support, policy_rule, policy_support
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.scm.gumbel import GumbelMaxSCM
-from counterplan.scm.tabular import TabularMDP
+from counterplan.scm.row_sets import RowSets
+from counterplan.scm.tabular import TabularMDP, numbers
 
 # As explanations name it.
 METHOD = "dynamic programming"
@@ -96,15 +98,22 @@ class PolicyExplanation(Explanation):
         MDP (see `value_interval`)."""
         return self.interval_in(self.process.setting.mdp)
 
-    def interval_in(self, mdp: TabularMDP, stability: bool = False) -> Interval:
-        """The same over the causal models of an MDP, or those with counterfactual stability."""
+    def interval_in(
+        self, mdp: TabularMDP, assume: str = "none", rows: RowSets | None = None
+    ) -> Interval:
+        """The same over the causal models of an MDP of a kind, and over the rows of sets."""
         setting, table = replace(self.process.setting, mdp=mdp), self.process.table
         low, high = (
-            float(evaluate(setting, ExtremeLaw(mdp, self.episode, stability, highest), table)[-1])
-            for highest in (False, True)
+            float(evaluate(setting, ExtremeLaw(mdp, self.episode, assume, up, rows), table)[-1])
+            for up in (False, True)
         )
         # Both ends are sums in different orders: where they meet, rounding may turn them round.
         return Interval(min(low, high), max(low, high))
+
+    @cached_property
+    def guaranteed(self) -> float:
+        """What the policy is worth whichever causal model holds: the lower end of `interval`."""
+        return self.interval.low
 
     @cached_property
     def most_likely(self) -> Path:
@@ -116,12 +125,12 @@ class PolicyExplanation(Explanation):
         """How far the policy leaves the data, where the model knows its data."""
         return policy_support(self.process, self.states, self.changes)
 
-    def policy(self, t: int, state: int, used: int) -> int:
-        """The action at step t in `state` when `used` of the budget is spent (the most probable
-        one, where a baseline chooses at random)."""
+    def policy(self, t: int, state: int | str, used: int = 0) -> int:
+        """The action at step t in `state`, by number or label, when `used` of the budget is spent
+        (the most probable one, where a baseline chooses at random)."""
         return self.process.table.action(*self._place(t, state, used))
 
-    def action_probabilities(self, t: int, state: int, used: int) -> FloatArray:
+    def action_probabilities(self, t: int, state: int | str, used: int = 0) -> FloatArray:
         """(A,) how likely the policy is to take each action there."""
         place = self._place(t, state, used)
         return self.process.table.probabilities(*place, self.process.setting.mdp.n_actions)
@@ -219,8 +228,9 @@ class PolicyExplanation(Explanation):
         affordable = min(ENTRIES // (2 * T * nodes), OPERATIONS // (T * T * nodes * row))
         return min(FINEST, max(COARSEST, affordable))
 
-    def _place(self, t: int, state: int, used: int) -> tuple[int, int, int]:
+    def _place(self, t: int, state: int | str, used: int) -> tuple[int, int, int]:
         mdp = self.process.setting.mdp
+        state = mdp.state_number(state) if isinstance(state, str) else state
         places: tuple[tuple[str, object, int], ...] = (
             ("t", t, len(self.episode)),
             ("state", state, mdp.n_states),
@@ -248,12 +258,22 @@ class BudgetDP:
     samples  None for the exact counterfactual law; a number for the paper's Monte Carlo estimate
              of it (Gumbel-Max only)
     seed     of those samples
+    doubt    the weight of the worst that could have followed, at every step: 0 believes the causal
+             model, 1 nothing but the MDP. A policy is then optimal by that mixture; its `value` is
+             still what the model expects of it, `guaranteed` what holds in every model
+    assume   the causal models among which the worst is sought: none, stable or monotone
+    rows     the worst among the rows of these sets too
     """
 
     samples: int | None = None
     seed: int = 0
+    doubt: float = 0.0
+    assume: str = "none"
+    rows: RowSets | None = None
 
     def refuses(self, problem: Problem) -> str | None:
+        if not 0.0 <= float(numbers(self.doubt, "doubt")) <= 1.0:
+            raise InputError(f"doubt is {self.doubt}: expected a number from 0 to 1")
         if self.samples is not None:
             whole_number(self.samples, "samples", minimum=1)
             whole_number(self.seed, "seed")
@@ -267,11 +287,17 @@ class BudgetDP:
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
         """One explanation for each budget 0..problem.k, all from one backward pass."""
         setting, law = prepare(problem)
-        if self.samples is None:
-            return optimal_policies(problem, setting, law, law, METHOD)
-        law = SampledLaw(setting.mdp, setting.episode, self.samples, self.seed)
-        method = f"{METHOD}, {self.samples:,} samples a kernel"
-        return optimal_policies(problem, setting, law, law, method)
+        method = METHOD
+        if self.samples is not None:
+            law = SampledLaw(setting.mdp, setting.episode, self.samples, self.seed)
+            method = f"{METHOD}, {self.samples:,} samples a kernel"
+        worst = ExtremeLaw(setting.mdp, setting.episode, self.assume, sets=self.rows)
+        if self.doubt == 0.0:
+            return optimal_policies(problem, setting, law, law, method)
+        doubtful = DoubtfulLaw(law, worst, self.doubt)
+        return optimal_policies(
+            problem, setting, doubtful, law, f"{method}, doubt {self.doubt:g}", believed=law
+        )
 
 
 def optimal_policies(
@@ -280,14 +306,18 @@ def optimal_policies(
     expectation: Expectation,
     law: CounterfactualLaw,
     method: str,
+    believed: Expectation | None = None,
 ) -> Frontier[PolicyExplanation]:
     """The best policies for the budgets 0..problem.k under an expectation; what they lead to is
-    told under a law."""
+    told under a law. Their values are by that expectation, or by the one that is `believed`."""
     watch = Watch("backward pass", problem.limits, problem.progress)
     ended, table = solve(setting, expectation, watch)
     values, bounds = outcome_bounds(setting, ended)
     check_feasible(setting, bounds)
     status = Status.OPTIMAL if ended.start == 0 else Status.LIMIT
+    if believed is not None:
+        values = evaluate(setting, believed, table)
+        bounds = values if status == Status.OPTIMAL else np.maximum(values, bounds)
     stats = {"seconds": watch.seconds, "nodes_expanded": float(ended.rows)}
     process = PolicyProcess(setting, law, table)
     return policy_frontier(process, values, bounds, status, stats, problem.k, method)
@@ -310,7 +340,8 @@ def prepare(problem: Problem) -> tuple[Setting, CounterfactualLaw]:
     )
     mdp, episode = scm.mdp, problem.episode
     mdp.check_episode(episode)
-    resolved = problem.constraints.resolve(len(episode), mdp.n_states, mdp.n_actions)
+    rules = problem.constraints.by_number(mdp)
+    resolved = rules.resolve(len(episode), mdp.n_states, mdp.n_actions)
     spendable = len(episode) * int(resolved.costs.max())
     entries = len(episode) * mdp.n_states * (min(problem.k, spendable) + 1)
     if entries > LARGEST_POLICY:

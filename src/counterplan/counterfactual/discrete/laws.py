@@ -12,8 +12,19 @@ another pair with row q can be any c with
 
 (the mass q_i - c_i p_o left for the other factual outcomes must not be negative; it then sums to
 1 - p_o, so the rest can be coupled in any way). Counterfactual stability further sets c_i = 0 for
-every i != o with q_o / p_o >= q_i / p_i. The smallest expectation of h fills the states from the
-lowest h up to their caps; the largest, from the highest down.
+every i != o with q_o / p_o >= q_i / p_i. Monotone models are stable, and to have seen o makes o no
+less likely, and no other outcome of the factual row more likely: c_o >= q_o, and c_i <= q_i for
+i != o with p_i > 0 (which Gumbel-Max is not: docs/findings.md). The smallest expectation of h fills
+the states from the lowest h up to their caps; the largest, from the highest down.
+
+Rows that are known to lie between l and u only (`RowSets`) allow c = x / p_o with
+
+    sum x = p_o,   sum y = 1 - p_o,   x, y >= 0,   l <= x + y <= u
+
+that is, x <= u, and beyond l at most p_o - max(0, sum l - (1 - p_o)) in all: the same filling with
+that one more limit. A smaller p_o allows more, so its lower limit is the extreme. Stability and
+monotonicity then rule out what every row of the sets rules out. Every step has rows of its own
+here; where steps share one, what holds for all of them at once lies inside.
 """
 
 from __future__ import annotations
@@ -36,6 +47,7 @@ from counterplan.scm.gumbel import (
     starts_before,
     winner_shares,
 )
+from counterplan.scm.row_sets import RowSets
 from counterplan.scm.tabular import SUM_TOLERANCE, Rows, TabularMDP, numbers
 
 RowIds = NDArray[np.int32]
@@ -189,59 +201,84 @@ def expect_by_rows(law: CounterfactualLaw, t: int, rows: RowIds, values: FloatAr
 ROUNDING = 1e-14
 
 
+# What causal models are assumed to be, as compiled functions take it.
+ASSUMPTIONS = {"none": 0, "stable": 1, "monotone": 2}
+STABLE, MONOTONE = 1, 2
+# A probability of zero at least allows everything.
+LEAST = 1e-290
+
+
 @njit(cache=True, nogil=True)
 def caps_of_row(
-    factual: Any, outcome: int, indices: Any, probabilities: Any, stability: bool, caps: Any
-) -> None:
-    """Write the largest c_i of one sparse row into the dense caps (S,), zero elsewhere."""
-    caps[:] = 0.0
-    finish = np.inf
+    factual: Any, outcome: int, entries: Any, assume: int, within: Any, beyond: Any
+) -> float:
+    """Write the largest c_i of one row into the dense (S,) `within`, and how much more of it counts
+    against the limit for all into `beyond`; the least c_o is returned, and left out of both."""
+    indices, lower, upper = entries
+    within[:] = 0.0
+    beyond[:] = 0.0
+    finish, least = np.inf, max(factual[0, outcome], LEAST)
     for j in range(indices.shape[0]):
-        if indices[j] == outcome:
-            finish = factual[outcome] / probabilities[j]
+        if indices[j] == outcome and lower[j] > 0.0:
+            finish = factual[1, outcome] / lower[j]
+    kept = 0.0
     for j in range(indices.shape[0]):
         i = indices[j]
-        # q_o / p_o < q_i / p_i, decided as the Gumbel-Max kernel decides it
-        if not stability or i == outcome or starts_before(factual[i], probabilities[j], finish):
-            caps[i] = min(1.0, probabilities[j] / factual[outcome])
+        if i != outcome and assume >= STABLE and not starts_before(factual[0, i], upper[j], finish):
+            continue  # q_o / p_o >= q_i / p_i, decided as the Gumbel-Max kernel decides it
+        within[i], beyond[i] = lower[j] / least, (upper[j] - lower[j]) / least
+        if assume == MONOTONE and i == outcome:
+            kept = lower[j]
+            within[i] -= kept
+        elif assume == MONOTONE and factual[1, i] > 0.0:
+            within[i] = min(within[i], upper[j])
+            beyond[i] = min(beyond[i], upper[j] - within[i])
+    return kept
 
 
 @njit(cache=True, nogil=True)
 def extreme_values(
-    factual: Any, outcome: int, table: Any, rows: Any, values: Any, order: Any, stability: bool
+    factual: Any, outcome: int, table: Any, rows: Any, values: Any, order: Any, assume: int
 ) -> Any:
     """(R, C) extreme expectations of values (S, C) for the row ids in `rows`.
 
-    order  (S, C) states in the order in which they are filled, for each column
+    factual  (2, S) the least and the largest probability of each outcome of the observed pair
+    table    indptr, indices, and the least and the largest probabilities
+    order    (S, C) states in the order in which they are filled, for each column
     """
-    indptr, indices, probabilities = table
+    indptr, indices, lower, upper = table
     n_states, columns = values.shape
     result = np.zeros((indptr.shape[0] - 1, columns))
-    caps = np.empty(n_states)
+    within, beyond = np.empty(n_states), np.empty(n_states)
+    least = max(factual[0, outcome], LEAST)
     for row in rows:
-        start, end = indptr[row], indptr[row + 1]
-        caps_of_row(factual, outcome, indices[start:end], probabilities[start:end], stability, caps)
+        part = slice(indptr[row], indptr[row + 1])
+        entries = indices[part], lower[part], upper[part]
+        kept = caps_of_row(factual, outcome, entries, assume, within, beyond)
+        # The rest of the row must hold what the lower limits ask for.
+        limit = 1.0 - max(0.0, lower[part].sum() - (1.0 - least)) / least
         for c in range(columns):
-            left = 1.0
-            total = 0.0
-            last = -1
-            first = 0.0
+            left, extra, last = 1.0 - kept, limit, outcome if kept > 0.0 else -1
+            total = kept * values[outcome, c] if kept > 0.0 else 0.0
+            lowest = highest = values[outcome, c] if kept > 0.0 else np.nan
             for position in range(n_states):
                 i = order[position, c]
-                if caps[i] > 0.0:
-                    if last < 0:
-                        first = values[i, c]
-                    share = min(left, caps[i])
-                    total += share * values[i, c]
-                    left -= share
+                share = min(left, within[i])
+                more = min(left - share, beyond[i], extra)
+                if share + more > 0.0:
+                    total += (share + more) * values[i, c]
+                    left -= share + more
+                    extra -= more
                     last = i
+                    # A comparison with nan is never true.
+                    lowest = lowest if lowest <= values[i, c] else values[i, c]
+                    highest = highest if highest >= values[i, c] else values[i, c]
                     if left <= ROUNDING:
                         break
             if left > 0.0 and last >= 0:
                 total += left * values[last, c]
             # A mean lies between what it is a mean of, whatever rounding says.
-            least, most = min(first, values[last, c]), max(first, values[last, c])
-            result[row, c] = min(max(total, least), most)
+            result[row, c] = min(max(total, lowest), highest)
     return result
 
 
@@ -249,16 +286,56 @@ def extreme_values(
 class ExtremeLaw(_TabularLaw):
     """The lowest (or highest) expectation over all causal models that fit the MDP.
 
-    stability  only models with counterfactual stability
-    highest    take the highest instead of the lowest
+    assume   none, or only models with counterfactual stability (stable), or monotone ones
+    highest  take the highest instead of the lowest
+    sets     over all rows in these sets too, None where the MDP's own are known
     """
 
-    stability: bool = False
+    assume: str = "none"
     highest: bool = False
+    sets: RowSets | None = None
+
+    def __post_init__(self) -> None:
+        if self.assume not in ASSUMPTIONS:
+            raise InputError(f"assume is {self.assume!r}: expected one of {', '.join(ASSUMPTIONS)}")
+        if self.sets is not None:
+            self.sets.check(self.mdp)
+
+    @property
+    def row_of(self) -> NDArray[np.int32]:
+        return self.mdp.row_of if self.sets is None else self.sets.row_of
 
     def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
         order = np.argsort(-values if self.highest else values, axis=0, kind="stable")
-        table = self.mdp.rows.arrays
-        return np.asarray(
-            extreme_values(*self._observed(t), table, rows, values, order, self.stability)
-        )
+        state, action = self.episode.states[t], self.episode.actions[t]
+        if self.sets is None:
+            indptr, indices, both = self.mdp.rows.arrays
+            table, factual = (indptr, indices, both, both), np.tile(self._observed(t)[0], (2, 1))
+        else:
+            table, factual = self.sets.arrays, self.sets.dense(state, action)
+        outcome = int(self.episode.states[t + 1])
+        assume = ASSUMPTIONS[self.assume]
+        return np.asarray(extreme_values(factual, outcome, table, rows, values, order, assume))
+
+
+@dataclass(frozen=True, eq=False)
+class DoubtfulLaw:
+    """A causal model that is believed with weight 1 - doubt at every step, its worst alternative
+    with the rest: E = (1 - doubt) E_model + doubt min E."""
+
+    believed: Expectation
+    worst: ExtremeLaw
+    doubt: float
+
+    @property
+    def row_of(self) -> NDArray[np.int32]:
+        return self.worst.row_of
+
+    def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
+        worst = self.worst.expect(t, rows, values)
+        # A row of the sets belongs to pairs that share a row of the model.
+        own = np.empty(len(worst), dtype=np.int32)
+        own[self.row_of] = self.believed.row_of
+        expected = self.believed.expect(t, np.unique(own[rows]), values)
+        worst[rows] = self.doubt * worst[rows] + (1.0 - self.doubt) * expected[own[rows]]
+        return worst

@@ -6,9 +6,13 @@ policy whose lowest outcome is highest (a pessimistic dynamic program).
 
 Both let the mechanism of a step depend on the counterfactual history, i.e. on how much budget is
 left. For a policy whose continuation depends on it, a model that shuts this out may predict a
-narrower range, so for those the interval is an outer one. Likewise `stability` rules out what may
+narrower range, so for those the interval is an outer one. Likewise stability rules out what may
 not follow the outcome that was observed; stability after all other outcomes, which would tie the
 rows together, is not demanded. The interval always holds.
+
+The rows themselves may be uncertain: with `RowSets` both are exact per step over all rows of the
+sets and all causal models. A row that several steps share could be the worst for one of them only,
+so there, too, the interval is an outer one.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from counterplan.counterfactual.discrete.budget_dp import (
 from counterplan.counterfactual.discrete.laws import ExtremeLaw
 from counterplan.errors import InputError
 from counterplan.scm.gumbel import GumbelMaxSCM
+from counterplan.scm.row_sets import RowSets
 from counterplan.scm.tabular import TabularMDP
 
 
@@ -38,9 +43,17 @@ def value_interval(
     episode: Episode,
     explanation: PolicyExplanation,
     stability: bool = False,
+    *,
+    assume: str = "none",
+    rows: RowSets | None = None,
 ) -> Interval:
     """The lowest and highest expected outcome of the explanation's policy over all causal models
-    that fit the MDP, or over those with counterfactual stability."""
+    that fit the MDP.
+
+    stability  the same as assume="stable"
+    assume     only causal models that are "stable" or "monotone"; "none" for all
+    rows       over all rows of these sets too
+    """
     model = _tabular(mdp)
     model.check_episode(episode)
     if not isinstance(explanation, PolicyExplanation):
@@ -59,7 +72,8 @@ def value_interval(
             f"the explanation belongs to another episode than {episode.name}: pass the one that "
             "was explained"
         )
-    return explanation.interval_in(model, stability)
+    assumed = "stable" if stability and assume == "none" else assume
+    return explanation.interval_in(model, assumed, rows)
 
 
 def robust_explain(
@@ -67,20 +81,23 @@ def robust_explain(
     episode: Episode,
     k: int,
     *,
-    stability: bool = False,
     constraints: Constraints | None = None,
     progress: ProgressCallback | None = None,
+    assume: str = "none",
+    rows: RowSets | None = None,
 ) -> PolicyExplanation:
     """The policy with at most k changes whose worst case over all causal models that fit the MDP
     is best; `value` is that worst case, `outcome_mean` what the Gumbel-Max model expects of it.
 
+    assume, rows  as in `value_interval`
     progress  as in `explain`: where it returns False the status is 'limit'
     """
     model = _tabular(mdp)
     budget = whole_number(k, "k", maximum=LARGEST_BUDGET)
     problem = Problem(model, episode, budget, constraints or Constraints(), progress=progress)
     setting, law = prepare(problem)
-    worst, method = ExtremeLaw(model, episode, stability), f"{METHOD} over every causal model"
+    worst = ExtremeLaw(model, episode, assume, sets=rows)
+    method = f"{METHOD} over every causal model{'' if rows is None else f' and {rows.words}'}"
     return optimal_policies(problem, setting, worst, law, method)[-1]
 
 

@@ -77,6 +77,9 @@ export function ticks(low, high, wanted = 5) {
   return found;
 }
 
+/** When a step begins: a date, a time with its unit, or the number of the step. */
+export const when = (run, one, t) => one.dates[t] ?? (run.unit ? `${show(one.times[t])} ${run.unit}` : `step ${show(one.times[t])}`);
+
 export const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
 /** Arrows of the server's texts, as type has them. */
 export const arrows = (text) => text.replaceAll(" -> ", " → ");

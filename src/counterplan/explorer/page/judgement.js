@@ -63,7 +63,7 @@ export function notices({ run, case: one, best, hand, problem }) {
     const words = answer ? unsupported(answer.support) : null;
     if (words) found.push(["new", `${who} leaves the data: ${words}.`]);
   }
-  for (const text of hand?.notes || []) found.push(["new", arrows(text)]);
+  for (const text of new Set([best, hand].flatMap((answer) => answer?.notes || []))) found.push(["new", capital(arrows(text)) + "."]);
   return found.map(([kind, text]) => h(`p.notice.${kind}`, { role: kind === "wrong" ? "alert" : null }, text));
 }
 

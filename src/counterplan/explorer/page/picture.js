@@ -2,7 +2,7 @@
 
 import { chart, leftOf, sample } from "./chart.js";
 import { fill, h, watchWidth } from "./dom.js";
-import { num, show } from "./format.js";
+import { num, show, when } from "./format.js";
 
 /** Draw all charts of a case; returns what marks a step in them, and what ends the drawing. */
 export function pictures(view, place, act) {
@@ -141,11 +141,10 @@ const isSame = (values) => values.every((value) => value === values[0]);
 function readings(run, one, courses, feature, t) {
   const column = run.features[feature];
   const names = one.names[feature];
-  const when = run.unit ? `${show(one.times[t])} ${run.unit}` : `step ${show(one.times[t])}`;
   const texts = courses.map(([kind, course]) => {
     const value = course.states[t][feature];
     const action = course.actions[t];
     return h(`span.${kind}`, {}, sample(kind), ` ${names[String(value)] ?? show(value)}${action === null || action === undefined ? "" : `, ${run.names[action]}`}`);
   });
-  return [h("strong", {}, `${when} · ${column.name}`), texts];
+  return [h("strong", {}, `${when(run, one, t)} · ${column.name}`), texts];
 }

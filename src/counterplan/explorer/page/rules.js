@@ -51,6 +51,7 @@ export function rulesPanel(view, act) {
     h("details", { open: forbidden.size > 0, id: "forbid" },
       h("summary", {}, "Forbid actions: what may never be chosen instead"),
       run.doses.length === 2 && run.actions.length <= 150 ? grid(view, act) : listed(view, act)),
+    run.notes.map((text) => h("p.hint", {}, text)),
     h("p.hint", {}, "Tick ", h("em", {}, "keep"), " in the table below for steps that must stay as they were. What was done may always stay."));
 }
 
@@ -105,11 +106,12 @@ function grid({ run, forbidden }, act) {
       values(1).map((b) => {
         const action = found(a, b);
         const isForbidden = forbidden.has(action);
+        if (run.barred.includes(action)) return h("td", {}, h("span.soft", { title: `${run.names[action]}: never advised` }, "–"));
         return h("td", {}, h("button.cell", { type: "button", id: `forbid-${action}`, "aria-pressed": String(isForbidden), "aria-label": `${isForbidden ? "Allow" : "Forbid"} ${run.names[action]}`, title: run.names[action], onclick: () => act.forbid([action], !isForbidden) }, isForbidden ? "✕" : ""));
       }))))));
 }
 
 /** Actions without such a form: one box each. */
 function listed({ run, forbidden }, act) {
-  return h("div.boxes", {}, run.names.map((name, action) => h("label", {}, h("input", { type: "checkbox", id: `forbid-${action}`, checked: forbidden.has(action), onchange: (event) => act.forbid([action], event.target.checked) }), name)));
+  return h("div.boxes", {}, run.names.map((name, action) => run.barred.includes(action) ? null : h("label", {}, h("input", { type: "checkbox", id: `forbid-${action}`, checked: forbidden.has(action), onchange: (event) => act.forbid([action], event.target.checked) }), name)));
 }

@@ -1,7 +1,7 @@
 // The table of steps: what was done, what would have been best, and what to try instead.
 
 import { h } from "./dom.js";
-import { decimals, fixed, num, percent, show } from "./format.js";
+import { decimals, fixed, num, percent, show, when } from "./format.js";
 import { sample } from "./chart.js";
 
 export function stepTable(view, act) {
@@ -36,7 +36,7 @@ function row(view, act, t, digits) {
   const changed = decided && other !== undefined && other !== observed;
   const chance = best?.course ? num(best.course.changed[t]) : 0;
   return h(`tr${changed ? ".changed" : ""}${edits.has(t) ? ".edited" : ""}`, { "data-t": t, onpointerenter: () => act.point?.(t), onpointerleave: () => act.point?.(null) },
-    h("th", { scope: "row" }, show(one.times[t])),
+    h("th", { scope: "row" }, one.dates[t] ?? show(one.times[t])),
     h("td", {}, observed === null ? h("span.soft", {}, "–") : run.names[observed]),
     h("td", {}, changed ? h("strong.best-action", {}, difference(run, observed, other)) : h("span.soft", {}, decided ? "as it was" : "–"),
       run.discrete && chance > 0 ? h("small", {}, `changed with ${percent(chance)}`) : null),
@@ -71,14 +71,13 @@ function named(dose, value) {
 /** One choice for each dose, or one for the whole action. */
 function choice(view, act, t, current) {
   const { run, case: one } = view;
-  const when = run.unit ? `${show(one.times[t])} ${run.unit}` : `step ${show(one.times[t])}`;
   const isGrid = run.doses.length > 1 && run.doses.every((dose) => dose.values);
   if (!isGrid)
-    return h("select", { id: `action-${t}-0`, "aria-label": `Action at ${when}`, onchange: (event) => act.edit(t, Number(event.target.value)) },
+    return h("select", { id: `action-${t}-0`, "aria-label": `Action at ${when(run, one, t)}`, onchange: (event) => act.edit(t, Number(event.target.value)) },
       run.names.map((name, action) => h("option", { value: String(action), selected: action === current }, name)));
   const doses = run.actions[current];
   return run.doses.map((dose, place) => h("label.dose", {}, h("span", {}, dose.name),
-    h("select", { id: `action-${t}-${place}`, "aria-label": `${dose.title} at ${when}`, onchange: (event) => {
+    h("select", { id: `action-${t}-${place}`, "aria-label": `${dose.title} at ${when(run, one, t)}`, onchange: (event) => {
       const wanted = doses.map((value, other) => (other === place ? dose.values[Number(event.target.value)] : value));
       act.edit(t, run.actions.findIndex((action) => action.every((value, other) => value === wanted[other])));
     } }, dose.values.map((value, index) => h("option", { value: String(index), selected: value === doses[place] }, named(dose, value))))));

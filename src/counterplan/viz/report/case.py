@@ -217,6 +217,7 @@ def _likely_changes(case: Section, policy: PolicyCase) -> list[Row]:
         {
             **change._asdict(),
             "time": case.steps[change.t]["time"],
+            "date": case.steps[change.t].get("date"),
             "probability": probability,
             "taken": taken.get((change.t, change.alternative)),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -62,13 +63,28 @@ def explain_report(run: Run, options: ReportOptions) -> Report:
         if not rows:
             noun = run.terms.noun
             raise InputError(f"{run.folder}: has no {noun} {options.case!r}; check it")
+        _hide_dates(source, rows)
         return make_report("explain.html", _cases(source, rows, 0), totals=None, **context)
     totals = totals_of(source)
     ranked = run.cases(CaseQuery(k=source.k, limit=MOST_ROWS)).to_dicts()
+    _hide_dates(source, ranked)
     panels = cohort_panels(source, totals, ranked)
     cases = _cases(source, ranked[: options.cases], 1)
     columns = _ranking(source, ranked)
     return make_report("explain.html", cases, panels, columns, totals=totals, **context)
+
+
+def _hide_dates(source: ExplainedRun, rows: Sequence[Row]) -> None:
+    """Beside pseudonyms times count from the first step: dates tell who somebody is."""
+    if source.pseudonyms.key is None or not source.run.explainer.has_dates:
+        return
+    for row in rows:
+        for change in row["changes"] or ():
+            when = source.run.explainer.time_text(change["time"])
+            change["text"] = change["text"].replace(f"on {change['date']}", when)
+            change["date"] = None
+        for out in row["outside_range"] or ():
+            out["text"] = re.sub(r"on \d{4}-[\d-]+( [\d:]+Z?)?", f"in step {out['t']}", out["text"])
 
 
 def _cases(source: ExplainedRun, chosen: Sequence[Row], first: int) -> list[Section]:
@@ -84,6 +100,8 @@ def _cases(source: ExplainedRun, chosen: Sequence[Row], first: int) -> list[Sect
                 f"{run.folder}: has no trajectory of {name!r}; run the same command again to make "
                 "it anew"
             )
+        for step in steps[name] if source.pseudonyms.key is not None else ():
+            step.pop("date", None)
         case = Section(row, source.pseudonyms.shown(name), rank, steps[name])
         episode = episodes[name].episode if name in episodes else None
         found.append(make_case(source, case, results[name], episode))
@@ -98,6 +116,7 @@ def totals_of(source: ExplainedRun) -> dict[str, Any]:
 
     cases, statuses         how many there are, and how many have each status
     improvable, far         how many can be improved at all; lie far outside the training data
+    outside                 how many would leave the range of a column
     seen, unseen            explanations with data under them and without; unknown is in neither
     asked, holds            whether other causal models were asked about; how many improve in all
     gains                   all finite improvements
@@ -118,6 +137,7 @@ def totals_of(source: ExplainedRun) -> dict[str, Any]:
         unseen=pl.col("supported").not_().sum(),
         holds=holds.sum(),
         asked=pl.col("interval_low").is_not_null().any(),
+        outside=(pl.col("outside_range").list.len() > 0).sum(),
         far=(pl.col("far_outside_training").fill_null("") != "").sum(),
     )
     found: dict[str, Any] = numbers.collect(engine="streaming").row(0, named=True)

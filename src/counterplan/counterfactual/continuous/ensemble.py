@@ -1,0 +1,261 @@
+"""Many models at once: the sequence that is best on average, or over the worst share of them.
+
+V_1(a) .. V_B(a) are the outcomes of a sequence under the members of an ensemble, each of which
+infers its own noise from the episode. What is optimised is their mean over the worst share beta,
+
+    W(a) = min_w sum_b w_b V_b(a)      over   0 <= w_b <= 1 / (beta B),   sum_b w_b = 1
+
+(beta = 1: the mean). So any fixed weights give a bound: U_w >= sum_b w_b V_b >= W, and the least of
+several is one too. Here they are the weights of the best sequence known at the start, under which
+its own worst members count, and equal ones.
+
+A state of the search is what the members' states are, side by side, and what each has earned so
+far; its outcome is then a function of the last state alone, and search, baselines, simplification
+and limits are those of a single model (`setting`, `astar`). The bound is that of a single model
+with a block for each member (`first_order`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterplan.core.problem import Problem
+from counterplan.core.result import Interval, Status
+from counterplan.core.validation import FloatArray, IntArray
+from counterplan.counterfactual.continuous.first_order import FirstOrder
+from counterplan.counterfactual.continuous.setting import (
+    SequenceExplanation,
+    SequenceSetting,
+    greedy_sequence,
+    prepare_sequence,
+)
+from counterplan.counterfactual.support import inside_of
+from counterplan.errors import InputError
+from counterplan.scm.point import number_array
+
+# What an interval is meant to hold.
+LEVEL = 0.9
+
+
+def worst_mean(values: FloatArray, share: float) -> FloatArray:
+    """(...,) the mean of the lowest share of values (..., B)."""
+    ordered = np.sort(values, axis=-1)
+    return np.asarray(ordered @ _weights(ordered.shape[-1], share))
+
+
+def worst_weights(values: FloatArray, share: float) -> FloatArray:
+    """(B,) the weights under which the mean of values (B,) is that of their lowest share."""
+    weights = np.empty(len(values))
+    weights[np.argsort(values, kind="stable")] = _weights(len(values), share)
+    return weights
+
+
+def _weights(count: int, share: float) -> FloatArray:
+    held = np.clip(share * count - np.arange(count), 0.0, 1.0)
+    return np.asarray(held / held.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class _Nothing:
+    """What states on the way are worth here: it is in what each member has earned."""
+
+    remainder: float = 0.0
+
+    def __call__(self, states: FloatArray) -> FloatArray:
+        return np.zeros(len(states))
+
+    def gradient(self, n_features: int) -> FloatArray:
+        return np.zeros(n_features)
+
+    def rescaled(self, offset: FloatArray, spread: FloatArray, fixed: int = 0) -> _Nothing:
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class _AllMembers(_Nothing):
+    """The outcome of an ensemble, in the last state."""
+
+    members: tuple[SequenceSetting, ...] = ()
+    share: float = 1.0
+
+    def __call__(self, states: FloatArray) -> FloatArray:
+        return worst_mean(self.outcomes(states), self.share)
+
+    def outcomes(self, states: FloatArray) -> FloatArray:
+        """(n, B) what each member says, but for what actions earn."""
+        blocks, banked = _apart(states, len(self.members))
+        last = [one.last(x) for one, x in zip(self.members, blocks, strict=True)]
+        return np.asarray(banked + np.stack(last, axis=1))
+
+
+def _apart(states: FloatArray, count: int) -> tuple[Sequence[FloatArray], FloatArray]:
+    """The members' states, (n, D) each, and (n, B) what they have earned."""
+    own = states[:, :-count]
+    return np.split(own, count, axis=1), states[:, -count:]
+
+
+@dataclass(frozen=True, eq=False)
+class _SideBySide:
+    """Every member's dynamics, and what it earns on the way."""
+
+    members: tuple[SequenceSetting, ...]
+
+    def children(self, t: int, states: FloatArray) -> FloatArray:
+        blocks, banked = _apart(states, len(self.members))
+        pairs = list(zip(self.members, blocks, strict=True))
+        after = [one.replay.children(t, x) for one, x in pairs]
+        earned = banked + np.stack([one.reward(x) for one, x in pairs], axis=1)
+        every = np.repeat(earned[:, None], after[0].shape[1], axis=1)
+        return np.concatenate([*after, every], axis=2)
+
+    def follow(self, t: int, states: FloatArray, actions: NDArray[np.int64]) -> FloatArray:
+        blocks, banked = _apart(states, len(self.members))
+        pairs = list(zip(self.members, blocks, strict=True))
+        after = [one.replay.follow(t, x, actions) for one, x in pairs]
+        earned = banked + np.stack([one.reward(x) for one, x in pairs], axis=1)
+        return np.concatenate([*after, earned], axis=1)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EnsembleExplanation(SequenceExplanation):
+    """A sequence under all members of an ensemble; the value is that over their worst share.
+
+    outcomes       (B,) what each member says
+    member_states  (B, T, D) where each says it leads, in the units of the episode; `states` is
+                   their mean
+    share          of the members whose mean was optimised
+    """
+
+    outcomes: FloatArray
+    member_states: FloatArray = field(repr=False)
+    share: float
+
+    @property
+    def improvement(self) -> float:
+        """The mean over members."""
+        return float(self.outcomes.mean() - self.factual_value)
+
+    @cached_property
+    def interval(self) -> Interval:
+        """Of the improvement: what is left without the lowest and highest twentieth of members."""
+        ends = np.quantile(self.outcomes - self.factual_value, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        return Interval(float(ends[0]), float(ends[1]))
+
+    @property
+    def harm(self) -> float:
+        """The share of members by which it is worse than what was done."""
+        return float(np.mean(self.outcomes < self.factual_value)) if self.changes else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class EnsembleSetting(SequenceSetting):
+    """What a search over all members works on; `parts` are their own settings."""
+
+    parts: tuple[SequenceSetting, ...] = ()
+    share: float = 1.0
+
+    @property
+    def members(self) -> tuple[SequenceSetting, ...]:
+        return tuple(replace(one, k=self.k) for one in self.parts)
+
+    def blocks(self, states: FloatArray) -> Sequence[FloatArray]:
+        return _apart(states, len(self.parts))[0]
+
+    def placed(self, states: FloatArray) -> FloatArray:
+        return np.asarray(np.mean(self.blocks(states), axis=0))
+
+    def banked(self, states: FloatArray, weights: FloatArray) -> FloatArray:
+        return np.asarray(_apart(states, len(self.parts))[1] @ weights)
+
+    @cached_property
+    def _terms(self) -> float:
+        return max(one._terms for one in self.parts)
+
+    def outcomes_by_member(self, sequences: IntArray) -> FloatArray:
+        """(n, B) what each member says of sequences (n, T-1)."""
+        return np.stack([one.outcomes(sequences) for one in self.parts], axis=1)
+
+    def explanation(
+        self,
+        k: int,
+        actions: IntArray,
+        bound: float,
+        status: Status,
+        method: str,
+        stats: Mapping[str, float],
+        history: FloatArray | None = None,
+    ) -> EnsembleExplanation:
+        every = [one.trajectories(actions[None])[0] for one in self.parts]
+        paths = np.stack(
+            [one.in_episode_units(path) for one, path in zip(self.parts, every, strict=True)]
+        )
+        plain = self.parts[0].explanation(k, actions, np.inf, Status.LIMIT, method, stats, history)
+        given: dict[str, Any] = {one.name: getattr(plain, one.name) for one in fields(plain)}
+        value = float(self.outcomes(actions[None])[0])
+        given |= {
+            "problem": self.problem,
+            "value": value,
+            "bound": value if status == Status.OPTIMAL else max(value, bound),
+            "status": status,
+            "states": paths.mean(axis=0),
+            "inner": np.mean(every, axis=0),
+            "inside": self.inside,
+            "rule": self.rule,
+        }
+        outcomes = self.outcomes_by_member(actions[None])[0]
+        return EnsembleExplanation(
+            **given, outcomes=outcomes, member_states=paths, share=self.share
+        )
+
+
+def prepare_continuous(problem: Problem) -> SequenceSetting:
+    """Check a continuous problem and bring it into the units of its model, or of each member."""
+    if problem.risk is None:
+        return prepare_sequence(problem)
+    share = problem.risk
+    if not 0.0 < float(number_array(share, "risk")) <= 1.0:
+        raise InputError(f"risk is {share}: expected a share of members above 0 and up to 1")
+    anywhere = replace(problem.constraints, supported=False)
+    alone = replace(problem, risk=None, constraints=anywhere)
+    parts = tuple(prepare_sequence(replace(alone, scm=one)) for one in problem.scm.members)
+    if len({one.states.shape for one in parts}) != 1:
+        raise InputError("the members of a model differ in their features")
+    banked = [np.cumsum(np.append(0.0, one.reward(one.states[:-1]))) for one in parts]
+    given = {one.name: getattr(parts[0], one.name) for one in fields(SequenceSetting)}
+    given |= {
+        "replay": _SideBySide(parts),
+        "reward": _Nothing(),
+        "last": _AllMembers(members=parts, share=share),
+        "states": np.column_stack([*(one.states for one in parts), *banked]),
+        "problem": problem,
+        "inside": inside_of(problem, parts[0].vectors),
+    }
+    return EnsembleSetting(**given, parts=parts, share=share)
+
+
+class EnsembleBound:
+    """The least of the bounds by equal weights and by those of a good sequence's worst members."""
+
+    def __init__(self, setting: EnsembleSetting, deadline: float) -> None:
+        equal = FirstOrder(setting, deadline)
+        self._bounds = [equal]
+        if setting.share < 1.0:
+            known = setting.outcomes_by_member(greedy_sequence(setting)[None])[0]
+            worst = worst_weights(known, setting.share)
+            self._bounds.append(FirstOrder(setting, deadline, worst, equal.reaches))
+        self.name = f"{equal.name}, over {len(setting.parts)} members"
+
+    def upper(self, t: int, used: IntArray, states: FloatArray) -> FloatArray:
+        return np.asarray(np.fmin.reduce([one.upper(t, used, states) for one in self._bounds]))
+
+    def restricted(self, setting: SequenceSetting) -> EnsembleBound:
+        smaller = copy(self)
+        smaller._bounds = [one.restricted(setting) for one in self._bounds]
+        return smaller

@@ -1,0 +1,218 @@
+"""Sets that the rows of a tabular model lie in: what its data leaves open.
+
+    l_i <= P(i | s, a) <= u_i      for every pair (s, a) and next state i of its row
+
+    credible   the Dirichlet posterior of the row: entry i has the marginal Beta(a_i, A - a_i) with
+               a_i = prior + count and A their sum
+    pac        Clopper-Pearson limits of the counts alone: whatever the true rows are, all of them
+               lie in their sets with probability 1 - delta over the data
+    gamma      q_i / Gamma <= P(i) <= Gamma q_i: a hidden cause may make any outcome so much less or
+               more likely
+    box        your own
+
+Levels are simultaneous: the chance of missing is divided evenly among all limits of the rows that
+were seen. What the model rules out stays impossible: a next state without probability (no data and
+no prior) is in no set. A set holds a single row where nothing is open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from counterplan.core.validation import FloatArray
+from counterplan.errors import InputError
+from counterplan.scm.tabular import ROUNDING, TabularMDP, numbers
+
+
+@dataclass(frozen=True, eq=False)
+class RowSets:
+    """Limits of every probability of a model's rows.
+
+    row_of   (S, A) which set belongs to a pair
+    indptr   (R + 1,) where each set starts in
+    indices  (nnz,) next states, and
+    lower    (nnz,) the limits of their probabilities
+    upper
+    words    what the sets are, for people
+    """
+
+    row_of: NDArray[np.int32]
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    lower: FloatArray
+    upper: FloatArray
+    words: str = "your own limits"
+
+    def __post_init__(self) -> None:
+        starts, sizes = self.indptr[:-1], np.diff(self.indptr)
+        bad = np.flatnonzero(~((self.lower >= 0.0) & (self.lower <= self.upper)))
+        if not bad.size:
+            for name, limits, side in (("lower", self.lower, 1.0), ("upper", self.upper, -1.0)):
+                sums = np.add.reduceat(limits, starts)
+                off = np.flatnonzero(side * (sums - 1.0) > 1e-9)
+                if off.size:
+                    raise InputError(
+                        f"row sets: the {name} limits of {self._pair(int(off[0]))} sum to "
+                        f"{sums[off[0]]:.9g}, so no distribution lies between them"
+                    )
+            return
+        row = int(np.repeat(np.arange(len(sizes)), sizes)[bad[0]])
+        raise InputError(
+            f"row sets: P(state {self.indices[bad[0]]} | {self._pair(row)}) lies between "
+            f"{self.lower[bad[0]]} and {self.upper[bad[0]]}: limits go up, from 0"
+        )
+
+    def _pair(self, row: int) -> str:
+        state, action = np.argwhere(self.row_of == row)[0]
+        return f"state {state}, action {action}"
+
+    @classmethod
+    def credible(cls, mdp: TabularMDP, level: float = 0.95) -> Self:
+        """Every probability lies in its set with posterior probability `level`, all at once."""
+        from scipy.stats import beta
+
+        row_of, table = _by_evidence(mdp, "credible")
+        miss = _miss(1.0 - _share(level, "level"), table)
+        rest = table.mass - table.posterior
+        with np.errstate(invalid="ignore"):
+            lower = beta.ppf(miss, table.posterior, rest)
+            upper = beta.isf(miss, table.posterior, rest)
+        return cls._around(mdp, row_of, table, lower, upper, f"{level:.0%} credible sets")
+
+    @classmethod
+    def pac(cls, mdp: TabularMDP, delta: float = 0.05) -> Self:
+        """All true rows lie in their sets with probability 1 - delta, whatever they are."""
+        from scipy.stats import beta
+
+        row_of, table = _by_evidence(mdp, "pac")
+        miss = _miss(_share(delta, "delta"), table)
+        seen, rest = table.counts, table.trials - table.counts
+        lower = np.where(seen > 0, beta.ppf(miss, np.maximum(seen, 1e-9), rest + 1), 0.0)
+        upper = np.where(rest > 0, beta.isf(miss, seen + 1, np.maximum(rest, 1e-9)), 1.0)
+        words = f"rows within their counts' limits, all with probability {1.0 - delta:.0%}"
+        return cls._around(mdp, row_of, table, lower, upper, words)
+
+    @classmethod
+    def gamma(cls, mdp: TabularMDP, gamma: float) -> Self:
+        """Hidden causes make an outcome up to `gamma` times as likely, or as unlikely."""
+        factor = float(numbers(gamma, "gamma"))
+        if not 1.0 <= factor < np.inf:
+            raise InputError(f"gamma is {gamma}: expected a number from 1 up")
+        indptr, indices, q = mdp.rows.arrays
+        words = f"hidden causes up to a factor of {factor:g}"
+        upper = np.minimum(1.0, factor * q)
+        return cls(mdp.row_of, indptr, indices, q / factor, upper, words)
+
+    @classmethod
+    def box(cls, mdp: TabularMDP, lower: ArrayLike, upper: ArrayLike) -> Self:
+        """Limits (S, A, S) of your own; they count where the model's own rows have entries."""
+        S, A = mdp.row_of.shape
+        limits = [
+            numbers(given, f"{name} limits") for given, name in ((lower, "lower"), (upper, "upper"))
+        ]
+        for array in limits:
+            if array.shape != (S, A, S):
+                raise InputError(f"row sets: limits have shape {array.shape}, expected {(S, A, S)}")
+        ids = mdp.row_of.ravel()
+        sizes = np.diff(mdp.rows.indptr)[ids]
+        indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        places = np.concatenate([np.arange(*mdp.rows.indptr[row : row + 2]) for row in ids])
+        indices, pairs = mdp.rows.indices[places], np.repeat(np.arange(S * A), sizes)
+        low, high = (array.reshape(S * A, S)[pairs, indices] for array in limits)
+        row_of = np.arange(S * A, dtype=np.int32).reshape(S, A)
+        return cls(row_of, indptr, indices, low, high)
+
+    @classmethod
+    def _around(
+        cls, mdp: TabularMDP, row_of: Any, table: Any, lower: Any, upper: Any, words: str
+    ) -> Self:
+        """Limits that hold the model's own rows too."""
+        # A state that is the only one is certain: its marginal has no other to share with.
+        alone = table.probabilities >= 1.0 - ROUNDING
+        low = np.where(alone, 1.0, np.fmin(lower, table.probabilities))
+        high = np.where(alone, 1.0, np.fmax(upper, table.probabilities))
+        return cls(row_of, table.indptr, table.indices, low, high, words)
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """As compiled functions take them."""
+        return self.indptr, self.indices, self.lower, self.upper
+
+    def dense(self, state: int, action: int) -> FloatArray:
+        """(2, S) the least and largest probabilities of a pair's next states."""
+        row = self.row_of[state, action]
+        part = slice(self.indptr[row], self.indptr[row + 1])
+        result = np.zeros((2, len(self.row_of)))
+        result[:, self.indices[part]] = self.lower[part], self.upper[part]
+        return result
+
+    def check(self, mdp: TabularMDP) -> None:
+        """Raise unless the sets are those of such a model."""
+        if self.row_of.shape != mdp.row_of.shape:
+            raise InputError(
+                f"the row sets are for (S, A) = {self.row_of.shape}, but the model has "
+                f"{mdp.row_of.shape}"
+            )
+
+
+class _Table(NamedTuple):
+    """Rows with what they were estimated from, entry by entry."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    probabilities: FloatArray
+    counts: FloatArray
+    trials: FloatArray
+    mass: FloatArray
+
+    @property
+    def posterior(self) -> FloatArray:
+        """Parameters of the rows' Dirichlet posteriors."""
+        return self.probabilities * self.mass
+
+
+def _by_evidence(mdp: TabularMDP, what: str) -> tuple[NDArray[np.int32], _Table]:
+    """(S, A) ids of rows with the same evidence, and these rows."""
+    if mdp.counts is None or mdp.mass is None:
+        raise InputError(
+            f"RowSets.{what}: the model does not know the counts that it was estimated from; fit "
+            "it to episodes, or use RowSets.gamma or RowSets.box"
+        )
+    S, A = mdp.row_of.shape
+    counts = mdp.counts[np.lexsort(mdp.counts.T[2::-1])]
+    starts = np.searchsorted(counts[:, 0] * A + counts[:, 1], np.arange(S * A + 1))
+    ids: dict[tuple[int, float, bytes], int] = {}
+    row_of = np.empty(S * A, dtype=np.int32)
+    parts: list[tuple[Any, ...]] = []
+    for pair in range(S * A):
+        seen = counts[starts[pair] : starts[pair + 1], 2:]
+        row, mass = int(mdp.row_of.flat[pair]), float(mdp.mass.flat[pair])
+        key = row, mass, seen.tobytes()
+        if key not in ids:
+            ids[key] = len(ids)
+            indices, probabilities = mdp.rows.slice(row)
+            number = np.zeros(S)
+            number[seen[:, 0]] = seen[:, 1]
+            size = len(indices)
+            trials = np.full(size, seen[:, 1].sum(), dtype=np.float64)
+            parts.append((indices, probabilities, number[indices], trials, np.full(size, mass)))
+        row_of[pair] = ids[key]
+    indptr = np.concatenate([[0], np.cumsum([len(part[0]) for part in parts])]).astype(np.int64)
+    joined = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return row_of.reshape(S, A), _Table(indptr, *joined)
+
+
+def _miss(chance: float, table: _Table) -> float:
+    """The chance of missing that each limit of a row with data gets."""
+    return chance / max(1, 2 * int((table.trials > 0).sum()))
+
+
+def _share(value: float, name: str) -> float:
+    number = float(numbers(value, name))
+    if not 0.0 < number < 1.0:
+        raise InputError(f"{name} is {value}: expected a number between 0 and 1")
+    return number

@@ -1,0 +1,154 @@
+"""When visits take place: dates and date-times as numbers, how regular they are, and how they show.
+
+    2024-03-01   2024-03-01 14:30   2024-03-01T14:30:05.5Z   2024-03-01 14:30+01:00   31.03.2024
+
+A date is its seconds since 1970; one without an offset from UTC is taken as it stands. Day and
+month cannot be told apart in 01/03/2024, so that is no date.
+
+Visits are regular if the time from one to the next is mostly the same and otherwise a multiple of
+it, as where a visit was missed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from counterplan.core.table import GAPS, distinct_texts
+from counterplan.core.validation import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# Seconds of the units that times of dates may be measured in.
+DAY = 86_400.0
+UNITS = {"weeks": 7 * DAY, "d": DAY, "h": 3600.0, "min": 60.0, "s": 1.0} | {
+    name: seconds
+    for names, seconds in (("week", 7 * DAY), ("day days", DAY), ("hour hours", 3600.0))
+    for name in names.split()
+}
+DATE = re.compile(
+    r"(?:(\d{4})-(\d\d)-(\d\d)|(\d\d?)\.(\d\d?)\.(\d{4}))"
+    r"(?:[T ]+(\d\d?):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)? *(?:(Z)|([+-])(\d\d):?(\d\d))?)?",
+    re.IGNORECASE | re.ASCII,
+)
+# What should be a date, if not as it is written.
+LIKE_DATE = r"^\d{4}-\d\d-\d\d|^\d\d?[./-]\d\d?[./-]\d{2,4}\b|^\d{4}/\d\d?/\d"
+EPOCH = datetime(1970, 1, 1)
+# Two steps are the same, but for rounding.
+SAME = 1e-6
+
+
+def seconds_of(text: str) -> tuple[float, bool]:
+    """A date as seconds since 1970, nan if it is none, and whether it has an offset from UTC."""
+    found = DATE.fullmatch(text)
+    if found is None:
+        return np.nan, False
+    year, month, day, *other, hour, minute, second, part, zulu, sign, hours, minutes = (
+        found.groups()
+    )
+    if year is None:
+        day, month, year = other
+    try:
+        at = (int(hour or 0), int(minute or 0), int(second or 0))
+        date = datetime(int(year), int(month), int(day), *at)
+    except ValueError:  # such as February 30
+        return np.nan, False
+    offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0)).total_seconds()
+    since = (date - EPOCH).total_seconds() + float(f"0.{part or 0}")
+    return since - (-offset if sign == "-" else offset), bool(zulu or sign)
+
+
+def read_dates(texts: pl.Series) -> tuple[FloatArray, BoolArray]:
+    """(n,) the same of many texts."""
+    distinct, codes = distinct_texts(texts)
+    found = [seconds_of(text) for text in distinct]
+    return np.array([one for one, _ in found])[codes], np.array([one for _, one in found])[codes]
+
+
+def date_texts(seconds: Sequence[float] | FloatArray, zone: str = "") -> tuple[str, ...]:
+    """Dates as texts that are read back, without the time of day where all are at midnight."""
+    given = [datetime.fromtimestamp(round(one, 6), UTC) for one in seconds]
+    if not zone and all(one % DAY == 0.0 for one in seconds):
+        return tuple(one.strftime("%Y-%m-%d") for one in given)
+    form = "%Y-%m-%d %H:%M" + ("" if all(one % 60.0 == 0.0 for one in seconds) else ":%S")
+    return tuple(one.strftime(form) + zone for one in given)
+
+
+@dataclass
+class Spacing:
+    """How time goes on from one row of an episode to the next, as far as it has been looked at.
+
+    dates  whether times are dates; None if none was seen yet
+    odd    a time that is neither a number nor a date, or not what the others are
+    steps  how often time grew by so much: seconds, or as the table has it
+    """
+
+    dates: bool | None = None
+    odd: str = ""
+    steps: Counter[float] = field(default_factory=Counter)
+    _latest: pl.DataFrame | None = None
+
+    def add(self, texts: pl.Series, owners: pl.Series, steps: bool = True) -> None:
+        """Look at the times of some more rows; `steps`: whether to count steps, too."""
+        import polars as pl
+
+        known = ~texts.str.to_uppercase().is_in(GAPS)
+        texts, owners = texts.filter(known), owners.filter(known)
+        if not len(texts):
+            return
+        if self.dates is None:
+            self.dates = not np.isnan(seconds_of(texts[0])[0])
+        if self.dates:
+            times = pl.Series(read_dates(texts)[0]).fill_nan(None)
+        else:
+            times = texts.cast(pl.Float64, strict=False)
+        if odd := texts.filter(times.is_null()).head(1).to_list():
+            self.odd = self.odd or str(odd[0])
+        if steps:
+            frame = pl.DataFrame({"owner": owners, "time": times})
+            frame = frame.filter(pl.col("time").is_finite())
+            if self._latest is not None:
+                frame = pl.concat([self._latest, frame])
+            frame = frame.sort("owner", "time")
+            self._latest = frame.group_by("owner", maintain_order=True).last()
+            grown = frame.select(pl.col("time").diff().over("owner")).to_series().drop_nulls()
+            rounded = grown.filter(grown > 0.0).round_sig_figs(9)
+            self.steps.update(rounded.to_list())
+
+    @property
+    def usual(self) -> float:
+        """By how much time mostly grows, the least of several; 0 if it does not."""
+        most = max(self.steps.values(), default=0)
+        return min((step for step, count in self.steps.items() if count == most), default=0.0)
+
+    @property
+    def missed(self) -> int:
+        """How many steps are longer than usual."""
+        return sum(count for step, count in self.steps.items() if step > self.usual)
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether steps are mostly the usual one and otherwise a multiple of it."""
+        multiples = np.array(list(self.steps)) / (self.usual or 1.0)
+        whole = np.abs(multiples - np.rint(multiples)) <= SAME * multiples
+        return bool(whole.all()) and 2 * self.steps[self.usual] >= self.steps.total()
+
+    def unit(self, whole: bool) -> str:
+        """In what times of dates are best measured: the longest unit in which every step is whole,
+        or which most steps exceed."""
+        middle = float(np.median(list(self.steps.elements()))) if self.steps else DAY
+        for name in ("d", "h", "min"):
+            if (
+                all(step % UNITS[name] == 0.0 for step in self.steps)
+                if whole
+                else middle >= UNITS[name]
+            ):
+                return name
+        return "s"

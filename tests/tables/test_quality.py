@@ -1,0 +1,334 @@
+"""What is said about tables before anything is learned from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import counterplan as cp
+from counterplan.errors import InputError
+from counterplan.tables.fit import FitSettings as TabularSettings
+from counterplan.tables.fit import fit_continuous, fit_discrete
+from counterplan.tables.layout import SchemaLayout
+from counterplan.tables.quality import Finding, findings
+from counterplan.tables.reader import from_frame
+from counterplan.tables.schema import Schema, schema_from_dict
+
+QUICK: Any = {"epochs": 25, "hidden": 16}
+COLUMNS: dict[str, dict[str, Any]] = {
+    "lactate": {"role": "state", "better": "lower"},
+    "pressure": {"role": "state"},
+    "age": {"role": "fixed"},
+    "ward": {"role": "fixed", "labels": ["north", "south", "west"]},
+    "dose": {"role": "action", "labels": ["none", "low", "high"], "ordered": True},
+    "fluids": {"role": "action", "levels": [0, 1]},
+    "died": {"role": "outcome"},
+}
+STEPS = 8
+
+
+def ward(patients: int = 200, seed: int = 0) -> pl.DataFrame:
+    """A table in which nothing is wrong; row 0 is its first."""
+    rng, rows = np.random.default_rng(seed), []
+    for patient in range(patients):
+        lactate, pressure = rng.lognormal(0.9, 0.4), rng.normal(68.0, 7.0)
+        age, place = int(rng.uniform(25, 90)), ["north", "south", "west"][patient % 3]
+        died = int(rng.uniform() < 0.3)
+        for t in range(STEPS):
+            dose, fluids = int(rng.integers(3)), int(rng.integers(2))
+            row = (f"p{patient}", t, round(lactate, 2), round(pressure, 1), age, place)
+            rows.append((*row, ["none", "low", "high"][dose], fluids, died))
+            drift = 0.15 * (2.0 - lactate) - 0.25 * dose + 0.02 * (65.0 - pressure)
+            lactate = max(0.3, lactate + drift + rng.normal(0.0, 0.25))
+            pressure = 68.0 + 0.6 * (pressure - 68.0) + 2.0 * dose + fluids + rng.normal(0.0, 3.0)
+    return pl.DataFrame(rows, schema=["episode_id", "t", *COLUMNS], orient="row")
+
+
+WARD = ward()
+DOSES = WARD["dose"].replace_strict({"none": 0, "low": 1, "high": 2})
+
+
+def schema(**more: dict[str, Any]) -> Schema:
+    return schema_from_dict({"columns": {**COLUMNS, **more}})
+
+
+def said(frame: pl.DataFrame, **more: dict[str, Any]) -> list[Finding]:
+    layout = SchemaLayout(schema(**more))
+    return findings(from_frame(frame, layout.schema), layout)
+
+
+def only(found: list[Finding]) -> Finding:
+    assert len(found) == 1, found
+    return found[0]
+
+
+def with_cells(column: str, cells: dict[int, float]) -> pl.DataFrame:
+    values = WARD[column].to_list()
+    for row, value in cells.items():
+        values[row] = value
+    return WARD.with_columns(pl.Series(column, values, dtype=pl.Float64))
+
+
+def test_of_a_good_table_nothing_is_said() -> None:
+    assert said(WARD) == []
+
+
+# --- Cells ------------------------------------------------------------------------------------
+
+
+def test_outliers_and_codes_are_named_by_row_and_column() -> None:
+    found = only(said(with_cells("lactate", {10: 99_999_999.0, 33: -999.0, 70: -999.0})))
+    assert (found.severity, found.kind, found.column) == ("warning", "outliers", "lactate")
+    assert (found.count, found.rows) == (3, [10, 33, 70])
+    assert "is -999 in 2 rows (row 33 first) and 99999999 in row 10, far from" in found.text
+    assert "say low = 0, high = " in found.text
+
+
+def test_the_advice_about_outliers_is_right() -> None:
+    """With low, high, outside and missing as it says, the table has no gap in its report."""
+    frame = with_cells("lactate", {10: 99_999_999.0, 33: -999.0, 800: -999.0})
+    text = only(said(frame)).text
+    low, high = (float(text.split(f"{key} = ")[1].split(",")[0]) for key in ("low", "high"))
+    fixed = {"low": low, "high": high, "outside": "missing", "missing": "carry-forward"}
+    assert said(frame, lactate={**COLUMNS["lactate"], **fixed}) == []
+    aged = with_cells("age", dict.fromkeys(range(16, 24), 999.0))
+    assert "missing = 'mean'" in only(said(aged)).text
+    fixed = {"low": 0.0, "high": 150.0, "outside": "missing", "missing": "mean"}
+    assert said(aged, age={**COLUMNS["age"], **fixed}) == []
+
+
+def test_minus_one_among_whole_numbers_is_asked_about() -> None:
+    frame = with_cells("age", dict.fromkeys(range(8), -1.0))
+    assert "is -1 in some rows and never negative else; if that" in only(said(frame)).text
+
+
+@pytest.mark.parametrize(
+    ("factor", "offset", "words"),
+    [
+        (18.016, 0.0, "glucose in mg/dL and mmol/L"),
+        (1000.0, 0.0, "a factor of 1000"),
+        (1 / 100.0, 0.0, "a factor of 100"),
+        (88.4, 0.0, "creatinine"),
+    ],
+)
+def test_two_units_in_one_column(factor: float, offset: float, words: str) -> None:
+    """Every tenth patient is recorded by another hospital."""
+    other = pl.col("episode_id").str.slice(1).cast(pl.Int64) % 10 == 0
+    value = 5.0 + 0.3 * pl.col("lactate")
+    frame = WARD.with_columns(sugar=pl.when(other).then(value * factor + offset).otherwise(value))
+    found = [one for one in said(frame, sugar={"role": "state"}) if one.kind == "units"]
+    assert words in only(found).text
+    assert found[0].count == 20 * STEPS
+    assert found[0].rows[0] == 0
+
+
+def test_degrees_and_pounds() -> None:
+    rng = np.random.default_rng(1)
+    celsius = 37.0 + rng.normal(0.0, 0.6, len(WARD))
+    is_other = rng.uniform(size=len(WARD)) < 0.1
+    frame = WARD.with_columns(temp=np.where(is_other, 1.8 * celsius + 32.0, celsius))
+    found = [one for one in said(frame, temp={"role": "state"}) if one.kind == "units"]
+    assert "°C and °F" in only(found).text
+    assert found[0].count == is_other.sum()
+    # Weights overlap between units, but no patient doubles his weight within hours.
+    weight = np.repeat(rng.uniform(50.0, 130.0, 200), STEPS) + rng.normal(0.0, 0.3, len(WARD))
+    slips = np.isin(np.arange(len(WARD)), [20, 21, 333, 404])
+    frame = WARD.with_columns(weight=np.where(slips, 2.2046 * weight, weight))
+    found = [one for one in said(frame, weight={"role": "state"}) if one.kind == "units"]
+    assert "jumps by a factor of 2.205 (such as lb and kg?)" in only(found).text
+    assert set(found[0].rows) == {20, 22, 333, 334, 404, 405}
+
+
+# --- Columns ----------------------------------------------------------------------------------
+
+
+def test_columns_and_episodes_that_are_there_twice() -> None:
+    frame = WARD.with_columns(pounds=pl.col("pressure") * 2.2046 + 1.0)
+    found = only(said(frame, pounds={"role": "state"}))
+    assert (found.kind, found.column) == ("copies", "pounds")
+    assert "says the same as 'pressure' (r = 1.0000)" in found.text
+    again = WARD.filter(pl.col("episode_id") == "p7").with_columns(episode_id=pl.lit("other"))
+    found = only(said(pl.concat([WARD, again])))
+    assert found.text.startswith("1 episode more than once")
+    assert f"that from row {len(WARD)} on is that from row {7 * STEPS} on" in found.text
+
+
+def test_identifiers() -> None:
+    number = pl.col("episode_id").str.slice(1).cast(pl.Int64)
+    frame = WARD.with_columns(mrn=7_000_000 + number * 7919 % 1009, nurse=1 + number)
+    frame = frame.with_row_index("line").with_columns(pl.col("line").cast(pl.Int64))
+    roles = {"mrn": "fixed", "nurse": "fixed", "line": "state"}
+    found = said(frame, **{name: {"role": role} for name, role in roles.items()})
+    assert {one.column for one in found if one.kind == "identifiers"} == set(roles)
+    # An age is a whole number, too.
+    assert not [one for one in found if one.column == "age"]
+
+
+@pytest.mark.parametrize(
+    ("column", "role", "words"),
+    [
+        (DOSES.alias("given"), "state", "tells what 'dose' is in its row"),
+        ((DOSES * 10.0 + WARD["lactate"]).alias("mg"), "state", "tells what 'dose' is in its row"),
+        (
+            DOSES.shift(-1).fill_null(0).alias("next"),
+            "state",
+            "tells what 'dose' is in the next row",
+        ),
+        (
+            WARD["pressure"].shift(-1).fill_null(70.0).alias("soon"),
+            "state",
+            "is what 'pressure' is",
+        ),
+        (WARD["died"].alias("discharge"), "fixed", "tells 'died' in the first row already"),
+    ],
+)
+def test_leaks(column: pl.Series, role: str, words: str) -> None:
+    found = said(WARD.with_columns(column), **{column.name: {"role": role}})
+    leak = only([one for one in found if one.kind == "leaks"])
+    assert leak.column == column.name
+    assert words in leak.text
+
+
+def test_what_was_done_before_is_no_leak() -> None:
+    frame = WARD.with_columns(DOSES.shift(1).fill_null(0).alias("before"))
+    assert said(frame, before={"role": "state"}) == []
+
+
+def test_too_few_transitions() -> None:
+    found = only(said(ward(60)))
+    assert found.kind == "size"
+    assert (
+        "420 transitions are few for 8 inputs; by a rule of thumb 800 would do, 115" in found.text
+    )
+
+
+# --- Actions ----------------------------------------------------------------------------------
+
+
+def test_where_an_action_hardly_varies() -> None:
+    is_ill = pl.col("lactate") > 2.5
+    frame = WARD.with_columns(dose=pl.when(is_ill).then(pl.lit("high")).otherwise("dose"))
+    found = only([one for one in said(frame) if one.kind == "positivity"])
+    assert found.column == "dose"
+    truly = WARD.filter(pl.col("t") < STEPS - 1).select(is_ill.mean()).item()
+    share = float(found.text.split("hardly varies in ")[1].split("%")[0]) / 100.0
+    assert share == pytest.approx(truly, abs=0.08)
+    assert "where lactate > 2." in found.text
+    assert "it is 'high' in " in found.text
+
+
+def test_where_a_place_never_varies() -> None:
+    is_there = pl.col("ward") == "south"
+    frame = WARD.with_columns(fluids=pl.when(is_there).then(pl.lit(1)).otherwise("fluids"))
+    found = only([one for one in said(frame) if one.kind == "positivity"])
+    assert "where ward is 'south' it is '1' in 100.0%" in found.text
+
+
+def test_an_action_that_is_hardly_ever_taken() -> None:
+    rare = (np.random.default_rng(0).uniform(size=len(WARD)) < 0.004).astype(int)
+    found = only(said(WARD.with_columns(fluids=rare)))
+    assert "hardly varies in 100% of all steps, it is '0' in 99" in found.text
+    assert (
+        said(WARD.with_columns(fluids=rare), fluids={"role": "contextual", "levels": [0, 1]}) == []
+    )
+
+
+def test_actions_that_never_vary_are_refused(tmp_path: Path) -> None:
+    frame = WARD.with_columns(dose=pl.lit("low"), fluids=pl.lit(0))
+    with pytest.raises(
+        InputError, match=r"'dose' is 'low' and 'fluids' is '0' in every row: .*; g"
+    ):
+        said(frame)
+    # One that never varies beside one that does is told.
+    assert "it is 'low' in 100.0%" in only(said(WARD.with_columns(dose=pl.lit("low")))).text
+
+
+def test_discrete_tables(tmp_path: Path) -> None:
+    given = {
+        "columns": {
+            "state": {"role": "state", "levels": [0, 1], "better": "higher"},
+            "action": {"role": "action", "labels": ["rest", "walk"]},
+        }
+    }
+    rng, rows = np.random.default_rng(0), []
+    for number in range(200):
+        for t in range(4):
+            state = int(rng.integers(2))
+            action = ["rest", "walk"][state * rng.integers(2)]
+            rows.append((f"e{number}", t, state, action))
+    frame = pl.DataFrame(rows, schema=["episode_id", "t", "state", "action"], orient="row")
+    frame.write_csv(tmp_path / "t.csv")
+    found = fit_discrete(tmp_path / "t.csv", schema_from_dict(given), TabularSettings())
+    assert "in 1 of 2 states, 48%" in only(list(found.findings)).text
+    assert found.model.about["findings"][0]["kind"] == "positivity"
+    frame.with_columns(action=pl.lit("rest")).write_csv(tmp_path / "t.csv")
+    found = fit_discrete(tmp_path / "t.csv", schema_from_dict(given), TabularSettings())
+    assert "in 2 of 2 states, 100%" in only(list(found.findings)).text
+
+
+# --- What is learned --------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("quality") / "ward.csv"
+    WARD.write_csv(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(clean: Path) -> cp.NeuralSCM:
+    return fit_continuous(clean, schema(), QUICK).model
+
+
+def answers(path: Path, model: cp.NeuralSCM) -> dict[str, Any]:
+    return {one.episode_id: one for one in cp.explain_table(path, model, k=1)}
+
+
+def test_one_cell_changes_no_advice_but_its_own(
+    clean: Path, model: cp.NeuralSCM, tmp_path: Path
+) -> None:
+    odd = tmp_path / "odd.csv"
+    with_cells("lactate", {12: 99_999_999.0}).write_csv(odd)
+    fitted = fit_continuous(odd, schema(), QUICK)
+    assert [one.kind for one in fitted.findings] == ["outliers"]
+    assert (
+        fitted.model.about["training"]["transitions"] >= model.about["training"]["transitions"] - 2
+    )
+    expected, found = answers(clean, model), answers(clean, fitted.model)
+    gains = np.array([[one.improvement for one in side.values()] for side in (expected, found)])
+    assert np.abs(gains[0] - gains[1]).max() < 0.25 * gains[0].mean()
+    same = [expected[name].changes == found[name].changes for name in expected]
+    assert np.mean(same) > 0.9
+    # What was observed is read off the table, whatever it holds.
+    raw = float(-with_cells("lactate", {12: 99_999_999.0})["lactate"][8:16].sum())
+    assert answers(odd, fitted.model)["p1"].factual == pytest.approx(raw)
+
+
+def test_gaps_are_set_to_the_mean_of_what_is_plausible(tmp_path: Path) -> None:
+    """The first patient has no lactate at first, the second an absurd one."""
+    frame = with_cells("lactate", {12: 99_999_999.0})
+    frame = frame.with_columns(
+        lactate=pl.when(pl.int_range(pl.len()) < 2).then(None).otherwise("lactate")
+    )
+    frame.write_csv(tmp_path / "t.csv")
+    gaps = schema(lactate={**COLUMNS["lactate"], "missing": "carry-forward"})
+    fitted = fit_continuous(tmp_path / "t.csv", gaps, QUICK)
+    known = frame["lactate"].drop_nulls().filter(frame["lactate"].drop_nulls() < 1e6).mean()
+    assert fitted.model.about["means"]["lactate"] == pytest.approx(known)
+    assert fitted.episodes[0].states[:2, 2].tolist() == pytest.approx([known, known])
+    assert only(list(fitted.findings)).count == 1
+
+
+def test_the_order_of_rows_does_not_matter(
+    clean: Path, model: cp.NeuralSCM, tmp_path: Path
+) -> None:
+    shuffled = tmp_path / "shuffled.csv"
+    WARD.sample(fraction=1.0, shuffle=True, seed=1).write_csv(shuffled)
+    again = fit_continuous(shuffled, schema(), QUICK).model
+    assert (again.location.state == model.location.state).all()
+    assert again.about["training"] == model.about["training"]
