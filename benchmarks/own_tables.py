@@ -54,7 +54,7 @@ class Process:
     draw      draws what is left to chance, (DECISIONS, noise)
     policy    how likely each action is in a state
     step      (m, D) next states, from fixed values, states, numbers of actions, noise and step
-    worth     (m,) of states (m, T, D) and actions (m, T-1): higher is better
+    worth     (m,) of fixed values, states (m, T, D) and actions (m, T-1): higher is better
     rows      the rows of an episode as the table has them
     schema    what the columns mean
     plain     the same in the words of earlier versions
@@ -66,7 +66,7 @@ class Process:
     draw: Callable[[np.random.Generator], Array]
     policy: Callable[[Array, Array], Array]
     step: Callable[[Array, Array, NDArray[np.int64], Array], Array]
-    worth: Callable[[Array, NDArray[np.int64]], Array]
+    worth: Callable[[Array, Array, NDArray[np.int64]], Array]
     rows: Callable[[int, Simulated], list[dict[str, Any]]]
     schema: str
     plain: str
@@ -99,7 +99,7 @@ def truth(process: Process, case: Simulated, plans: NDArray[np.int64]) -> Array:
     states = [np.repeat(case.states[:1], len(plans), axis=0)]
     for t in range(DECISIONS):
         states.append(process.step(case.fixed, states[-1], plans[:, t], case.noise[t]))
-    return process.worth(np.stack(states, axis=1), plans)
+    return process.worth(case.fixed, np.stack(states, axis=1), plans)
 
 
 def plans_within(case: Simulated, n_actions: int, k: int) -> NDArray[np.int64]:
@@ -194,7 +194,7 @@ NAMED = Process(
     draw=lambda rng: rng.normal(size=(DECISIONS, 2)),
     policy=_drug_policy,
     step=_pain,
-    worth=lambda states, actions: -states[:, :, 0].sum(axis=1),
+    worth=lambda fixed, states, actions: -states[:, :, 0].sum(axis=1),
     rows=_drug_rows,
     schema=_DRUG_SCHEMA,
     plain=_DRUG_SCHEMA,
@@ -210,11 +210,11 @@ def _wear(fixed: Array, states: Array, actions: NDArray[np.int64], noise: Array)
     kept = np.array([1.0, 0.95, 0.45, 0.0])[actions]
     new = np.where(actions == 3, 1.0, 0.0)
     worn = kept * vibration + new + 0.5 * (1.0 - slower) * np.exp((heat - 60.0) / 25.0)
-    after = worn + 0.25 * fixed[0] * noise[0]
+    after = worn * np.exp(0.08 * fixed[0] * noise[0])
     return np.column_stack([after, 40.0 + 4.0 * after + 0.3 * (heat - 40.0) + 2.0 * noise[1]])
 
 
-def _downtime(states: Array, actions: NDArray[np.int64]) -> Array:
+def _downtime(fixed: Array, states: Array, actions: NDArray[np.int64]) -> Array:
     return np.asarray(-8.0 * states[:, :, 0].sum(axis=1) - PRICE[actions].sum(axis=1))
 
 
@@ -326,9 +326,9 @@ DATES = Process(
     ),
     policy=lambda fixed, state: np.array([1.5, 2.0, np.exp((state[0] - 8.5) / 1.5), 0.5]),
     step=_visit,
-    worth=lambda states, actions: -states[:, :, 0].sum(axis=1),
+    worth=lambda fixed, states, actions: -states[:, :, 0].sum(axis=1),
     rows=_visit_rows,
-    schema=_VISIT_SCHEMA.format(time='time = "date"\ngaps = "input"'),
+    schema=_VISIT_SCHEMA.format(time='time = "date"\ndates = true\nunit = "d"\ngaps = "input"'),
     plain=_VISIT_SCHEMA.format(time='time = "visit"'),
 )
 
@@ -394,7 +394,7 @@ SLIPS = Process(
     draw=lambda rng: rng.normal(size=(DECISIONS, 2)),
     policy=lambda fixed, state: np.exp(-0.4 * _FLUID + (68.0 - state[1]) / 20.0 * _PRESSOR),
     step=_shock,
-    worth=lambda states, actions: -states[:, :, 0].sum(axis=1),
+    worth=lambda fixed, states, actions: -states[:, :, 0].sum(axis=1),
     rows=_shock_rows,
     schema=_SHOCK_SCHEMA.format(
         # As the report of the table advises.
@@ -468,8 +468,7 @@ ENDS = Process(
     draw=lambda rng: rng.normal(size=(DECISIONS, 2)),
     policy=lambda fixed, state: np.exp((state[0] - 3.0) / 3.0 * _DIURETIC - 0.7 * _NURSE),
     step=_home,
-    # The linear predictor of the risk: what is certain about a chance.
-    worth=lambda states, actions: -0.9 * states[:, -1, 0] - 1.1 * states[:, -1, 1],
+    worth=lambda fixed, states, actions: -_risk(fixed, states[:, -1]),
     rows=_home_rows,
     schema=_HOME_SCHEMA.format(merit="", role='cost"\nwhen = "last'),
     plain=_HOME_SCHEMA.format(merit='better = "lower"', role="outcome"),

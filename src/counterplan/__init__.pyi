@@ -19,6 +19,7 @@ from .counterfactual.discrete.robust import value_interval as value_interval
 from .counterfactual.explain import explain as explain
 from .counterfactual.explain import frontier as frontier
 from .counterfactual.replay import replay as replay
+from .counterfactual.sensitivity import sensitivity as sensitivity
 from .domains.exogenous_mdp import ExogenousMDP as ExogenousMDP
 from .planning import processes as processes
 from .planning.bounds import value_bounds as value_bounds

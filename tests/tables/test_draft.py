@@ -182,3 +182,27 @@ def test_columns_without_a_name_are_left_out(tmp_path: Path) -> None:
     found = draft(write(tmp_path / "t.csv", text))
     assert [column.name for column in found.schema.columns] == ["x", "action"]
     assert "1 columns without a name are left out" in found.head
+
+
+def test_what_is_empty_once_in_every_episode_is_what_was_done(tmp_path: Path) -> None:
+    rows = ["stay,t,lactate,fluids,vaso"]
+    for stay in range(8):
+        rows += [f"{stay},{t},{stay + 0.5 * t},{(stay + t) % 4},{t % 2}" for t in range(3)]
+        rows.append(f"{stay},3,{stay + 1.7},,")
+    path = tmp_path / "stays.csv"
+    path.write_text("\n".join(rows))
+    drafted = draft(path)
+    assert [column.name for column in drafted.schema.of("action")] == ["fluids", "vaso"]
+    assert "empty once in every episode" in drafted.comments["fluids"]["role"]
+
+
+def test_what_is_there_once_in_every_episode_describes_it(tmp_path: Path) -> None:
+    rows = ["stay,t,lactate,dose,back"]
+    for stay in range(8):
+        rows += [f"{stay},{t},{stay + 0.5 * t},{(stay + t) % 2}," for t in range(3)]
+        rows.append(f"{stay},3,{stay + 1.7},0,{stay % 2}")
+    path = tmp_path / "stays.csv"
+    path.write_text("\n".join(rows))
+    drafted = draft(path)
+    assert [column.name for column in drafted.schema.of("outcome")] == ["back"]
+    assert 'when = "last"' in drafted.comments["back"]["role"]

@@ -305,7 +305,7 @@ def test_reward_that_is_not_linear(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     frame = linear_world(12).with_columns(r=pl.col("x") ** 2)
     frame.write_csv(path)
-    with pytest.raises(FileError, match=r"column 'r': is not a linear function .* \(R² = 0\.\d+\)"):
+    with pytest.raises(FileError, match=r"column 'r': is no linear function .* \(R² = 0\.\d+"):
         fit_continuous(path, CONTINUOUS, SMALL)
     frame.with_columns(r=pl.lit(3.0)).write_csv(path)
     with pytest.raises(FileError, match="column 'r': is 3 in every row, so nothing is better"):
@@ -318,13 +318,16 @@ def test_reward_that_is_empty(tmp_path: Path) -> None:
         fit_continuous(write(tmp_path / "t.csv", text), CONTINUOUS, SMALL)
 
 
-def test_what_is_better_goes_before_a_reward_column(world: Path) -> None:
+def test_what_is_better_and_a_reward_column_add_up(world: Path) -> None:
     columns = (Column("x", "state", missing="mean", better="lower"), *CONTINUOUS.columns[1:])
-    model, *_ = fit_continuous(world, Schema(columns), SMALL)
-    assert "reward" not in model.about
-    layout = layout_of_model(model)
-    assert layout is not None
-    assert layout.reward().weights.tolist() == [0.0, -1.0, 0.0]
+    plain, both = (
+        layout_of_model(fit_continuous(world, schema, SMALL).model)
+        for schema in (CONTINUOUS, Schema(columns))
+    )
+    assert plain is not None
+    assert both is not None
+    more = both.reward().weights - plain.reward().weights
+    assert more == pytest.approx([0.0, -1.0, 0.0])
 
 
 def test_nothing_is_read_where_nothing_is_good(tmp_path: Path) -> None:

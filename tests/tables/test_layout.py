@@ -74,7 +74,7 @@ def test_reward_must_come_from_somewhere() -> None:
     with pytest.raises(InputError, match="does not say what is good: give a state column better"):
         SchemaLayout(schema).reward()
     learned = cp.LinearReward([3.0])
-    assert SchemaLayout(schema, learned).reward() is learned
+    assert SchemaLayout(schema, learned).reward().weights.tolist() == [3.0]
 
 
 def test_scaling(layout: SchemaLayout, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def test_reads_what_is_written(tmp_path: Path) -> None:
     assert (sofa.merit, schema.columns[1].merit) == (-1.0, 0.0)
     assert schema.of("action")[0].levels == (0.0, 1.0, 2.0)
     assert schema.of("action")[1].values == (0.0, 1.0)
-    assert schema.reward is None
+    assert schema.rewards == schema.finals == ()
 
 
 def test_json_with_the_same_contents(tmp_path: Path) -> None:
@@ -179,9 +179,21 @@ MISTAKES = {
         "columns.o.levels: means nothing for role 'outcome'; remove it",
     ),
     "no state": ('[columns.a]\nrole = "action"\nlevels = [0, 1]\n', 'none has role = "state"'),
-    "two rewards": (
-        GOOD + "[columns.r]\nrole = 'reward'\n[columns.q]\nrole = 'reward'\n",
-        "columns.q.role: is the second reward; keep one of them",
+    "a cost that is better": (
+        GOOD + "[columns.r]\nrole = 'cost'\nbetter = 'higher'\n",
+        "columns.r.better: means nothing for role 'cost'; remove it",
+    ),
+    "when it counts": (
+        GOOD + "[columns.r]\nrole = 'cost'\nwhen = 'end'\n",
+        "columns.r.when: 'end' is none of step, last",
+    ),
+    "when it is no reward": (
+        GOOD + "[columns.r]\nrole = 'outcome'\nwhen = 'last'\n",
+        "columns.r.when: means nothing for role 'outcome'; remove it",
+    ),
+    "what follows": (
+        "[table]\nfinal = 'all'\n" + GOOD,
+        "table.final: 'all' is none of nothing, val",
     ),
     "episode is a column": (
         GOOD + "[columns.episode_id]\nrole = 'fixed'\n",

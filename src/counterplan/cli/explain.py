@@ -259,7 +259,8 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
         return
     many = counted(len({record["episode_id"] for record in found}), noun)
     rule = cohort.explainer.rule(question)
-    print_explanations(found, f"{many}, {_detail(noun, question, found)}", noun, rule)
+    print_explanations(found, f"{many}, {_detail(cohort, question, found)}", noun, rule)
+    _note_ends(found)
     if options.output is not None:
         note(f"Wrote {options.output}.")
     for line in (*about, *(() if options.episode else cohort.notes)):
@@ -286,8 +287,9 @@ def _into_folder(options: ExplainOptions, folder: Path, cohort: Cohort, question
         print_json({"out": str(summary.out), **counts, "notes": about, "top": top})
         return
     many = counted(totals["episodes"], noun)
-    heading = f"The most improvable of {many}, {_detail(noun, question, top)}"
+    heading = f"The most improvable of {many}, {_detail(cohort, question, top)}"
     print_explanations(top, heading, noun, cohort.explainer.rule(question))
+    _note_ends(top)
     for line in (*cohort.explainer.notes(question), *cohort.notes):
         note(line)
     became = [f"{totals[name]:,} {text}" for name, text in STATUSES.items() if totals[name]]
@@ -316,14 +318,25 @@ def _methods(found: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(sorted({record["method"] for record in found if record.get("method")}))
 
 
-def _detail(noun: str, question: Question, found: Sequence[Mapping[str, Any]]) -> str:
+def _note_ends(found: Sequence[Mapping[str, Any]]) -> None:
+    if gaming := sum(bool(record.get("at_end_only")) for record in found):
+        note(
+            f"warning: {gaming:,} of the {len(found):,} answers above change a step near the end "
+            'only because nothing after it counts; final = "value" in [table] of the schema (then '
+            "fit anew) counts what usually follows"
+        )
+
+
+def _detail(cohort: Cohort, question: Question, found: Sequence[Mapping[str, Any]]) -> str:
     """What the title of a table says of its records."""
     budgets = ", ".join(str(k) for k in sorted({record["k"] for record in found}))
     text = f"k = {budgets or question.budgets[-1]}, {question.solver}"
     if methods := _methods(found):
         text += f" ({methods if question.solver == 'exact' else 'no bound'})"
-    if noun == "stay":
+    if cohort.noun == "stay":
         text += ", outcome: summed -SOFA"
+    elif words := cohort.explainer.outcome_in_words:
+        text += f", outcome: {words}"
     return f"{text}, according to the model"
 
 
@@ -343,15 +356,20 @@ def print_explanations(
         is_limit = record["status"] == "limit"
         return f"limit, gap {number('gap')(record)}" if is_limit else str(record["status"])
 
+    def predicted(record: Mapping[str, Any]) -> str:
+        return "\n".join(one["text"] for one in record.get("predicted") or ())
+
     low, high = number("interval_low"), number("interval_high")
     nothing = "none inside the data" if rule else "none"
     cells: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
         noun: ("left", lambda record: str(record["episode_id"])),
         "k": ("right", lambda record: str(record["k"])),
+        "table": ("right", number("observed")),
         "observed": ("right", number("factual")),
         "value": ("right", number("value")),
         "improvement": ("right", number("improvement")),
         "over causal models": ("right", lambda record: f"{low(record)} to {high(record)}"),
+        "at the end": ("left", predicted),
         "proof": ("left", proof),
         "data": ("left", support_in_words),
         "changes": (
@@ -361,8 +379,11 @@ def print_explanations(
     }
     if len({record["k"] for record in found}) <= 1:
         del cells["k"]
-    for name, needed in (("over causal models", "interval_low"), ("data", "supported")):
+    wanted = {"over causal models": "interval_low", "data": "supported", "at the end": "predicted"}
+    for name, needed in wanted.items():
         if not any(needed in record for record in found):
             del cells[name]
+    if all(cells["table"][1](one) in ("", cells["observed"][1](one)) for one in found):
+        del cells["table"]
     rows = [[text(record) for _, text in cells.values()] for record in found]
     print_table(heading, {name: alignment for name, (alignment, _) in cells.items()}, rows)

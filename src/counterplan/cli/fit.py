@@ -152,13 +152,12 @@ def fit(options: FitOptions) -> None:
 
 def _schema(options: FitOptions, path: Path) -> Schema:
     """What the schema says; options that do not go with it are refused."""
-    from counterplan.tables.fit import check_reward
-    from counterplan.tables.layout import SchemaLayout
+    from counterplan.tables.layout import check_reward
     from counterplan.tables.schema import read_schema
 
     schema = read_schema(path)
     try:
-        check_reward(SchemaLayout(schema))
+        check_reward(schema)
     except InputError as problem:
         raise FileError(f"{path}: {problem}") from None
     if schema.is_discrete:
@@ -240,6 +239,8 @@ def _print_neural(options: FitOptions, found: NeuralFit) -> None:
         "findings": [asdict(one) for one in found.findings],
     }
     _print_findings(found.findings)
+    for line in scm.about.get("remarks", ()):
+        note(f"note: {line}")
     if better := poor_fit(scm):
         note(
             f"warning: {better}: do not trust explanations by this model; train for more --epochs, "
@@ -316,6 +317,8 @@ def _tabular(options: FitOptions, schema: Schema | None) -> None:
         "findings": [asdict(one) for one in found.findings],
     }
     _print_findings(found.findings)
+    for line in mdp.about.get("remarks", ()):
+        note(f"note: {line}")
     _print_tabular(options, summary, "" if schema is None else f"; {found.layout.offer.fact}")
 
 

@@ -133,9 +133,10 @@ def pose(scm: Any, episode: Episode, k: int | None, options: Options) -> tuple[K
         for name, value in options.items()
         if name not in ("solver", "doubt") and value is not None
     }
-    if "risk" not in options and hasattr(scm, "members"):
+    has_members = bool(getattr(scm, "members", ()))
+    if "risk" not in options and has_members:
         given["risk"] = RISK
-    elif "risk" in given and not hasattr(scm, "members"):
+    elif "risk" in given and not has_members:
         raise InputError(
             f"risk= is for models with members: a {type(scm).__name__} is one model; leave it out"
         )

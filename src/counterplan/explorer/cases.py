@@ -141,7 +141,7 @@ class Cases(Items):
             if len(steps):
                 course = self._course(recorded.episode, row["changes"], steps.to_dict())
             answer = _answer(row, course)
-        observed = self._observed(recorded.episode)
+        observed = self._observed(recorded)
         case: Any = {
             "id": name,
             "steps": len(recorded.episode),
@@ -249,14 +249,18 @@ class Cases(Items):
                 notes.append(f"{change['text']}: {why}; what the model says about it means little")
         return notes
 
-    def _observed(self, episode: Episode) -> dict[str, Any]:
+    def _observed(self, recorded: Recorded) -> dict[str, Any]:
         """What happened, see `models.Course`; nothing where the model knows nothing of the
         episode's states or actions: it has failed."""
+        episode = recorded.episode
         try:
+            taken = self._explainer.actions_taken(episode)
+            actions = episode.actions if self._explainer.is_discrete else taken
+            left_over = self._explainer.left_over(recorded)
             return {
                 "states": self._features(episode.states),
-                "actions": self._explainer.actions_taken(episode),
-                "rewards": self._explainer.rewards(episode.states, episode.actions),
+                "actions": taken,
+                "rewards": self._explainer.rewards(episode, episode.states, actions) + left_over,
                 "changed": [0.0] * len(episode),
             }
         except (CounterplanError, IndexError):
@@ -316,6 +320,7 @@ def _answer(row: Mapping[str, Any], course: Mapping[str, Any] | None) -> dict[st
     advice = "" if row["status"] == FAILED else Status(row["status"]).advice
     changes = row["changes"] or []
     notes = [one["text"] for one in row.get("outside_range") or ()]
+    notes += [f"At the end: {one['text']}" for one in row.get("predicted") or ()]
     answered = {**row, "changes": changes, "support": row, "advice": advice, "course": course}
     return answered | {"notes": notes}
 

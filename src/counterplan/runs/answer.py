@@ -13,14 +13,14 @@ import io
 import math
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from counterplan.core.result import Explanation
 from counterplan.errors import counted
-from counterplan.runs.question import Explainer, PartChange, Question
+from counterplan.runs.question import Explainer, PartChange, Prediction, Question
 from counterplan.tables.parts import Recorded
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ OUTCOME = "outcome:"
 # Before the names of columns of a trajectory: what would have been.
 OTHER = "counterfactual_"
 HOURS = "h"
+# Behind a change that pays only because nothing is counted after the last step.
+AT_END = " (pays only because nothing follows)"
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,9 @@ class Answer:
     nodes           what the solver counted: nodes of a search or rows of a dynamic program
     interval_low    of the value over all causal models that fit, where asked for, and
     interval_high   likewise
+    observed        what the table says that the episode earned; `factual` is what the model says
+    at_end_only     how many changes pay only because nothing is counted after the last step
+    predicted       what counts at the end only
     filled          how many missing values of the episode were filled in
     distance_max    from the states of the data, in units of what is typical, see `Support`
     new_actions     changes to actions that were hardly ever taken there
@@ -122,6 +127,9 @@ class Answer:
     supported: bool | None = None
     far_outside_training: str | None = None
     outside_range: tuple[ExitAnswer, ...] = ()
+    observed: float | None = None
+    at_end_only: int | None = None
+    predicted: tuple[Prediction, ...] | None = None
     recorded: Recorded = field(repr=False, metadata=BESIDE)
     explanation: Explanation | None = field(default=None, repr=False, metadata=BESIDE)
     outliers: tuple[Any, ...] = field(default=(), repr=False, metadata=BESIDE)
@@ -157,6 +165,10 @@ def answer_of(
     """An explanation, with all that is said about it; `robust`: whether to add the interval of its
     value over all causal models that fit."""
     support, nodes = explainer.support(found), found.stats.get("nodes_expanded")
+    ends = explainer.pays_at_end_only(found)
+    if kept := float(np.sum(explainer.left_over(recorded))):
+        shifted = ("value", "factual_value", "bound")
+        found = replace(found, **{name: getattr(found, name) + kept for name in shifted})
     low, high = explainer.interval(found) if robust else (None, None)
     far, distance = explainer.outliers(recorded.episode), support.distance
     return Answer(
@@ -173,7 +185,7 @@ def answer_of(
         method=found.method,
         nodes=None if nodes is None else int(nodes),
         n_changes=len(found.changes),
-        changes=_changes(explainer, recorded, found, support.taken),
+        changes=_changes(explainer, recorded, found, support.taken, ends),
         interval_low=low,
         interval_high=high,
         filled=recorded.filled,
@@ -188,6 +200,9 @@ def answer_of(
         recorded=recorded,
         explanation=found,
         outliers=far or (),
+        observed=explainer.observed(recorded),
+        at_end_only=sum(ends) or None,
+        predicted=explainer.predictions(found),
     )
 
 
@@ -202,15 +217,21 @@ def _exits(explainer: Explainer, recorded: Recorded, found: Explanation) -> tupl
 
 
 def _changes(
-    explainer: Explainer, recorded: Recorded, found: Explanation, taken: Sequence[int | None]
+    explainer: Explainer,
+    recorded: Recorded,
+    found: Explanation,
+    taken: Sequence[int | None],
+    ends: Sequence[bool],
 ) -> tuple[ChangeAnswer, ...]:
     likely, changes = explainer.change_probabilities(found), []
-    for (t, observed, alternative), count in zip(found.changes, taken, strict=True):
+    told = zip(found.changes, taken, ends, strict=True)
+    for (t, observed, alternative), count, pays_at_end in told:
         time = float(recorded.times[t])
         probability = None if likely is None else float(likely[t, alternative])
         chance = "" if probability is None else f" ({probability:.0%})"
         date = recorded.dates[t] if recorded.dates else None
         text = f"{explainer.time_text(time, date)}: {explainer.change_text(observed, alternative)}"
+        chance += AT_END if pays_at_end else ""
         changes.append(
             ChangeAnswer(
                 t=t,
@@ -318,7 +339,8 @@ def trajectory(explainer: Explainer, answer: Answer) -> dict[str, Any]:
         columns |= {side + name: v for name, v in zip(explainer.step_columns, values, strict=True)}
         labels = explainer.step_labels(answer.steps, *path)
         columns |= {side + name: v for name, v in zip(explainer.label_columns, labels, strict=True)}
-        columns[f"{side}reward"] = explainer.rewards(*path)
+        own = explainer.rewards(answer.recorded.episode, *path)
+        columns[f"{side}reward"] = own + explainer.left_over(answer.recorded)
     return columns
 
 

@@ -311,7 +311,7 @@ def _by_schema(table: Any, model: Model, name: str, schema: Schema) -> Opened:
             notes.append(f"{opened.summary()}.")
             yield from opened
 
-    outcomes = tuple(column.name for column in schema.of("outcome"))
+    outcomes = tuple(column.name for column in (*schema.of("outcome"), *schema.finals))
     return {"kind": SCHEMA, "schema": schema.as_dict()}, read, outcomes
 
 

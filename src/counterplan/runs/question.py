@@ -24,6 +24,7 @@ import numpy as np
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.limits import Limits
+from counterplan.core.reward import EpisodeReward
 from counterplan.core.validation import LARGEST_BUDGET, FloatArray, whole_number
 from counterplan.errors import InputError
 from counterplan.runs.rules import Rule, listed_rules, named_grid, read_rules
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from counterplan.scm.neural import NeuralSCM
     from counterplan.scm.support import Outlier
     from counterplan.tables.layout import Exit, SchemaLayout
+    from counterplan.tables.parts import Recorded
     from counterplan.tables.schema import Grid
 
 EXACT = "exact"
@@ -171,6 +173,28 @@ class PartChange:
     alternative: float
 
 
+@dataclass(frozen=True)
+class Prediction:
+    """What a column that counts at the end is predicted to be: `factual` for what was done, `value`
+    for the alternative, between `low` and `high` with a probability of 95 %; in words: "readmitted
+    31% -> 18% (12% to 25%)"."""
+
+    name: str
+    factual: float
+    value: float
+    low: float
+    high: float
+    text: str
+
+    @classmethod
+    def of(cls, name: str, is_share: bool, *numbers: float) -> Prediction:
+        """With words: a share is one of 1 among 0 and 1."""
+        words = (f"{one:.0%}" if is_share else f"{one:.4g}" for one in numbers)
+        factual, value, low, high = numbers
+        text = "{} {} -> {} ({} to {})".format(name, *words)
+        return cls(name, factual, value, low, high, text)
+
+
 class Explainer(ABC):
     """A model with what is needed to ask it about an episode, and the names of its actions.
 
@@ -238,7 +262,7 @@ class Explainer(ABC):
 
     def notes(self, question: Question) -> list[str]:
         """What to know of the answers to a question: whether they stay inside the data, which
-        actions they advise, and its rules."""
+        actions they advise, its rules, what is good and how well that is known."""
         found = [f"Inside the data: {self.data_rule}."]
         if not self.data_rule:
             found = ["The model has kept none of its data: explanations may leave it unnoticed."]
@@ -253,7 +277,9 @@ class Explainer(ABC):
                     for rule in rules
                 ]
                 found.append(f"{words}: {', '.join(map(str, said))}.")
-        return [*filter(None, found)]
+        if self.outcome_in_words:
+            found.append(f"What is added up: {self.outcome_in_words}; more is better.")
+        return [*filter(None, found), *self.model.about.get("remarks", ())]
 
     def explain(self, episode: Episode, question: Question) -> Sequence[Explanation]:
         """The answers for all budgets."""
@@ -274,8 +300,30 @@ class Explainer(ABC):
         return [replace(found[min(k, longest)], k=k) for k in question.budgets]
 
     @abstractmethod
-    def rewards(self, states: Any, actions: Any) -> FloatArray:
-        """(T,) what each step is worth."""
+    def rewards(self, episode: Episode, states: Any, actions: Any) -> FloatArray:
+        """(T,) what each step of a path of an episode is worth; actions are numbers."""
+
+    def left_over(self, recorded: Recorded) -> FloatArray | float:
+        """(T,) what the table says that steps earned beyond what the model does: noise, which an
+        alternative keeps."""
+        return 0.0
+
+    def observed(self, recorded: Recorded) -> float | None:
+        """What the table says that an episode earned, where it does."""
+        return None if self._layout is None else self._layout.observed(recorded)
+
+    @property
+    def outcome_in_words(self) -> str:
+        """What is added up, where columns of rewards and costs say it."""
+        return "" if self._layout is None else self._layout.outcome_in_words
+
+    def predictions(self, explanation: Any) -> tuple[Prediction, ...] | None:
+        """What is known at the end only, None where nothing is."""
+        return None
+
+    def pays_at_end_only(self, explanation: Any) -> Sequence[bool]:
+        """Which changes would cost more than they bring, were it counted what usually follows."""
+        return [False] * len(explanation.changes)
 
     @abstractmethod
     def actions_taken(self, episode: Episode) -> list[int | None]:
@@ -393,9 +441,44 @@ class DiscreteExplainer(Explainer):
         """The number that stands for no action in a last row, None where there is none."""
         return None if self.layout is None else self.layout.no_action
 
-    def rewards(self, states: Any, actions: Any) -> FloatArray:
+    def rewards(self, episode: Episode, states: Any, actions: Any) -> FloatArray:
         T, steps = len(states), enumerate(zip(states, actions, strict=True))
         return np.array([self.mdp.rewards_at(t, T)[pair] for t, pair in steps])
+
+    def predictions(self, explanation: Any) -> tuple[Prediction, ...] | None:
+        found, last = [], int(explanation.episode.states[-1])
+        for end in self.mdp.about.get("ends", {}).get("columns", ()):
+            after = (explanation.expected_end(end[name]) for name in ("mean", "low", "high"))
+            found.append(Prediction.of(end["name"], end["is_share"], end["mean"][last], *after))
+        return tuple(found) or None
+
+    def pays_at_end_only(self, explanation: Any) -> Sequence[bool]:
+        from counterplan.tables.rewards import expected_after
+
+        values, T = self._ahead, len(explanation.episode)
+        if values is None:
+            return super().pays_at_end_only(explanation)
+        horizon, found = len(values) // 2, []
+        for t, *pair in explanation.changes:
+            state, left = explanation.most_likely.states[t], T - 1 - t
+            gains = [
+                float(np.diff((self.mdp.rewards + expected_after(self.mdp, ahead))[state, pair])[0])
+                for ahead in values[[left, left + horizon] if left <= horizon else []]
+            ]
+            found.append(bool(gains) and gains[0] > 0.0 > gains[1])
+        return found
+
+    @cached_property
+    def _ahead(self) -> FloatArray | None:
+        """What steps to come usually earn, None where nothing is known or it is counted already."""
+        from counterplan.tables.rewards import values_ahead
+
+        ends, visits = self.mdp.about.get("ends"), self.mdp.visits
+        if self.layout is None or ends is None or visits is None:
+            return None
+        if self.layout.schema.final == "value":
+            return None
+        return values_ahead(self.mdp, visits, len(self.layout.choices), 2 * ends["horizon"])
 
     def actions_taken(self, episode: Episode) -> list[int | None]:
         return [None if a == self.no_action else int(a) for a in episode.actions]
@@ -439,15 +522,17 @@ class ContinuousExplainer(Explainer):
     is_discrete = False
 
     def __init__(self, scm: NeuralSCM, layout: SchemaLayout) -> None:
-        self.scm, self.layout, self.reward = scm, layout, layout.reward()
+        self.scm, self.layout = scm, layout
+        if not layout.schema.of("reward", "cost"):
+            layout.reward()
         self.label_columns = (f"{ACTION}_label",)
         names = {STATE: layout.features, ACTION: layout.actions}
         self.step_columns = tuple(f"{kind}:{name}" for kind in names for name in names[kind])
         super().__init__(scm, layout)
 
     def problem(self, episode: Episode) -> Mapping[str, Any]:
-        actions = self.layout.action_set(episode)
-        return {"scm": self.scm, "actions": actions, "reward": self.reward}
+        reward = self.layout.reward(episode)
+        return {"scm": self.scm, "actions": self.layout.action_set(episode), "reward": reward}
 
     def constraints(self, episode: Episode, question: Question) -> Constraints:
         move = self.layout.max_move(question.max_move)
@@ -463,8 +548,54 @@ class ContinuousExplainer(Explainer):
         seen = data_of(self.scm)
         return "" if seen is None else sequence_rule(Inside(seen, np.empty(0)))
 
-    def rewards(self, states: Any, actions: Any) -> FloatArray:
-        return np.asarray(self.reward(states))
+    def rewards(self, episode: Episode, states: Any, actions: Any) -> FloatArray:
+        reward = self.layout.reward(episode)
+        if not isinstance(reward, EpisodeReward):
+            return np.asarray(reward(states))
+        T, taken = len(states), list(actions[: len(states) - 1])
+        earned = reward.of_actions(T - 1, len(self.layout.choices))
+        return reward.by_step(states, earned[np.arange(T - 1), taken])
+
+    def left_over(self, recorded: Recorded) -> FloatArray | float:
+        episode, given = recorded.episode, recorded.rewards
+        if given is None or self.layout.learned.step is None:
+            return 0.0
+        reward = self.layout.reward(episode)
+        assert isinstance(reward, EpisodeReward)
+        taken = self.actions_taken(episode)
+        own = self.rewards(episode, episode.states, taken)
+        own[-1] = reward.state(episode.states[-1:])[0]
+        merits = [column.merit for column in self.layout.schema.features]
+        return np.nan_to_num(given + episode.states @ merits - own)
+
+    def predictions(self, explanation: Any) -> tuple[Prediction, ...] | None:
+        from counterplan.tables.rewards import coded
+
+        ends = np.stack([explanation.episode.states[-1], explanation.states[-1]])
+        before, after = coded(self.layout.schema.features, ends)
+        return (
+            tuple(
+                Prediction.of(one.name, one.is_share, one.interval(before)[0], *one.interval(after))
+                for one in self.layout.learned.finals
+            )
+            or None
+        )
+
+    def pays_at_end_only(self, explanation: Any) -> Sequence[bool]:
+        from counterplan.counterfactual.continuous.setting import prepare_sequence
+
+        schema, following = self.layout.schema, self.layout.learned.following
+        if following is None or schema.final == "value" or not explanation.changes:
+            return super().pays_at_end_only(explanation)
+        setting = prepare_sequence(explanation.problem)
+        steps = [change.t for change in explanation.changes]
+        fewer = np.repeat(explanation.actions[None], len(steps), axis=0)
+        fewer[np.arange(len(steps)), steps] = explanation.observed[steps]
+        states = setting.trajectories(fewer)
+        gains = explanation.value - setting.earned(states, fewer)
+        ahead = following.along(schema, explanation.episode)
+        lost = ahead(setting.in_episode_units(states[:, -1])) - ahead(explanation.states[-1:])
+        return [bool(one) for one in (gains > 0.0) & (lost > gains)]
 
     def actions_taken(self, episode: Episode) -> list[int | None]:
         from counterplan.scm.point import action_indices, action_vectors
@@ -505,9 +636,15 @@ def open_explainer(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> E
         from counterplan.tables.layout import SchemaLayout, counts_of_model, layout_of_model
         from counterplan.tables.schema import schema_from_dict
 
-        own = layout_of_model(model)
-        learned = None if own is None else own.learned
-        layout = SchemaLayout(schema_from_dict(about["schema"]), learned)
+        own, schema = layout_of_model(model), schema_from_dict(about["schema"])
+        if own is not None and not own.has_same_rewards(schema):
+            raise InputError(
+                "its columns of rewards and costs are not those that the model was learned with: "
+                "fit it anew"
+            )
+        layout = SchemaLayout(schema)
+        if own is not None:
+            layout.exact, layout.learned = own.exact, own.learned
         layout.counts = counts_of_model(model, layout.choices)
         if isinstance(model, TabularMDP):
             return DiscreteExplainer(model, layout)

@@ -72,7 +72,8 @@ class TabularMDP:
     admissible     (S, A) alternatives that may be chosen in a state (keeping what was done is
                    always possible), None for all
     initial        (S,) distribution of the first state, None if unknown
-    final_rewards  (S,) earned on top in an episode's last state, e.g. what is expected to follow
+    final_rewards  (S,), or by action (S, A): earned on top in an episode's last state, e.g. what is
+                   expected to follow
     state_labels   S names, None to use the numbers
     action_labels  A names, None to use the numbers
     visits         (S, A) how often each pair was seen in the data that the model was estimated
@@ -120,7 +121,7 @@ class TabularMDP:
             "rewards": _checked_rewards(rewards, "rewards", (S, A)),
             "admissible": given(_checked_array, admissible, "admissible", np.bool_, (S, A)),
             "initial": given(_checked_distribution, initial, S),
-            "final_rewards": given(_checked_rewards, final_rewards, "final_rewards", (S,)),
+            "final_rewards": given(_final_rewards, final_rewards, (S, A)),
             "state_labels": given(_checked_labels, state_labels, S, "state"),
             "action_labels": given(_checked_labels, action_labels, A, "action"),
             "visits": None,
@@ -170,6 +171,16 @@ class TabularMDP:
         other = copy(self)
         for name in ("visits", "counts", "mass"):
             object.__setattr__(other, name, None)
+        return other
+
+    def with_rewards(self, rewards: ArrayLike, final_rewards: ArrayLike | None) -> Self:
+        """The same process with other rewards."""
+        other = copy(self)
+        other.__dict__.pop("_last_rewards", None)
+        final = None if final_rewards is None else _final_rewards(final_rewards, self.row_of.shape)
+        checked = _checked_rewards(rewards, "rewards", self.row_of.shape)
+        object.__setattr__(other, "rewards", checked)
+        object.__setattr__(other, "final_rewards", final)
         return other
 
     @property
@@ -245,7 +256,7 @@ class TabularMDP:
     def _last_rewards(self) -> FloatArray:
         if self.final_rewards is None:
             return self.rewards
-        return self.rewards + self.final_rewards[:, None]
+        return self.rewards + self.final_rewards.reshape(self.n_states, -1)
 
 
 def index_of(value: object, count: int, what: str, labels: Sequence[str] | None = None) -> int:
@@ -429,6 +440,10 @@ def _checked_rewards(values: ArrayLike, name: str, shape: tuple[int, ...]) -> Fl
             f"to {LARGEST:g}, or -inf for what must not occur"
         )
     return rewards
+
+
+def _final_rewards(values: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+    return _checked_rewards(values, "final_rewards", shape[: 2 if np.ndim(values) == 2 else 1])
 
 
 def _checked_array(

@@ -16,7 +16,8 @@ import numpy as np
 from counterplan.core.table import GAPS, NO_ROWS, Mistakes, as_number, open_table_file, shown
 from counterplan.errors import FileError, InputError
 from counterplan.tables.dates import UNITS, Spacing
-from counterplan.tables.schema import ALLOW, INPUT, REFUSE, Column, Schema
+from counterplan.tables.rewards import COST
+from counterplan.tables.schema import ALLOW, INPUT, REFUSE, STEP, Column, Schema
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,6 +39,7 @@ ACTION = re.compile(
 OUTCOME = re.compile(
     r".*(died|death|dead|mortality|surviv|outcome|readmi|discharge).*", re.IGNORECASE
 )
+SURVIVAL = re.compile(r".*(surviv|discharge).*", re.IGNORECASE)
 REWARD = re.compile(r"reward|rewards|r", re.IGNORECASE)
 FLAG = re.compile(r"done|terminal|terminated|truncated|timeout|is_last|final", re.IGNORECASE)
 STATE = re.compile(r"(state|s|obs|observation)(_.*|\d*)?", re.IGNORECASE)
@@ -76,7 +78,7 @@ def draft_schema(path: str | Path) -> Schema:
 def draft(path: str | Path) -> Draft:
     """The same with comments."""
     found = _profile(path)
-    guesses = [_guess(one) for one in found.columns]
+    guesses = [_guess(one, found.rows, len(found.episodes)) for one in found.columns]
     if not any(column.role == "action" for column, _ in guesses):
         _guess_action(path, guesses, found.columns)
     _ignore_doubles(guesses)
@@ -103,7 +105,7 @@ def draft(path: str | Path) -> Draft:
     return Draft(schema, head, comments, found.rows, len(found.episodes))
 
 
-def _guess(profile: ColumnProfile) -> Guess:
+def _guess(profile: ColumnProfile, rows: int, episodes: int) -> Guess:
     name, constant = profile.name, profile.is_constant
     if profile.values is not None and not profile.values:
         return Column(name, "ignore"), "empty"
@@ -111,8 +113,16 @@ def _guess(profile: ColumnProfile) -> Guess:
         return Column(name, "ignore"), "says where an episode ends"
     if REWARD.fullmatch(name) and profile.is_number:
         return Column(name, "reward"), "by its name"
-    if OUTCOME.fullmatch(name) and constant:
-        return Column(name, "outcome"), "one value for each episode"
+    is_cost = profile.is_number and profile.high > 0.0 and COST.fullmatch(name) is not None
+    if (OUTCOME.fullmatch(name) or is_cost) and constant:
+        role = "reward" if SURVIVAL.fullmatch(name) else "cost"
+        more = f'; to optimise it: role = "{role}", when = "last"' if profile.is_number else ""
+        return Column(name, "outcome"), f"one value for each episode{more}"
+    if OUTCOME.fullmatch(name) and set(profile.numbers()) == {0.0, 1.0}:
+        role = "reward" if SURVIVAL.fullmatch(name) else "cost"
+        return Column(name, role, when="last"), "by its name; its last value counts"
+    if is_cost:
+        return Column(name, "cost"), "by its name: less is better"
     if ACTION.fullmatch(name) and (chosen := profile.choice("action", MOST_LEVELS)):
         return chosen, "by its name"
     if profile.values is not None and len(profile.values) == 1:
@@ -123,6 +133,16 @@ def _guess(profile: ColumnProfile) -> Guess:
         and (chosen := profile.choice("state", MOST_STATES))
     ):
         return chosen, "by its name"
+    if (
+        not constant
+        and profile.counts
+        and profile.missing == episodes
+        and (chosen := profile.choice("action", MOST_LEVELS))
+    ):
+        return chosen, "empty once in every episode, as where nothing is done any more"
+    if constant and profile.missing == rows - episodes and rows > episodes:
+        how = '; to optimise it: role = "cost" or "reward", when = "last"'
+        return Column(name, "outcome"), f"once in every episode{how if profile.is_number else ''}"
     role, why = ("fixed", "never changes within an episode") if constant else ("state", "changes")
     if profile.is_number:
         return Column(name, role), why
@@ -160,6 +180,11 @@ def _ignore_doubles(guesses: list[Guess]) -> None:
             why = f"seems to be what {stems[stem]} is the level of"
         if why:
             guesses[place] = Column(column.name, "ignore"), why
+    if any(column.role == "reward" and column.when == STEP for column, _ in guesses):
+        for place, (column, _) in enumerate(guesses):
+            if column.role == "cost" and column.when == STEP:
+                why = 'by its name it costs; role = "cost" counts it besides the reward'
+                guesses[place] = Column(column.name, "ignore"), why
     if any(column.role == "state" and column.size is None for column, _ in guesses):
         for place, (column, _) in enumerate(guesses):
             if column.role == "state" and column.categories:
@@ -220,20 +245,24 @@ def _head(name: str, found: TableProfile, schema: Schema) -> str:
     lines = [
         f"Draft from {name}: {len(found.episodes):,} episodes, {found.rows:,} rows.",
         "Read every role: state (moves, and is moved by actions), fixed, contextual (an input that",
-        "is replayed as it was), action, reward, outcome (describes an episode; no model sees it)",
-        "or ignore. Add units, and low and high: values beyond them are mistakes, and answers that",
-        "lead beyond them say so.",
+        "is replayed as it was), action, reward, cost, outcome (describes an episode; no model",
+        "sees it) or ignore. Add units, and low and high: values beyond them are mistakes, and",
+        "answers that lead beyond them say so.",
         *_pace_in_words(found.time, found.spacing, schema),
     ]
     if found.nameless:
         lines.append(f"{found.nameless} columns without a name are left out.")
-    if schema.reward is None:
-        lines.append('Say what is good: better = "lower" or "higher" for a state column or more.')
-    else:
-        lines.append(f"States are {schema.kind}; what is good is read from {schema.reward.name!r}.")
-        if not schema.is_discrete:
-            lines.append('If that is no linear function of the states, say better = "lower" or')
-            lines.append('"higher" for the state columns that matter instead.')
+    named = " and ".join(repr(column.name) for column in schema.of("reward", "cost"))
+    if not named:
+        lines.append('Say what is good: better = "lower" or "higher" for state columns, or role =')
+        lines.append('"reward" or "cost" for what was earned or paid (at the end: when = "last").')
+        return "\n".join(lines)
+    lines.append(f"States are {schema.kind}; what is good is read from {named}, added up.")
+    if schema.rewards and not schema.is_discrete:
+        lines.append('If that is no linear function of states and actions, say better = "lower" or')
+        lines.append('"higher" for the state columns that matter instead.')
+    if schema.rewards:
+        lines.append('If episodes go on after their last row: final = "value" counts what follows.')
     return "\n".join(lines)
 
 

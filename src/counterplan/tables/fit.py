@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -34,13 +34,16 @@ from counterplan.scm.transitions import Transitions
 from counterplan.tables.episodes import open_episodes, plain_schema
 from counterplan.tables.layout import (
     ACTIONS,
+    ENDS,
+    LEARNED,
     LOWEST,
     MEANS,
     NO_ACTION,
+    REMARKS,
     REWARD,
     SCHEMA,
     SchemaLayout,
-    learned_reward,
+    check_reward,
     plausible_ranges,
 )
 from counterplan.tables.parts import Recorded
@@ -52,7 +55,14 @@ from counterplan.tables.quality import (
     plausible_means,
 )
 from counterplan.tables.reader import CheckedTable, open_table
-from counterplan.tables.schema import Schema
+from counterplan.tables.rewards import (
+    COST,
+    end_by_state,
+    expected_after,
+    learn_rewards,
+    values_ahead,
+)
+from counterplan.tables.schema import VALUE, Schema
 
 UNDERSTOOD = (
     "discrete episodes (episode_id, t, state, action, reward), a sepsis cohort (icustayid, bloc, "
@@ -100,7 +110,7 @@ def fit_model(path: str | Path, settings: FitSettings) -> TabularFit:
     """The posterior-mean model of a plain file of episodes."""
     check_kind(path)
     with open_episodes(path, settings.state_labels, settings.action_labels) as table:
-        if table.schema.reward is None:
+        if not table.schema.rewards:
             raise FileError(
                 f"{path}: has no rewards, which a model needs; add a column 'reward' (JSON: "
                 '"rewards" in each episode) with what each step earned'
@@ -149,9 +159,10 @@ def fit_continuous(
 ) -> NeuralFit:
     """Learn a neural model from a table with continuous states."""
     layout = SchemaLayout(schema)
-    check_reward(layout)
+    check_reward(schema)
     with open_table(path, schema) as table:
         every, summary, filled = list(table), table.summary(), table.filled
+        remarks = doubtful_costs(table)
     means = plausible_means(every, layout, table.means)
     if any(filled[name].mean and mean != table.means[name] for name, mean in means.items()):
         with open_table(path, schema, means) as table:
@@ -161,9 +172,10 @@ def fit_continuous(
     lowest = plausible_ranges([one.states for one in episodes])[0]
     about[LOWEST] = dict(zip(layout.features, lowest.tolist(), strict=True))
     try:
-        if not layout.has_merit:
-            reward = learned_reward(layout, every)
-            about[REWARD] = {"weights": reward.weights.tolist(), "constant": reward.constant}
+        exact, learned, more = learn_rewards(schema, every)
+        if exact is not None:
+            about[REWARD] = {"weights": exact.weights.tolist(), "constant": exact.constant}
+        about |= {LEARNED: learned.as_dict(), REMARKS: [*remarks, *more]}
         found = findings(every, layout)
         if found:
             about[FINDINGS] = [asdict(one) for one in found]
@@ -215,7 +227,7 @@ def fit_discrete(path: str | Path, schema: Schema, settings: FitSettings) -> Tab
     """Estimate a tabular model from a table with discrete states."""
     layout = SchemaLayout(schema)
     assert layout.states is not None
-    check_reward(layout)
+    check_reward(schema)
     S, A = len(layout.states), len(layout.choices)
     if S * (A + 1) * S > LARGEST_TABLE:
         raise FileError(
@@ -234,10 +246,14 @@ def fit_discrete(path: str | Path, schema: Schema, settings: FitSettings) -> Tab
             raise FileError(f"{path}: {problem}") from None
 
 
-def check_reward(layout: SchemaLayout) -> None:
-    """Raise unless a schema says what is good."""
-    if layout.schema.reward is None:
-        layout.reward()
+def doubtful_costs(table: CheckedTable) -> list[str]:
+    """A line for each column that is named like a cost, but counts as something good."""
+    return [
+        f"column {column.name!r} is named like a cost and never below 0, but more of it counts as "
+        'better: write role = "cost" in the schema (or better = "higher", if it is so)'
+        for column in table.schema.of("reward")
+        if column.better is None and COST.fullmatch(column.name) and table.lowest[column.name] >= 0
+    ]
 
 
 def _fit_tabular(
@@ -255,8 +271,8 @@ def _fit_tabular(
             yield from (one.episode for one in part)
 
     counts = count_transitions(episodes(), *rewards.shape)
-    A, ends = len(layout.choices), not is_plain and counts.visits[:, -1].any()
-    if not ends:  # every row has an action
+    A, has_last = len(layout.choices), not is_plain and counts.visits[:, -1].any()
+    if not has_last:  # every row has an action
         counts = TransitionCounts(counts.transitions[:, :A], counts.visits[:, :A], counts.starts)
     actions = settings.action_labels
     model = estimate_mdp(
@@ -264,18 +280,44 @@ def _fit_tabular(
         rewards.table(counts.visits, settings.bar_unobserved),
         prior=_prior(layout, settings.prior),
         # Nobody can choose that an episode ends.
-        admissible=np.tile(np.arange(A + 1) < A, (len(counts.visits), 1)) if ends else None,
+        admissible=np.tile(np.arange(A + 1) < A, (len(counts.visits), 1)) if has_last else None,
         state_labels=settings.state_labels,
-        action_labels=[*(actions or ()), NO_ACTION] if ends else actions,
+        action_labels=[*(actions or ()), NO_ACTION] if has_last else actions,
     )
     found = discrete_findings(counts.visits, layout)
     about: dict[str, object] = {FINDINGS: [asdict(one) for one in found]} if found else {}
+    known = model.with_data(counts.visits) if settings.support else model.without_data()
     if not is_plain:
         layout.counts = counts.visits[:, :A].sum(axis=0)
         about |= {SCHEMA: table.schema.as_dict(), MEANS: dict(table.means)}
         about[ACTIONS] = layout.occurring()
-    known = model.with_data(counts.visits) if settings.support else model.without_data()
+        final, more = _ends(model, layout, counts, rewards.last)
+        about |= more
+        about[REMARKS] = [*doubtful_costs(table), *more[REMARKS]]
+        known = known.with_rewards(model.rewards, final)
     return TabularFit(known.with_data(about=about), counts, table.summary(), layout, found)
+
+
+def _ends(
+    mdp: TabularMDP, layout: SchemaLayout, counts: TransitionCounts, last: list[Recorded]
+) -> tuple[FloatArray | None, dict[str, Any]]:
+    """What the last state earns at the end, (S,), or with what usually follows (S, A); and what to
+    remember about it."""
+    schema, remarks = layout.schema, list[str]()
+    ends = [end_by_state(column, last, mdp.n_states, remarks) for column in schema.finals]
+    horizon = max(1, int(counts.visits.sum() / counts.starts.sum()) // 2)
+    columns = [asdict(one) for one in ends]
+    about = {ENDS: {"horizon": horizon, "columns": columns}, REMARKS: remarks}
+    merits = [column.merit for column in schema.finals]
+    found = np.dot(merits, [one.mean for one in ends]) if ends else np.zeros(mdp.n_states)
+    if schema.final != VALUE:
+        return found if ends else None, about
+    A = len(layout.choices)
+    value = values_ahead(mdp, counts.visits, A, horizon)[-1]
+    ahead = expected_after(mdp, value)
+    # Where nothing is done any more the state itself goes on, which has been counted already.
+    ahead[:, A:] = value[:, None] - mdp.rewards[:, A:]
+    return np.asarray(found[:, None] + ahead), about
 
 
 def _prior(layout: SchemaLayout, prior: float | None) -> float | FloatArray:
@@ -304,10 +346,17 @@ class _Rewards:
         # What each pair earned first, and in which row.
         self._first = np.full(self.shape, np.nan)
         self._rows = np.zeros(self.shape, dtype=np.int64)
+        # Episodes of the last step each, where the end counts.
+        self.last: list[Recorded] = []
 
     def add(self, part: Sequence[Recorded]) -> None:
         """Take down what the steps of some episodes earned."""
-        if self._layout.has_merit:
+        schema = self._file.schema
+        if schema.finals:
+            for one in part:
+                end = Episode(one.episode.states[-1:], one.episode.actions[-1:], id=one.episode.id)
+                self.last.append(Recorded(end, one.times[-1:], outcomes=one.outcomes))
+        if not schema.rewards:
             return
         pairs = states, actions = (
             np.concatenate([one.episode.states for one in part]),
@@ -347,17 +396,18 @@ class _Rewards:
         """(S, A) the rewards; pairs that were never seen are barred, or earn their state's mean."""
         A, seen = visits.shape[1], visits > 0
         # From here on actions stand for none.
-        idle = len(self._layout.choices)
-        if self._layout.has_merit:
-            known = np.repeat(self._layout.merits[:, None], A, axis=1)
+        idle, has_columns = len(self._layout.choices), bool(self._file.schema.rewards)
+        if not has_columns:
+            known = np.zeros(visits.shape)
         elif self._mean:
             known = self._sums[:, :A] / np.maximum(visits, 1)
         else:
             known = np.where(seen, self._first[:, :A], 0.0)
+        merits = self._layout.merits[:, None] if self._layout.has_merit else 0.0
         if bar_unobserved:
-            return np.where(seen | (np.arange(A) >= idle), known, -np.inf)
-        if self._layout.has_merit:
-            return known
+            return np.where(seen | (np.arange(A) >= idle), known + merits, -np.inf)
+        if not has_columns:
+            return known + merits
         never = np.flatnonzero(~seen.any(axis=1))
         if never.size:
             raise FileError(
@@ -368,4 +418,4 @@ class _Rewards:
         means = known[:, :idle].sum(axis=1) / np.maximum(seen[:, :idle].sum(axis=1), 1)
         filled = np.where(seen, known, means[:, None])
         filled[:, idle:] = 0.0
-        return filled
+        return filled + merits

@@ -113,7 +113,7 @@ def frame_from_arrays(
         taken = _decoded(Grid(chosen), taken[:, 0])
     columns |= _named(taken, chosen, "action", "action columns")
     if rewards is not None:
-        name = schema.reward.name if schema and schema.reward else "reward"
+        name = schema.rewards[0].name if schema and schema.rewards else "reward"
         columns[name] = _stacked(rewards, lengths, "rewards")[:, 0]
     frame = pl.DataFrame(columns, schema_overrides={episode: pl.String})
     return frame.with_columns(pl.selectors.float().fill_nan(None))
@@ -199,12 +199,9 @@ def _trajectory(layout: SchemaLayout, one: Recorded) -> tuple[FloatArray, IntArr
         replayed = _repeated(episode.actions[:, chosen:], T)
         states = np.concatenate([episode.states, replayed], axis=1)
         given = layout.choices.cells(episode.actions[:, :chosen])
+    rewards = states[:, : len(layout.features)] @ [one.merit for one in layout.schema.features]
     if one.rewards is not None:
-        rewards = np.nan_to_num(one.rewards, nan=0.0)
-    elif layout.has_merit:
-        rewards = states[:, : len(layout.features)] @ layout.reward().weights
-    else:
-        rewards = np.zeros(T)
+        rewards = rewards + np.nan_to_num(one.rewards, nan=0.0)
     return states, _repeated(given, T), rewards
 
 

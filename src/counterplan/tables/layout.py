@@ -8,7 +8,10 @@ same layout back. Its entries in `model.about`:
 
     schema   the schema as plain values
     means    of columns of numbers, by name: what `missing = "mean"` stands for in further tables
-    reward   {"weights": [...], "constant": c} where the reward was learned from a column
+    reward   {"weights": [...], "constant": c} where the reward column is linear in the states
+    learned  what else was learned of rewards, see `tables.rewards`
+    ends     of discrete states: how many steps are looked ahead, and by column and state the end
+    remarks  lines about that
     lowest   of columns of numbers, by name: the least value of the table that it was learned from
     action_counts  combinations of the action columns that occur: their values, and how often
 """
@@ -18,25 +21,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, overload
 
 import numpy as np
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
-from counterplan.core.reward import LinearReward
+from counterplan.core.reward import EpisodeReward, LinearReward
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import InputError, counted
 from counterplan.scm.point import Scaling
 from counterplan.scm.transitions import plausible_range
 from counterplan.tables.parts import Recorded
-from counterplan.tables.schema import GRID, OBSERVED, Grid, Schema, schema_from_dict
+from counterplan.tables.rewards import Learned
+from counterplan.tables.schema import GRID, OBSERVED, VALUE, Grid, Schema, schema_from_dict
 
 if TYPE_CHECKING:
     from counterplan.scm.neural import NeuralSCM
     from counterplan.scm.tabular import TabularMDP
 
 SCHEMA, MEANS, REWARD, LOWEST = "schema", "means", "reward", "lowest"
+LEARNED, ENDS, REMARKS = "learned", "ends", "remarks"
 ACTIONS = "action_counts"
 # What is beyond a bound by less, relative to the values, is on it.
 ON_BOUND = 1e-9
@@ -61,7 +66,8 @@ class SchemaLayout:
     actions   components of action vectors: columns to choose, then those replayed from the episode
     choices   the grid of action columns: what the numbers of actions stand for
     states    the grid of states of a discrete problem, None if states are continuous
-    learned   what a state is worth, where that was learned from a column
+    exact     what a state is worth, where a column says it exactly
+    learned   what else is known of rewards from the columns
     counts    (A,) how often each cell of the grid of actions occurs, None if that is not known
     """
 
@@ -69,15 +75,17 @@ class SchemaLayout:
     dose_unit: ClassVar[str] = ""
     counts: IntArray | None = None
 
-    def __init__(self, schema: Schema, reward: LinearReward | None = None) -> None:
-        """`reward`: what a state is worth, where no column of the schema says what is better."""
+    def __init__(
+        self, schema: Schema, reward: LinearReward | None = None, learned: Learned | None = None
+    ) -> None:
+        """`reward` and `learned`: what columns of rewards and costs are worth."""
         self.schema = schema
         self.features = tuple(column.name for column in schema.features)
         self.actions = tuple(column.name for column in schema.components)
         self.fixed = len(schema.of("fixed"))
         self.choices = Grid(schema.of("action"))
         self.states = Grid(schema.features) if schema.is_discrete else None
-        self.learned = reward
+        self.exact, self.learned = reward, Learned() if learned is None else learned
 
     def scaling(self, episodes: Sequence[Episode]) -> Scaling | None:
         """States from the range seen (that is plausible), actions from the range of their levels,
@@ -120,17 +128,65 @@ class SchemaLayout:
         vectors[:, :, chosen:] = episode.actions[:steps, np.newaxis, chosen:]
         return vectors
 
-    def reward(self) -> LinearReward:
-        """What a state is worth: by the columns that say what is better, or as learned."""
-        weights = np.array([column.merit for column in self.schema.features])
-        if weights.any():
-            return LinearReward(weights)
-        if self.learned is None:
-            raise InputError(
-                "the schema does not say what is good: give a state column better = 'lower' or "
-                "'higher', or a column with what was earned role = 'reward'"
-            )
-        return self.learned
+    @overload
+    def reward(self, episode: None = None) -> LinearReward: ...
+    @overload
+    def reward(self, episode: Episode) -> LinearReward | EpisodeReward: ...
+    def reward(self, episode: Episode | None = None) -> LinearReward | EpisodeReward:
+        """What states are worth, by the columns that say what is better and as learned; what
+        actions earn, and the end of an episode, are known for each `episode` only."""
+        schema, learned, exact = self.schema, self.learned, self.exact
+        weights = np.array([column.merit for column in schema.features])
+        if exact is not None:
+            weights, constant = weights + exact.gradient(len(weights)), exact.constant
+        state = LinearReward(weights, 0.0 if exact is None else constant)
+        if schema.rewards and exact is None and learned.step is None:
+            raise InputError("what its columns of rewards are worth was not learned: fit it anew")
+        ends = bool(schema.finals) or schema.final == VALUE
+        if learned.step is None and not ends:
+            if exact is None:
+                check_reward(schema)
+            return state
+        if episode is None:
+            raise InputError("what actions earn depends on the episode: use reward(episode)")
+        if learned.step is not None:
+            more = learned.step.along(schema, episode)
+            state = LinearReward(weights + more.weights, state.constant + more.constant)
+        final = learned.final_rewards(schema, episode)
+        return EpisodeReward(state, final, learned.action_rewards(schema, self.action_set(episode)))
+
+    def has_same_rewards(self, schema: Schema) -> bool:
+        """Whether a schema has the columns of rewards and costs of this one."""
+        own, given = (
+            [(one.name, one.merit, one.when) for one in each.of("reward", "cost")]
+            for each in (self.schema, schema)
+        )
+        return own == given and self.schema.final == schema.final
+
+    def observed(self, one: Recorded) -> float | None:
+        """What an episode earned as the table says it, None without columns that do."""
+        schema, outcomes = self.schema, dict(one.outcomes)
+        if not (schema.rewards or schema.finals):
+            return None
+        states = (
+            one.episode.states if self.states is None else self.states.vectors[one.episode.states]
+        )
+        total = float((states @ [column.merit for column in schema.features]).sum())
+        total += 0.0 if one.rewards is None else float(np.nansum(one.rewards))
+        ends = [(column.merit, outcomes[column.name]) for column in schema.finals]
+        is_known = all(text for _, text in ends)
+        return total + sum(merit * float(text) for merit, text in ends) if is_known else None
+
+    @property
+    def outcome_in_words(self) -> str:
+        """What is added up: "- cost - 100 readmitted (at the end)", empty without such columns."""
+        schema, parts = self.schema, list[str]()
+        for column in (*schema.features, *schema.of("reward", "cost")):
+            if column.merit and (schema.rewards or schema.finals):
+                size = "" if column.weight == 1.0 else f"{column.weight:g} "
+                end = " (at the end)" if column in schema.finals else ""
+                parts.append(f"{'-' if column.merit < 0 else '+'} {size}{column.name}{end}")
+        return " ".join(parts).removeprefix("+ ")
 
     @property
     def has_merit(self) -> bool:
@@ -199,6 +255,16 @@ class SchemaLayout:
         assert self.states is not None
         worth = self.states.vectors @ [column.merit for column in self.schema.features]
         return np.asarray(worth, dtype=np.float64)
+
+
+def check_reward(schema: Schema) -> None:
+    """Raise unless a schema says what is good."""
+    if not any(column.merit for column in schema.columns if column.role != "ignore"):
+        raise InputError(
+            "the schema does not say what is good: give a state column better = 'lower' or "
+            "'higher', or a column with what was earned role = 'reward' (or 'cost'; with when = "
+            "'last' if it is known at the end only)"
+        )
 
 
 # --- Which actions may be advised -------------------------------------------------------------
@@ -275,9 +341,12 @@ def layout_of_model(model: NeuralSCM | TabularMDP) -> SchemaLayout | None:
         reward = None if given is None else LinearReward(given["weights"], given["constant"])
         if reward is not None:
             reward.gradient(len(schema.features))
+        learned = Learned.from_dict(model.about[LEARNED]) if LEARNED in model.about else None
+        if learned is not None:
+            learned.check(schema)
     except (TypeError, KeyError) as problem:
         raise InputError(f"the reward in the model is damaged: {problem}; fit it anew") from None
-    layout = SchemaLayout(schema, reward)
+    layout = SchemaLayout(schema, reward, learned)
     layout.counts = counts_of_model(model, layout.choices)
     return layout
 
@@ -301,41 +370,3 @@ def plausible_ranges(tables: Sequence[FloatArray]) -> tuple[FloatArray, FloatArr
     )
     low, high = np.array([plausible_range(column) for column in columns]).reshape(-1, 2).T
     return low, high
-
-
-# --- Rewards by a column of the table ---------------------------------------------------------
-
-# How much of a reward may be left unexplained, relative to how much it varies.
-LINEAR = 1e-6
-
-
-def learned_reward(layout: SchemaLayout, every: Sequence[Recorded]) -> LinearReward:
-    """The linear function of states that the reward column is; an error if it is none."""
-    states = np.concatenate([one.episode.states for one in every])
-    column = layout.schema.reward
-    assert column is not None
-    given = np.concatenate([one.rewards for one in every if one.rewards is not None])
-    known = np.isfinite(given)
-    if not known.any():
-        raise InputError(f"column {column.name!r}: is empty, so nothing is known of what is good")
-    states, earned = states[known], given[known]
-    middle, spread = states.mean(axis=0), states.std(axis=0)
-    spread[spread == 0.0] = 1.0
-    centred = earned - earned.mean()
-    varies = float(np.linalg.norm(centred))
-    if varies == 0.0:
-        raise InputError(
-            f"column {column.name!r}: is {earned[0]:g} in every row, so nothing is better than "
-            "anything else; say better = 'lower' or 'higher' for a state column"
-        )
-    scaled = (states - middle) / spread
-    slopes = np.linalg.lstsq(scaled, centred, rcond=None)[0]
-    left = float(np.linalg.norm(centred - scaled @ slopes)) / varies
-    if left > LINEAR:
-        raise InputError(
-            f"column {column.name!r}: is not a linear function of the state columns of its row "
-            f"(R² = {1.0 - left**2:.4f}), which continuous states need; say better = 'lower' or "
-            "'higher' for the state columns that matter"
-        )
-    weights = slopes / spread
-    return LinearReward(weights, float(earned.mean() - weights @ middle))

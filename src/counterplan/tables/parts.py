@@ -19,6 +19,7 @@ from counterplan.core.validation import FloatArray, IntArray
 
 ID, STEP, TIME, DATE, FILLED = "episode_id", "t", "time", "date", "filled"
 STATE, ACTION = "state", "action"
+REWARD = "reward"
 PREFIX, FEATURE, OUTCOME = "action:", "state:", "outcome:"
 # Of an episode.
 LONGEST_ID = 1_000
@@ -82,6 +83,9 @@ def episodes_to_bytes(
             name: pl.Series(part).fill_nan(None)
             for name, part in zip(names, actions.T, strict=True)
         }
+    if recorded[0].rewards is not None:
+        rewards = [one.rewards for one in recorded if one.rewards is not None]
+        columns[REWARD] = np.concatenate(rewards)
     for place, (name, _) in enumerate(recorded[0].outcomes):
         columns[OUTCOME + name] = each([one.outcomes[place][1] for one in recorded])
     buffer = io.BytesIO()
@@ -109,6 +113,7 @@ def _recorded(frame: Any) -> Recorded:
     )
     states, actions = columns(STATE, FEATURE), columns(ACTION, PREFIX).drop_nulls()
     episode = Episode(states.to_numpy(), actions.to_numpy(), id=frame[ID][0])
+    rewards = frame[REWARD].to_numpy() if REWARD in frame.columns else None
     dates = tuple(frame[DATE]) if DATE in frame.columns else ()
     filled = int(frame[FILLED][0])
-    return Recorded(episode, frame[TIME].to_numpy(), filled, outcomes, dates=dates)
+    return Recorded(episode, frame[TIME].to_numpy(), filled, outcomes, rewards, dates=dates)

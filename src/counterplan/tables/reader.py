@@ -100,6 +100,7 @@ class CheckedTable:
     episodes  their names, in the order in which they first appear
     means     by column: of the values in the table, or as the caller knows them from a model
     filled    by column: how many gaps were filled
+    lowest    by column of rewards and costs: the lowest value
     place     names a row of the file
     """
 
@@ -109,6 +110,7 @@ class CheckedTable:
     episodes: tuple[str, ...]
     means: Mapping[str, float]
     filled: Mapping[str, Filled]
+    lowest: Mapping[str, float]
     place: Callable[[int], str]
     _spill: Spill
     _outcomes: tuple[tuple[str, ...], ...]
@@ -212,7 +214,7 @@ def check_table(
         spill.close()
         raise
     outcomes = tuple(map(tuple, reading.outcomes.values()))
-    about = (file.path, schema, reading.rows, names, known, filled, place)
+    about = (file.path, schema, reading.rows, names, known, filled, reading.lowest, place)
     return CheckedTable(*about, spill, outcomes, reading.zone)
 
 
@@ -248,6 +250,7 @@ class _Reading:
     numbers   of the episodes by name, 0, 1, ... in order of appearance
     outcomes  by column: the numbers of its texts
     outside   by column: how many values beyond its bounds count as gaps
+    lowest    by column of rewards and costs: the lowest value
     zone      "Z" where times are dates with an offset from UTC
     """
 
@@ -259,6 +262,7 @@ class _Reading:
         self.numbers: dict[str, int] = {}
         self.outcomes: dict[str, dict[str, int]] = {one.name: {} for one in schema.of("outcome")}
         self.outside: Counter[str] = Counter()
+        self.lowest: dict[str, float] = {}
         self.rows = 0
 
     def means(self) -> dict[str, float]:
@@ -274,7 +278,11 @@ class _Reading:
         for place, column in enumerate(schema.used, LEADING):
             table[:, place] = values = self._column(block, column)
             # Those that may have no gaps count as well: a later table may fill them with the mean.
-            if column.role not in ("reward", "outcome") and column.size is None:
+            if column.role in ("reward", "cost"):
+                self.lowest[column.name] = min(
+                    self.lowest.get(column.name, np.inf), np.nanmin(values, initial=np.inf)
+                )
+            elif column.role != "outcome" and column.size is None:
                 known = values[np.isfinite(values)]
                 total, count = self._sums.get(column.name, (0.0, 0))
                 self._sums[column.name] = total + float(known.sum()), count + known.size
@@ -535,16 +543,21 @@ class _Bucket:
 
     def _check_rewards(self, mistakes: Mistakes) -> None:
         """Every step that counts has earned something known."""
-        if self.schema.reward is None:
-            return
-        name = self.schema.reward.name
-        earned = self.values[name]
-        problem = "is missing; say what the step earned"
-        self._report(np.isnan(earned) & self.decides, name, problem, mistakes)
-        if self.schema.is_discrete:
-            idle = ~self.has_action & np.isfinite(earned) & (earned != 0.0)
-            problem = "is earned without an action; move it to the row of the action that earned it"
-            self._report(idle, name, problem, mistakes)
+        for name in (column.name for column in self.schema.rewards):
+            earned = self.values[name]
+            problem = "is missing; say what the step earned"
+            self._report(np.isnan(earned) & self.decides, name, problem, mistakes)
+            if self.schema.is_discrete:
+                idle = ~self.has_action & np.isfinite(earned) & (earned != 0.0)
+                problem = "is earned without an action; move it to the row of the action that "
+                self._report(idle, name, f"{problem}earned it", mistakes)
+
+    def earned(self) -> FloatArray | None:
+        """(n,) what rows earned, the columns weighted and added up; None without such columns."""
+        if not self.schema.rewards:
+            return None
+        weighted = np.array([one.merit * self.values[one.name] for one in self.schema.rewards])
+        return np.where(np.isnan(weighted).all(axis=0), np.nan, np.nansum(weighted, axis=0))
 
     def _report(self, wrong: BoolArray, name: str, problem: str, mistakes: Mistakes) -> None:
         rows = self.rows[wrong, ROW].astype(np.int64)
@@ -554,7 +567,7 @@ class _Bucket:
         """Fill the gaps by the policies of their columns and count them; report those that stay."""
         counts = {}
         for column in self.schema.used:
-            if column.role in ("reward", "outcome"):
+            if column.role in ("reward", "cost", "outcome"):
                 continue
             values = self.values[column.name]
             gap = np.isnan(values)
@@ -617,7 +630,7 @@ class _Bucket:
             cells[self.has_action] = _cells(chosen, actions[self.has_action])
             actions = cells
         places = self.rows[:, ROW].astype(np.int64)
-        earned = None if schema.reward is None else self.values[schema.reward.name].copy()
+        earned = self.earned()
         about = [
             (column.name, self.values[column.name], texts)
             for column, texts in zip(schema.of("outcome"), outcomes, strict=True)
@@ -629,7 +642,10 @@ class _Bucket:
                 Episode(states[rows], actions[decisions], id=names[int(number)]),
                 self.times[rows],
                 int(self.filled[rows].sum()),
-                tuple((name, _outcome(codes[rows], texts)) for name, codes, texts in about),
+                (
+                    *((name, _outcome(codes[rows], texts)) for name, codes, texts in about),
+                    *((one.name, _last(self.values[one.name][rows])) for one in schema.finals),
+                ),
                 None if earned is None else earned[rows],
                 places[rows],
                 date_texts(self.rows[rows, TIME], self._zone) if schema.dates else (),
@@ -646,6 +662,11 @@ def _cells(columns: tuple[Column, ...], values: FloatArray) -> IntArray:
 def _outcome(codes: FloatArray, texts: Sequence[str]) -> str:
     known = codes[np.isfinite(codes)]
     return texts[int(known[0])] if known.size else ""
+
+
+def _last(values: FloatArray) -> str:
+    known = values[np.isfinite(values)]
+    return "" if not known.size else repr(float(known[-1])).removesuffix(".0")
 
 
 # --- Frames -----------------------------------------------------------------------------------

@@ -11,19 +11,25 @@
     min_count = 5                 # so often must a combination occur to be advised
 
     [columns.sofa]
-    role = "state"                # state, fixed, contextual, action, reward, outcome or ignore
+    role = "state"                # or fixed, contextual, action, reward, cost, outcome, ignore
     unit = "points"
     low = 0                       # values outside are mistakes
     high = 24
     outside = "refuse"            # or "missing": what is outside counts as a gap
     missing = "carry-forward"     # refuse (if not given), carry-forward, mean or median
-    better = "lower"              # what is good: makes the reward, with `weight` (1 if not given)
+    better = "lower"              # what is good: counts with `weight` (1 if not given)
 
     [columns.vasopressor]
     role = "action"
     levels = [0, 1, 2, 3, 4]      # the numbers that the table may hold
     labels = ["none", "low", "middle", "high", "highest"]
 
+    [columns.readmitted]
+    role = "cost"                 # less is better; a reward is more of it, or says `better`
+    weight = 100                  # rewards and costs are added up
+    when = "last"                 # known at the end only: a probability (0, 1) or an amount
+
+With final = "value" in [table] the last state of an episode counts for what usually follows it.
 A column with levels takes these values. One with labels only holds categories: models of continuous
 states see a column of their own for each, so that none lies between others, unless ordered = true,
 which makes them the numbers 0, 1, ... Several action columns form a grid, of which the last column
@@ -62,6 +68,7 @@ DISCRETE, CONTINUOUS = "discrete", "continuous"
 REFUSE, CARRY, MEAN, MEDIAN = "refuse", "carry-forward", "mean", "median"
 MISSING, ALLOW, INPUT = "missing", "allow", "input"
 OBSERVED, GRID = "observed", "grid"
+STEP, LAST, VALUE = "step", "last", "value"
 # What the time until the next row is called where it is an input.
 GAP = "gap"
 MEASURED = ("role", "unit", "low", "high", "outside", "missing", "levels", "labels", "ordered")
@@ -71,14 +78,15 @@ KEYS = {
     "fixed": MEASURED,
     "contextual": MEASURED,
     "action": ("role", "unit", "missing", "levels", "labels", "ordered"),
-    "reward": ("role", "unit", "low", "high"),
+    "reward": ("role", "unit", "low", "high", "better", "weight", "when"),
+    "cost": ("role", "unit", "low", "high", "weight", "when"),
     "outcome": ("role", "unit"),
-    "ignore": (*MEASURED, "better", "weight"),
+    "ignore": (*MEASURED, "better", "weight", "when"),
 }
 COLUMN = KEYS["ignore"]
 TABLE = (
     *("episode", "time", "step", "increment", "unit", "dates", "gaps", "kind"),
-    *("combinations", "min_count"),
+    *("combinations", "min_count", "final"),
 )
 # What keys with few values may be.
 CHOICES = {
@@ -88,6 +96,8 @@ CHOICES = {
     "missing": (REFUSE, CARRY, MEAN, MEDIAN),
     "gaps": (REFUSE, ALLOW, INPUT),
     "better": ("lower", "higher"),
+    "when": (STEP, LAST),
+    "final": ("nothing", VALUE),
 }
 # A schema is written by hand; what is larger is something else.
 LARGEST_SCHEMA = 10_000_000
@@ -105,6 +115,7 @@ class Column:
     name     as the table's header has it
     role     state, fixed, contextual (an input that is replayed from the episode, never chosen),
              action, reward, outcome (describes the episode; no model sees it) or ignore
+    when     of a reward or cost: whether each step has one, or the episode at its last step
     outside  what a value below low or above high is: a mistake (refuse) or missing
     missing  what a gap means: refuse, carry-forward, mean or median
     better   lower or higher, None if neither is good or bad
@@ -127,6 +138,7 @@ class Column:
     labels: tuple[str, ...] | None = None
     outside: str = REFUSE
     ordered: bool = False
+    when: str = STEP
 
     @property
     def categories(self) -> int:
@@ -159,6 +171,8 @@ class Column:
     @property
     def merit(self) -> float:
         """What a unit more of it is worth."""
+        if self.role in ("reward", "cost"):
+            return -self.weight if self.role == "cost" or self.better == "lower" else self.weight
         return {None: 0.0, "lower": -self.weight, "higher": self.weight}[self.better]
 
     def value_name(self, place: int, unit: str = "") -> str:
@@ -203,6 +217,8 @@ class Schema:
     combinations  which values of the action columns may be advised together: those that are
                   "observed", the whole "grid", or a list with a value for each column
     min_count     how often a combination must occur to count as observed
+    final         what the last state counts for besides itself: nothing, or the value of what
+                  usually follows
     """
 
     columns: tuple[Column, ...]
@@ -216,6 +232,7 @@ class Schema:
     dates: bool = False
     combinations: str | tuple[tuple[str | float, ...], ...] = OBSERVED
     min_count: int = 5
+    final: str = "nothing"
 
     # Whether steps count from 0 and every row has an action, as in plain tables of episodes.
     is_plain: ClassVar[bool] = False
@@ -262,15 +279,20 @@ class Schema:
         return self.step * UNITS[self.unit] if self.dates else self.increment
 
     @property
-    def reward(self) -> Column | None:
-        """The column with what each step earned."""
-        return next(iter(self.of("reward")), None)
+    def rewards(self) -> tuple[Column, ...]:
+        """The columns with what each step earned or cost."""
+        return tuple(one for one in self.of("reward", "cost") if one.when == STEP)
+
+    @property
+    def finals(self) -> tuple[Column, ...]:
+        """The columns with what an episode earned or cost at its end."""
+        return tuple(one for one in self.of("reward", "cost") if one.when == LAST)
 
     @cached_property
     def used(self) -> tuple[Column, ...]:
         """All columns that are read, but for those of episode and time."""
         replayed = (*self.of("action"), *self.of("contextual"))
-        return (*self.features, *replayed, *self.of("reward", "outcome"))
+        return (*self.features, *replayed, *self.of("reward", "cost", "outcome"))
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values that JSON and TOML can hold; `schema_from_dict` reads them back."""
@@ -457,7 +479,7 @@ def _column_problems(place: str, name: Any, given: Any) -> Iterator[str]:
     if not low < high:
         between = f"{shown(low)} is not below high = {shown(high)}"
         yield f"{place}.low: {between}; exchange or correct them"
-    if "weight" in right and "better" not in given:
+    if "weight" in right and "better" not in given and role not in ("reward", "cost"):
         yield f'{place}.weight: counts only with better = "lower" or "higher"; add it'
     levels, labels = right.get("levels"), right.get("labels")
     if levels and labels and len(levels) != len(labels):
@@ -485,8 +507,6 @@ def _together(table: Mapping[str, Any], columns: Mapping[str, Any]) -> Iterator[
     for role in ("state", "action"):
         if not of[role]:
             yield f'columns: none has role = "{role}"; give at least one column that role'
-    for second in of["reward"][1:2]:
-        yield f"columns.{_place(second.name)}.role: is the second reward; keep one of them"
     if table.get("dates") and table.get("unit") not in UNITS:
         known = ", ".join(list(UNITS)[:5])
         yield f'table.unit: time by dates is measured in {known}; write for example unit = "d"'

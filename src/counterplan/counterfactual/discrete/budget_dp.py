@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from counterplan.core.limits import Watch
 from counterplan.core.problem import Problem
@@ -43,8 +43,10 @@ from counterplan.counterfactual.discrete.laws import (
 from counterplan.counterfactual.support import Support, policy_rule, policy_support
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.scm.gumbel import GumbelMaxSCM
-from counterplan.scm.row_sets import RowSets
 from counterplan.scm.tabular import TabularMDP, numbers
+
+if TYPE_CHECKING:
+    from counterplan.scm.row_sets import RowSets
 
 # As explanations name it.
 METHOD = "dynamic programming"
@@ -109,6 +111,13 @@ class PolicyExplanation(Explanation):
         )
         # Both ends are sums in different orders: where they meet, rounding may turn them round.
         return Interval(min(low, high), max(low, high))
+
+    def expected_end(self, values: ArrayLike) -> float:
+        """The mean of values (S,) of the last state under the policy."""
+        setting = self.process.setting
+        nothing = setting.mdp.with_rewards(np.zeros_like(setting.mdp.rewards), values)
+        ended = replace(setting, mdp=nothing)
+        return float(evaluate(ended, self.process.law, self.process.table)[-1])
 
     @cached_property
     def guaranteed(self) -> float:

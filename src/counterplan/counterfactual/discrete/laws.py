@@ -30,7 +30,7 @@ here; where steps share one, what holds for all of them at once lies inside.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,8 +47,10 @@ from counterplan.scm.gumbel import (
     starts_before,
     winner_shares,
 )
-from counterplan.scm.row_sets import RowSets
 from counterplan.scm.tabular import SUM_TOLERANCE, Rows, TabularMDP, numbers
+
+if TYPE_CHECKING:
+    from counterplan.scm.row_sets import RowSets
 
 RowIds = NDArray[np.int32]
 

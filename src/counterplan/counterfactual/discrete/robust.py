@@ -17,6 +17,8 @@ so there, too, the interval is an outer one.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from counterplan.core.constraints import Constraints
@@ -34,8 +36,10 @@ from counterplan.counterfactual.discrete.budget_dp import (
 from counterplan.counterfactual.discrete.laws import ExtremeLaw
 from counterplan.errors import InputError
 from counterplan.scm.gumbel import GumbelMaxSCM
-from counterplan.scm.row_sets import RowSets
 from counterplan.scm.tabular import TabularMDP
+
+if TYPE_CHECKING:
+    from counterplan.scm.row_sets import RowSets
 
 
 def value_interval(

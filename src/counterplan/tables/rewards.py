@@ -1,0 +1,416 @@
+"""What is good, learned from the columns of a table with continuous states.
+
+    rewards     r_t = c + w . x(s_t) + u . x(a_t) + noise        of every step, by least squares
+    at the end  y = c + w . x(s_T) + noise, or, for 0 and 1,     of the last state, with ridge and
+                P(y = 1) = 1 / (1 + exp(-c - w . x(s_T)))        the Laplace approximation
+    afterwards  the next H rewards, added up, = c + w . x(s) + noise, by least squares
+
+x() has a column for each number, and for each category, or level of an action, but the first. H is
+half the usual length of an episode. A reward that is exactly so is taken as it is; of one that is
+nearly so R² is told, and one that is not is refused. How well the end can be predicted is tried on
+episodes that the regression has not seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from counterplan.core.episode import Episode
+from counterplan.core.reward import LinearReward, LogisticReward, Reward
+from counterplan.core.validation import FloatArray, IntArray
+from counterplan.errors import InputError
+from counterplan.tables.parts import Recorded
+from counterplan.tables.schema import Column, Schema
+
+if TYPE_CHECKING:
+    from counterplan.scm.tabular import TabularMDP
+
+# Names of what is better the less there is of it.
+COST = re.compile(
+    r"(.*[^a-z])?(costs?|prices?|charges?|loss(es)?|penalt(y|ies)|expenses?|fees?|kosten|los|"
+    r"length_of_stay|mortality|died|deaths?|dead|readmi\w*|complications?|failures?|downtime|"
+    r"delays?|waste|damages?)([^a-z].*)?",
+    re.IGNORECASE,
+)
+# What may be left of a reward that is taken as exact, and the least R² of one that is not refused.
+EXACT, LEAST = 1e-6, 0.5
+# Below these (area under the curve, R²) the end of an episode is called hardly predictable.
+FAIR_SHARE, FAIR_AMOUNT = 0.65, 0.1
+FOLDS = 5
+# Episodes that every state of a discrete problem is thought to have ended in, on average ones.
+PRIOR = 2.0
+# Half of an interval that holds 95 %, and what 5 % exceed, in standard deviations.
+WIDE, ONE_SIDED = 1.96, 1.645
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """c + w . x, or the probability whose log-odds this is.
+
+    name        the column that it predicts
+    weights     w, (p,)
+    covariance  (1 + p, 1 + p) of c and w: how well they are known
+    is_share    whether it is a probability
+    """
+
+    name: str
+    constant: float
+    weights: Sequence[float]
+    covariance: Sequence[Sequence[float]]
+    is_share: bool = False
+
+    def along(self, schema: Schema, episode: Episode) -> LinearReward:
+        """c + w . x of the states of an episode, whose fixed columns are part of the constant."""
+        moving = len(schema.of("state"))
+        x = coded(schema.features, episode.states[:1])[0]
+        fixed, last = len(x) - moving, np.array(self.weights)[: len(x)]
+        weights = np.append(np.zeros(len(schema.features) - moving), last[fixed:])
+        return LinearReward(weights, self.constant + float(last[:fixed] @ x[:fixed]))
+
+    def interval(self, x: FloatArray) -> tuple[float, float, float]:
+        """What is predicted for x (p,), and the ends of an interval that holds it with 95 %."""
+        full = np.append(1.0, x)
+        middle = float(full @ np.append(self.constant, self.weights))
+        far = WIDE * np.sqrt(max(float(full @ np.array(self.covariance) @ full), 0.0))
+        found = np.array([middle, middle - far, middle + far])
+        one, low, high = (_share(found) if self.is_share else found).tolist()
+        return one, low, high
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What columns are worth: at each step (None where states say it all), at the end, and what
+    usually follows a state in the next `horizon` steps."""
+
+    step: Predictor | None = None
+    finals: tuple[Predictor, ...] = ()
+    following: Predictor | None = None
+    horizon: int = 0
+
+    def check(self, schema: Schema) -> None:
+        """Raise unless it is about the columns of a schema."""
+        states, both = (
+            coded(columns, np.zeros((1, len(columns)))).shape[1]
+            for columns in (schema.features, (*schema.features, *schema.components))
+        )
+        expected = [(self.step, both), *((one, states) for one in (*self.finals, self.following))]
+        for one, width in expected:
+            if one is not None and np.shape(one.covariance) != (1 + width, 1 + len(one.weights)):
+                raise InputError("the reward in the model is about other columns: fit it anew")
+        if [one.name for one in self.finals] != [column.name for column in schema.finals]:
+            raise InputError("the model has learned other ends of episodes: fit it anew")
+
+    def final_rewards(self, schema: Schema, episode: Episode) -> list[Reward]:
+        """What the last state counts for besides itself."""
+        parts: list[Reward] = []
+        for column, one in zip(schema.finals, self.finals, strict=True):
+            linear = one.along(schema, episode)
+            scaled = LinearReward(column.merit * linear.weights, column.merit * linear.constant)
+            parts.append(LogisticReward(linear, column.merit) if one.is_share else scaled)
+        if schema.final == "value" and self.following is not None:
+            parts.append(self.following.along(schema, episode))
+        return parts
+
+    def action_rewards(self, schema: Schema, vectors: FloatArray) -> FloatArray | None:
+        """(T-1, N) what each of the action vectors (T-1, N, d) earns."""
+        if self.step is None:
+            return None
+        x = coded(schema.components, vectors.reshape(-1, vectors.shape[-1]))
+        weights = np.array(self.step.weights)[len(self.step.weights) - x.shape[1] :]
+        return np.asarray((x @ weights).reshape(vectors.shape[:2]))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Learned:
+        """What `as_dict` gave."""
+        step, following = (
+            None if given[name] is None else Predictor(**given[name])
+            for name in ("step", "following")
+        )
+        finals = tuple(Predictor(**one) for one in given["finals"])
+        return cls(step, finals, following, given["horizon"])
+
+
+def coded(columns: Sequence[Column], values: FloatArray) -> FloatArray:
+    """(n, p) the columns x of values (n, columns)."""
+    parts = [np.empty((len(values), 0))]
+    for column, given in zip(columns, values.T, strict=True):
+        if column.categories or column.role == "action":
+            parts.append(given[:, None] == np.array(column.values)[1:])
+        else:
+            parts.append(given[:, None])
+    return np.concatenate(parts, axis=1)
+
+
+def _share(x: FloatArray) -> FloatArray:
+    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * x))
+
+
+class Regression(NamedTuple):
+    """Constant and weights (1 + p,), their covariance, and how much of the target is left."""
+
+    weights: FloatArray
+    covariance: FloatArray
+    left: float
+
+    def predictor(self, name: str, is_share: bool = False) -> Predictor:
+        constant, *weights = self.weights.tolist()
+        return Predictor(name, constant, weights, self.covariance.tolist(), is_share)
+
+
+def regressed(
+    x: FloatArray, y: FloatArray, ridge: float = 0.0, is_share: bool = False
+) -> Regression:
+    """y on x (n, p) by least squares, or for a share by Newton's method: each step is weighted
+    least squares. `ridge`: the prior precision of weights, in standard deviations of x."""
+    middle, spread = x.mean(axis=0), x.std(axis=0)
+    spread[spread == 0.0] = 1.0
+    design = np.column_stack([np.ones(len(x)), (x - middle) / spread])
+    prior = np.sqrt(ridge) * np.eye(design.shape[1])[1:]
+    target, weight, found = y - (0.0 if is_share else y.mean()), np.ones(len(y)), np.zeros(0)
+    for _ in range(30 if is_share else 1):
+        if is_share:
+            odds = design @ found if found.size else np.zeros(len(y))
+            share = np.clip(_share(odds), 1e-9, 1.0 - 1e-9)
+            weight, target = share * (1.0 - share), odds + (y - share) / (share * (1.0 - share))
+        root = np.sqrt(weight)
+        rows = np.concatenate([design * root[:, None], prior])
+        found = np.linalg.lstsq(rows, np.append(target * root, np.zeros(len(prior))), rcond=None)[0]
+    left = float(np.sum((target - design @ found) ** 2))
+    noise = 1.0 if is_share else left / max(len(y) - len(found), 1)
+    turn = np.eye(len(found))
+    turn[1:, 1:] /= spread[:, None]
+    turn[0, 1:] = -middle / spread
+    found[0] += 0.0 if is_share else y.mean()
+    covariance = noise * turn @ np.linalg.pinv(rows.T @ rows) @ turn.T
+    return Regression(turn @ found, covariance, left)
+
+
+# --- Learning ---------------------------------------------------------------------------------
+
+
+def learn_rewards(
+    schema: Schema, every: Sequence[Recorded]
+) -> tuple[LinearReward | None, Learned, list[str]]:
+    """The reward of states where it is exactly linear, what else is learned, and what to say."""
+    remarks: list[str] = []
+    exact, step = _step(schema, every, remarks) if schema.rewards else (None, None)
+    finals = tuple(_final(schema, column, every, remarks) for column in schema.finals)
+    horizon = max(1, int(np.median([len(one.episode) for one in every])) // 2)
+    following = _following(schema, every, exact, step, horizon)
+    if schema.final == "value" and following is None:
+        raise InputError(
+            'final = "value": no episode has the rewards to learn what follows from; leave it out'
+        )
+    return exact, Learned(step, finals, following, horizon), remarks
+
+
+def _step(
+    schema: Schema, every: Sequence[Recorded], remarks: list[str]
+) -> tuple[LinearReward | None, Predictor | None]:
+    """The reward of each step: exactly linear in the states, or about so with the actions."""
+    names = " + ".join(repr(column.name) for column in schema.rewards)
+    states = np.concatenate([one.episode.states for one in every])
+    given = np.concatenate([one.rewards for one in every if one.rewards is not None])
+    known = np.isfinite(given)
+    if not known.any():
+        raise InputError(f"column {names}: is empty, so nothing is known of what is good")
+    varies = float(np.linalg.norm(given[known] - given[known].mean()))
+    if varies == 0.0:
+        raise InputError(
+            f"column {names}: is {abs(given[known][0]):g} in every row, so nothing is better than "
+            "anything else; say better = 'lower' or 'higher' for a state column"
+        )
+    constant, *weights = regressed(states[known], given[known])[0].tolist()
+    left = given[known] - constant - states[known] @ weights
+    if float(np.linalg.norm(left)) <= EXACT * varies:
+        return LinearReward(weights, constant), None
+    decides = [np.arange(len(one.episode)) < len(one.episode) - 1 for one in every]
+    actions = np.concatenate([one.episode.actions for one in every])
+    rows = np.concatenate(decides)
+    x = np.concatenate(
+        [coded(schema.features, states[rows]), coded(schema.components, actions)], axis=1
+    )
+    y = given[rows]
+    found, freedom = regressed(x, y), max(len(y) - 1 - x.shape[1], 1)
+    spread = float(np.sqrt(found.left / freedom))
+    r2 = 1.0 - found.left / freedom / (max(float(y.var(ddof=1)), 1e-300) if len(y) > 1 else 1.0)
+    if r2 < LEAST:
+        raise InputError(
+            f"column {names}: is no linear function of the states of its row and what was done "
+            f"(R² = {r2:.2f}, at least {LEAST:g} is needed); say better = 'lower' or 'higher' for "
+            "the state columns that matter, or add the state that it depends on"
+        )
+    if np.sqrt(found.left) > EXACT * varies:
+        remarks.append(
+            f"column {names}: taken as linear in the states with an amount for each level of an "
+            f"action, which explains {r2:.0%} of how it varies (± {spread:.3g} in a row is left)"
+        )
+    return None, found.predictor(names)
+
+
+def _final(
+    schema: Schema, column: Column, every: Sequence[Recorded], remarks: list[str]
+) -> Predictor:
+    """What a column says at the end, by the last state."""
+    y, known = ends(column, every)
+    x = coded(schema.features, np.stack([one.episode.states[-1] for one in every])[known])
+    is_share = check_ends(column, y)
+
+    def predict(rows: IntArray, others: IntArray) -> FloatArray:
+        found = regressed(x[rows], y[rows], 1.0, is_share).weights
+        return np.asarray(found[0] + x[others] @ found[1:])
+
+    remarks.append(predictability(column, every, y, known, predict))
+    return regressed(x, y, 1.0, is_share).predictor(column.name, is_share)
+
+
+def ends(column: Column, every: Sequence[Recorded]) -> tuple[FloatArray, IntArray]:
+    """What episodes say of a column that counts at the end, and which of them say it."""
+    texts = [dict(one.outcomes)[column.name] for one in every]
+    known = np.flatnonzero([bool(text) for text in texts])
+    return np.array([float(texts[place]) for place in known]), known
+
+
+def check_ends(column: Column, y: FloatArray) -> bool:
+    """Whether a column holds 0 and 1; raises unless there is something to learn from it."""
+    if len(y) < 4 * FOLDS or len(set(y.tolist())) < 2:
+        same = f"and is {y[0]:g} in all of them" if len(set(y.tolist())) == 1 else ""
+        raise InputError(
+            f"column {column.name!r}: is known for {len(y):,} episodes {same}".rstrip()
+            + f", too little to learn what the end depends on ({4 * FOLDS} with different values); "
+            "use role = 'outcome'"
+        )
+    return set(y.tolist()) == {0.0, 1.0}
+
+
+def predictability(
+    column: Column,
+    every: Sequence[Recorded],
+    y: FloatArray,
+    known: IntArray,
+    predict: Callable[[IntArray, IntArray], FloatArray],
+) -> str:
+    """How well the end can be predicted in episodes that `predict(from, for)` has not seen, in
+    words; raises where it cannot. Which are tried together does not depend on their order."""
+    by_name = np.argsort([str(every[place].episode.id) for place in known], kind="stable")
+    fold = np.empty(len(y), dtype=np.int64)
+    fold[np.random.default_rng(0).permutation(by_name)] = np.arange(len(y)) % FOLDS
+    guess = np.empty(len(y))
+    for held in range(FOLDS):
+        rows, others = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
+        guess[others] = predict(rows, others)
+    if set(y.tolist()) == {0.0, 1.0}:
+        no, yes = np.sort(guess[y == 0.0]), guess[y == 1.0]
+        places = np.searchsorted(no, yes, "left") + np.searchsorted(no, yes, "right")
+        score, kind = float(places.mean()) / 2 / len(no), "area under the curve"
+        chance = 0.5 + ONE_SIDED * float(np.sqrt((len(y) + 1) / (12 * len(no) * len(yes))))
+        fair = FAIR_SHARE
+    else:
+        score, chance, fair = 1.0 - float(((y - guess) ** 2).mean() / y.var()), 0.0, FAIR_AMOUNT
+        kind = "R²"
+    where = f"column {column.name!r}: in episodes held out the last state"
+    if score <= chance:
+        raise InputError(
+            f"{where} says nothing about it ({kind} {score:.2f}, chance up to {chance:.2f}), so "
+            "that no advice could be about it; add what it depends on, or use role = 'outcome'"
+        )
+    unknown = len(every) - len(known)
+    return (
+        f"{where} {'predicts it' if score >= fair else 'hardly predicts it'} ({kind} {score:.2f})"
+        + (f"; {unknown:,} episodes do not say it" if unknown else "")
+    )
+
+
+@dataclass(frozen=True)
+class EndByState:
+    """What a column says at the end in each state of a discrete problem: (S,) means under a Beta or
+    normal posterior, and the ends of intervals that hold 95 %."""
+
+    name: str
+    is_share: bool
+    mean: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+
+
+def end_by_state(
+    column: Column, every: Sequence[Recorded], n_states: int, remarks: list[str]
+) -> EndByState:
+    """The end by the last state, from counts."""
+    y, known = ends(column, every)
+    is_share = check_ends(column, y)
+    last = np.array([int(one.episode.states[-1]) for one in every])[known]
+
+    def means(rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        seen = np.asarray(np.bincount(last[rows], minlength=n_states) + PRIOR, np.float64)
+        total = np.bincount(last[rows], weights=y[rows], minlength=n_states)
+        return np.asarray((total + PRIOR * y[rows].mean()) / seen), seen
+
+    def predict(rows: IntArray, others: IntArray) -> FloatArray:
+        return np.asarray(means(rows)[0][last[others]])
+
+    remarks.append(predictability(column, every, y, known, predict))
+    mean, seen = means(np.arange(len(y)))
+    variance = mean * (1.0 - mean) / (seen + 1.0) if is_share else y.var() / seen
+    both = np.stack([mean - WIDE * np.sqrt(variance), mean + WIDE * np.sqrt(variance)])
+    low, high = (np.clip(both, 0.0, 1.0) if is_share else both).tolist()
+    return EndByState(column.name, is_share, mean.tolist(), low, high)
+
+
+def values_ahead(mdp: TabularMDP, visits: IntArray, n_actions: int, steps: int) -> FloatArray:
+    """(steps + 1, S) what 0, 1, ... further steps earn where actions, the first `n_actions`, are
+    chosen as often as in the data; a state without any is worth the average."""
+    chosen = visits[:, :n_actions].sum(axis=1)
+    policy = visits[:, :n_actions] / np.maximum(chosen, 1)[:, None]
+    earned = (policy * np.where(policy > 0.0, mdp.rewards[:, :n_actions], 0.0)).sum(axis=1)
+    values = np.zeros((steps + 1, mdp.n_states))
+    for step in range(steps):
+        ahead = expected_after(mdp, values[step])[:, :n_actions]
+        value = earned + (policy * ahead).sum(axis=1)
+        average = float(value @ chosen) / max(int(chosen.sum()), 1)
+        values[step + 1] = np.where(chosen > 0, value, average)
+    return values
+
+
+def expected_after(mdp: TabularMDP, values: FloatArray) -> FloatArray:
+    """(S, A) the mean of values (S,) of the next state."""
+    indptr, indices, probabilities = mdp.rows.arrays
+    return np.asarray(np.add.reduceat(probabilities * values[indices], indptr[:-1])[mdp.row_of])
+
+
+def _following(
+    schema: Schema,
+    every: Sequence[Recorded],
+    exact: LinearReward | None,
+    step: Predictor | None,
+    horizon: int,
+) -> Predictor | None:
+    """What the next steps earn after a state, None where no step earns anything."""
+    merits = LinearReward([column.merit for column in schema.features])
+    if exact is None and step is None and not merits.weights.any():
+        return None
+    x, y = [], []
+    for one in every:
+        states, T = one.episode.states, len(one.episode)
+        own = earned = merits(states)
+        if one.rewards is not None:
+            own = own + (exact or step.along(schema, one.episode))(states)  # type: ignore[union-attr]
+            earned = earned + np.nan_to_num(one.rewards)
+        if horizon < T:
+            # Of its own row the action alone counts, of the last the state alone.
+            first, before = np.arange(T - horizon), np.append(0.0, np.cumsum(earned))
+            between = before[first + horizon] - before[first + 1]
+            y.append((earned - own)[first] + between + own[first + horizon])
+            x.append(coded(schema.features, states[first]))
+    if sum(map(len, y)) < 4 * FOLDS:
+        return None
+    return regressed(np.concatenate(x), np.concatenate(y)).predictor("what follows")
