@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from counterplan.core.table import GAPS, NO_ROWS, Mistakes, as_number, open_table_file, shown
+from counterplan.core.source import MIXED, OPEN
+from counterplan.core.table import GAPS, NO_ROWS, Block, Mistakes, as_number, open_table_file, shown
 from counterplan.errors import FileError, InputError
 from counterplan.tables.dates import UNITS, Spacing
 from counterplan.tables.rewards import COST
@@ -243,7 +244,8 @@ def _comments(column: Column, profile: ColumnProfile, why: str, rows: int) -> di
 
 def _head(name: str, found: TableProfile, schema: Schema) -> str:
     lines = [
-        f"Draft from {name}: {len(found.episodes):,} episodes, {found.rows:,} rows.",
+        f"Draft from {name}: {len(found.episodes):,} episodes, {found.rows:,} rows"
+        f"{f', read as {found.form}' if found.form else ''}.",
         "Read every role: state (moves, and is moved by actions), fixed, contextual (an input that",
         "is replayed as it was), action, reward, cost, outcome (describes an episode; no model",
         "sees it) or ignore. Add units, and low and high: values beyond them are mistakes, and",
@@ -383,6 +385,7 @@ class TableProfile:
     rows: int = 0
     episodes: set[str] = field(default_factory=set)
     spacing: Spacing = field(default_factory=Spacing)
+    form: str = ""
 
 
 def _profile(path: str | Path) -> TableProfile:
@@ -399,7 +402,7 @@ def _profile(path: str | Path) -> TableProfile:
     time = _chosen([name for name in named if name != episode], TIMES)
     columns = [ColumnProfile(name) for name in named if name not in (episode, time)]
     found = TableProfile(episode, time, columns, len(file.header) - len(named))
-    mistakes = Mistakes(file.path)
+    mistakes = Mistakes(file.path, file.place)
     for number, block in enumerate(file.blocks(named, mistakes)):
         owners = block.texts[episode]
         found.episodes |= set(owners.unique().to_list())
@@ -407,11 +410,22 @@ def _profile(path: str | Path) -> TableProfile:
         # Rows of an episode may lie anywhere: later ones would look like gaps.
         found.spacing.add(block.texts[time], owners, steps=number < 2)
         for column in columns:
-            column.add(block.texts[column.name], owners)
+            column.add(block.plain(column.name), owners)
+            if block.signs.get(column.name) in (OPEN, MIXED) and _are_numbers(block, column.name):
+                block.numbers(column.name)
     if not found.rows:
         mistakes.in_file(NO_ROWS)
     mistakes.refuse()
+    found.form = ", ".join(file.form)
     return found
+
+
+def _are_numbers(block: Block, name: str) -> bool:
+    """Whether all entries are numbers, whatever their commas and points mean."""
+    import polars as pl
+
+    known = block.texts[name].filter(~block.texts[name].str.to_uppercase().is_in(GAPS))
+    return not known.str.replace_all("[,.]", "").cast(pl.Float64, strict=False).has_nulls()
 
 
 def _chosen(header: Sequence[str], wanted: Sequence[str]) -> str:
