@@ -240,7 +240,9 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
         (name, text), others = exits[0], len(exits) - 1
         more = f" (and {others} more like it, see outside_range in --json)" if others else ""
         note(f"warning: {noun} {name!r} as advised: {text}{more}")
-    ranked = sorted((answer.row() for answer in answers), key=lambda row: -row["improvement"])
+    rows = [answer.row() for answer in answers]
+    # What means nothing comes last.
+    ranked = sorted(rows, key=lambda row: (bool(row["far_outside_training"]), -row["improvement"]))
     found = records(ranked, cohort.explainer.unit)
     methods = _methods(found)
     document = {

@@ -238,7 +238,7 @@ def _print_neural(options: FitOptions, found: NeuralFit) -> None:
     }
     _print_findings(found.findings)
     for line in scm.about.get("remarks", ()):
-        note(f"note: {line}")
+        note(line)
     if better := poor_fit(scm):
         note(
             f"warning: {better}: do not trust explanations by this model; train for more --epochs, "
@@ -313,7 +313,7 @@ def _tabular(options: FitOptions, schema: Schema | None) -> None:
     }
     _print_findings(found.findings)
     for line in mdp.about.get("remarks", ()):
-        note(f"note: {line}")
+        note(line)
     _print_tabular(options, summary, "" if schema is None else f"; {found.layout.offer.fact}")
 
 

@@ -563,14 +563,16 @@ class ContinuousExplainer(Explainer):
         schema, following = self.layout.schema, self.layout.learned.following
         if following is None or schema.final == "value" or not explanation.changes:
             return super().pays_at_end_only(explanation)
-        setting = prepare_sequence(explanation.problem)
+        setting = prepare_sequence(replace(explanation.problem, risk=None))
         steps = [change.t for change in explanation.changes]
-        fewer = np.repeat(explanation.actions[None], len(steps), axis=0)
-        fewer[np.arange(len(steps)), steps] = explanation.observed[steps]
+        # The whole sequence, and without one change each.
+        fewer = np.repeat(explanation.actions[None], 1 + len(steps), axis=0)
+        fewer[np.arange(1, len(fewer)), steps] = explanation.observed[steps]
         states = setting.trajectories(fewer)
-        gains = explanation.value - setting.earned(states, fewer)
+        earned = setting.earned(states, fewer)
         ahead = following.along(schema, explanation.episode)
-        lost = ahead(setting.in_episode_units(states[:, -1])) - ahead(explanation.states[-1:])
+        later = ahead(setting.in_episode_units(states[:, -1]))
+        gains, lost = earned[0] - earned[1:], later[1:] - later[0]
         return [bool(one) for one in (gains > 0.0) & (lost > gains)]
 
     def actions_taken(self, episode: Episode) -> list[int | None]:

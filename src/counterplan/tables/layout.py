@@ -340,7 +340,7 @@ def layout_of_model(model: NeuralSCM | TabularMDP) -> SchemaLayout | None:
         learned = Learned.from_dict(model.about[LEARNED]) if LEARNED in model.about else None
         if learned is not None:
             learned.check(schema)
-    except (TypeError, KeyError) as problem:
+    except (TypeError, KeyError, ValueError) as problem:
         raise InputError(f"the reward in the model is damaged: {problem}; fit it anew") from None
     layout = SchemaLayout(schema, reward, learned)
     layout.counts = counts_of_model(model, layout.choices)
