@@ -97,7 +97,7 @@ def measure(learned: Learned, seed: int = 0) -> Measured:
     claimed, true = np.array(claims).T
     possible = [_possible(learned, case) for case in learned.cases] if learned.enumerable else None
     return Measured(
-        _error(learned, rng),
+        relative_error(learned, rng),
         *_mean(claimed),
         *_mean(true),
         None if possible is None else float(np.mean(possible)),
@@ -108,7 +108,8 @@ def _mean(values: FloatArray) -> tuple[float, float]:
     return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
-def _error(learned: Learned, rng: np.random.Generator) -> float:
+def relative_error(learned: Learned, rng: np.random.Generator) -> float:
+    """Of the outcomes of random alternatives, as said above."""
     wrong = moved = 0.0
     for case in learned.cases:
         sequences = _random_alternatives(case, rng)

@@ -54,8 +54,9 @@ from counterplan.scm.transitions import Transitions
 # those of pairs, from the fewest to the most.
 SINGLES, LENGTHS = 3, (2.0, 0.7)
 PAIRS, PAIR_LENGTH = (1, 6), 1.5
-# So many units for pairs; of more pairs than fit, those count that a product hints at most.
-MOST_PAIR_UNITS = 480
+# So many units for pairs, and twice as many from so many rows on; of more pairs than fit, those
+# count that a product hints at most.
+PAIR_UNITS, MANY_ROWS = 480, 20_000
 # Rows that choose pairs, groups and scale.
 SCREENED, ROWS = 5_000, 40_000
 CHUNK = 4_096
@@ -220,8 +221,9 @@ def draw_basis(inputs: FloatArray, left: FloatArray, rng: np.random.Generator) -
     varied = [i for i in range(P) if len(np.unique(inputs[:SCREENED, i])) > 2]
     waves = [draw_waves([i], P, SINGLES, length, rng) for length in LENGTHS for i in varied]
     pairs = list(combinations(range(P), 2))
-    count = int(np.clip(MOST_PAIR_UNITS // max(4 * len(pairs), 1), *PAIRS))
-    chosen = likely_pairs((inputs - mean) / spread, left, pairs)[: MOST_PAIR_UNITS // (4 * count)]
+    units = PAIR_UNITS * (2 if len(inputs) >= MANY_ROWS else 1)
+    count = int(np.clip(units // max(4 * len(pairs), 1), *PAIRS))
+    chosen = likely_pairs((inputs - mean) / spread, left, pairs)[: units // (4 * count)]
     waves += [draw_waves(pair, P, count, PAIR_LENGTH, rng) for pair in chosen]
     weights = np.concatenate([np.zeros((0, P)), *(rows for rows, _ in waves)])
     phases = np.concatenate([np.zeros(0), *(shifts for _, shifts in waves)])
