@@ -54,9 +54,7 @@ COMMANDS = {
     "no run": asked("cases", "Missing argument 'OUT'.*--help"),
     "no table to draft from": asked("schema", "Missing argument 'EPISODES'.*--help"),
     "NUL in a path": asked("explain a\0.csv -m model.json", ".*'EPISODES': embedded null.*--help"),
-    "no path": asked(
-        "explain '' -m model.json", r"\.: has no extension, but .*; rename or convert"
-    ),
+    "no path": asked("explain '' -m model.json", r"ward\.parquet, column .*; store them alike"),
     "line break in a path": asked(
         "explain 'a\nb.csv' -m model.json", r"a b\.csv: no such file; ch"
     ),
@@ -135,6 +133,15 @@ EXPLAINING = {
     "no nodes": whole(EXPLAIN, "--nodes", "0", 1),
     "gap negative": number(EXPLAIN, "--gap", "-0.1", "a number from 0 up"),
     "solver unknown": number(EXPLAIN, "--solver", "oracle", "one of 'exact', 'greedy'"),
+    "allowing what there is not": explain("--allow wlk", "allow 'wlk': 'wlk' is no action; there"),
+    "forbidding what there is not": explain("--forbid 9", "forbid '9': '9' is no action; there ar"),
+    "forbidding in no state": explain("--forbid il:rest", "forbid 'il': 'il' is no state; the"),
+    "forbidding nothing": explain("--forbid ''", "forbid '': '' is no action; there are"),
+    "keeping no step": explain("--keep first", "Invalid value for --keep: 'first' is not the num"),
+    "keeping half a step": explain("--keep 0,1.5", "Invalid value for --keep: '1.5' is not the nu"),
+    "a cost of nothing": explain("--cost walk", "cost 'walk': write an action and a whole"),
+    "a cost below one": explain("--cost walk=0", "cost 'walk=0': write an action and a whol"),
+    "a cost of what there is not": explain("--cost run=2", "cost 'run': 'run' is no action; ther"),
     "moves of no doses": explain("--max-move 1", "--max-move is about doses: .*; leave it"),
     "top-k of a policy": explain("--solver top-k", "--solver top-k changes .*: use --solver"),
     "seconds of no search": explain(

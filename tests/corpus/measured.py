@@ -66,9 +66,9 @@ CASES = {
     "stays a pipe": stays(pipe("stays.csv"), ": is a pipe or a device; give a file"),
     "stays empty": whole("", ": is empty; expected a table of episodes"),
     "stays header only": whole(MANY[:42], ": has a header but no rows; give one for each step"),
-    "stays in UTF-16": whole("a,b\n".encode("utf-16"), ": is text in UTF-16; save it as CSV in UT"),
+    "stays in UTF-16": whole("a,b\n".encode("utf-16"), ": none of the columns .*; name the col"),
     "stays with old line ends": whole("a,b\r1,2\r", ": its lines end in CR only; save it"),
-    "stays with tabs": whole("a\tb\n1\t2\n", ": none of .*separated by tabs; separate them by com"),
+    "stays with tabs": whole("a\tb\n1\t2\n", ": none of the columns .*found 'a', 'b'; name t"),
     "stays without an end of header": whole(
         '"' + "a" * 2**21, ", row 1: the header does not end; g"
     ),
@@ -86,7 +86,7 @@ CASES = {
     "value of 1e400": stays(
         ("65.5", "1e400"), r", 2 'map': '1e400' is too far from 0, 1e\+100 at .*; corr"
     ),
-    "value with a comma": stays(("65.5", '"65,5"'), ", 2 'map': '65,5' has .*; write"),
+    "value with a comma": stays(("65.5", '"1,655"'), ", 2 'map': '1,655' has .*--deci"),
     "value of 5,000 digits": stays(("65.5", "9" * 5000), r", 2 'map': '9+\.\.\. .*; corr"),
     "value below": stays(("ann,0,9", "ann,0,-1"), ", row 2, .*'sofa': '-1' is below low = 0 .*; c"),
     "value above": stays(
@@ -127,7 +127,7 @@ CASES = {
     "cohort with SOFA 77": cohort(field(13, "77"), ", 2 'SOFA': '77' is above high = 24 .*; cor"),
     "cohort of short stays": cohort(first(6), r": no stay can be used: .*fewer than 10 .*; add ot"),
     "cohort without doses": cohort(field(14, "0", 999), ": no vasopressor dose .* quartiles: pass"),
-    "cohort in Latin-1": cohort(("200001,1", b"\xfc,1"), ", row 2: is not text .*; save", EXPLAIN),
+    "cohort no text": cohort(("200001,1", b"\xfc\1,1"), ", row 2: is not text .*; save", EXPLAIN),
     "cohort as Parquet": Case(
         "fit cohort.parquet -o m.safetensors",
         r"^error: cohort\.parquet: is no Parquet table .*; write it anew",

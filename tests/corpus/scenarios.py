@@ -50,14 +50,16 @@ THREE = ("v0,0,1000,50\nv0,1,900,12\nv0,2,1500,25", "v0,0,dear,50\nv0,1,900,-1\n
 CASES = {
     # --- scenarios ----------------------------------------------------------------------------
     "scenarios missing": voyages(gone("voyages.csv"), ": no such file; check the path"),
-    "scenarios a folder": voyages(folder("voyages.csv"), ": is a folder; give a file"),
+    "scenarios a folder": voyages(folder("voyages.csv"), ": is a folder without .*; give a file"),
     "scenarios a pipe": voyages(pipe("voyages.csv"), ": is a pipe or a device; give a file"),
     "scenarios empty": voyages(put("voyages.csv", ""), ": is empty; expected a table"),
     "scenarios header only": voyages(put("voyages.csv", HEADER), ": has no rows; give one for eac"),
-    "scenarios in UTF-16": voyages(put("voyages.csv", "a".encode("utf-16")), ": is text in .*; sa"),
-    "scenarios in Latin-1": voyages(("v0,1", b"\xf8,1"), ", row 3: is not text .*0xf8.*; save it"),
+    "scenarios in UTF-16": voyages(put("voyages.csv", "a".encode("utf-16")), ": has no col.*; na"),
+    "scenarios in Latin-1": voyages(
+        ("v0,1", b"\xf8\2,1"), ", row 3: is not text .*0xf8.*; save it"
+    ),
     "scenarios by another name": Case(
-        "plan bunkering --scenarios v.txt", r"v\.txt: has the extension '\.txt', .*; rename or conv"
+        "plan bunkering --scenarios v.doc", r"v\.doc: has the extension '\.doc', .*; rename or conv"
     ),
     "no ids": voyages(("scenario_id", "id"), ": has no column 'scenario_id'; name scenarios in on"),
     "two ids": voyages(("action", "voyage_id"), ": has both 'scenario_id' and 'voyage_id'; name"),

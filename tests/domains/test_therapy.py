@@ -149,9 +149,9 @@ def test_row_numbers_count_blank_lines(tmp_path: Path) -> None:
     ("content", "message"),
     [
         (b"", "is empty"),
-        (b"patient;topic;phq1\nA;STR;1\n", "separate them by commas"),
+        (b"a;b\nA;STR\n", "none of the columns patient, topic"),
         (b"patient,topic,phq1,phq2,phq3,phq4,phq5,phq6,phq7,phq8\n", "no column 'phq9'"),
-        (HEADER.encode() + b"\n\xff\xfe,STR,1,1,1,1,1,1,1,1,1\n", "row 2: is not text in UTF-8"),
+        (HEADER.encode() + b"\n\xff\xfe\1,STR,1,1,1,1,1,1,1,1,1\n", "row 2: is not text in UTF-8"),
     ],
 )
 def test_files_that_are_no_such_table(tmp_path: Path, content: bytes, message: str) -> None:

@@ -578,7 +578,7 @@ def test_where_nothing_was_done_nothing_can_change(explorer: Explorer) -> None:
     question = {"id": "n3", "edits": [{"t": STEPS - 1, "action": 0}]}
     found = explorer.client.post("/api/what-if", json=question)
     assert found.status_code == 400
-    assert "nothing was done at step 4" in found.json()["error"]
+    assert "step 4 has no decision to edit" in found.json()["error"]
     # The number that stands for no action is no action to choose.
     question = {"id": "n3", "edits": [{"t": 0, "action": 4}]}
     assert explorer.client.post("/api/what-if", json=question).status_code == 400

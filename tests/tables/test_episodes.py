@@ -289,14 +289,14 @@ def test_missing_file(tmp_path: Path) -> None:
 
 def test_folder(tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
-    assert "is a folder; give a file with a table" in refusal(tmp_path / "folder.csv")
+    assert "is a folder without .parquet files; give a file" in refusal(tmp_path / "folder.csv")
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("table.xlsx", "has the extension '.xlsx', but episode files end in .csv, .parquet or"),
-        ("table", "has no extension, but episode files end in .csv, .parquet or .json"),
+        ("table.xls", "has the extension '.xls', but tables end in .csv, .tsv"),
+        ("table", "has no extension, but tables end in .csv, .tsv"),
     ],
 )
 def test_unknown_extension(tmp_path: Path, name: str, message: str) -> None:

@@ -514,7 +514,7 @@ def test_endless_episode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_no_table(tmp_path: Path, name: str) -> None:
     (tmp_path / "folder.csv").mkdir()
     (line,) = refusal(tmp_path / name, measured())
-    assert any(word in line for word in ("end in .csv or .parquet", "no such file", "is a folder"))
+    assert any(word in line for word in ("end in .csv, .tsv", "no such file", "is a folder"))
 
 
 def test_columns_that_are_missing_are_all_named(tmp_path: Path, schema: Schema) -> None:

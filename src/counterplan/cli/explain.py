@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from counterplan.cli.support import (
     LARGEST,
-    SharedOptions,
-    argument,
+    TableOptions,
     check_where,
     cluster,
     command,
@@ -67,10 +66,9 @@ def _steps(text: str) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExplainOptions(SharedOptions):
+class ExplainOptions(TableOptions):
     """Options of `counterplan explain`."""
 
-    episodes: Path = argument("Table of episodes: .csv, .parquet or .json.", "EPISODES")
     model: Path = option("Model file: .safetensors, or .json by hand.", MISSING, "--model", "-m")
     k: tuple[int, ...] = option(
         "How many actions may change at most; several numbers with commas between.",
@@ -155,7 +153,7 @@ def explain(options: ExplainOptions) -> None:
     from counterplan.runs.explain import open_cohort
     from counterplan.tables.episodes import check_explanations_target
 
-    files, out = (options.episodes, options.model, options.schema), options.output
+    files, out = (options.table, options.model, options.schema), options.output
     is_run = out is not None and not _is_file(out)
     why = None if is_run else "is for runs into a folder: give one with -o OUT"
     check_where(options, why)
@@ -230,7 +228,9 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
         (name, text), others = exits[0], len(exits) - 1
         more = f" (and {others} more like it, see outside_range in --json)" if others else ""
         note(f"warning: {noun} {name!r} as advised: {text}{more}")
-    ranked = sorted((answer.row() for answer in answers), key=lambda row: -row["improvement"])
+    rows = [answer.row() for answer in answers]
+    # What means nothing comes last.
+    ranked = sorted(rows, key=lambda row: (bool(row["far_outside_training"]), -row["improvement"]))
     found = records(ranked, cohort.explainer.unit)
     methods = _methods(found)
     document = {

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from counterplan.cli.support import (
-    SharedOptions,
-    argument,
+    TableOptions,
     command,
     from_zero,
     given,
@@ -60,10 +59,9 @@ def _lipschitz(text: str) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitOptions(SharedOptions):
+class FitOptions(TableOptions):
     """Options of `counterplan fit`."""
 
-    episodes: Path = argument("Table of episodes: .csv, .parquet or .json.", "EPISODES")
     output: Path = output("Model file to write: .safetensors.", MISSING)
     schema: Path | None = option(
         "What the columns of the table mean (.toml); `counterplan schema` drafts one."
@@ -135,14 +133,14 @@ def fit(options: FitOptions) -> None:
 
     suffix_of(options.output, (".safetensors",), "model files")
     check_target(options.output)
-    keep_inputs(options.output, (options.episodes, options.schema))
+    keep_inputs(options.output, (options.table, options.schema))
     schema = None if options.schema is None else _schema(options, options.schema)
     if schema is not None:
         is_discrete = schema.is_discrete
-    elif is_discrete := layout_of(options.episodes) is None:
+    elif is_discrete := layout_of(options.table) is None:
         _refuse_neural(options)
     else:
-        why = f"is for tables of discrete episodes, but {options.episodes} is a cohort table"
+        why = f"is for tables of discrete episodes, but {options.table} is a cohort table"
         refuse(given(options, *TABULAR, *LABELS), why)
     if is_discrete:
         _tabular(options, schema)
@@ -177,11 +175,11 @@ def _refuse_neural(options: FitOptions) -> None:
 
     wrong = given(options, *NEURAL)
     if any(wrong.values()):
-        check_readable(options.episodes, "a table of episodes")
-        check_kind(options.episodes)
+        check_readable(options.table, "a table of episodes")
+        check_kind(options.table)
         refuse(
             wrong,
-            f"is for neural models, but the states of {options.episodes} are discrete: leave it "
+            f"is for neural models, but the states of {options.table} are discrete: leave it "
             "out, or give a --schema in which they are measurements",
         )
 
@@ -205,12 +203,12 @@ def _neural(options: FitOptions, schema: Schema | None) -> None:
         settings["lipschitz"] = options.lipschitz
     try:
         if schema is None:
-            found = fit_cohort(options.episodes, settings, options.support)
+            found = fit_cohort(options.table, settings, options.support)
         else:
-            found = fit_continuous(options.episodes, schema, settings, options.support)
+            found = fit_continuous(options.table, schema, settings, options.support)
     except TrainingError as problem:
         hint = "options --lipschitz and --epochs"
-        raise TrainingError(f"{options.episodes}: {problem} ({hint})") from None
+        raise TrainingError(f"{options.table}: {problem} ({hint})") from None
     found.model.save(options.output)
     _print_neural(options, found)
 
@@ -240,7 +238,7 @@ def _print_neural(options: FitOptions, found: NeuralFit) -> None:
     }
     _print_findings(found.findings)
     for line in scm.about.get("remarks", ()):
-        note(f"note: {line}")
+        note(line)
     if better := poor_fit(scm):
         note(
             f"warning: {better}: do not trust explanations by this model; train for more --epochs, "
@@ -269,12 +267,9 @@ def _print_findings(findings: Sequence[Finding]) -> None:
 
 def _advised(layout: SchemaLayout) -> dict[str, Any]:
     """How many combinations of the action columns there are, and how many may be advised."""
-    offered, least = layout.offer.actions, layout.schema.min_count
-    return {
-        "combinations": offered.size,
-        "advised_combinations": int(offered.sum()),
-        "min_count": least,
-    }
+    advised = layout.offer.actions
+    counts = {"combinations": advised.size, "advised_combinations": int(advised.sum())}
+    return {**counts, "min_count": layout.schema.min_count}
 
 
 # --- Tabular models ---------------------------------------------------------------------------
@@ -297,9 +292,9 @@ def _tabular(options: FitOptions, schema: Schema | None) -> None:
         support=options.support,
     )
     if schema is None:
-        found = fit_model(options.episodes, settings)
+        found = fit_model(options.table, settings)
     else:
-        found = fit_discrete(options.episodes, schema, settings)
+        found = fit_discrete(options.table, schema, settings)
     mdp, counts = found.model, found.counts
     # A last row without an action is no pair.
     observed = counts.observed[:, : len(Grid(schema.of("action"))) if schema else None]
@@ -318,7 +313,7 @@ def _tabular(options: FitOptions, schema: Schema | None) -> None:
     }
     _print_findings(found.findings)
     for line in mdp.about.get("remarks", ()):
-        note(f"note: {line}")
+        note(line)
     _print_tabular(options, summary, "" if schema is None else f"; {found.layout.offer.fact}")
 
 

@@ -7,15 +7,14 @@ from pathlib import Path
 
 import typer
 
-from counterplan.cli.support import SharedOptions, argument, command, note, output, print_json
+from counterplan.cli.support import TableOptions, command, note, output, print_json
 from counterplan.errors import InputError
 
 
 @dataclass(frozen=True, kw_only=True)
-class SchemaOptions(SharedOptions):
+class SchemaOptions(TableOptions):
     """Options of `counterplan schema`."""
 
-    episodes: Path = argument("Table of episodes: .csv or .parquet.", "EPISODES")
     output: Path | None = output("Schema file to write: .toml.")
 
 
@@ -36,7 +35,7 @@ def schema(options: SchemaOptions) -> None:
         check_target(options.output)
         if options.output.exists():
             raise InputError(f"{options.output}: exists already; remove it or choose another name")
-    found = draft(options.episodes)
+    found = draft(options.table)
     text = schema_toml(found.schema, found.head, found.comments)
     if options.output is not None:
         with atomic_file(options.output) as file:

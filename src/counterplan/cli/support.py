@@ -117,6 +117,29 @@ class SharedOptions:
     seed: int = option("Seed of whatever the command draws at random.", 0)
 
 
+@dataclass(frozen=True, kw_only=True)
+class TableOptions(SharedOptions):
+    """What commands take that read a table of episodes."""
+
+    episodes: Path = argument(
+        "Table of episodes: .csv, .tsv (also .gz), .parquet or a folder of such files, .arrow, "
+        ".xlsx, .sqlite or .duckdb with --query, or .json.",
+        "EPISODES",
+    )
+    sep: str | None = option("What separates fields, if not as recognised: ';' or tab.")
+    decimal: str | None = option("What sets off decimals, if not as recognised: '.' or ','.")
+    encoding: str | None = option("Of text, if not as recognised, such as latin-1.")
+    query: str | None = option("One SELECT, whose rows are the table.", metavar="SQL")
+
+    @property
+    def table(self) -> Path:
+        """The table, with what is said of it."""
+        from counterplan.core.source import TablePath
+
+        names = ("sep", "decimal", "encoding", "query")
+        return TablePath(self.episodes, **{name: getattr(self, name) for name in names})
+
+
 def run_folder() -> Any:
     """The argument OUT of commands that show a run."""
     return argument("Folder of a run of `explain` or `plan`.", "OUT")

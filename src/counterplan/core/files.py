@@ -78,15 +78,19 @@ def _cannot_write(path: str | Path, problem: OSError) -> FileError:
     return FileError(f"{path}: cannot be written: {reason}; nothing was left behind{advice}")
 
 
-def suffix_of(path: str | Path, accepted: tuple[str, ...], what: str) -> str:
-    """The file's extension in lower case, one of `accepted`."""
+def suffix_of(
+    path: str | Path, accepted: tuple[str, ...], what: str, named: str | Path | None = None
+) -> str:
+    """The file's extension in lower case, one of `accepted`; `named`: as messages call it."""
     if not isinstance(path, str | PathLike):
         raise FileError(f"expected the path of a file, got {path!r}: {what} end in {accepted[0]}")
     suffix = Path(path).suffix.lower()
     if suffix not in accepted:
         known = ", ".join(accepted[:-1]) + f" or {accepted[-1]}" if accepted[1:] else accepted[0]
         ending = f"the extension {suffix!r}" if suffix else "no extension"
-        raise FileError(f"{path}: has {ending}, but {what} end in {known}; rename or convert it")
+        raise FileError(
+            f"{named or path}: has {ending}, but {what} end in {known}; rename or convert it"
+        )
     return suffix
 
 

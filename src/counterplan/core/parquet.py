@@ -1,4 +1,4 @@
-"""Parquet files that are not to be trusted, slice by slice.
+"""Parquet and Arrow files that are not to be trusted, slice by slice, alone or in a folder.
 
 No size that a file states is believed: a few kilobytes can hold a billion rows, or say that they
 do, and a page with a negative number of values makes polars' decoder ask for 2^61 bytes, which ends
@@ -12,6 +12,7 @@ import mmap
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 MAGIC = b"PAR1"
+ARROW = (".arrow", ".feather")
 # Entries that are read at a time.
 ENTRIES = 500_000
 # More than ten million episodes of a hundred steps.
@@ -43,22 +45,71 @@ def parquet_header(path: str | Path) -> tuple[Mapping[str, Any], int]:
                     f"{path}: is cut off (it does not end with PAR1); copy or write it anew"
                 )
             rows = _stated_rows(path, content, size - 8 - length)
-    if rows > MOST_ROWS:
-        raise FileError(f"{path}: has {rows:,} rows, more than {MOST_ROWS:,}; split it up")
-    with _parquet_errors(path):
+    with _decoder_errors(path):
         return _scan(path).collect_schema(), rows
 
 
-def parquet_slices(
-    path: str | Path, rows: int, wanted: Sequence[str]
-) -> Iterator[tuple[int, pl.DataFrame]]:
-    """The wanted columns, some rows at a time, each with the number of its first row."""
-    # Slices hold less in memory than the batches of polars' own streaming.
-    size = max(ENTRIES // len(wanted), 1)
-    for start in range(0, rows, size):
-        with _parquet_errors(path):
-            part = _scan(path).select(wanted).slice(start, size).collect()
-        yield start, part
+@dataclass(frozen=True)
+class Stored:
+    """Files that are one table, in the order of their names.
+
+    kinds   the columns with what they hold
+    files   each with the number of rows before it, and the number of its own
+    """
+
+    kinds: Mapping[str, Any]
+    files: tuple[tuple[Path, int, int], ...]
+
+    def slices(self, wanted: Sequence[str]) -> Iterator[tuple[int, pl.DataFrame]]:
+        """The wanted columns, some rows at a time, each with the number of its first row."""
+        # Slices hold less in memory than the batches of polars' own streaming.
+        size = max(ENTRIES // len(wanted), 1)
+        for path, before, rows in self.files:
+            for start in range(0, rows, size):
+                with _decoder_errors(path):
+                    part = _scan(path).select(wanted).slice(start, size).collect()
+                yield before + start, part
+
+    def place(self, row: int) -> str:
+        """A row, which counts from 1, in words."""
+        path, before, _ = next(one for one in reversed(self.files) if row > one[1])
+        return f"row {row}" if len(self.files) == 1 else f"{path.name}, row {row - before}"
+
+
+def open_parquet(path: Path) -> Stored:
+    """A file, or all of a folder; what they hold is checked to be the same."""
+    paths = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    if not paths:
+        raise FileError(f"{path}: is a folder without .parquet files; give a file")
+    files, before, kinds = [], 0, dict[str, Any]()
+    for one in paths:
+        held, rows = (_arrow_header if one.suffix in ARROW else parquet_header)(one)
+        kinds = kinds or dict(held)
+        for name in {**held, **kinds}:
+            first, second = (_family(each.get(name)) for each in (held, kinds))
+            if first != second:
+                where = f"{one}, column {name!r}: is {first}, but {second} in {paths[0].name}"
+                raise FileError(f"{where}; store them alike")
+        files.append((one, before, rows))
+        before += rows
+    if before > MOST_ROWS:
+        raise FileError(f"{path}: has {before:,} rows, more than {MOST_ROWS:,}; split it up")
+    return Stored(kinds, tuple(files))
+
+
+def _family(kind: Any) -> str:
+    """What a column holds, however many bytes that takes."""
+    if kind is None:
+        return "missing"
+    return "whole numbers" if kind.is_integer() else "numbers" if kind.is_float() else str(kind)
+
+
+def _arrow_header(path: Path) -> tuple[Mapping[str, Any], int]:
+    import polars as pl
+
+    with _decoder_errors(path):
+        scan = _scan(path)
+        return scan.collect_schema(), int(scan.select(pl.len()).collect().item())
 
 
 def _stated_rows(path: str | Path, content: mmap.mmap, footer: int) -> int:
@@ -156,11 +207,13 @@ def _scan(path: str | Path) -> pl.LazyFrame:
     """A file as polars reads it: that file alone, as it is."""
     import polars as pl
 
+    if Path(path).suffix in ARROW:
+        return pl.scan_ipc(path, glob=False)
     return pl.scan_parquet(path, glob=False, hive_partitioning=False, low_memory=True)
 
 
 @contextmanager
-def _parquet_errors(path: str | Path) -> Iterator[None]:
+def _decoder_errors(path: str | Path) -> Iterator[None]:
     """What polars says of a file, as one line."""
     import polars as pl
 

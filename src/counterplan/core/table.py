@@ -1,4 +1,4 @@
-"""Tables of any size, block after block: CSV and Parquet files and frames in memory, as texts.
+"""Tables of any size, block after block: files of many kinds and frames in memory, as texts.
 
     file = open_table_file("episodes.csv")            # the header is read and checked
     mistakes = Mistakes(file.path)
@@ -9,7 +9,8 @@
 Every entry is a stripped text, "" where nothing is given; rows without any entry are left out. What
 is wrong is gathered, with row, column and value, before anything is used. Rows of a CSV file are
 numbered as editors number its lines, so the header is usually row 1; rows of a Parquet file count
-from 1, those of a frame from 0.
+from 1, those of a frame from 0. How text files are packed, separated and encoded, and what sets off
+decimals, is recognised (`core.source`).
 
 Polars splits the fields of CSV; what it would mend in silence is checked before, byte by byte:
 quotes that stand inside a field or are left open, rows with too few or too many fields, bytes that
@@ -20,11 +21,12 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -32,14 +34,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterplan.core.files import check_readable, suffix_of
+from counterplan.core.source import (
+    BLOCK,
+    SEPARATORS,
+    Signs,
+    Stream,
+    TablePath,
+    Texts,
+    plain_numbers,
+    separator,
+)
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import FileError, MistakesError
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from counterplan.core.parquet import Stored
+
 WHAT = "a table of episodes, one row for each step"
-FORMATS = (".csv", ".parquet")
+TEXTS = (".csv", ".tsv", ".txt")
+FORMATS = (*TEXTS, ".parquet", ".arrow", ".feather", ".xlsx", ".sqlite", ".db", ".duckdb")
 MOST_COLUMNS = 10_000
 # Entries of a table that is read whole: as texts these take some gigabytes.
 MOST_ENTRIES = 200_000_000
@@ -49,7 +64,7 @@ GAPS = ("", "NA", "NAN", "NULL")
 # What is beyond is a slip of the pen, and would overflow.
 LARGEST_NUMBER = 1e100
 # How a number is written, be it too large to be used.
-A_NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$"
+A_NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 # In place of an entry that has been reported, so that nobody reports it again.
 BAD = np.inf
 NO_ROWS = "has a header but no rows; give one for each step"
@@ -148,11 +163,13 @@ class Block:
     texts     by column, "" where nothing is given
     rows      (n,) their numbers in the file
     mistakes  where the checks below report what is wrong
+    signs     by column: what sets off decimals, a point if not given
     """
 
     texts: pl.DataFrame
     rows: IntArray
     mistakes: Mistakes
+    signs: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -172,7 +189,7 @@ class Block:
         """
         import polars as pl
 
-        texts = self.texts[name]
+        texts = self.plain(name)
         values: FloatArray = texts.cast(pl.Float64, strict=False).to_numpy().copy()
         odd = ~(np.abs(values) <= LARGEST_NUMBER)
         if not odd.any():
@@ -181,10 +198,14 @@ class Block:
         wrong = odd & ~gap
         values[gap], values[wrong] = np.nan, BAD
         if not may_miss:
-            self.report(gap, name, "is missing; fill it in")
+            self.report(gap, name, "is missing; fill it in, or remove the row")
         advice = "correct or empty it" if may_miss else "correct it"
+        either = "could be thousands or decimals; say which: --decimal . or --decimal ,"
         kinds = {
-            r"^[-+]?\d+,\d+$": "has a decimal comma; write a decimal point",
+            r"^[-+]?\d+\?\d+$": f"has a sign before its last three digits, which {either}",
+            r"^[-+]?\d[\d.]*,[\d.,]*$": "has a comma where other numbers of the column have a "
+            "decimal point; write them alike",
+            r"^[-+]?[\d,]*\.\.\d": "has a point where decimals have a comma; write them alike",
             "(?i)^[-+]?inf": f"is not a finite number; {advice}",
             A_NUMBER: f"is too far from 0, {LARGEST_NUMBER:g} at most; {advice}",
             "": f"is not a number; {advice}",
@@ -195,6 +216,10 @@ class Block:
                 self.report(found, name, why)
                 wrong &= ~found
         return values
+
+    def plain(self, name: str) -> pl.Series:
+        """The texts of a column, its numbers with a decimal point."""
+        return plain_numbers(self.texts[name], self.signs.get(name, "."))
 
     def expect(self, name: str, values: FloatArray, right: BoolArray, problem: str) -> None:
         """Report the numbers of a column that are not right, and make them BAD."""
@@ -216,10 +241,11 @@ class Block:
         def meaning(text: str) -> float:
             if text in texts:
                 return texts[text]
-            number = np.nan if text.upper() in GAPS else as_number(text)
+            number = np.nan if text.upper() in GAPS else as_number(plain.get(text, text))
             return BAD if number is None or not (np.isnan(number) or number in numbers) else number
 
         distinct, codes = distinct_texts(self.texts[name])
+        plain = dict(zip(self.texts[name], self.plain(name), strict=True)) if self.signs else {}
         found = np.array([meaning(text) for text in distinct])[codes]
         self.report(np.isinf(found) if may_miss else ~np.isfinite(found), name, problem)
         return found
@@ -254,24 +280,53 @@ Piece: TypeAlias = "tuple[pl.DataFrame, IntArray]"
 class TableFile:
     """A table whose header has been read.
 
-    pieces  reads the wanted columns as texts, piece after piece; rows that cannot be read are
-            reported
+    pieces   reads the wanted columns as texts, piece after piece; rows that cannot be read are
+             reported
+    place    names a row
+    form     what was recognised of the file, in words; it grows while rows are read
+    decimal  what sets off decimals, if the caller says
+    suspect  whether numbers may hold commas
     """
 
     path: str | Path
     header: list[str]
     pieces: Callable[[Sequence[str], Mistakes], Iterator[Piece]]
+    place: Callable[[int], str] = "row {}".format
+    form: dict[str, None] = field(default_factory=dict)
+    decimal: str | None = None
+    suspect: Callable[[], bool] = lambda: True
+
+    @cached_property
+    def signs(self) -> Mapping[str, str]:
+        """By column with decimals: what sets them off, see `core.source`."""
+        if self.decimal is None and not self.suspect():
+            return {}
+        signs, names = Signs(self.decimal), [name for name in self.header if name]
+        names = [name for name in names if names.count(name) == 1]
+        for frame, _ in self.pieces(names, Mistakes(self.path)):
+            signs.add(frame)
+        found = signs.decided()
+        thousands = {name for name, seen in signs.seen.items() if "thousands" in seen}
+        for what, names in (
+            ("decimal commas", [name for name, sign in found.items() if sign == ","]),
+            ("commas between thousands", [name for name in found if name in thousands]),
+        ):
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            if names:
+                self.form[f"{what} in {', '.join(names[:3])}{more}"] = None
+        return found
 
     def blocks(self, wanted: Sequence[str], mistakes: Mistakes) -> Iterator[Block]:
         """The wanted columns, block after block; rows that cannot be read are reported."""
         import polars as pl
 
+        signs = self.signs
         for frame, rows in self.pieces(wanted, mistakes):
             texts = frame.select(pl.all().fill_null("").str.strip_chars())
             filled = texts.select(pl.any_horizontal(pl.all() != "")).to_series().to_numpy()
             if not filled.all():
                 texts, rows = texts.filter(filled), rows[filled]
-            yield Block(texts, rows, mistakes)
+            yield Block(texts, rows, mistakes, signs)
 
     def check_columns(self, wanted: Sequence[str], advice: str = "") -> None:
         """Raise unless the table has each of them once; what is missing is named at once.
@@ -290,13 +345,7 @@ class TableFile:
                 lines.append(f"no column {name!r}; {hint}{advice}")
         if len(lines) >= len(wanted) > 1:
             found = ", ".join(repr(name[:40]) for name in header[:8])
-            signs = {";": "semicolons", "\t": "tabs", "|": "bars"} if len(header) == 1 else {}
-            other = next((name for sign, name in signs.items() if sign in header[0]), None)
-            found += (
-                f", separated by {other}; separate them by commas"
-                if other
-                else ("; name the columns in the first row")
-            )
+            found += "; name the columns in the first row, or say what is between them with --sep"
             lines = [f"none of the columns {', '.join(wanted[:8])}: found {found}"]
         if lines:
             raise MistakesError("\n".join(f"{self.path}: {line}" for line in lines[:20]))
@@ -317,20 +366,27 @@ class TableFile:
         if not entries:
             raise FileError(f"{self.path}: {NO_ROWS}")
         texts = pl.concat([block.texts for block in parts])
-        return Block(texts, np.concatenate([block.rows for block in parts]), mistakes)
+        rows = np.concatenate([block.rows for block in parts])
+        return Block(texts, rows, mistakes, self.signs)
 
 
 def open_table_file(
     path: str | Path, what: str = WHAT, formats: tuple[str, ...] = FORMATS
 ) -> TableFile:
-    """The header of a .csv or .parquet file.
+    """The header of a table: a file, a folder of Parquet files, or the query of a database.
 
     what     the file should hold
-    formats  the extensions that it may have; none for any, where all but .parquet is CSV
+    formats  the extensions that it may have; none for any, where those not in FORMATS are CSV
     """
-    suffix = suffix_of(path, formats, "tables") if formats else Path(path).suffix.lower()
-    check_readable(path, what)
-    file = _open_parquet(path) if suffix == ".parquet" else _open_csv(path)
+    path = path if isinstance(path, Path) else Path(path)
+    suffix = Path(re.sub(r"\.gz$", "", path.name.lower())).suffix
+    if path.is_dir():
+        suffix = ".folder"
+    elif formats:
+        suffix = suffix_of(Path(path.name.lower().removesuffix(".gz")), formats, "tables", path)
+    if suffix != ".folder":
+        check_readable(path, what)
+    file = _opened(path, suffix)
     if not any(file.header):
         raise FileError(f"{path}: is empty; expected {what}")
     if len(file.header) > MOST_COLUMNS:
@@ -339,6 +395,33 @@ def open_table_file(
             "for each step, with a column for each quantity"
         )
     return file
+
+
+def _opened(path: Path, suffix: str) -> TableFile:
+    from counterplan.core import stores
+    from counterplan.core.parquet import open_parquet
+
+    given = path if isinstance(path, TablePath) else TablePath(path)
+    wrong = {"query"} if suffix not in stores.DATABASES else {"sep", "decimal", "encoding"}
+    wrong |= set() if suffix in TEXTS or suffix in stores.DATABASES else {"sep", "encoding"}
+    if name := next(iter(wrong & set(given.options)), None):
+        raise FileError(f"{path}: has no use for --{name}; leave it out")
+    if suffix in stores.DATABASES:
+        header, pieces = stores.open_query(given, suffix)
+        return TableFile(path, header, pieces, "row {} of the query".format)
+    if suffix == ".xlsx":
+        frame = stores.read_excel(path)
+        made = frame_file(path, frame, [name.strip() for name in frame.columns])
+        # The first row holds the names.
+        return replace(made, place=lambda row: f"row {row + 2}", decimal=given.decimal)
+    if suffix in (".folder", ".parquet", ".arrow", ".feather"):
+        stored = open_parquet(path)
+        pieces = partial(_stored_pieces, path, stored)
+        is_text = any(str(kind) == "String" for kind in stored.kinds.values())
+        return TableFile(
+            path, list(stored.kinds), pieces, stored.place, {}, given.decimal, lambda: is_text
+        )
+    return _open_csv(given, "\t" if suffix == ".tsv" else None)
 
 
 def table_columns(path: str | Path) -> list[str]:
@@ -367,24 +450,19 @@ def frame_file(path: str | Path, frame: pl.DataFrame, header: list[str]) -> Tabl
     return TableFile(path, header, pieces)
 
 
-def _open_parquet(path: str | Path) -> TableFile:
+def _stored_pieces(
+    path: str | Path, stored: Stored, wanted: Sequence[str], mistakes: Mistakes
+) -> Iterator[Piece]:
     import polars as pl
 
-    from counterplan.core.parquet import parquet_header, parquet_slices
-
-    kinds, height = parquet_header(path)
-
-    def pieces(wanted: Sequence[str], mistakes: Mistakes) -> Iterator[Piece]:
-        _check_kinds(path, kinds, wanted)
-        for start, part in parquet_slices(path, height, wanted):
-            texts = part.select(pl.all().cast(pl.String))
-            for column in texts.iter_columns():
-                largest = column.str.len_bytes().max()
-                if isinstance(largest, int) and largest > LARGEST_FIELD:
-                    raise _too_large(f"{path}, column {column.name!r}", largest)
-            yield texts, np.arange(start + 1, start + 1 + texts.height)
-
-    return TableFile(path, list(kinds), pieces)
+    _check_kinds(path, stored.kinds, wanted)
+    for start, part in stored.slices(wanted):
+        texts = part.select(pl.all().cast(pl.String))
+        for column in texts.iter_columns():
+            largest = column.str.len_bytes().max()
+            if isinstance(largest, int) and largest > LARGEST_FIELD:
+                raise _too_large(f"{path}, column {column.name!r}", largest)
+        yield texts, np.arange(start + 1, start + 1 + texts.height)
 
 
 def _check_kinds(path: str | Path, kinds: Mapping[str, Any], wanted: Sequence[str]) -> None:
@@ -403,87 +481,107 @@ def _too_large(where: str, size: int) -> FileError:
 
 # --- CSV --------------------------------------------------------------------------------------
 
-BLOCK = 2**20
 # Longer rows come from a quote that is never closed.
 LONGEST_ROW = 16 * 2**20
-QUOTE, COMMA, NEWLINE, RETURN = b'",\n\r'
-UTF16 = (b"\xff\xfe", b"\xfe\xff")
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+QUOTE, NEWLINE, RETURN = b'"\n\r'
+# Rows that are looked at to see how they are separated.
+SAMPLE = 50
 
 Letters: TypeAlias = NDArray[np.uint8]
 
 
-def _open_csv(path: str | Path) -> TableFile:
-    with Path(path).open("rb") as file:
-        first = file.read(BLOCK)
-    if first.startswith(UTF16):
-        raise FileError(f"{path}: is text in UTF-16; save it as CSV in UTF-8")
-    start, line = len(BYTE_ORDER_MARK) if first.startswith(BYTE_ORDER_MARK) else 0, 1
+@dataclass(frozen=True)
+class _Csv:
+    """A text table: its rows begin in line `line`, with byte `start`."""
+
+    path: TablePath
+    sep: str
+    header: list[str]
+    start: int
+    line: int
+    texts: Texts
+    form: dict[str, None]
+
+    def pieces(self, wanted: Sequence[str], mistakes: Mistakes) -> Iterator[Piece]:
+        """The rows from the first on."""
+        line = self.line
+        with Stream(self.path, self.path.encoding) as stream:
+            pending = stream.read(BLOCK)[self.start :]
+            while True:
+                content = stream.read(BLOCK)
+                pending += content
+                end = _last_row_end(pending) if content else len(pending)
+                if end:
+                    yield from _CsvRows(self, line, pending[:end]).piece(wanted, mistakes)
+                    line += pending.count(b"\n", 0, end)
+                    pending = pending[end:]
+                elif len(pending) > LONGEST_ROW:
+                    why = _endless(pending, self.sep)
+                    raise FileError(f"{self.path}, row {line}: {why}; correct it")
+                if not content:
+                    return
+
+    def decoded(self, line: int, content: bytes) -> bytes:
+        """Rows as UTF-8; what they are in is noted."""
+        found = self.texts.decoded(line, content)
+        if self.texts.is_windows:
+            self.form["in Windows-1252 (or say --encoding)"] = None
+        return found
+
+    def has_commas(self) -> bool:
+        """Whether a number with a comma may stand in a field."""
+        number = rb'"\s*[-+]?[\d.,]*\d,\d[^"\n]*"' if self.sep == "," else rb"\d,\d"
+        before = b""
+        with Stream(self.path, self.path.encoding) as stream:
+            while content := stream.read(BLOCK):
+                if re.search(number, before + content):
+                    return True
+                before = content[-100:]
+        return False
+
+
+def _open_csv(path: TablePath, usual: str | None) -> TableFile:
+    """`usual`: what separates fields unless the caller says."""
+    form, start, line = dict[str, None](), 0, 1
+    with Stream(path, path.encoding) as stream:
+        first = stream.read(BLOCK)
+        if stream.is_packed:
+            form["packed by gzip"] = None
+        if stream.encoding not in (None, "utf-8-sig", "utf-8"):
+            form[f"in {stream.encoding}"] = None
+    sep = path.sep or usual
+    if marked := re.match(rb"sep=(.)\r?\n", first):  # as Excel writes it
+        sep, start, line = sep or marked[1].decode("latin-1"), marked.end(), 2
     while True:
         end = first.find(b"\n", start)
         while end >= 0 and first.count(b'"', start, end) % 2:
             end = first.find(b"\n", end + 1)
         end = end + 1 or len(first)
-        if end == BLOCK:
+        if end >= BLOCK:
             raise FileError(f"{path}, row {line}: the header does not end; give a CSV table")
         content = first[start:end]
         if content.strip() or end == len(first):
             break
         start, line = end, line + content.count(b"\n")
-    header = _header_fields(path, line, content)
-    after = line + content.count(b"\n")
-    return TableFile(path, header, partial(_csv_pieces, path, header, end, after))
+    sep = sep or separator(content, first[end:].split(b"\n")[:SAMPLE][:-1])
+    if sep != ",":
+        form[f"separated by {SEPARATORS.get(sep, repr(sep))}"] = None
+    found = _Csv(path, sep, [], end, line + content.count(b"\n"), Texts(path), form)
+    found.header.extend(_header_fields(path, line, found.decoded(line, content), sep))
+    return TableFile(
+        path, found.header, found.pieces, form=form, decimal=path.decimal, suspect=found.has_commas
+    )
 
 
-def _header_fields(path: str | Path, line: int, content: bytes) -> list[str]:
-    text = _decoded(path, line, content).rstrip("\r\n")
+def _header_fields(path: str | Path, line: int, content: bytes, sep: str) -> list[str]:
+    text = content.decode().rstrip("\r\n")
     if "\r" in text and '"' not in text:
         raise FileError(f"{path}: its lines end in CR only; save it with LF or CR LF line ends")
     try:
-        fields = next(csv.reader(io.StringIO(text, newline=""), strict=True), [])
+        fields = next(csv.reader(io.StringIO(text, newline=""), delimiter=sep, strict=True), [])
     except csv.Error as problem:
         raise FileError(f"{path}, row {line}: is not CSV: {problem}; correct the header") from None
     return [one.strip() for one in fields]
-
-
-def _csv_pieces(
-    path: str | Path,
-    header: Sequence[str],
-    start: int,
-    line: int,
-    wanted: Sequence[str],
-    mistakes: Mistakes,
-) -> Iterator[Piece]:
-    """The rows from byte `start` on, which begins in line `line`."""
-    pending = b""
-    with Path(path).open("rb") as stream:
-        stream.seek(start)
-        while True:
-            content = stream.read(BLOCK)
-            pending += content
-            end = _last_row_end(pending) if content else len(pending)
-            if end:
-                yield from _CsvRows(path, line, pending[:end]).piece(header, wanted, mistakes)
-                line += pending.count(b"\n", 0, end)
-                pending = pending[end:]
-            elif len(pending) > LONGEST_ROW:
-                raise FileError(f"{path}, row {line}: {_endless(pending)}; correct it")
-            if not content:
-                return
-
-
-def _decoded(path: str | Path, line: int, content: bytes) -> str:
-    try:
-        text = content.decode("utf-8")
-        place = content.find(b"\0")
-        problem = "holds a NUL byte; it is no text file, save it as CSV"
-    except UnicodeDecodeError as found:
-        place = found.start
-        problem = f"is not text in UTF-8 (byte 0x{content[place]:02x}); save it as UTF-8"
-    if place >= 0:
-        row = line + content.count(b"\n", 0, place)
-        raise FileError(f"{path}, row {row}: {problem}")
-    return text
 
 
 def _last_row_end(content: bytes) -> int:
@@ -500,23 +598,23 @@ def _inside(letters: Letters) -> BoolArray:
     return np.asarray(np.bitwise_xor.accumulate(letters == QUOTE))
 
 
-def _stray_quotes(letters: Letters) -> BoolArray:
+def _stray_quotes(letters: Letters, sep: str) -> BoolArray:
     """Which quotes neither enclose a field nor are doubled in one.
 
     An opening quote follows a separator; a closing one precedes one; the two halves of a doubled
     quote close and open again.
     """
     is_quote = letters == QUOTE
-    separator = (letters == COMMA) | (letters == NEWLINE)
-    before = np.concatenate([[True], (separator | is_quote)[:-1]])
-    after = np.concatenate([(separator | is_quote | (letters == RETURN))[1:], [True]])
+    ends = (letters == ord(sep)) | (letters == NEWLINE) | is_quote
+    before = np.concatenate([[True], ends[:-1]])
+    after = np.concatenate([(ends | (letters == RETURN))[1:], [True]])
     return np.asarray(is_quote & np.where(_inside(letters), ~before, ~after))
 
 
-def _endless(pending: bytes) -> str:
+def _endless(pending: bytes, sep: str) -> str:
     if b'"' not in pending:
         return f"is longer than {LONGEST_ROW:,} bytes"
-    if _stray_quotes(np.frombuffer(pending, dtype=np.uint8)).any():
+    if _stray_quotes(np.frombuffer(pending, dtype=np.uint8), sep).any():
         return "here or after it a quote stands inside a field, so that no row ends"
     return f"a quote is opened and not closed in the next {LONGEST_ROW:,} bytes"
 
@@ -529,11 +627,14 @@ class _CsvRows:
     rows          (n,) in which line it begins
     """
 
-    def __init__(self, path: str | Path, line: int, content: bytes) -> None:
-        self.path, self.content = path, content
-        _decoded(path, line, content)
+    def __init__(self, table: _Csv, line: int, content: bytes) -> None:
+        self.table, self.path = table, table.path
+        self.content = content = table.decoded(line, content)
         letters = np.frombuffer(content, dtype=np.uint8)
-        newlines, commas = np.flatnonzero(letters == NEWLINE), np.flatnonzero(letters == COMMA)
+        newlines, commas = (
+            np.flatnonzero(letters == NEWLINE),
+            np.flatnonzero(letters == ord(table.sep)),
+        )
         breaks, inside = newlines, None
         if b'"' in content:
             inside = _inside(letters)
@@ -544,13 +645,13 @@ class _CsvRows:
         self.rows = line + np.searchsorted(newlines, self.starts)
         self.fields = 1 + np.diff(np.searchsorted(commas, np.append(self.starts, len(content))))
         if inside is not None:
-            self._check_quotes(_stray_quotes(letters), is_open=bool(inside[-1]))
+            self._check_quotes(_stray_quotes(letters, table.sep), is_open=bool(inside[-1]))
         separators = np.sort(np.concatenate([self.starts - 1, commas]))
         sizes = np.diff(separators, append=len(content))
         if sizes.max() > LARGEST_FIELD:
             large = int(np.argmax(sizes > LARGEST_FIELD))
             raise _too_large(
-                f"{path}, row {self._row_at(separators[large] + 1)}", int(sizes[large])
+                f"{self.path}, row {self._row_at(separators[large] + 1)}", int(sizes[large])
             )
 
     def _row_at(self, place: int) -> int:
@@ -563,12 +664,11 @@ class _CsvRows:
             advice = "put the whole field in quotes and double those within it"
             raise FileError(f"{self.path}, row {row}: a quote {what}; {advice}")
 
-    def piece(
-        self, header: Sequence[str], wanted: Sequence[str], mistakes: Mistakes
-    ) -> Iterator[Piece]:
+    def piece(self, wanted: Sequence[str], mistakes: Mistakes) -> Iterator[Piece]:
         """The wanted columns of all rows that are whole, if there are any."""
         import polars as pl
 
+        header = self.table.header
         whole = self._whole(len(header), mistakes)
         if not whole.any():
             return
@@ -578,7 +678,13 @@ class _CsvRows:
             content = b"".join(content[start:end] for start, end in bounds)
         places, problem = sorted(header.index(name) for name in wanted), ""
         try:
-            frame = pl.read_csv(content, has_header=False, infer_schema=False, columns=places)
+            frame = pl.read_csv(
+                content,
+                has_header=False,
+                infer_schema=False,
+                columns=places,
+                separator=self.table.sep,
+            )
             if frame.height != len(rows):
                 problem = "its rows cannot be told apart; write the file anew"
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as found:
@@ -597,5 +703,6 @@ class _CsvRows:
                 whole[place] = False
             elif not whole[place]:
                 problem = f": has {self.fields[place]} fields, but the header has {count}; add or "
-                mistakes.in_row(int(self.rows[place]), f"{problem}remove commas", BROKEN)
+                signs = SEPARATORS.get(self.table.sep, repr(self.table.sep))
+                mistakes.in_row(int(self.rows[place]), f"{problem}remove {signs}", BROKEN)
         return whole

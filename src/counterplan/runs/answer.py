@@ -313,7 +313,8 @@ def trajectories_table(explainer: Explainer, found: Sequence[Answer]) -> pl.Data
         schema["date"] = pl.String
     kind = pl.Int64 if explainer.is_discrete else pl.Float64
     schema |= {side + name: kind for side in ("", OTHER) for name in explainer.step_columns}
-    schema |= {side + name: pl.String for side in ("", OTHER) for name in explainer.label_columns}
+    labels = explainer.step_labels(0, (), ())
+    schema |= {side + name: pl.String for side in ("", OTHER) for name in labels}
     columns = [trajectory(explainer, one) for one in found if one.explanation is not None]
     frames = [pl.DataFrame(one, schema=schema) for one in columns]
     return pl.concat(frames) if frames else pl.DataFrame(schema=schema)
@@ -336,8 +337,8 @@ def trajectory(explainer: Explainer, answer: Answer) -> dict[str, Any]:
     for side, path in zip(("", OTHER), explainer.paths(found), strict=True):
         values = explainer.step_values(answer.recorded.episode, *path)
         columns |= {side + name: v for name, v in zip(explainer.step_columns, values, strict=True)}
-        labels = explainer.step_labels(answer.steps, *path)
-        columns |= {side + name: v for name, v in zip(explainer.label_columns, labels, strict=True)}
+        labels = explainer.step_labels(T, *path)
+        columns |= {side + name: texts for name, texts in labels.items()}
         own = explainer.rewards(answer.recorded.episode, *path)
         columns[f"{side}reward"] = own + explainer.left_over(answer.recorded)
     return columns

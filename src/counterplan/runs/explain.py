@@ -393,9 +393,18 @@ def _checksum(table: Any) -> str:
         from counterplan.tables.reader import as_polars
 
         return sha256(parquet_bytes(as_polars(table)))
-    check_readable(table, "a table of episodes")
-    with Path(table).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    path, options = Path(table), getattr(table, "options", {})
+    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    # What a database has not written into its file yet lies beside it.
+    files += [one for one in [Path(f"{path}-wal")] if one.is_file() and one.stat().st_size]
+    digests = []
+    for one in files:
+        check_readable(one, "a table of episodes")
+        with one.open("rb") as file:
+            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+    if len(digests) == 1 and not options:
+        return digests[0]
+    return sha256(json.dumps([digests, options], sort_keys=True).encode())
 
 
 class ExplainTask:

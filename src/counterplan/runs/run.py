@@ -307,7 +307,8 @@ class Run(RunFolder):
 
         column, is_falling = ORDERS[query.by]
         # The list is the same every time, ties and all.
-        columns, falling = [column, "improvement", "episode_id"], [is_falling, True, False]
+        columns = [is_far(), pl.col(column), pl.col("improvement"), pl.col("episode_id")]
+        falling = [False, is_falling, True, False]
         chosen = self.results().filter(self._conditions(query))
         ranked = chosen.sort(columns, descending=falling, nulls_last=True)
         if query.limit is not None:
@@ -327,8 +328,9 @@ class Run(RunFolder):
         import polars as pl
 
         of = pl.col("episode_id")
-        far, out = pl.col("far_outside_training") != "", pl.col("outside_range").list.len() > 0
-        counts = [of.filter(one).n_unique().alias(name) for name, one in (("a", far), ("b", out))]
+        out = pl.col("outside_range").list.len() > 0
+        named = (("a", is_far()), ("b", out))
+        counts = [of.filter(one).n_unique().alias(name) for name, one in named]
         found = self.results().select(counts).collect(engine="streaming").row(0)
         return int(found[0]), int(found[1])
 
@@ -451,6 +453,14 @@ def _is_whole(description: Mapping[str, Any]) -> bool:
                 and all(type(name) is str for name in outcomes)
             )
     return False
+
+
+def is_far() -> pl.Expr:
+    """Whether an episode lies far outside what the model has learned from: what it says about it
+    means nothing, so it comes last and is in no average."""
+    import polars as pl
+
+    return pl.col("far_outside_training").fill_null("") != ""
 
 
 def _changes_to(name: str) -> pl.Expr:

@@ -27,6 +27,7 @@ import numpy as np
 
 from counterplan.core.episode import Episode
 from counterplan.core.files import atomic_file, check_target, read_json, suffix_of
+from counterplan.core.table import FORMATS as TABLES
 from counterplan.core.table import frame_file, open_table_file
 from counterplan.errors import FileError, InputError
 from counterplan.tables.reader import CheckedTable, check_shipped, frame_table
@@ -92,14 +93,14 @@ def open_episodes(
     source: Any, states: Known = None, actions: Known = None, *, rewards: bool = True
 ) -> CheckedTable:
     """The episodes in a file or frame, checked, with their rewards if it has any."""
-    place: Callable[[int], str] = "row {}".format
+    place: Callable[[int], str] | None = None
     if not isinstance(source, str | os.PathLike):
         file = frame_table(source)
-    elif suffix_of(path := Path(source), FORMATS, "episode files") == ".json":
+    elif (path := source if isinstance(source, Path) else Path(source)).suffix.lower() == ".json":
         frame, place = _json_table(path, rewards)
         file = frame_file(path, frame, frame.columns)
     else:
-        file = open_table_file(path)
+        file = open_table_file(path, formats=(*TABLES, ".json"))
     schema = plain_schema(states, actions, rewards and REWARD in file.header)
     return check_shipped(file, schema, place)
 

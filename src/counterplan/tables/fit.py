@@ -175,10 +175,9 @@ def fit_continuous(
         exact, learned, more = learn_rewards(schema, every)
         if exact is not None:
             about[REWARD] = {"weights": exact.weights.tolist(), "constant": exact.constant}
-        about |= {LEARNED: learned.as_dict(), REMARKS: [*remarks, *more]}
+        about |= {LEARNED: asdict(learned), REMARKS: [*remarks, *more]}
         found = findings(every, layout)
-        if found:
-            about[FINDINGS] = [asdict(one) for one in found]
+        about[FINDINGS] = [asdict(one) for one in found]
         scm = learn(episodes, layout, settings, support)
     except InputError as problem:
         raise FileError(f"{path}: {problem}") from None
@@ -249,8 +248,8 @@ def fit_discrete(path: str | Path, schema: Schema, settings: FitSettings) -> Tab
 def doubtful_costs(table: CheckedTable) -> list[str]:
     """A line for each column that is named like a cost, but counts as something good."""
     return [
-        f"column {column.name!r} is named like a cost and never below 0, but more of it counts as "
-        'better: write role = "cost" in the schema (or better = "higher", if it is so)'
+        f"warning: column {column.name!r} is named like a cost and never below 0, but more of it "
+        'counts as better: write role = "cost" in the schema (or better = "higher", if so)'
         for column in table.schema.of("reward")
         if column.better is None and COST.fullmatch(column.name) and table.lowest[column.name] >= 0
     ]
@@ -285,12 +284,12 @@ def _fit_tabular(
         action_labels=[*(actions or ()), NO_ACTION] if has_last else actions,
     )
     found = discrete_findings(counts.visits, layout)
-    about: dict[str, object] = {FINDINGS: [asdict(one) for one in found]} if found else {}
+    about: dict[str, object] = {}
     known = model.with_data(counts.visits) if settings.support else model.without_data()
     if not is_plain:
         layout.counts = counts.visits[:, :A].sum(axis=0)
         about |= {SCHEMA: table.schema.as_dict(), MEANS: dict(table.means)}
-        about[ACTIONS] = layout.occurring()
+        about[ACTIONS], about[FINDINGS] = layout.occurring(), [asdict(one) for one in found]
         final, more = _ends(model, layout, counts, rewards.last)
         about |= more
         about[REMARKS] = [*doubtful_costs(table), *more[REMARKS]]

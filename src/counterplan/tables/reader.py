@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterplan.core.episode import Episode
+from counterplan.core.source import TablePath as TablePath
 from counterplan.core.table import (
     GAPS,
     NO_ROWS,
@@ -102,6 +103,7 @@ class CheckedTable:
     filled    by column: how many gaps were filled
     lowest    by column of rewards and costs: the lowest value
     place     names a row of the file
+    form      what was recognised of the file, in words
     """
 
     path: str | Path
@@ -115,6 +117,7 @@ class CheckedTable:
     _spill: Spill
     _outcomes: tuple[tuple[str, ...], ...]
     _zone: str = ""
+    form: str = ""
 
     def __iter__(self) -> Iterator[Recorded]:
         """The episodes one by one."""
@@ -132,6 +135,7 @@ class CheckedTable:
     def summary(self) -> str:
         """One line: how many episodes and steps, and how many gaps were filled."""
         text = f"{len(self.episodes):,} episodes, {self.rows:,} steps"
+        text += f" (read as {self.form})" if self.form else ""
         carried, mean, _ = np.sum([Filled(), *self.filled.values()], axis=0)
         if not carried + mean:
             return text
@@ -153,12 +157,12 @@ def open_table(
 ) -> CheckedTable:
     """Check a whole table; all mistakes are one error, with a line for each.
 
-    source  a .csv or .parquet file, or a frame of polars or pandas, whose rows count from 0
+    source  the path of a table, or a frame of polars or pandas, whose rows count from 0
     means   what gaps in columns with missing = "mean" stand for, as `means_of_model` gives them;
             None takes the means of this table
     """
     is_path = isinstance(source, str | os.PathLike)
-    file = open_table_file(Path(source)) if is_path else frame_table(source)
+    file = open_table_file(source) if is_path else frame_table(source)
     return check_table(file, schema, means)
 
 
@@ -187,9 +191,10 @@ def check_table(
     file: TableFile,
     schema: Schema,
     means: Mapping[str, float] | None = None,
-    place: Callable[[int], str] = "row {}".format,
+    place: Callable[[int], str] | None = None,
 ) -> CheckedTable:
     """Check a table whose header has been read; `place` names its rows in messages."""
+    place = place or file.place
     mistakes = Mistakes(file.path, place)
     wanted = [schema.episode, schema.time, *(column.name for column in schema.used)]
     file.check_columns(wanted, "" if schema.is_plain else "correct the header or the schema")
@@ -215,11 +220,11 @@ def check_table(
         raise
     outcomes = tuple(map(tuple, reading.outcomes.values()))
     about = (file.path, schema, reading.rows, names, known, filled, reading.lowest, place)
-    return CheckedTable(*about, spill, outcomes, reading.zone)
+    return CheckedTable(*about, spill, outcomes, reading.zone, ", ".join(file.form))
 
 
 def check_shipped(
-    file: TableFile, schema: Schema, place: Callable[[int], str] = "row {}".format
+    file: TableFile, schema: Schema, place: Callable[[int], str] | None = None
 ) -> CheckedTable:
     """Check a table by a schema of the program's own, which nobody is advised to correct."""
     try:
@@ -298,7 +303,7 @@ class _Reading:
             return block.numbers(name, may_miss=False, problem=why if is_date else "")
         times, zoned = read_dates(texts)
         gap = texts.str.to_uppercase().is_in(GAPS).to_numpy()
-        block.report(gap, name, "is missing; fill it in")
+        block.report(gap, name, "is missing; fill it in, or remove the row")
         wrong = np.isnan(times) & ~gap
         block.report(wrong, name, "is no date; write year-month-day, such as 2024-03-31 14:30")
         known = zoned[~wrong & ~gap]

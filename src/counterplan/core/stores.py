@@ -1,0 +1,155 @@
+"""Tables in spreadsheets and databases: read, never changed.
+
+A database is opened for reading alone and answers one SELECT. Everything else is refused before it
+runs: in SQLite by its authorizer, in DuckDB by the kind of statement and without access to other
+files.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from counterplan.core.source import TablePath
+from counterplan.errors import FileError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from counterplan.core.table import Mistakes, Piece
+
+DATABASES = (".sqlite", ".db", ".duckdb")
+SQLITE = b"SQLite format 3\0"
+# What a SELECT does: it selects, reads columns, calls functions, and may refer to itself.
+ALLOWED = {
+    sqlite3.SQLITE_SELECT,
+    sqlite3.SQLITE_READ,
+    sqlite3.SQLITE_FUNCTION,
+    sqlite3.SQLITE_RECURSIVE,
+}
+ROWS = 50_000
+# Bytes of an unpacked spreadsheet: a million rows of a dozen columns.
+LARGEST_SHEET = 2**30
+EXTRA = "is not installed; in the clone run: python -m pip install '.[formats]'"
+
+
+def read_excel(path: Path) -> pl.DataFrame:
+    """The first sheet of a spreadsheet."""
+    import polars as pl
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(part.file_size for part in archive.infolist())
+        if size > LARGEST_SHEET:
+            raise FileError(f"{path}: unpacks to {size:,} bytes; save it as CSV or split it up")
+        return pl.read_excel(path, infer_schema_length=None, drop_empty_rows=False)
+    except (ImportError, pl.exceptions.ModuleUpgradeRequiredError):
+        raise FileError(f"{path}: fastexcel, for .xlsx, {EXTRA}; or save it as CSV") from None
+    except FileError:
+        raise
+    except (zipfile.BadZipFile, Exception) as problem:
+        reason = (str(problem).splitlines() or [type(problem).__name__])[0][:200]
+        raise FileError(f"{path}: is damaged or no Excel table: {reason}; save it anew") from None
+
+
+def open_query(
+    path: TablePath, suffix: str
+) -> tuple[list[str], Callable[[Sequence[str], Mistakes], Iterator[Piece]]]:
+    """The columns of a query's answer, and what reads its rows."""
+    with path.open("rb") as file:
+        is_sqlite = file.read(len(SQLITE)) == SQLITE
+    if not is_sqlite and suffix != ".duckdb":
+        raise FileError(f"{path}: is no SQLite database; give one, or a table as CSV")
+    start = partial(_sqlite if is_sqlite else _duckdb, path)
+    if path.query is None:
+        tables = "select name from sqlite_master where type in ('table', 'view') order by name"
+        if not is_sqlite:
+            tables = "select table_name from information_schema.tables order by 1"
+        with closing(start(tables)[0]) as connection:
+            names = [row[0] for row in connection.execute(tables).fetchmany(8)]
+        found = ", ".join(map(repr, names)) or "none"
+        raise FileError(
+            f"{path}: is a database (its tables: {found}); say which rows: --query "
+            f"'select * from {names[0] if names else 'TABLE'}'"
+        )
+    connection, cursor = start(path.query)
+    with closing(connection):
+        header = [str(column[0]) for column in cursor.description or ()]
+    return header, partial(_rows, path, start, header)
+
+
+def _rows(
+    path: TablePath,
+    start: Callable[[str], tuple[Any, Any]],
+    header: list[str],
+    wanted: Sequence[str],
+    mistakes: Mistakes,
+) -> Iterator[Piece]:
+    import polars as pl
+
+    places = {name: header.index(name) for name in wanted}
+    connection, cursor = start(path.query or "")
+    with closing(connection):
+        first = 1
+        while rows := _fetched(path, cursor):
+            columns = {
+                name: pl.Series([_text(path, name, row[place]) for row in rows], dtype=pl.String)
+                for name, place in places.items()
+            }
+            yield pl.DataFrame(columns), np.arange(first, first + len(rows))
+            first += len(rows)
+
+
+def _fetched(path: TablePath, cursor: Any) -> list[Any]:
+    try:
+        return list(cursor.fetchmany(ROWS))
+    except Exception as problem:
+        raise _refused(path, problem) from None
+
+
+def _text(path: TablePath, name: str, value: Any) -> str | None:
+    if isinstance(value, bytes | list | dict):
+        raise FileError(f"{path}, column {name!r}: holds no number or text; cast it in the query")
+    return value if value is None or isinstance(value, str) else str(value)
+
+
+def _sqlite(path: TablePath, query: str) -> tuple[Any, Any]:
+    """A connection and the answer."""
+    try:
+        connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+        connection.set_authorizer(
+            lambda action, *_: sqlite3.SQLITE_OK if action in ALLOWED else sqlite3.SQLITE_DENY
+        )
+        return connection, connection.execute(query)
+    except (sqlite3.Error, sqlite3.Warning) as problem:
+        raise _refused(path, problem) from None
+
+
+def _duckdb(path: TablePath, query: str) -> tuple[Any, Any]:
+    try:
+        import duckdb
+    except ImportError:
+        raise FileError(f"{path}: duckdb {EXTRA}; or store the rows as Parquet") from None
+    try:
+        settings = {"enable_external_access": "false"}
+        connection = duckdb.connect(str(path), read_only=True, config=settings)
+        statements = connection.extract_statements(query)
+        if [one.type for one in statements] != [duckdb.StatementType.SELECT]:
+            raise duckdb.Error("not authorized")
+        return connection, connection.execute(query)
+    except duckdb.Error as problem:
+        raise _refused(path, problem) from None
+
+
+def _refused(path: TablePath, problem: Exception) -> FileError:
+    reason = (str(problem).splitlines() or [type(problem).__name__])[0][:200]
+    if any(word in reason for word in ("authoriz", "one statement", "prohibited")):
+        return FileError(f"{path}: --query may be one SELECT, which changes nothing; correct it")
+    return FileError(f"{path}: cannot answer --query: {reason}; correct it")
