@@ -115,8 +115,9 @@ def explain_table(
     schema    what the columns mean, or its file, if not as the model remembers
     progress  called as episodes (or parts of a run) are done; False stops
     options   the other fields of `Question`: solver, nodes, seconds, gap, max_move, robust, seed,
-              and rules by the names of actions: allow, forbid, keep, cost (see `runs.rules`);
-              `episodes`: ids, to explain no others; and for a folder `workers` and `cluster`
+              supported, and rules by the names of actions: allow, forbid, keep, cost (see
+              `runs.rules`); `episodes`: ids, to explain no others; and for a folder `workers` and
+              `cluster`
     """
     chosen = tuple(options.pop("episodes", ()))
     places = {name: options.pop(name) for name in ("workers", "cluster") if name in options}
@@ -477,4 +478,4 @@ def open_task(spec: TaskSpec) -> ExplainTask:
     """The task that a specification stands for."""
     about = spec.description
     explainer = stored_explainer(about, spec.files.__getitem__)
-    return ExplainTask(explainer, Question(**about["question"]), about["outcomes"])
+    return ExplainTask(explainer, Question.stored(about["question"]), about["outcomes"])

@@ -69,6 +69,8 @@ class Question:
     cost      what changes take of the budget
     keep      steps that stay as they were; -1 is the last decision
     robust    whether to add the lowest and highest value over all causal models that fit
+    supported whether alternatives stay inside the data, see `Constraints`; None: where the model
+              has kept its data
     seed      of solvers that draw; every episode has a generator of its own
     """
 
@@ -84,6 +86,13 @@ class Question:
     forbid: tuple[Rule, ...] = ()
     keep: tuple[int, ...] = ()
     cost: tuple[Rule, ...] = ()
+    supported: bool | None = None
+
+    @classmethod
+    def stored(cls, values: Mapping[str, Any]) -> Question:
+        """The question of a run as its description holds it; one from before there was the rule
+        was answered without it."""
+        return cls(**{"supported": False, **values})
 
     def __post_init__(self) -> None:
         # Plain values have a list.
@@ -149,6 +158,7 @@ class Question:
             "nodes": self.nodes,
             "gap": self.gap or None,
             "max_move": self.max_move,
+            "supported": self.supported,
             **{name: list(getattr(self, name)) or None for name in RULES},
         }
         return {name: value for name, value in asked.items() if value is not None}
@@ -229,7 +239,18 @@ class Explainer(ABC):
             kept += range(last, len(episode))
         elif self._layout is not None:
             move = self._layout.max_move(question.max_move)
-        return replace(self.rules(question), fixed_steps=kept, max_move=move)
+        found = replace(self.rules(question), fixed_steps=kept, max_move=move)
+        return replace(found, supported=question.supported)
+
+    @property
+    @abstractmethod
+    def data_rule(self) -> str:
+        """How alternatives can be kept inside the data, in words; empty where the model has kept
+        nothing that tells."""
+
+    def rule(self, question: Question) -> str:
+        """How the answers to a question are kept inside the data; empty where they are not."""
+        return "" if question.supported is False else self.data_rule
 
     def _read_rules(self, question: Question) -> Constraints:
         """What its rules stand for, among the actions that may be advised."""
@@ -246,9 +267,14 @@ class Explainer(ABC):
         return replace(found, allowed=np.pad(allowed, (0, more)))
 
     def notes(self, question: Question) -> list[str]:
-        """What to know of the answers to a question: which actions they advise, its rules, what is
-        good and how well that is known."""
-        found = [] if self._layout is None else [self._layout.offer.note]
+        """What to know of the answers to a question: whether they stay inside the data, which
+        actions they advise, its rules, what is good and how well that is known."""
+        found = [f"Inside the data: {self.data_rule}."]
+        if not self.data_rule:
+            found = ["The model has kept none of its data: explanations may leave it unnoticed."]
+        elif question.supported is False:
+            found = ["Anywhere: also where the data that the model was learned from has nothing."]
+        found += [] if self._layout is None else [self._layout.offer.note]
         for name, words in RULES.items():
             said = [
                 self.action_name(rule) if isinstance(rule, int) and name != "keep" else str(rule)
@@ -397,6 +423,12 @@ class DiscreteExplainer(Explainer):
         return self._problem
 
     @property
+    def data_rule(self) -> str:
+        from counterplan.counterfactual.support import policy_rule
+
+        return "" if self.mdp.visits is None else policy_rule()
+
+    @property
     def no_action(self) -> int | None:
         """The number that stands for no action in a last row, None where there is none."""
         return None if self.layout is None else self.layout.no_action
@@ -484,6 +516,13 @@ class ContinuousExplainer(Explainer):
     def problem(self, episode: Episode) -> Mapping[str, Any]:
         reward = self.layout.reward(episode)
         return {"scm": self.scm, "actions": self.layout.action_set(episode), "reward": reward}
+
+    @property
+    def data_rule(self) -> str:
+        from counterplan.counterfactual.support import Inside, data_of, sequence_rule
+
+        seen = data_of(self.scm)
+        return "" if seen is None else sequence_rule(Inside(seen, np.empty(0)))
 
     def rewards(self, episode: Episode, states: Any, actions: Any) -> FloatArray:
         reward = self.layout.reward(episode)

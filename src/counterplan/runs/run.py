@@ -271,7 +271,7 @@ class Run(RunFolder):
     def question(self) -> Question:
         """What was asked about every episode."""
         try:
-            return Question(**self.description["question"])
+            return Question.stored(self.description["question"])
         except TypeError as problem:
             raise self._damaged(problem) from None
 
