@@ -180,6 +180,8 @@ def separator(header: bytes, rows: list[bytes]) -> str:
 # --- Signs in numbers -------------------------------------------------------------------------
 
 GROUPS = r"\d{1,3}(?:[%s '\u2019\u00a0\u202f]\d{3})"
+# Thousands set off by blanks or apostrophes, which mean nothing else.
+GROUPED = r"^[-+]?\d{1,3}[ '\u2019\u00a0\u202f]\d{3}"
 EXPONENT = r"(?:[eE][-+]?\d+)?$"
 # How numbers are written, by what sets off their decimals.
 WRITTEN = {
