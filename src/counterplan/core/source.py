@@ -102,12 +102,9 @@ class Stream:
             return content
         try:
             return self._decoder.decode(content, final=not content).encode()
-        except UnicodeError as problem:
-            raise FileError(
-                f"{self.path}: is not text in {self.encoding} ({problem.reason}); say --encoding"
-                if isinstance(problem, UnicodeDecodeError)
-                else f"{self.path}: is not text in {self.encoding}; say --encoding"
-            ) from None
+        except UnicodeError:
+            why = f"is not text in {self.encoding}; say in which --encoding it is"
+            raise FileError(f"{self.path}: {why}") from None
 
     def _unpacked(self, size: int) -> bytes:
         try:

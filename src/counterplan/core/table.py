@@ -461,11 +461,8 @@ def frame_file(path: str | Path, frame: pl.DataFrame, header: list[str]) -> Tabl
 def _stored_pieces(
     path: str | Path, stored: Stored, wanted: Sequence[str], mistakes: Mistakes
 ) -> Iterator[Piece]:
-    import polars as pl
-
     _check_kinds(path, stored.kinds, wanted)
-    for start, part in stored.slices(wanted):
-        texts = part.select(pl.all().cast(pl.String))
+    for start, texts in stored.slices(wanted):
         for column in texts.iter_columns():
             largest = column.str.len_bytes().max()
             if isinstance(largest, int) and largest > LARGEST_FIELD:
