@@ -150,7 +150,7 @@ def test_answers_obey_them_and_are_the_best_that_do(
     run = cp.explain_table(table, workshop, k=2, folder=tmp_path / "run", workers=1, **rules)
     assert run.results().collect()["value"].to_list() == [answer.value]
     assert run.question == Question(budgets=(2,), **rules)
-    (note,) = run.explainer.notes(run.question)
+    _, note = run.explainer.notes(run.question)
     assert str(next(iter(run.question.arguments()[name] for name in rules))[0]) in note
     with pytest.raises(InputError, match="holds a run of another question: "):
         cp.explain_table(table, workshop, k=2, folder=tmp_path / "run", workers=1)

@@ -78,8 +78,8 @@ KEYS = {
     "fixed": MEASURED,
     "contextual": MEASURED,
     "action": ("role", "unit", "missing", "levels", "labels", "ordered"),
-    "reward": ("role", "unit", "low", "high", "better", "weight", "when"),
-    "cost": ("role", "unit", "low", "high", "weight", "when"),
+    "reward": ("role", "unit", "low", "high", "labels", "better", "weight", "when"),
+    "cost": ("role", "unit", "low", "high", "labels", "weight", "when"),
     "outcome": ("role", "unit"),
     "ignore": (*MEASURED, "better", "weight", "when"),
 }
