@@ -92,7 +92,7 @@ FITTING = {
     ),
     "units of a discrete table": fit(
         "--hidden 4",
-        r"--hidden is for neural models, but the states of ward\.csv are discrete: leave .* --sch",
+        r"--hidden is for continuous states, but those of ward\.csv are discrete: leave .* --sch",
     ),
     "no schema for a table of one's own": asked("fit stays.csv -o m.safetensors", OWN),
     "units, but no schema": asked("fit stays.csv -o m.safetensors --hidden 4", OWN),
