@@ -92,7 +92,7 @@ FITTING = {
     ),
     "units of a discrete table": fit(
         "--hidden 4",
-        r"--hidden is for neural models, but the states of ward\.csv are discrete: leave .* --sch",
+        r"--hidden is for continuous states, but those of ward\.csv are discrete: leave .* --sch",
     ),
     "no schema for a table of one's own": asked("fit stays.csv -o m.safetensors", OWN),
     "units, but no schema": asked("fit stays.csv -o m.safetensors --hidden 4", OWN),
@@ -133,6 +133,18 @@ EXPLAINING = {
     "no nodes": whole(EXPLAIN, "--nodes", "0", 1),
     "gap negative": number(EXPLAIN, "--gap", "-0.1", "a number from 0 up"),
     "solver unknown": number(EXPLAIN, "--solver", "oracle", "one of 'exact', 'greedy'"),
+    "allowing what there is not": explain("--allow wlk", "allow 'wlk': 'wlk' is no action; there"),
+    "forbidding what there is not": explain("--forbid 9", "forbid '9': '9' is no action; there ar"),
+    "forbidding in no state": explain("--forbid il:rest", "forbid 'il': 'il' is no state; the"),
+    "forbidding nothing": explain("--forbid ''", "forbid '': '' is no action; there are"),
+    "keeping no step": explain("--keep first", "Invalid value for --keep: 'first' is not the num"),
+    "keeping half a step": explain("--keep 0,1.5", "Invalid value for --keep: '1.5' is not the nu"),
+    "a cost of nothing": explain("--cost walk", "cost 'walk': write an action and a whole"),
+    "a cost below one": explain("--cost walk=0", "cost 'walk=0': write an action and a whol"),
+    "a cost of what there is not": explain("--cost run=2", "cost 'run': 'run' is no action; ther"),
+    "inside data that is not there": explain(
+        "--supported", "--supported: .* has kept none of its data, .*; learn it anew with"
+    ),
     "moves of no doses": explain("--max-move 1", "--max-move is about doses: .*; leave it"),
     "top-k of a policy": explain("--solver top-k", "--solver top-k changes .*: use --solver"),
     "seconds of no search": explain(

@@ -57,6 +57,20 @@ CASES = {
     "schema with 5,000 digits": toml(("low = 0", "low = " + "9" * 5000), ": .*thousands of .*; co"),
     # --- [table] ------------------------------------------------------------------------------
     "section unknown": toml(("[table]", "[tabel]"), r", tabel: is no key .*mean 'table'\?.*; use"),
+    "combinations misspelt": toml(
+        ("[table]", '[table]\ncombinations = "seen"'), r", table\.combinations: 'seen' is none of"
+    ),
+    "combinations of what there is not": toml(
+        ("[table]", '[table]\ncombinations = [["a lot"]]'),
+        r", table\.combinations\[0\]: 'a lot' is no value of 'vaso'; use ",
+    ),
+    "combinations too long": toml(
+        ("[table]", "[table]\ncombinations = [[0, 0]]"),
+        r", table\.combinations\[0\]: has 2 values; give one for each action column: vaso",
+    ),
+    "min_count of zero": toml(
+        ("[table]", "[table]\nmin_count = 0"), r", table\.min_count: 0 is no whole number from 1 up"
+    ),
     "step of zero": toml(("step = 4.0", "step = 0"), r", table\.step: 0 is no number above 0; gi"),
     "step nan": toml(("step = 4.0", "step = nan"), r", table\.step: nan is no number above 0; gi"),
     "step of 1e308": toml(

@@ -184,6 +184,29 @@ def test_columns_without_a_name_are_left_out(tmp_path: Path) -> None:
     assert "1 columns without a name are left out" in found.head
 
 
+def test_names_free_text_and_what_is_known_later_are_left_out(tmp_path: Path) -> None:
+    """What a hospital's export has beside measurements."""
+    lines = ["patient_id,hour,mrn,ward_no,line,shock_index,lactate,note,next_dose,dose"]
+    notes = ("seen by the doctor, who would like to see him again in the afternoon", "ok")
+    for patient in range(25):
+        mrn = 7000 + patient * 37 % 100
+        for hour in range(3):
+            row = len(lines) + 500
+            lactate = -999 if row == 510 else 1.5 + 0.1 * ((patient + hour) % 7)
+            fields = (mrn, patient % 4, row, 0.5 + 0.1 * hour, lactate, f'"{notes[patient % 2]}"')
+            lines.append(f"p{patient},{hour},{','.join(map(str, fields))},{row % 2},{row % 3}")
+    path = write(tmp_path / "t.csv", "\n".join(lines) + "\n")
+    found = draft(path)
+    roles = {column.name: column.role for column in found.schema.columns}
+    ignored = {name for name, role in roles.items() if role == "ignore"}
+    assert ignored == {"mrn", "line", "note", "next_dose"}
+    assert roles["ward_no"] == "fixed"
+    assert roles["shock_index"] == "state"
+    assert found.comments["note"]["role"].startswith("free text")
+    assert "known only after the decision" in found.comments["next_dose"]["role"]
+    assert "-999 may stand for gaps" in found.comments["lactate"]["role"]
+
+
 def test_what_is_empty_once_in_every_episode_is_what_was_done(tmp_path: Path) -> None:
     rows = ["stay,t,lactate,fluids,vaso"]
     for stay in range(8):

@@ -65,7 +65,7 @@ GAPS = ("", "NA", "NAN", "NULL")
 # What is beyond is a slip of the pen, and would overflow.
 LARGEST_NUMBER = 1e100
 # How a number is written, be it too large to be used.
-A_NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$"
+A_NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 # In place of an entry that has been reported, so that nobody reports it again.
 BAD = np.inf
 NO_ROWS = "has a header but no rows; give one for each step"
@@ -203,7 +203,7 @@ class Block:
         wrong = odd & ~gap
         values[gap], values[wrong] = np.nan, BAD
         if not may_miss:
-            self.report(gap, name, "is missing; fill it in")
+            self.report(gap, name, "is missing; fill it in, or remove the row")
         advice = "correct or empty it" if may_miss else "correct it"
         either = "could be thousands or decimals; say which: --decimal . or --decimal ,"
         kinds = {

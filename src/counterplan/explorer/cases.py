@@ -69,6 +69,7 @@ class Cases(Items):
     def about(self) -> dict[str, Any]:
         run, labels, explainer = self.run, self._labels, self._explainer
         fixed = explainer.layout.fixed if isinstance(explainer, ContinuousExplainer) else 0
+        allowed = explainer.rules(run.question).allowed
         return {
             "kind": run.kind,
             "noun": run.terms.noun,
@@ -78,12 +79,13 @@ class Cases(Items):
             "outcomes": run.outcomes,
             "quantity": labels.quantity.unit or labels.quantity.name,
             "solver": run.question.solver,
+            "rule": explainer.rule(run.question),
             "features": [_column(one, n < fixed) for n, one in enumerate(labels.features)],
             "doses": [_column(column) for column in labels.doses],
             "actions": labels.actions,
             "names": [explainer.action_name(action) for action in range(len(labels.actions))],
             "notes": explainer.notes(run.question),
-            "barred": np.flatnonzero(~np.asarray(explainer.rules(run.question).allowed)).tolist(),
+            "barred": np.flatnonzero(~np.asarray(allowed)[: explainer.n_actions]).tolist(),
             "sense": "max",
         }
 
@@ -131,7 +133,7 @@ class Cases(Items):
 
     def case(self, name: str, k: int | None) -> models.Case:
         """An episode with what the run has about it; no answer for a k that was not asked about."""
-        recorded, rows = self.recorded(name), self.rows(RESULTS, name)
+        recorded, rows, explainer = self.recorded(name), self.rows(RESULTS, name), self._explainer
         wanted = rows[-1]["k"] if k is None else k
         row = next((one for one in rows if one["k"] == wanted), None)
         answer = course = None
@@ -150,7 +152,7 @@ class Cases(Items):
             "outcomes": self._outcomes(rows[0]),
             "filled": recorded.filled,
             "outside": rows[0]["far_outside_training"] or None,
-            "fixed": self._fixed(recorded.episode),
+            "fixed": [*range(explainer.decisions(recorded.episode), len(recorded.episode))],
             "observed": observed,
             "budgets": rows,
             "answer": answer,
@@ -164,11 +166,6 @@ class Cases(Items):
         recorded = self.recorded(name)
         episode = recorded.episode
         self._check(episode, edits.keys(), edits.values(), " to edit")
-        for t in self._fixed(episode):
-            if t in edits:
-                raise InputError(
-                    f"{episode.name}: nothing was done at step {t}, so nothing can change"
-                )
         problem = self._explainer.problem(episode)
         found = replay(**problem, episode=episode, changes=edits, cache=self._rows)
         solved = self._solved(recorded, found)
@@ -190,6 +187,7 @@ class Cases(Items):
             usual,
             forbid=(*usual.forbid, *question.forbidden),
             keep=(*usual.keep, *question.fixed),
+            supported=False if question.anywhere else usual.supported,
         )
         found = explain(
             **explainer.problem(recorded.episode),
@@ -204,7 +202,7 @@ class Cases(Items):
     def _check(
         self, episode: Episode, steps: Iterable[int], actions: Iterable[int], to_do: str = ""
     ) -> None:
-        decisions, count = self._decisions(episode), self._explainer.n_actions
+        decisions, count = self._explainer.decisions(episode), self._explainer.n_actions
         for t in steps:
             if not 0 <= t < decisions:
                 raise InputError(
@@ -213,14 +211,6 @@ class Cases(Items):
         for action in actions:
             if not 0 <= action < count:
                 raise InputError(f"action {action} is unknown; there are 0..{count - 1}")
-
-    def _decisions(self, episode: Episode) -> int:
-        """How many steps have a decision: with states that are vectors the last leads nowhere."""
-        return len(episode) - (not self._explainer.is_discrete)
-
-    def _fixed(self, episode: Episode) -> list[int]:
-        """Steps at which nothing can change."""
-        return [*range(self._explainer.decisions(episode), len(episode))]
 
     def _solved(
         self, recorded: Recorded, found: Explanation, is_robust: bool = False

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from counterplan.core.limits import ProgressCallback
 from counterplan.errors import FileError
 from counterplan.explorer import models
-from counterplan.runs.run import OUTCOME, PART, RESULTS, Run, scan_files
+from counterplan.runs.run import OUTCOME, PART, RESULTS, Run, is_far, scan_files
 
 if TYPE_CHECKING:
     import polars as pl
@@ -128,9 +128,11 @@ class Items(ABC):
         """The names of all items in order, and the part of each, while `done` parts are done."""
         name, column = self.run.id_column, self.sorts.get(query.sort, query.sort)
         # Ties stand in the order of names, so that pages fit.
-        columns = [*dict.fromkeys((column, name))]
+        columns: list[Any] = [*dict.fromkeys((column, name))]
         falling = [query.descending, False][: len(columns)]
-        chosen = self.results().filter(*self.conditions(query)).select(*columns, PART)
+        chosen = self.results().filter(*self.conditions(query))
+        if "far_outside_training" in chosen.collect_schema():
+            columns, falling = [is_far(), *columns], [False, *falling]
         ranked = chosen.sort(columns, descending=falling, nulls_last=True)
         return collect(ranked.select(name, PART))[0]
 

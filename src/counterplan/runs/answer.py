@@ -91,6 +91,7 @@ class Answer:
     predicted       what counts at the end only
     filled          how many missing values of the episode were filled in
     distance_max    from the states of the data, in units of what is typical, see `Support`
+    new_actions     changes to actions that were hardly ever taken there
     supported       whether there is data under all of it
     far_outside_training  columns whose values lie far outside what the model has learned from
     outside_range   columns that would leave their range, such as below 0
@@ -313,7 +314,8 @@ def trajectories_table(explainer: Explainer, found: Sequence[Answer]) -> pl.Data
         schema["date"] = pl.String
     kind = pl.Int64 if explainer.is_discrete else pl.Float64
     schema |= {side + name: kind for side in ("", OTHER) for name in explainer.step_columns}
-    schema |= {side + name: pl.String for side in ("", OTHER) for name in explainer.label_columns}
+    labels = explainer.step_labels(0, (), ())
+    schema |= {side + name: pl.String for side in ("", OTHER) for name in labels}
     columns = [trajectory(explainer, one) for one in found if one.explanation is not None]
     frames = [pl.DataFrame(one, schema=schema) for one in columns]
     return pl.concat(frames) if frames else pl.DataFrame(schema=schema)
@@ -336,8 +338,8 @@ def trajectory(explainer: Explainer, answer: Answer) -> dict[str, Any]:
     for side, path in zip(("", OTHER), explainer.paths(found), strict=True):
         values = explainer.step_values(answer.recorded.episode, *path)
         columns |= {side + name: v for name, v in zip(explainer.step_columns, values, strict=True)}
-        labels = explainer.step_labels(answer.steps, *path)
-        columns |= {side + name: v for name, v in zip(explainer.label_columns, labels, strict=True)}
+        labels = explainer.step_labels(T, *path)
+        columns |= {side + name: texts for name, texts in labels.items()}
         own = explainer.rewards(answer.recorded.episode, *path)
         columns[f"{side}reward"] = own + explainer.left_over(answer.recorded)
     return columns

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from counterplan.core.problem import Solver
     from counterplan.core.result import Explanation
     from counterplan.counterfactual.support import Support
-    from counterplan.scm.neural import NeuralSCM
+    from counterplan.scm.learned import LearnedSCM
     from counterplan.scm.support import Outlier
     from counterplan.tables.layout import Exit, SchemaLayout
     from counterplan.tables.parts import Recorded
@@ -69,6 +69,8 @@ class Question:
     cost      what changes take of the budget
     keep      steps that stay as they were; -1 is the last decision
     robust    whether to add the lowest and highest value over all causal models that fit
+    supported whether alternatives stay inside the data, see `Constraints`; None: where the model
+              has kept its data
     seed      of solvers that draw; every episode has a generator of its own
     """
 
@@ -84,6 +86,13 @@ class Question:
     forbid: tuple[Rule, ...] = ()
     keep: tuple[int, ...] = ()
     cost: tuple[Rule, ...] = ()
+    supported: bool | None = None
+
+    @classmethod
+    def stored(cls, values: Mapping[str, Any]) -> Question:
+        """The question of a run as its description holds it; one from before there was the rule
+        was answered without it."""
+        return cls(**{"supported": False, **values})
 
     def __post_init__(self) -> None:
         # Plain values have a list.
@@ -149,6 +158,7 @@ class Question:
             "nodes": self.nodes,
             "gap": self.gap or None,
             "max_move": self.max_move,
+            "supported": self.supported,
             **{name: list(getattr(self, name)) or None for name in RULES},
         }
         return {name: value for name, value in asked.items() if value is not None}
@@ -192,19 +202,17 @@ class Explainer(ABC):
     unit          of times, empty where steps are counted
     components    what an action consists of; none where it is one thing
     n_actions     how many actions there are, numbered from 0 up
-    step_columns  what a trajectory says of each step, beside its reward, and
-    label_columns  in words
+    step_columns  what a trajectory says of each step, beside its reward
     choices       the actions, and
-    states        of a discrete model the states: what rules may name
+    states        of a discrete model the states, by their names
     """
 
     is_discrete: ClassVar[bool]
     choices: Grid
     states: Grid | None
     step_columns: tuple[str, ...] = (STATE, ACTION)
-    label_columns: tuple[str, ...] = (f"{STATE}_label", f"{ACTION}_label")
 
-    def __init__(self, model: TabularMDP | NeuralSCM, layout: SchemaLayout | None) -> None:
+    def __init__(self, model: TabularMDP | LearnedSCM, layout: SchemaLayout | None) -> None:
         self.model, self._layout = model, layout
         self.unit, self.components = "", tuple[str, ...]()
         if layout is not None:
@@ -214,9 +222,10 @@ class Explainer(ABC):
         # By question: the same for every episode.
         self.rules = lru_cache(SOME_RULES)(self._read_rules)
 
-    @abstractmethod
     def decisions(self, episode: Episode) -> int:
         """At how many steps something was decided: all, or all but the last."""
+        is_over = not self.is_discrete or episode.actions[-1] == len(self.choices)
+        return len(episode) - bool(is_over)
 
     @abstractmethod
     def problem(self, episode: Episode) -> Mapping[str, Any]:
@@ -224,9 +233,24 @@ class Explainer(ABC):
 
     def constraints(self, episode: Episode, question: Question) -> Constraints:
         """What an episode rules out, the question, and that which hardly occurs in the data."""
-        last = self.decisions(episode)
+        last, move = self.decisions(episode), None
         kept = [step % last for step in question.keep if -last <= step < last]
-        return replace(self.rules(question), fixed_steps=kept, max_move=question.max_move)
+        if self.is_discrete:
+            kept += range(last, len(episode))
+        elif self._layout is not None:
+            move = self._layout.max_move(question.max_move)
+        found = replace(self.rules(question), fixed_steps=kept, max_move=move)
+        return replace(found, supported=question.supported)
+
+    @property
+    @abstractmethod
+    def data_rule(self) -> str:
+        """How alternatives can be kept inside the data, in words; empty where the model has kept
+        nothing that tells."""
+
+    def rule(self, question: Question) -> str:
+        """How the answers to a question are kept inside the data; empty where they are not."""
+        return "" if question.supported is False else self.data_rule
 
     def _read_rules(self, question: Question) -> Constraints:
         """What its rules stand for, among the actions that may be advised."""
@@ -234,23 +258,29 @@ class Explainer(ABC):
         found = read_rules(self.choices, self.states, *rules)
         if self._layout is None:
             return found
-        offer, wanted = self._layout.offer, np.asarray(found.allowed)
-        if question.allow and not (wanted & offer.actions).any():
+        offer = self._layout.offer
+        allowed = np.asarray(found.allowed) & offer.actions
+        if question.allow and not allowed.any():
             raise InputError(f"allow: leaves nothing to advise. {offer.note}")
-        return replace(found, allowed=wanted & offer.actions)
+        # A tabular model also counts the action that stands for none: nobody can choose that.
+        more = getattr(self.model, "n_actions", allowed.size) - allowed.size
+        return replace(found, allowed=np.pad(allowed, (0, more)))
 
     def notes(self, question: Question) -> list[str]:
-        """What to know of the answers to a question: which actions they advise, its rules, what is
-        good and how well that is known."""
-        found = [] if self._layout is None else [self._layout.offer.note]
+        """What to know of the answers to a question: whether they stay inside the data, which
+        actions they advise, its rules, what is good and how well that is known."""
+        found = [f"Inside the data: {self.data_rule}."]
+        if not self.data_rule:
+            found = ["The model has kept none of its data: explanations may leave it unnoticed."]
+        elif question.supported is False:
+            found = ["Anywhere: also where the data that the model was learned from has nothing."]
+        found += [] if self._layout is None else [self._layout.offer.note]
         for name, words in RULES.items():
-            if rules := getattr(question, name):
-                is_step = name == "keep"
-                said = [
-                    rule if isinstance(rule, str) or is_step else self.action_name(rule)
-                    for rule in rules
-                ]
-                found.append(f"{words}: {', '.join(map(str, said))}.")
+            said = [
+                self.action_name(rule) if isinstance(rule, int) and name != "keep" else str(rule)
+                for rule in getattr(question, name)
+            ]
+            found.append(f"{words}: {', '.join(said)}." if said else "")
         if self.outcome_in_words:
             found.append(f"What is added up: {self.outcome_in_words}; more is better.")
         return [*filter(None, found), *self.model.about.get("remarks", ())]
@@ -333,15 +363,18 @@ class Explainer(ABC):
         """What `step_columns` hold along a path of an episode."""
         return states, actions
 
-    def step_labels(self, T: int, states: Any, actions: Any) -> Sequence[Sequence[str | None]]:
-        """What `label_columns` hold along a path of T steps."""
+    def step_labels(self, T: int, states: Any, actions: Any) -> dict[str, list[str | None]]:
+        """Names along a path of T steps, by the columns of a trajectory."""
+        found: dict[str, list[str | None]] = {}
+        if self.states is not None:
+            found["state_label"] = [self.states.name(int(state)) for state in states]
         names = [self.action_name(int(action)) for action in actions]
-        return ([*names, *([None] * (T - len(names)))],)
+        return {**found, "action_label": [*names, *[None] * (T - len(names))]}
 
     def action_name(self, action: int) -> str:
         """What an action is called."""
-        assert self._layout is not None
-        return self._layout.action_name(action)
+        layout = self._layout
+        return self.choices.name(action) if layout is None else layout.action_name(action)
 
     def change_text(self, observed: int, alternative: int) -> str:
         """What is changed about an action: "rest -> walk", "vasopressor 0 -> 2"."""
@@ -389,20 +422,11 @@ class DiscreteExplainer(Explainer):
     def problem(self, episode: Episode) -> Mapping[str, Any]:
         return self._problem
 
-    def constraints(self, episode: Episode, question: Question) -> Constraints:
-        found = super().constraints(episode, question)
-        # Nobody can choose that an episode ends.
-        end = np.zeros(self.mdp.n_actions - self.n_actions, dtype=np.bool_)
-        ended = () if self.layout is None else self.layout.constraints(episode).fixed_steps
-        return replace(
-            found,
-            allowed=np.concatenate([np.asarray(found.allowed), end]),
-            fixed_steps=(*found.fixed_steps, *ended),
-            max_move=None,
-        )
+    @property
+    def data_rule(self) -> str:
+        from counterplan.counterfactual.support import policy_rule
 
-    def decisions(self, episode: Episode) -> int:
-        return len(episode) - bool(episode.actions[-1] == self.no_action)
+        return "" if self.mdp.visits is None else policy_rule()
 
     @property
     def no_action(self) -> int | None:
@@ -470,14 +494,6 @@ class DiscreteExplainer(Explainer):
         episode, path = explanation.episode, explanation.most_likely
         return (episode.states, episode.actions), (path.states, path.actions)
 
-    def step_labels(self, T: int, states: Any, actions: Any) -> Sequence[Sequence[str | None]]:
-        assert self.states is not None
-        names = [self.states.name(int(state)) for state in states]
-        return names, *super().step_labels(T, states, actions)
-
-    def action_name(self, action: int) -> str:
-        return self.mdp.action_name(action) if self.layout is None else super().action_name(action)
-
     def change_text(self, observed: int, alternative: int) -> str:
         if self.layout is None:
             return f"{self.action_name(observed)} -> {self.action_name(alternative)}"
@@ -489,11 +505,10 @@ class ContinuousExplainer(Explainer):
 
     is_discrete = False
 
-    def __init__(self, scm: NeuralSCM, layout: SchemaLayout) -> None:
+    def __init__(self, scm: LearnedSCM, layout: SchemaLayout) -> None:
         self.scm, self.layout = scm, layout
         if not layout.schema.of("reward", "cost"):
             layout.reward()
-        self.label_columns = (f"{ACTION}_label",)
         names = {STATE: layout.features, ACTION: layout.actions}
         self.step_columns = tuple(f"{kind}:{name}" for kind in names for name in names[kind])
         super().__init__(scm, layout)
@@ -502,12 +517,12 @@ class ContinuousExplainer(Explainer):
         reward = self.layout.reward(episode)
         return {"scm": self.scm, "actions": self.layout.action_set(episode), "reward": reward}
 
-    def constraints(self, episode: Episode, question: Question) -> Constraints:
-        move = self.layout.max_move(question.max_move)
-        return replace(super().constraints(episode, question), max_move=move)
+    @property
+    def data_rule(self) -> str:
+        from counterplan.counterfactual.support import Inside, data_of, sequence_rule
 
-    def decisions(self, episode: Episode) -> int:
-        return len(episode) - 1
+        seen = data_of(self.scm)
+        return "" if seen is None else sequence_rule(Inside(seen, np.empty(0)))
 
     def rewards(self, episode: Episode, states: Any, actions: Any) -> FloatArray:
         reward = self.layout.reward(episode)
@@ -548,14 +563,16 @@ class ContinuousExplainer(Explainer):
         schema, following = self.layout.schema, self.layout.learned.following
         if following is None or schema.final == "value" or not explanation.changes:
             return super().pays_at_end_only(explanation)
-        setting = prepare_sequence(explanation.problem)
+        setting = prepare_sequence(replace(explanation.problem, risk=None))
         steps = [change.t for change in explanation.changes]
-        fewer = np.repeat(explanation.actions[None], len(steps), axis=0)
-        fewer[np.arange(len(steps)), steps] = explanation.observed[steps]
+        # The whole sequence, and without one change each.
+        fewer = np.repeat(explanation.actions[None], 1 + len(steps), axis=0)
+        fewer[np.arange(1, len(fewer)), steps] = explanation.observed[steps]
         states = setting.trajectories(fewer)
-        gains = explanation.value - setting.earned(states, fewer)
+        earned = setting.earned(states, fewer)
         ahead = following.along(schema, explanation.episode)
-        lost = ahead(setting.in_episode_units(states[:, -1])) - ahead(explanation.states[-1:])
+        later = ahead(setting.in_episode_units(states[:, -1]))
+        gains, lost = earned[0] - earned[1:], later[1:] - later[0]
         return [bool(one) for one in (gains > 0.0) & (lost > gains)]
 
     def actions_taken(self, episode: Episode) -> list[int | None]:
@@ -588,13 +605,26 @@ DISCRETE, SCHEMA = "discrete", "schema"
 MODEL = "model"
 
 
-def open_explainer(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> Explainer:
+def open_explainer(model: TabularMDP | LearnedSCM, about: Mapping[str, Any]) -> Explainer:
     """The explainer of episodes of a kind: "kind", and for that of a schema "schema"."""
     kind = about["kind"]
     if kind == DISCRETE and isinstance(model, TabularMDP):
         return DiscreteExplainer(model)
-    if kind == SCHEMA:
-        from counterplan.tables.layout import SchemaLayout, counts_of_model, layout_of_model
+    if kind == SCHEMA or (kind in (COHORT, ICU) and not isinstance(model, TabularMDP)):
+        from counterplan.tables.layout import counts_of_model
+
+        layout = _layout(model, about)
+        layout.counts = counts_of_model(model, layout.choices)
+        if isinstance(model, TabularMDP):
+            return DiscreteExplainer(model, layout)
+        return ContinuousExplainer(model, layout)
+    raise InputError(f"a {type(model).__name__} has no answers about {kind!r}")
+
+
+def _layout(model: TabularMDP | LearnedSCM, about: Mapping[str, Any]) -> SchemaLayout:
+    """What the table of some episodes means."""
+    if about["kind"] == SCHEMA:
+        from counterplan.tables.layout import SchemaLayout, layout_of_model
         from counterplan.tables.schema import schema_from_dict
 
         own, schema = layout_of_model(model), schema_from_dict(about["schema"])
@@ -606,19 +636,11 @@ def open_explainer(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> E
         layout = SchemaLayout(schema)
         if own is not None:
             layout.exact, layout.learned = own.exact, own.learned
-        layout.counts = counts_of_model(model, layout.choices)
-        if isinstance(model, TabularMDP):
-            return DiscreteExplainer(model, layout)
-        return ContinuousExplainer(model, layout)
-    if kind in (COHORT, ICU) and not isinstance(model, TabularMDP):
-        from counterplan.domains.icu_episodes import IcuLayout
-        from counterplan.domains.sepsis_table import CohortLayout
-        from counterplan.tables.layout import counts_of_model
+        return layout
+    from counterplan.domains.icu_episodes import IcuLayout
+    from counterplan.domains.sepsis_table import CohortLayout
 
-        stays = CohortLayout() if kind == COHORT else IcuLayout()
-        stays.counts = counts_of_model(model, stays.choices)
-        return ContinuousExplainer(model, stays)
-    raise InputError(f"a {type(model).__name__} has no answers about {kind!r}")
+    return CohortLayout() if about["kind"] == COHORT else IcuLayout()
 
 
 def stored_explainer(description: Mapping[str, Any], read: Callable[[str], bytes]) -> Explainer:

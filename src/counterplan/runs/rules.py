@@ -12,7 +12,7 @@ and the largest of several costs.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -51,121 +51,76 @@ def read_rules(
     forbid: Iterable[Rule] = (),
     cost: Iterable[Rule] = (),
 ) -> Constraints:
-    """What rules stand for; `states` of a discrete model. Mistakes are one line with what there
+    """What rules stand for; `states` of a discrete model. A mistake is one line with what there
     is."""
-
-    def each(kind: str, rules: Iterable[Rule], read: Callable[[Rule], Any]) -> list[Any]:
-        found = []
-        for rule in rules:
-            try:
-                found.append(read(rule))
-            except ValueError as problem:
-                raise InputError(f"{kind} {rule!r}: {problem}") from None
-        return found
-
-    allowed = np.ones(len(actions), dtype=np.bool_)
-    if wanted := each("allow", allow, lambda rule: _cells(actions, rule)):
-        allowed = np.any(wanted, axis=0)
+    wanted = [_cells("allow", rule, actions) for rule in allow]
+    allowed = np.any(wanted, axis=0) if wanted else np.ones(len(actions), dtype=np.bool_)
     pairs: list[tuple[int, int]] = []
-    for found in each("forbid", forbid, lambda rule: _forbidden(actions, states, rule)):
-        if found.ndim == 1:
-            allowed &= ~found
-        else:
-            pairs += [(int(state), int(action)) for state, action in np.argwhere(found)]
+    for rule in forbid:
+        try:
+            allowed &= ~_cells("forbid", rule, actions)
+        except InputError:
+            state, colon, action = str(rule).partition(":")
+            if states is None or not colon:
+                raise
+            both = (_cells("forbid", state, states), _cells("forbid", action, actions))
+            pairs += [(int(s), int(a)) for s, a in np.argwhere(np.outer(*both))]
     costs: dict[int, int] = {}
-    for found, paid in each("cost", cost, lambda rule: _cost(actions, rule)):
-        costs |= {int(cell): max(paid, costs.get(int(cell), 1)) for cell in np.flatnonzero(found)}
+    for rule in cost:
+        name, _, number = str(rule).rpartition("=")
+        if not number.strip().isdecimal() or not 1 <= int(number) <= LARGEST_BUDGET:
+            raise InputError(f"cost {rule!r}: write an action and a whole number, such as NAME=2")
+        for one in np.flatnonzero(_cells("cost", name, actions)).tolist():
+            costs[one] = max(int(number), costs.get(one, 1))
     return Constraints(allowed=allowed, forbidden=pairs or None, change_costs=costs or None)
 
 
-def _forbidden(actions: Grid, states: Grid | None, rule: Rule) -> BoolArray:
-    """(A,) actions, or (S, A) pairs of state and action."""
-    try:
-        return _cells(actions, rule)
-    except ValueError:
-        colons = [one.start() for one in re.finditer(":", str(rule))]
-        if states is None and colons:
-            raise ValueError(
-                "a state and an action are for discrete models: with measurements name the action"
-            ) from None
-        if states is None or not colons:
-            raise
-    for place in colons:
-        # Names may have colons, too: the last try says what is wrong.
-        text, is_last = str(rule), place == colons[-1]
-        try:
-            return np.outer(
-                _cells(states, text[:place], "state"), _cells(actions, text[place + 1 :])
-            )
-        except ValueError:
-            if is_last:
-                raise
-    raise AssertionError
-
-
-def _cost(actions: Grid, rule: Rule) -> tuple[BoolArray, int]:
-    """(A,) actions, and what a change to them takes."""
-    name, _, number = str(rule).rpartition("=")
-    column = actions.columns[-1]
-    example = f"{column.name}={_written(column)[-1]}=2"
-    if not name or not number.strip().isdecimal() or not 1 <= int(number) <= LARGEST_BUDGET:
-        raise ValueError(f"name an action and a whole number from 1 up, such as {example}")
-    try:
-        return _cells(actions, name), int(number)
-    except ValueError as problem:
-        raise ValueError(f"{problem}; write such as {example}") from None
-
-
-def _cells(grid: Grid, rule: Rule, what: str = "action") -> BoolArray:
-    """(N,) the cells of a grid that a rule names; a ValueError says why it names none."""
-    text, names = str(rule).strip(), grid.names()
-    number = rule if isinstance(rule, int) else names.index(text) if text in names else -1
-    if 0 <= number < len(grid):
-        return np.isin(np.arange(len(grid)), number)
+def _cells(kind: str, rule: Rule, grid: Grid) -> BoolArray:
+    """(N,) the cells of a grid that a rule names."""
+    names, columns = grid.names(), grid.columns
+    if isinstance(rule, str) and rule.strip() in names:
+        rule = names.index(rule.strip())
+    if isinstance(rule, int) and 0 <= rule < len(grid):
+        return np.isin(np.arange(len(grid)), rule)
     # A name may hold any sign: columns are looked for by their names.
-    by_name = {column.name: axis for axis, column in enumerate(grid.columns)}
-    known = "|".join(re.escape(name) for name in sorted(by_name, key=len, reverse=True))
+    axes = {column.name: axis for axis, column in enumerate(columns)}
+    known = "|".join(re.escape(name) for name in sorted(axes, key=len, reverse=True))
     found = np.ones(grid.sizes, dtype=np.bool_)
-    for part in re.split(rf"\s*&\s*(?=(?:{known})\s*=)", text):
+    for part in re.split(rf"\s*&\s*(?=(?:{known})\s*=)", str(rule).strip()):
         match = re.fullmatch(rf"({known})\s*=\s*(.*)", part, re.DOTALL)
-        axes = [by_name[match[1]]] if match else [*by_name.values()]
+        meant = [axes[match[1]]] if match else [*axes.values()]
         value = match[2] if match else part
-        hits = {axis: _places(grid.columns[axis], value) for axis in axes}
-        right = [axis for axis, chosen in hits.items() if chosen]
+        right = {axis: _places(columns[axis], value) for axis in meant}
+        right = {axis: places for axis, places in right.items() if places}
         if len(right) > 1:
-            both = " or ".join(f"{grid.columns[axis].name}={value}" for axis in right)
-            raise ValueError(f"could be {both}: say which")
-        if not right and match:
-            column = grid.columns[axes[0]]
-            raise ValueError(f"{value!r} is no value of {column.name}: use {_some(column, ', ')}")
+            both = " or ".join(f"{columns[axis].name}={value}" for axis in right)
+            raise InputError(f"{kind} {rule!r}: could be {both}; say which")
         if not right:
-            raise ValueError(f"{part!r} is no {what}: there are {_known(grid)}")
-        shape = [-1 if axis == right[0] else 1 for axis in by_name.values()]
-        column = grid.columns[right[0]]
-        found &= np.isin(np.arange(column.size or 0), hits[right[0]]).reshape(shape)
+            what = "action" if columns[0].role == "action" else "state"
+            some = _known([columns[axis] for axis in meant])
+            raise InputError(f"{kind} {rule!r}: {value!r} is no {what}; there are {some}")
+        ((axis, places),) = right.items()
+        shape = [-1 if other == axis else 1 for other in axes.values()]
+        found &= np.isin(np.arange(grid.sizes[axis]), places).reshape(shape)
     return found.ravel()
 
 
 def _places(column: Column, text: str) -> list[int]:
     """Which values of a column a text names, none unless it knows all of them."""
     whole = column.place(text.strip())
-    if whole is not None:
-        return [whole]
-    places = [column.place(part.strip()) for part in text.split("|")]
-    return [place for place in places if place is not None] if None not in places else []
+    places = (
+        [whole] if whole is not None else [column.place(one.strip()) for one in text.split("|")]
+    )
+    return [] if None in places else [place for place in places if place is not None]
 
 
-def _written(column: Column) -> Sequence[str]:
-    return [column.value_name(place) for place in range(column.size or 0)]
-
-
-def _some(column: Column, between: str) -> str:
-    values = _written(column)
-    return between.join([*values[:SHOWN], *(["..."] if len(values) > SHOWN else [])])
-
-
-def _known(grid: Grid) -> str:
-    """What may be named."""
-    if len(grid.columns) == 1:
-        return _some(grid.columns[0], ", ")
-    return " & ".join(f"{column.name}={_some(column, '|')}" for column in grid.columns)
+def _known(columns: list[Column]) -> str:
+    """What may be named: "rest, walk", or "drug=none|heparin & dose=0|200"."""
+    texts = []
+    for column in columns:
+        values = [column.value_name(place) for place in range(min(column.size or 0, SHOWN))]
+        values += ["..."] if (column.size or 0) > SHOWN else []
+        texts.append(f"{column.name}={'|'.join(values)}")
+        if len(columns) == 1:
+            return ", ".join(values)
+    return " & ".join(texts)

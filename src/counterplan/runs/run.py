@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from counterplan.planning.description import Columns
     from counterplan.planning.model import ExogenousModel
     from counterplan.runs.question import Explainer
-    from counterplan.scm.neural import NeuralSCM
+    from counterplan.scm.learned import LearnedSCM
     from counterplan.scm.tabular import TabularMDP
     from counterplan.tables.parts import Recorded
     from counterplan.tables.scenarios import Scenario
@@ -271,7 +271,7 @@ class Run(RunFolder):
     def question(self) -> Question:
         """What was asked about every episode."""
         try:
-            return Question(**self.description["question"])
+            return Question.stored(self.description["question"])
         except TypeError as problem:
             raise self._damaged(problem) from None
 
@@ -284,7 +284,7 @@ class Run(RunFolder):
             raise self._damaged(problem) from None
 
     @property
-    def model(self) -> TabularMDP | NeuralSCM:
+    def model(self) -> TabularMDP | LearnedSCM:
         """The model itself."""
         return self.explainer.model
 
@@ -307,7 +307,8 @@ class Run(RunFolder):
 
         column, is_falling = ORDERS[query.by]
         # The list is the same every time, ties and all.
-        columns, falling = [column, "improvement", "episode_id"], [is_falling, True, False]
+        columns = [is_far(), pl.col(column), pl.col("improvement"), pl.col("episode_id")]
+        falling = [False, is_falling, True, False]
         chosen = self.results().filter(self._conditions(query))
         ranked = chosen.sort(columns, descending=falling, nulls_last=True)
         if query.limit is not None:
@@ -327,8 +328,9 @@ class Run(RunFolder):
         import polars as pl
 
         of = pl.col("episode_id")
-        far, out = pl.col("far_outside_training") != "", pl.col("outside_range").list.len() > 0
-        counts = [of.filter(one).n_unique().alias(name) for name, one in (("a", far), ("b", out))]
+        out = pl.col("outside_range").list.len() > 0
+        named = (("a", is_far()), ("b", out))
+        counts = [of.filter(one).n_unique().alias(name) for name, one in named]
         found = self.results().select(counts).collect(engine="streaming").row(0)
         return int(found[0]), int(found[1])
 
@@ -451,6 +453,14 @@ def _is_whole(description: Mapping[str, Any]) -> bool:
                 and all(type(name) is str for name in outcomes)
             )
     return False
+
+
+def is_far() -> pl.Expr:
+    """Whether an episode lies far outside what the model has learned from: what it says about it
+    means nothing, so it comes last and is in no average."""
+    import polars as pl
+
+    return pl.col("far_outside_training").fill_null("") != ""
 
 
 def _changes_to(name: str) -> pl.Expr:

@@ -5,6 +5,7 @@ Roles are guessed from names and values; what was found in a column stands above
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ import numpy as np
 from counterplan.core.source import MIXED, OPEN
 from counterplan.core.table import GAPS, NO_ROWS, Block, Mistakes, as_number, open_table_file, shown
 from counterplan.errors import FileError, InputError
+from counterplan.scm.transitions import is_code
 from counterplan.tables.dates import UNITS, Spacing
 from counterplan.tables.rewards import COST
 from counterplan.tables.schema import ALLOW, INPUT, REFUSE, STEP, Column, Schema
@@ -32,6 +34,9 @@ TIMES = (
     *("t", "time", "step", "timestep", "bloc", "hour", "hours", "day", "charttime", "datetime"),
     *("timestamp", "date", "visit_date", "visit_time", "datum", "visit"),
 )
+# Columns of tables with a row for each measurement: what it is of, and the value.
+MEASUREMENTS = ("variable", "parameter", "measurement", "itemid", "item", "analyte", "name", "test")
+VALUES = ("value", "valuenum", "result")
 ACTION = re.compile(
     r"(.+[_ ])?(action|treatment|decision|dose|drug|intervention|therapy)s?([_ ].*|\d*)"
     r"|(a|act)(_.*|\d*)",
@@ -43,6 +48,11 @@ OUTCOME = re.compile(
 SURVIVAL = re.compile(r".*(surviv|discharge).*", re.IGNORECASE)
 REWARD = re.compile(r"reward|rewards|r", re.IGNORECASE)
 FLAG = re.compile(r"done|terminal|terminated|truncated|timeout|is_last|final", re.IGNORECASE)
+LATER = re.compile(r"(next|following|future|upcoming)[_ ].*|.+[_ ]next", re.IGNORECASE)
+IDENTIFIER = re.compile(
+    r"(.*_)?(id|mrn|uuid|guid|key|index|idx|nr|ssn|serial|row|(row|case|record)_?(no|num|number))",
+    re.IGNORECASE,
+)
 STATE = re.compile(r"(state|s|obs|observation)(_.*|\d*)?", re.IGNORECASE)
 PERCENT = re.compile(r"(.*_)?(pct|perc|percent|percentage|prozent)(_.*)?|.*%.*|s[ap]o2|fio2", re.I)
 # A score has no more different values.
@@ -50,6 +60,9 @@ MOST_POINTS = 31
 MOST_LEVELS = 30
 MOST_LABELS = 20
 MOST_STATES = 1_000
+LONGEST_LABEL = 60
+# Episodes or rows from which on it is no chance that all have another value.
+FEWEST = 20
 # Columns with more different values are measurements, or names.
 MOST_VALUES = 1_000
 # Of so many episodes it is looked at whether a column changes within them.
@@ -79,6 +92,7 @@ def draft_schema(path: str | Path) -> Schema:
 def draft(path: str | Path) -> Draft:
     """The same with comments."""
     found = _profile(path)
+    _check_form(path, found)
     guesses = [_guess(one, found.rows, len(found.episodes)) for one in found.columns]
     if not any(column.role == "action" for column, _ in guesses):
         _guess_action(path, guesses, found.columns)
@@ -106,18 +120,39 @@ def draft(path: str | Path) -> Draft:
     return Draft(schema, head, comments, found.rows, len(found.episodes))
 
 
+def _check_form(path: str | Path, found: TableProfile) -> None:
+    """Raise if rows are no steps: measurements, one below the other, or whole episodes."""
+    names = {one.name.lower(): one.name for one in found.columns}
+    kind = next((names[name] for name in MEASUREMENTS if name in names), None)
+    if kind is not None and not names.keys().isdisjoint(VALUES):
+        raise FileError(
+            f"{path}: has a row for each measurement, named in {kind!r}; give one row for each "
+            f"step, with a column for each {kind!r}"
+        )
+    if 1 < found.rows == len(found.episodes):
+        raise FileError(
+            f"{path}: every episode ({found.episode!r}) has a single row; give one for each step: "
+            "columns such as lactate_1, lactate_2 become rows, and 'episode_id' names the episode"
+        )
+
+
 def _guess(profile: ColumnProfile, rows: int, episodes: int) -> Guess:
     name, constant = profile.name, profile.is_constant
     if profile.values is not None and not profile.values:
         return Column(name, "ignore"), "empty"
     if FLAG.fullmatch(name):
         return Column(name, "ignore"), "says where an episode ends"
+    if LATER.fullmatch(name):
+        return Column(name, "ignore"), "by its name it is known only after the decision"
     if REWARD.fullmatch(name) and profile.is_number:
         return Column(name, "reward"), "by its name"
     is_cost = profile.is_number and profile.high > 0.0 and COST.fullmatch(name) is not None
     if (OUTCOME.fullmatch(name) or is_cost) and constant:
         role = "reward" if SURVIVAL.fullmatch(name) else "cost"
-        more = f'; to optimise it: role = "{role}", when = "last"' if profile.is_number else ""
+        names = sorted(profile.values or ()) if not profile.is_number else []
+        more = f'; to optimise it: role = "{role}", when = "last"'
+        if names:
+            more = f"{more}, labels = {json.dumps(names)}" if len(names) == 2 else ""
         return Column(name, "outcome"), f"one value for each episode{more}"
     if OUTCOME.fullmatch(name) and set(profile.numbers()) == {0.0, 1.0}:
         role = "reward" if SURVIVAL.fullmatch(name) else "cost"
@@ -134,6 +169,10 @@ def _guess(profile: ColumnProfile, rows: int, episodes: int) -> Guess:
         and (chosen := profile.choice("state", MOST_STATES))
     ):
         return chosen, "by its name"
+    if profile.is_identifier:
+        return Column(name, "ignore"), "a name: another one in every episode or row"
+    if not profile.is_number and max(map(len, profile.values or ("",))) > LONGEST_LABEL:
+        return Column(name, "ignore"), "free text"
     if (
         not constant
         and profile.counts
@@ -230,6 +269,10 @@ def _comments(column: Column, profile: ColumnProfile, why: str, rows: int) -> di
     if profile.is_number and profile.low <= profile.high:
         whole = "whole numbers from " if profile.is_whole else ""
         comments["role"] += f"; seen: {whole}{profile.low:g} to {profile.high:g}"
+        codes = [f"{end:.12g}" for end in (profile.low, profile.high) if is_code(end)]
+        if codes and column.role in ("state", "fixed", "contextual") and column.size is None:
+            words = f'{" and ".join(codes)} may stand for gaps: low, high and outside = "missing"'
+            comments["role"] += f"; {words} make them such"
     elif profile.values and column.labels is None:
         some = ", ".join(repr(value[:30]) for value in sorted(profile.values)[:4])
         comments["role"] += f"; seen: {some}{', ...' if len(profile.values) > 4 else ''}"
@@ -306,6 +349,7 @@ class ColumnProfile:
     values       its different texts, None if there are too many
     is_number    whether every value is a number
     is_constant  whether it has one value in each episode
+    is_rising    whether it is a larger whole number in every row
     """
 
     name: str
@@ -313,6 +357,7 @@ class ColumnProfile:
     values: set[str] | None = field(default_factory=set)
     is_number: bool = True
     is_constant: bool = True
+    is_rising: bool = True
     low: float = np.inf
     high: float = -np.inf
     _first: dict[str, str] = field(default_factory=dict)
@@ -326,6 +371,17 @@ class ColumnProfile:
     def counts(self) -> bool:
         """Whether it holds names or numbers of things, not measurements."""
         return self.is_whole or not self.is_number
+
+    @property
+    def is_identifier(self) -> bool:
+        """Whether it names episodes or numbers rows, by its name or in their order."""
+        own = list(self._first.values())
+        if not self.is_constant or len(own) < FEWEST:
+            return self.is_rising and self.is_number and self.high - self.low >= FEWEST
+        found = [as_number(value) if self.is_number else None for value in own]
+        numbers = [number for number in found if number is not None and number.is_integer()]
+        rises = len(numbers) == len(own) and numbers == sorted(numbers)
+        return len(set(own)) == len(own) and bool(rises or IDENTIFIER.fullmatch(self.name))
 
     def numbers(self) -> list[float]:
         """Its different values as numbers, in order."""
@@ -358,8 +414,11 @@ class ColumnProfile:
             numbers = known.cast(pl.Float64, strict=False)
             self.is_number = not numbers.is_null().any() and bool(numbers.is_finite().all())
             if self.is_number:
-                low, high = np.min(numbers.to_numpy()), np.max(numbers.to_numpy())
-                self.low, self.high = min(self.low, float(low)), max(self.high, float(high))
+                given = numbers.to_numpy()
+                steps = np.diff(given, prepend=self.high if np.isfinite(self.high) else -np.inf)
+                self.is_rising &= bool((steps > 0.0).all()) and not (given % 1.0).any()
+                self.low = min(self.low, float(given.min()))
+                self.high = max(self.high, float(given.max()))
         if self.is_constant:
             pairs = pl.DataFrame({"owner": owners, "value": known}).unique(maintain_order=True)
             for owner, value in pairs.iter_rows():

@@ -34,10 +34,10 @@ from counterplan.scm.point import Scaling
 from counterplan.scm.transitions import plausible_range
 from counterplan.tables.parts import Recorded
 from counterplan.tables.rewards import Learned
-from counterplan.tables.schema import GRID, OBSERVED, VALUE, Grid, Schema, schema_from_dict
+from counterplan.tables.schema import GRID, VALUE, Grid, Schema, schema_from_dict
 
 if TYPE_CHECKING:
-    from counterplan.scm.neural import NeuralSCM
+    from counterplan.scm.learned import LearnedSCM
     from counterplan.scm.tabular import TabularMDP
 
 SCHEMA, MEANS, REWARD, LOWEST = "schema", "means", "reward", "lowest"
@@ -275,7 +275,7 @@ class Offer(NamedTuple):
 
     actions  (A,) whether each may be
     known    (A,) whether each occurs often enough in the data, None if that is not known
-    fact     "14 of 27 combinations of drug and dose occur at least 5 times", empty if not known
+    fact     "14 of 27 combinations of drug and dose occur at least 5 times"
     note     what to say beside answers, empty if every action occurs often enough
     """
 
@@ -287,34 +287,30 @@ class Offer(NamedTuple):
 
 def _offer(schema: Schema, grid: Grid, counts: IntArray | None) -> Offer:
     *others, last = (column.name for column in grid.columns)
-    every = f"{len(grid):,} "
-    every += f"combinations of {', '.join(others)} and {last}" if others else f"values of {last}"
-    known, fact, listed = None, "", schema.combinations
-    note = f"Nothing is known of which of the {every} occur, so any may be advised: fit it anew."
+    every = f"combinations of {', '.join(others)} and {last}" if others else f"values of {last}"
+    every, least = f"{len(grid):,} {every}", counted(schema.min_count, "time")
+    offered, known, listed = np.ones(len(grid), dtype=np.bool_), None, schema.combinations
+    fact = f"nothing is known of which of the {every} occur"
+    note = f"N{fact[1:]}, so any may be advised: fit the model anew."
     if counts is not None:
-        known, least = counts >= schema.min_count, counted(schema.min_count, "time")
-        if known.any():
-            share, when = f"{known.sum():,} of {every}", f"occur at least {least}"
-            fact, note = f"{share} {when}", f"Advises only the {share} that {when}."
-        else:
+        known = counts >= schema.min_count
+        share, when = f"{known.sum():,} of {every}", f"occur at least {least}"
+        fact, note = f"{share} {when}", f"Advises only the {share} that {when}."
+        if not known.any():
             known = counts > 0
             fact = f"none of {every} occurs {least}; {known.sum():,} occur at all"
             note = f"Advises only what occurs at all: {fact} (min_count in [table] of the schema)."
-        note = "" if known.all() else note
-    if listed == OBSERVED and known is not None:
-        return Offer(known, known, fact, note)
-    if isinstance(listed, str):
-        if listed == GRID:
-            note = f"Advises any combination, as the schema says; {fact}." if note and fact else ""
-        return Offer(np.ones(len(grid), dtype=np.bool_), known, fact, note)
-    actions = np.isin(np.arange(len(grid)), [grid.cell(given) for given in listed])
-    note = f"Advises only the {actions.sum():,} of {every} that the schema lists."
-    if known is not None and (rare := (actions & ~known).sum()):
-        note = f"{note[:-1]}, {rare:,} of which are rare: {fact}."
-    return Offer(actions, known, fact, note)
+    if isinstance(listed, tuple):
+        offered = np.isin(np.arange(len(grid)), [grid.cell(given) for given in listed])
+        note = f"Advises only the {offered.sum():,} that the schema lists; {fact}."
+    elif listed == GRID:
+        note = f"Advises any combination, as the schema says; {fact}."
+    elif known is not None:
+        offered, note = known, "" if known.all() else note
+    return Offer(offered, known, fact, note)
 
 
-def counts_of_model(model: NeuralSCM | TabularMDP, grid: Grid) -> IntArray | None:
+def counts_of_model(model: LearnedSCM | TabularMDP, grid: Grid) -> IntArray | None:
     """(A,) how often each action of a grid occurs in the data of a model, None if it is of an
     earlier version, which did not count."""
     stored: Any = model.about.get(ACTIONS)
@@ -330,7 +326,7 @@ def counts_of_model(model: NeuralSCM | TabularMDP, grid: Grid) -> IntArray | Non
 # --- What a model remembers -------------------------------------------------------------------
 
 
-def layout_of_model(model: NeuralSCM | TabularMDP) -> SchemaLayout | None:
+def layout_of_model(model: LearnedSCM | TabularMDP) -> SchemaLayout | None:
     """The layout of the table that a model was learned from, None if that had no schema."""
     stored = model.about.get(SCHEMA)
     if stored is None:
@@ -344,14 +340,14 @@ def layout_of_model(model: NeuralSCM | TabularMDP) -> SchemaLayout | None:
         learned = Learned.from_dict(model.about[LEARNED]) if LEARNED in model.about else None
         if learned is not None:
             learned.check(schema)
-    except (TypeError, KeyError) as problem:
+    except (TypeError, KeyError, ValueError) as problem:
         raise InputError(f"the reward in the model is damaged: {problem}; fit it anew") from None
     layout = SchemaLayout(schema, reward, learned)
     layout.counts = counts_of_model(model, layout.choices)
     return layout
 
 
-def means_of_model(model: NeuralSCM | TabularMDP) -> dict[str, float]:
+def means_of_model(model: LearnedSCM | TabularMDP) -> dict[str, float]:
     """By column: what the table that a model was learned from held on average."""
     stored: Any = model.about.get(MEANS, {})
     is_right = isinstance(stored, Mapping) and all(

@@ -19,7 +19,6 @@ and reports may carry them.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +29,7 @@ import numpy as np
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import InputError, counted
 from counterplan.scm.transitions import plausible_range
+from counterplan.tables.draft import FEWEST, IDENTIFIER
 from counterplan.tables.layout import SchemaLayout
 from counterplan.tables.parts import Recorded
 from counterplan.tables.schema import Column
@@ -37,10 +37,6 @@ from counterplan.tables.schema import Column
 WARNING, NOTE = "warning", "note"
 # The entry of `model.about`.
 FINDINGS = "findings"
-IDENTIFIER = re.compile(
-    r"(.*_)?(id|mrn|uuid|guid|key|index|idx|nr|ssn|serial|row|(row|case|record)_?(no|num|number))",
-    re.IGNORECASE,
-)
 # How far apart quantities are in two units that are both in use.
 FACTORS = {
     10.0: "a slip of the decimal point?",
@@ -64,8 +60,8 @@ UNTOLD = 0.005
 RARE, TOLD = 0.05, 0.05
 # The tree: questions in a row, fewest steps behind an answer, rows looked at.
 QUESTIONS, LEAF, LOOKED_AT = 3, 50, 20_000
-# Episodes from which on something that holds for all is no chance; first rows that are named.
-FEWEST, NAMED = 20, 10
+# First rows that are named.
+NAMED = 10
 # Transitions for each input of the model.
 ENOUGH = 100
 UNKNOWN = "the data cannot tell what would have come of other actions there"

@@ -303,7 +303,7 @@ class _Reading:
             return block.numbers(name, may_miss=False, problem=why if is_date else "")
         times, zoned = read_dates(texts)
         gap = texts.str.to_uppercase().is_in(GAPS).to_numpy()
-        block.report(gap, name, "is missing; fill it in")
+        block.report(gap, name, "is missing; fill it in, or remove the row")
         wrong = np.isnan(times) & ~gap
         block.report(wrong, name, "is no date; write year-month-day, such as 2024-03-31 14:30")
         known = zoned[~wrong & ~gap]

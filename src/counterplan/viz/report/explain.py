@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from counterplan.counterfactual.support import TOLERATED
 from counterplan.errors import FileError, InputError, counted
 from counterplan.runs.answer import support_in_words
-from counterplan.runs.run import RESULTS, STATUSES, TRAJECTORIES, CaseQuery, Run
+from counterplan.runs.run import RESULTS, STATUSES, TRAJECTORIES, CaseQuery, Run, is_far
 from counterplan.scm.tabular import TabularMDP
 from counterplan.tables.fit import poor_fit
+from counterplan.tables.quality import FINDINGS
 from counterplan.tables.schema import Column
 from counterplan.viz.report.case import (
     OUTCOME,
@@ -54,9 +55,11 @@ def explain_report(run: Run, options: ReportOptions) -> Report:
     """The page about all cases of a run, or about one of them."""
     source = ExplainedRun(run, options.pseudonyms, run.budget(options.k))
     context: dict[str, Any] = {"source": source, "statuses": STATUS_WORDS, "tolerated": TOLERATED}
+    context["rule"] = source.run.explainer.rule(source.run.question)
     training = training_of(run.model.about.get("training"))
     poor = poor_fit(run.model) if training and not isinstance(run.model, TabularMDP) else None
     context |= {"training": training, "poor_fit": poor, "described": described_columns(source)}
+    context["findings"] = findings_of(run.model.about.get(FINDINGS))
     if options.case is not None:
         rows = run.rows_of(RESULTS, [options.case], source.k)[options.case]
         if not rows:
@@ -118,7 +121,7 @@ def totals_of(source: ExplainedRun) -> dict[str, Any]:
     outside                 how many would leave the range of a column
     seen, unseen            explanations with data under them and without; unknown is in neither
     asked, holds            whether other causal models were asked about; how many improve in all
-    gains                   all finite improvements
+    gains                   all finite improvements, but for those far outside the training data
     by_budget               rows of k, value and factual: means over cases finite for every budget
     failures                by reason, the most frequent first; other_failures have other reasons
     recurring               rows of what, changes, cases: the most frequent changes
@@ -137,10 +140,11 @@ def totals_of(source: ExplainedRun) -> dict[str, Any]:
         holds=holds.sum(),
         asked=pl.col("interval_low").is_not_null().any(),
         outside=(pl.col("outside_range").list.len() > 0).sum(),
-        far=(pl.col("far_outside_training").fill_null("") != "").sum(),
+        far=is_far().sum(),
     )
     found: dict[str, Any] = numbers.collect(engine="streaming").row(0, named=True)
-    finite = results.filter(known, pl.col("improvement").is_finite()).select("improvement")
+    counted_in = known & ~is_far() & pl.col("improvement").is_finite()
+    finite = results.filter(counted_in).select("improvement")
     failures = _failures(source, results)
     return found | {
         "statuses": {name: found[name] for name in STATUSES},
@@ -155,7 +159,7 @@ def totals_of(source: ExplainedRun) -> dict[str, Any]:
 def _by_budget(run: Run) -> list[dict[str, Any]]:
     import polars as pl
 
-    table = run.results().filter(pl.col("status") != "failed")
+    table = run.results().filter(pl.col("status") != "failed", ~is_far())
     infinite = table.filter(~(pl.col("value").is_finite() & pl.col("factual").is_finite()))
     finite = table.join(infinite.select("episode_id").unique(), on="episode_id", how="anti")
     means = finite.group_by("k").agg(pl.col("value", "factual").mean()).sort("k")
@@ -261,6 +265,16 @@ def training_of(record: Any) -> Mapping[str, Any]:
     except (KeyError, IndexError, TypeError):
         return {}
     return record if all(isinstance(number, int | float) for number in numbers) else {}
+
+
+def findings_of(stored: Any) -> Sequence[Mapping[str, str]] | None:
+    """What was said about the table that a model was learned from, None if nobody knows."""
+    keys = ("severity", "column", "text")
+    is_right = isinstance(stored, list) and all(
+        isinstance(one, dict) and all(isinstance(one.get(key), str) for key in keys)
+        for one in stored
+    )
+    return stored if is_right else None
 
 
 def described_columns(source: ExplainedRun) -> Sequence[Column]:
