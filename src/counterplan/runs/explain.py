@@ -60,11 +60,11 @@ from counterplan.tables.parts import Recorded, episodes_from_bytes, episodes_to_
 if TYPE_CHECKING:
     from os import PathLike
 
-    from counterplan.scm.neural import NeuralSCM
+    from counterplan.scm.learned import LearnedSCM
     from counterplan.tables.layout import SchemaLayout
     from counterplan.tables.schema import Schema
 
-    Model = TabularMDP | NeuralSCM
+    Model = TabularMDP | LearnedSCM
     Read = Callable[[list[str], dict[str, str]], Iterable[Recorded]]
     # The kind of a table, what reads its episodes, and names of what it says of them besides.
     Opened = tuple[Mapping[str, Any], Read, tuple[str, ...]]
@@ -315,7 +315,7 @@ def _by_schema(table: Any, model: Model, name: str, schema: Schema) -> Opened:
     return {"kind": SCHEMA, "schema": schema.as_dict()}, read, outcomes
 
 
-def _stays(table: Any, model: NeuralSCM, name: str) -> Opened:
+def _stays(table: Any, model: LearnedSCM, name: str) -> Opened:
     from counterplan.domains.sepsis_table import CohortLayout
     from counterplan.domains.stays import layout_of, stays_for
 

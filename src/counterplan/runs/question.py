@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from counterplan.core.problem import Solver
     from counterplan.core.result import Explanation
     from counterplan.counterfactual.support import Support
-    from counterplan.scm.neural import NeuralSCM
+    from counterplan.scm.learned import LearnedSCM
     from counterplan.scm.support import Outlier
     from counterplan.tables.layout import Exit, SchemaLayout
     from counterplan.tables.parts import Recorded
@@ -212,7 +212,7 @@ class Explainer(ABC):
     states: Grid | None
     step_columns: tuple[str, ...] = (STATE, ACTION)
 
-    def __init__(self, model: TabularMDP | NeuralSCM, layout: SchemaLayout | None) -> None:
+    def __init__(self, model: TabularMDP | LearnedSCM, layout: SchemaLayout | None) -> None:
         self.model, self._layout = model, layout
         self.unit, self.components = "", tuple[str, ...]()
         if layout is not None:
@@ -319,7 +319,9 @@ class Explainer(ABC):
     @property
     def outcome_in_words(self) -> str:
         """What is added up, where columns of rewards and costs say it."""
-        return "" if self._layout is None else self._layout.outcome_in_words
+        layout = self._layout
+        earned = layout is not None and layout.schema.of("reward", "cost")
+        return layout.outcome_in_words if layout is not None and earned else ""
 
     def predictions(self, explanation: Any) -> tuple[Prediction, ...] | None:
         """What is known at the end only, None where nothing is."""
@@ -505,7 +507,7 @@ class ContinuousExplainer(Explainer):
 
     is_discrete = False
 
-    def __init__(self, scm: NeuralSCM, layout: SchemaLayout) -> None:
+    def __init__(self, scm: LearnedSCM, layout: SchemaLayout) -> None:
         self.scm, self.layout = scm, layout
         if not layout.schema.of("reward", "cost"):
             layout.reward()
@@ -605,7 +607,7 @@ DISCRETE, SCHEMA = "discrete", "schema"
 MODEL = "model"
 
 
-def open_explainer(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> Explainer:
+def open_explainer(model: TabularMDP | LearnedSCM, about: Mapping[str, Any]) -> Explainer:
     """The explainer of episodes of a kind: "kind", and for that of a schema "schema"."""
     kind = about["kind"]
     if kind == DISCRETE and isinstance(model, TabularMDP):
@@ -621,7 +623,7 @@ def open_explainer(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> E
     raise InputError(f"a {type(model).__name__} has no answers about {kind!r}")
 
 
-def _layout(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> SchemaLayout:
+def _layout(model: TabularMDP | LearnedSCM, about: Mapping[str, Any]) -> SchemaLayout:
     """What the table of some episodes means."""
     if about["kind"] == SCHEMA:
         from counterplan.tables.layout import SchemaLayout, layout_of_model

@@ -34,10 +34,10 @@ from counterplan.scm.point import Scaling
 from counterplan.scm.transitions import plausible_range
 from counterplan.tables.parts import Recorded
 from counterplan.tables.rewards import Learned
-from counterplan.tables.schema import GRID, VALUE, Grid, Schema, schema_from_dict
+from counterplan.tables.schema import GRID, LAST, VALUE, Grid, Schema, schema_from_dict
 
 if TYPE_CHECKING:
-    from counterplan.scm.neural import NeuralSCM
+    from counterplan.scm.learned import LearnedSCM
     from counterplan.scm.tabular import TabularMDP
 
 SCHEMA, MEANS, REWARD, LOWEST = "schema", "means", "reward", "lowest"
@@ -179,14 +179,14 @@ class SchemaLayout:
 
     @property
     def outcome_in_words(self) -> str:
-        """What is added up: "- cost - 100 readmitted (at the end)", empty without such columns."""
-        schema, parts = self.schema, list[str]()
-        for column in (*schema.features, *schema.of("reward", "cost")):
-            if column.merit and (schema.rewards or schema.finals):
-                size = "" if column.weight == 1.0 else f"{column.weight:g} "
-                end = " (at the end)" if column in schema.finals else ""
-                parts.append(f"{'-' if column.merit < 0 else '+'} {size}{column.name}{end}")
-        return " ".join(parts).removeprefix("+ ")
+        """What is added up: "−cost −100 × readmitted (at the end)", empty without anything."""
+        words = ""
+        for column in (*self.schema.features, *self.schema.of("reward", "cost")):
+            if column.merit:
+                weight = "" if abs(column.merit) == 1.0 else f"{abs(column.merit):g} × "
+                end = " (at the end)" if column.when == LAST else ""
+                words += f" {'−' if column.merit < 0 else '+ '}{weight}{column.name}{end}"
+        return words[1:].removeprefix("+ ")
 
     @property
     def has_merit(self) -> bool:
@@ -310,7 +310,7 @@ def _offer(schema: Schema, grid: Grid, counts: IntArray | None) -> Offer:
     return Offer(offered, known, fact, note)
 
 
-def counts_of_model(model: NeuralSCM | TabularMDP, grid: Grid) -> IntArray | None:
+def counts_of_model(model: LearnedSCM | TabularMDP, grid: Grid) -> IntArray | None:
     """(A,) how often each action of a grid occurs in the data of a model, None if it is of an
     earlier version, which did not count."""
     stored: Any = model.about.get(ACTIONS)
@@ -326,7 +326,7 @@ def counts_of_model(model: NeuralSCM | TabularMDP, grid: Grid) -> IntArray | Non
 # --- What a model remembers -------------------------------------------------------------------
 
 
-def layout_of_model(model: NeuralSCM | TabularMDP) -> SchemaLayout | None:
+def layout_of_model(model: LearnedSCM | TabularMDP) -> SchemaLayout | None:
     """The layout of the table that a model was learned from, None if that had no schema."""
     stored = model.about.get(SCHEMA)
     if stored is None:
@@ -347,7 +347,7 @@ def layout_of_model(model: NeuralSCM | TabularMDP) -> SchemaLayout | None:
     return layout
 
 
-def means_of_model(model: NeuralSCM | TabularMDP) -> dict[str, float]:
+def means_of_model(model: LearnedSCM | TabularMDP) -> dict[str, float]:
     """By column: what the table that a model was learned from held on average."""
     stored: Any = model.about.get(MEANS, {})
     is_right = isinstance(stored, Mapping) and all(
