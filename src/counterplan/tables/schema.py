@@ -244,6 +244,7 @@ class Schema:
         if not self.kind:
             object.__setattr__(self, "kind", self._implied_kind)
         object.__setattr__(self, "min_count", int(self.min_count))
+        object.__setattr__(self, "combinations", _typed(self.combinations))
 
     def of(self, *roles: str) -> tuple[Column, ...]:
         """The columns with one of these roles."""
