@@ -1,7 +1,7 @@
 """Counterfactuals of learned models against the truth: `python -m benchmarks.ground_truth` in the
 repository's root.
 
-Models are learned from simulated cohorts of growing size and asked about fresh patients, whom the
+Networks are trained on simulated cohorts of growing size and asked about fresh patients, whom the
 simulators replay with their own noise (`experiments.ground_truth`). Writes
 results/ground_truth.md and docs/images/ground-truth.png. About four minutes of processor time.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from counterplan.viz import style
 from counterplan.viz.style import png_bytes
-from experiments.ground_truth import SEPSIS, K, Measured, learn, measure
+from experiments.ground_truth import NEURAL, SEPSIS, K, Measured, learn, measure
 from experiments.infection import VERSIONS
 from experiments.panels import canvas, set_title
 
@@ -42,7 +42,7 @@ def main() -> int:
     for process, sizes in COHORTS.items():
         found[process] = {}
         for patients in sizes:
-            found[process][patients] = measure(learn(process, patients, FRESH))
+            found[process][patients] = measure(learn(process, patients, FRESH, NEURAL))
             print(_row(process, patients, found[process][patients]), flush=True)
     seconds = time.process_time() - started
     lines = [*_heading(seconds)]

@@ -192,7 +192,7 @@ def _infection(version: str, patients: int, fresh: int, learner: str, seed: int)
     transitions = Transitions.collect(cohort, DOSES)
     model: PointSCM
     if learner == SMOOTH:
-        model = SmoothSCM.fit(transitions)
+        model = SmoothSCM.fit(transitions, members=0)
     else:
         quiet = Training(progress=False)
         model = NeuralSCM.fit(transitions, hidden=32, lipschitz=None, epochs=300, training=quiet)
@@ -209,7 +209,7 @@ def _sepsis(patients: int, fresh: int, learner: str, seed: int) -> Learned:
     scaling = sepsis.scaling(cohort)
     model: PointSCM
     if learner == SMOOTH:
-        model = SmoothSCM.fit(transitions, fixed=fixed, scaling=scaling)
+        model = SmoothSCM.fit(transitions, members=0, fixed=fixed, scaling=scaling)
     else:
         quiet = Training(scaling=scaling, progress=False)
         model = NeuralSCM.fit(transitions, hidden=64, lipschitz=None, fixed=fixed, training=quiet)

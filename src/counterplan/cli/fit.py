@@ -222,6 +222,11 @@ def _learned(options: FitOptions, schema: Schema | None) -> None:
     except TrainingError as problem:
         hint = "options --lipschitz and --epochs"
         raise TrainingError(f"{options.table}: {problem} ({hint})") from None
+    if options.learner is None and not any(given(options, *NETWORKS).values()):
+        note(
+            "note: networks claim too much where data is scarce (docs/ground-truth.md); "
+            "--learner smooth needs far less of it"
+        )
     found.model.save(options.output)
     _print_learned(options, found)
 

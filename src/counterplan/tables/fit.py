@@ -153,7 +153,7 @@ class LearnerSettings(NeuralSettings, total=False):
     """How to learn a model of continuous states.
 
     learner  "smooth", "neural", or "auto" for whichever predicts held-out episodes better; networks
-             where their settings are given, else smooth
+             unless it says otherwise
     members  of a smooth model
     """
 
