@@ -430,7 +430,11 @@ def _positivity(table: _Table) -> Iterator[Finding]:
         where = f"; where {words} it is" if words else ", it is"
         text = f"hardly varies in {share:.0%} of all steps{where} {_level(one, level)} in "
         text += f"{most / size:.1%}: {UNKNOWN}"
-        text += "" if words else "; role = 'contextual' replays it as it was"
+        text += (
+            "; leave advice about it there aside"
+            if words
+            else "; give it role = 'contextual' to replay it as it was"
+        )
         yield Finding(WARNING, "positivity", one.name, text, round(share * table.acts.sum()))
 
 
