@@ -193,11 +193,11 @@ TOLD = {
         },
     ),
     "an action that is hardly ever taken": clinic(
-        "'fluids': hardly varies in 100% of all steps, it is '0' in .*; role = 'contextual'",
+        "'fluids': hardly varies in 100% of all steps, it is '0' in .*; give it role",
         fluids=(ROW == 7) * 1,
     ),
     "an action that never varies beside one that does": clinic(
-        "'fluids': hardly varies in 100% .* '1' in 100.0%: .*; role = 'contextual'",
+        "'fluids': hardly varies in 100% .* '1' in 100.0%: .*; give it role = 'contextual'",
         fluids=pl.lit(1),
     ),
 }

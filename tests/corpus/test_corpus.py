@@ -118,7 +118,7 @@ def test_told(here: Path, name: str) -> None:
     result = command(*shlex.split(case.command))
     assert result.exit_code == 0, result.stderr
     (line,) = [line for line in result.stderr.splitlines() if re.search(case.says, line)]
-    assert line.startswith("warning: ")
+    assert line.startswith(("warning: ", "note: "))
     assert len(line) <= LONGEST_LINE
     assert line.isprintable()
     assert ADVICE.search(line), line
