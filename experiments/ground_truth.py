@@ -33,6 +33,7 @@ from counterplan.counterfactual.explain import explain
 from counterplan.domains import sepsis
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.point import PointSCM
+from counterplan.scm.smooth import SmoothSCM
 from counterplan.scm.training import Training
 from counterplan.scm.transitions import Transitions
 from experiments import infection
@@ -44,6 +45,7 @@ ALTERNATIVES = 20
 SECONDS = 5.0
 FRESH_SEED = 99
 SEPSIS = "sepsis"
+SMOOTH, NEURAL = "smooth", "neural"
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +82,12 @@ class Learned:
     enumerable: bool
 
 
-def learn(process: str, patients: int, fresh: int) -> Learned:
-    """A model of 'sepsis' or of a version of the infection, from a cohort of this size."""
-    return _sepsis(patients, fresh) if process == SEPSIS else _infection(process, patients, fresh)
+def learn(process: str, patients: int, fresh: int, learner: str = SMOOTH, seed: int = 0) -> Learned:
+    """A model of 'sepsis' or of a version of the infection, from a cohort of this size; by smooth
+    regression, or by networks without constants."""
+    if process == SEPSIS:
+        return _sepsis(patients, fresh, learner, seed)
+    return _infection(process, patients, fresh, learner, seed)
 
 
 def measure(learned: Learned, seed: int = 0) -> Measured:
@@ -180,16 +185,16 @@ def _observed(case: Case) -> IntArray:
     return np.asarray(same.argmax(axis=1))
 
 
-def _infection(version: str, patients: int, fresh: int) -> Learned:
+def _infection(version: str, patients: int, fresh: int, learner: str, seed: int) -> Learned:
     process = Infection(version)
-    cohort = [patient.episode for patient in process.simulate(patients)]
-    model = NeuralSCM.fit(
-        Transitions.collect(cohort, DOSES),
-        hidden=32,
-        lipschitz=None,
-        epochs=300,
-        training=Training(progress=False),
-    )
+    cohort = [patient.episode for patient in process.simulate(patients, seed)]
+    transitions = Transitions.collect(cohort, DOSES)
+    model: PointSCM
+    if learner == SMOOTH:
+        model = SmoothSCM.fit(transitions)
+    else:
+        quiet = Training(progress=False)
+        model = NeuralSCM.fit(transitions, hidden=32, lipschitz=None, epochs=300, training=quiet)
     cases = [
         Case(one.episode, DOSES, partial(process.replay, one))
         for one in process.simulate(fresh, FRESH_SEED)
@@ -197,15 +202,16 @@ def _infection(version: str, patients: int, fresh: int) -> Learned:
     return Learned(model, cases, infection.reward(), enumerable=True)
 
 
-def _sepsis(patients: int, fresh: int) -> Learned:
-    cohort = _sepsis_cohort(patients, 0)
-    model = NeuralSCM.fit(
-        Transitions.collect(cohort.episodes),
-        hidden=64,
-        lipschitz=None,
-        fixed=len(sepsis.FIXED),
-        training=Training(scaling=sepsis.scaling(cohort), progress=False),
-    )
+def _sepsis(patients: int, fresh: int, learner: str, seed: int) -> Learned:
+    cohort = _sepsis_cohort(patients, seed)
+    transitions, fixed = Transitions.collect(cohort.episodes), len(sepsis.FIXED)
+    scaling = sepsis.scaling(cohort)
+    model: PointSCM
+    if learner == SMOOTH:
+        model = SmoothSCM.fit(transitions, fixed=fixed, scaling=scaling)
+    else:
+        quiet = Training(scaling=scaling, progress=False)
+        model = NeuralSCM.fit(transitions, hidden=64, lipschitz=None, fixed=fixed, training=quiet)
     cases = [_sepsis_case(episode) for episode in _sepsis_cohort(fresh, FRESH_SEED).episodes]
     return Learned(model, cases, sepsis.reward(), enumerable=False)
 

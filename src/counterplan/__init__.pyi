@@ -39,6 +39,7 @@ from .scm.neural import NeuralSCM as NeuralSCM
 from .scm.point import AdditiveNoiseSCM as AdditiveNoiseSCM
 from .scm.point import LocationScaleSCM as LocationScaleSCM
 from .scm.row_sets import RowSets as RowSets
+from .scm.smooth import SmoothSCM as SmoothSCM
 from .scm.tabular import TabularMDP as TabularMDP
 from .scm.transitions import Transitions as Transitions
 from .tables.models import load_model as load_model

@@ -11,6 +11,7 @@ import pytest
 
 import counterplan as cp
 from counterplan.domains import icu_episodes
+from counterplan.tables.layout import counts_of_model
 
 from .conftest import Run
 
@@ -68,6 +69,10 @@ def test_from_file_to_explanations(icu: Path, run: Run) -> None:
     episodes = {
         episode.id: episode for episode in icu_episodes.read_episodes_4h("icu.csv").episodes
     }
+    # Of the 25 pairs of levels only those that occur often enough are advised.
+    counts = counts_of_model(model, icu_episodes.IcuLayout().choices)
+    assert counts is not None
+    assert 0 < (counts >= 5).sum() < 25
     for record in records:
         found = cp.explain(
             model,
@@ -75,6 +80,7 @@ def test_from_file_to_explanations(icu: Path, run: Run) -> None:
             1,
             actions=icu_episodes.action_set(),
             reward=icu_episodes.reward(),
+            constraints=cp.Constraints(allowed=counts >= 5),
         )
         assert record["value"] == pytest.approx(found.value)
         assert record["status"] == "optimal"

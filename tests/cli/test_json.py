@@ -129,7 +129,7 @@ def test_explain_and_cases(asked: Any, visits: Path) -> None:
     asked("fit ward.csv -o ward.safetensors --value-unobserved")
     asked(FIT_VISITS)
     found = [
-        asked("explain ward.csv --model ward.safetensors --k 1 --robust"),
+        asked("explain ward.csv --model ward.safetensors --k 1 --robust --unsupported"),
         asked("explain ward.csv --model ward.safetensors --k 0,1 -o wards --workers 1"),
         asked("explain visits.csv --model visits.safetensors --k 1"),
         asked("explain visits.csv --model visits.safetensors --k 1 -o out --workers 1"),
@@ -137,7 +137,7 @@ def test_explain_and_cases(asked: Any, visits: Path) -> None:
     kept = found[2]["explanations"][0]
     assert kept["status"] == "optimal"
     assert kept["outcome:status"] in {"lost", "kept"}
-    robust = "explain ward.csv --model ward.safetensors --k 1 --robust -o robust --workers 1"
+    robust = "explain ward.csv --model ward.safetensors --k 1 --robust --unsupported -o robust"
     found.append(asked(robust))
     compare("counterplan explain", found)
     lists = [asked(f"cases {run}") for run in ("wards", "out", "robust")]

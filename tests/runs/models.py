@@ -44,7 +44,8 @@ def small_mdp(seed: int = 0, S: int = 4, A: int = 3) -> cp.TabularMDP:
     rng = np.random.default_rng(seed)
     rows = rng.dirichlet(np.ones(S), size=(S, A))
     mdp = cp.TabularMDP(rows, rng.normal(size=(S, A)), action_labels=["rest", "walk", "run"][:A])
-    return mdp.with_data(visits=rng.integers(0, 3, size=(S, A)))
+    # Enough to vouch for a change, where there were any.
+    return mdp.with_data(visits=3 * rng.integers(0, 3, size=(S, A)))
 
 
 def discrete_episodes(mdp: cp.TabularMDP, count: int, seed: int = 0) -> list[Recorded]:
@@ -128,7 +129,11 @@ def table(result: PartResult, name: str = "results") -> pl.DataFrame:
 
 
 def explained(
-    scm: cp.NeuralSCM, episode: cp.Episode, k: int = 2, nodes: int | None = None
+    scm: cp.NeuralSCM,
+    episode: cp.Episode,
+    k: int = 2,
+    nodes: int | None = None,
+    supported: bool | None = None,
 ) -> SequenceExplanation:
     """As the library answers."""
     return cp.explain(
@@ -138,4 +143,5 @@ def explained(
         actions=LAYOUT.action_set(episode),
         reward=LAYOUT.reward(),
         limits=cp.Limits(nodes=nodes),
+        constraints=cp.Constraints(supported=supported),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from counterplan.counterfactual.oracle import brute_force
 from counterplan.errors import InputError
 from counterplan.runs.question import Question, open_explainer
 from counterplan.runs.rules import Rule, named_grid, read_rules
+from counterplan.runs.run import open_run
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.tables.schema import Column, Grid
 
@@ -148,10 +150,25 @@ def test_answers_obey_them_and_are_the_best_that_do(
     run = cp.explain_table(table, workshop, k=2, folder=tmp_path / "run", workers=1, **rules)
     assert run.results().collect()["value"].to_list() == [answer.value]
     assert run.question == Question(budgets=(2,), **rules)
-    (note,) = run.explainer.notes(run.question)
+    _, note = run.explainer.notes(run.question)
     assert str(next(iter(run.question.arguments()[name] for name in rules))[0]) in note
     with pytest.raises(InputError, match="holds a run of another question: "):
         cp.explain_table(table, workshop, k=2, folder=tmp_path / "run", workers=1)
+
+
+def test_runs_of_earlier_versions_have_no_rules(workshop: cp.TabularMDP, tmp_path: Path) -> None:
+    table = pl.DataFrame(
+        {"episode_id": "a", "t": range(4), "state": EPISODE.states, "action": EPISODE.actions}
+    )
+    cp.explain_table(table, workshop, k=2, folder=tmp_path / "run", workers=1)
+    path = tmp_path / "run" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    for name in ("allow", "forbid", "keep", "cost"):
+        del manifest["task"]["description"]["question"][name]
+    path.write_text(json.dumps(manifest))
+    run = open_run(tmp_path / "run")
+    assert run.question == Question((2,))
+    assert run.explainer.notes(run.question) == []
 
 
 def test_steps_beyond_an_episode_are_no_mistake_and_the_last_is_the_last_decision(

@@ -26,6 +26,7 @@ from .models import (
     part_of,
     small_mdp,
     small_scm,
+    spec_of,
     table,
     task_of,
 )
@@ -36,8 +37,8 @@ def test_sequences_against_every_row_of_the_data() -> None:
     assert scm.seen is not None
     assert scm.scaling is not None
     seen = scm.seen.states.astype(np.float64)
-    for recorded in continuous_episodes(scm, 12):
-        found = explained(scm, recorded.episode)
+    for recorded, inside in product(continuous_episodes(scm, 12), (None, False)):
+        found = explained(scm, recorded.episode, supported=inside)
         support = found.support
         assert found.support.taken == support.taken
         assert np.array_equal(found.support.distance, support.distance)
@@ -47,13 +48,15 @@ def test_sequences_against_every_row_of_the_data() -> None:
         np.testing.assert_allclose(
             support.distance, apart.min(axis=1) / scm.seen.typical, rtol=1e-9
         )
-        assert support.is_far == (apart.min(axis=1).max() > scm.seen.far)
+        first = min((change.t for change in found.changes), default=len(states))
+        assert support.is_far == (apart.min(axis=1)[first:].max(initial=0.0) > scm.seen.far)
         for change, taken in zip(found.changes, support.taken, strict=True):
             nearest = np.argsort(apart[change.t])[:NEIGHBOURS]
             # The dose is the one that was chosen; the machine is replayed and does not matter.
             doses = np.rint(2.0 * scm.seen.actions[nearest, 0] + 1.0)
             assert taken == np.count_nonzero(doses == change.alternative)
-        new = sum(taken == 0 for taken in support.taken)
+        new = sum(taken < 3 for taken in support.taken)
+        assert inside is False or not (new or support.is_far)
         assert support.new_actions == new
         assert support.supported == (not support.is_far and new == 0)
 
@@ -93,6 +96,7 @@ def test_policies_against_every_path() -> None:
 def test_ending_without_an_action_is_no_new_action(tmp_path: Path) -> None:
     """No episode ends in state 1, but every action was taken in every state."""
     rows = ["a,0,0,0,1", "a,1,1,0,2", "a,2,1,1,2", "a,3,0,1,1", "a,4,0,,", "b,0,0,1,1", "b,1,0,,"]
+    rows += [f"{n}{row}" for n in "cd" for row in rows]
     path = tmp_path / "t.csv"
     path.write_text("\n".join(["episode_id,t,state,action,reward", *rows]) + "\n")
     columns = {"state": [0, 1], "action": [0, 1]}
@@ -113,7 +117,7 @@ def test_ending_without_an_action_is_no_new_action(tmp_path: Path) -> None:
     spec = explain_spec(content, ".safetensors", about, Question((2,)), [])
     found = table(open_task(spec).solve(part_of(cp.read_table(path, schema))))
     assert found["n_changes"].sum() > 0
-    assert found["unseen_probability"].to_list() == [0.0, 0.0]
+    assert found["unseen_probability"].to_list() == [0.0] * 6
     assert found["supported"].all()
 
 
@@ -134,14 +138,38 @@ def test_models_that_know_nothing_of_their_data(tmp_path: Path) -> None:
         assert changes["taken"].is_null().all()
 
 
+def test_runs_keep_to_what_was_asked(tmp_path: Path) -> None:
+    """Anywhere or inside the data, as the description says; from before there was a choice, the
+    former."""
+    scm, narrower = small_scm(), 0
+    assert scm.seen is not None
+    scm = replace(scm, seen=replace(scm.seen, far=1.5 * scm.seen.typical))
+    episodes = continuous_episodes(scm, 12, seed=5)
+    for supported in (None, True, False):
+        spec = spec_of(tmp_path, scm, Question((2,), supported=supported))
+        rows = table(open_task(spec).solve(part_of(episodes)))
+        old = {**spec.description["question"]}
+        if supported is False:
+            del old["supported"]
+            before = replace(spec, description={**spec.description, "question": old})
+            assert table(open_task(before).solve(part_of(episodes))).equals(rows)
+        for value, recorded in zip(rows["value"], episodes, strict=True):
+            assert value == explained(scm, recorded.episode, supported=supported).value
+            free = explained(scm, recorded.episode, supported=False).value
+            assert value <= free + 1e-9
+            narrower += value < free - 1e-9
+    assert narrower > 0
+
+
 def test_columns_of_the_results(tmp_path: Path) -> None:
     scm = small_scm()
     assert scm.seen is not None
     scm = replace(scm, seen=replace(scm.seen, far=1.5 * scm.seen.typical))
     episodes = continuous_episodes(scm, 24, seed=5)
-    rows = table(task_of(tmp_path, scm, Question((2,))).solve(part_of(episodes)))
+    anywhere = Question((2,), supported=False)
+    rows = table(task_of(tmp_path, scm, anywhere).solve(part_of(episodes)))
     for row, recorded in zip(rows.iter_rows(named=True), episodes, strict=True):
-        found = explained(scm, recorded.episode)
+        found = explained(scm, recorded.episode, supported=False)
         support = found.support
         assert support.distance is not None
         assert row["distance_max"] == support.distance.max()
@@ -155,11 +183,12 @@ def test_columns_of_the_results(tmp_path: Path) -> None:
 
 def test_what_counts_as_supported() -> None:
     near = np.array([0.5, 1.0])
-    assert Support((3, 1), near, is_far=False).supported is True
-    assert Support((3, 0), near, is_far=False).supported is False
-    assert Support((3, 1), near, is_far=True).supported is False
+    assert Support((3, 4), near, is_far=False).supported is True
+    assert Support((3, 2), near, is_far=False).supported is False
+    assert Support((3, 2), near, is_far=False, least=2).supported is True
+    assert Support((3, 3), near, is_far=True).supported is False
     assert Support((), unseen=0.05).supported is True
-    assert Support((2,), unseen=0.06).supported is False
+    assert Support((5,), unseen=0.06).supported is False
     assert Support((None,)).supported is None
     assert Support((None,)).new_actions is None
     assert Support((0, 0, 4), unseen=1.0).new_actions == 2
@@ -170,7 +199,8 @@ def test_data_whose_states_are_all_the_same() -> None:
     assert scm.seen is not None
     same = Seen(scm.seen.states[:1].repeat(5, 0), scm.seen.actions[:5], 0.0, 0.0)
     (recorded, *_) = continuous_episodes(scm, 1)
-    support = explained(replace(scm, seen=same), recorded.episode).support
+    assert explained(replace(scm, seen=same), recorded.episode).changes == ()
+    support = explained(replace(scm, seen=same), recorded.episode, supported=False).support
     assert support.distance is not None
     assert np.isinf(support.distance).all()
     assert support.is_far

@@ -18,7 +18,7 @@ import counterplan as cp
 from counterplan.core.tensors import METADATA, digest
 from counterplan.errors import FileError, InputError
 from counterplan.scm import Scaling
-from counterplan.scm.network import KEYS, Network, gate_interval
+from counterplan.scm.network import Network, gate_interval
 from counterplan.scm.neural import NEURAL, NeuralSCM
 from counterplan.scm.point import BatchReplay
 
@@ -219,7 +219,7 @@ def test_round_trip(tmp_path: Path, scaled: bool) -> None:
     for two in (NeuralSCM.load(path), cp.load_model(path)):
         assert isinstance(two, NeuralSCM)
         for part in ("location", "scale"):
-            for key in KEYS:
+            for key in Network.names():
                 first, second = (getattr(getattr(scm, part), key) for scm in (one, two))
                 assert first.tobytes() == second.tobytes()
         assert one.noise_cholesky.tobytes() == two.noise_cholesky.tobytes()

@@ -169,6 +169,8 @@ def test_schemas_with_combinations_are_written_and_read_back(tmp_path: Path) -> 
     path.write_text(schema_toml(schema))
     assert 'combinations = [["cedin", 200], ["dolan", 400]]\nmin_count = 12\n' in path.read_text()
     assert read_schema(path) == schema
+    given: Any = [["cedin", 200], ["dolan", 400]]
+    assert replace(schema, combinations=given) == schema
     assert schema_from_dict(json.loads(json.dumps(schema.as_dict()))) == schema
 
 

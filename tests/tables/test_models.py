@@ -337,5 +337,5 @@ def test_what_is_built_on_a_model_is_saved_as_it(tmp_path: Path) -> None:
     path, sepsis = tmp_path / "icu.safetensors", icu_sepsis.load()
     save_model(sepsis, path)
     assert_identical(sepsis.mdp, load_model(path))
-    with pytest.raises(InputError, match="str cannot be saved: give a TabularMDP or NeuralSCM"):
+    with pytest.raises(InputError, match="str cannot be saved: give a TabularMDP, SmoothSCM or N"):
         save_model("model", path)

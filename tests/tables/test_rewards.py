@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from counterplan.errors import FileError, InputError
 from counterplan.runs.answer import answer_of, trajectory
 from counterplan.runs.question import ContinuousExplainer, DiscreteExplainer
 from counterplan.tables.fit import FitSettings, doubtful_costs, fit_discrete
-from counterplan.tables.layout import SchemaLayout
+from counterplan.tables.layout import SchemaLayout, layout_of_model
 from counterplan.tables.parts import Recorded, episodes_from_bytes, episodes_to_bytes
 from counterplan.tables.reader import open_table
 from counterplan.tables.rewards import COST, Learned, learn_rewards, regressed, values_ahead
@@ -62,7 +62,7 @@ def workshop(
 
 def learned(schema: Schema, every: list[Recorded]) -> tuple[SchemaLayout, list[str]]:
     exact, found, remarks = learn_rewards(schema, every)
-    stored = Learned.from_dict(found.as_dict())
+    stored = Learned.from_dict(asdict(found))
     stored.check(schema)
     return SchemaLayout(schema, exact, stored), remarks
 
@@ -440,3 +440,21 @@ def test_discrete_answers_tell_the_same(tmp_path: Path) -> None:
         for change, text in zip(found.changes, answer.changes, strict=True):
             skips = change.t == 5 and found.most_likely.states[5] == 1 and change.alternative == 0
             assert ("pays only because nothing follows" in text.text) >= skips
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"step": None, "finals": [], "following": None},
+        {"finals": ["x"]},
+        {"following": {"name": "x", "constant": 0.0, "weights": [1.0], "covariance": [[1.0]]}},
+        {"following": {"name": "x", "constant": "?", "weights": [1.0, 2.0], "covariance": []}},
+        "nothing",
+    ],
+)
+def test_damaged_rewards_are_one_line(damage: Any) -> None:
+    class Model:
+        about: ClassVar[dict[str, Any]] = {"schema": WORKSHOP.as_dict(), "learned": damage}
+
+    with pytest.raises(InputError, match=r"the reward in the model is damaged: .*; fit it anew"):
+        layout_of_model(Model())  # type: ignore[arg-type]

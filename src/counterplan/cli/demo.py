@@ -281,13 +281,13 @@ def run_stays(folder: Path, seed: int) -> dict[str, Any]:
     from counterplan.domains.stays import fit_cohort
     from counterplan.runs.explain import explain_table
     from counterplan.runs.run import RESULTS, open_run
-    from counterplan.scm.training import FitSettings
+    from counterplan.tables.fit import LearnerSettings
     from counterplan.viz.report.explain import NOTES
 
     table, model_file = folder / "stays.csv", folder / "model.safetensors"
     write_cohort(folder / "training.csv", patients=LEARNED_FROM, seed=seed)
     write_cohort(table, patients=EXPLAINED, seed=seed + 1)
-    settings = FitSettings(hidden=HIDDEN, epochs=EPOCHS, seed=seed)
+    settings = LearnerSettings(hidden=HIDDEN, epochs=EPOCHS, seed=seed)
     model = fit_cohort(folder / "training.csv", settings).model
     replace(model, about={**model.about, NOTES: list(STAYS_SOURCES)}).save(model_file)
     asked = {"nodes": NODES, "seed": seed}

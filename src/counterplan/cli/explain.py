@@ -104,6 +104,13 @@ class ExplainOptions(TableOptions):
         parse=from_zero,
         metavar="LEVELS",
     )
+    supported: bool | None = option(
+        "Keep changes inside the data that the model was learned from: only to actions that were "
+        "taken in similar states, which all then stay near the data (so where the model has kept "
+        "its data). Or propose whatever the model thinks best, also where it has seen nothing.",
+        None,
+        "--supported/--unsupported",
+    )
     allow: list[str] | None = option(
         "Only these actions may be done instead of others, by the names in the schema or model: "
         "'heparin', 'drug=none|heparin', 'drug=heparin & dose=200'; repeat for more.",
@@ -163,6 +170,11 @@ def explain(options: ExplainOptions) -> None:
         keep_inputs(out, files)
     cohort = open_cohort(*files, options.episode or ())
     question = _question(options, cohort.explainer.is_discrete)
+    if options.supported and not cohort.explainer.data_rule:
+        raise InputError(
+            f"--supported: {options.model} has kept none of its data, so nobody can tell what lies "
+            "inside it; learn it anew with `counterplan fit` (not by hand, nor with --no-support)"
+        )
     if out is not None and is_run:
         _into_folder(options, out, cohort, question)
     else:
@@ -199,7 +211,7 @@ def _question(options: ExplainOptions, is_discrete: bool) -> Question:
         if budgets[0] > MOST_BUDGETS:
             raise InputError(f"--all-k goes up to --k {MOST_BUDGETS:,} at most, got {budgets[0]}")
         budgets = tuple(range(budgets[0] + 1))
-    same = ("nodes", "seconds", "gap", "max_move", "robust", "seed", "solver")
+    same = ("nodes", "seconds", "gap", "max_move", "robust", "seed", "solver", "supported")
     asked: dict[str, Any] = {name: getattr(options, name) for name in same}
     rules: dict[str, Any] = {name: getattr(options, name) or () for name in RULES}
     return Question(budgets=budgets, **asked, **rules)
@@ -246,7 +258,8 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
         print_json(document)
         return
     many = counted(len({record["episode_id"] for record in found}), noun)
-    print_explanations(found, f"{many}, {_detail(cohort, question, found)}", noun)
+    rule = cohort.explainer.rule(question)
+    print_explanations(found, f"{many}, {_detail(cohort, question, found)}", noun, rule)
     _note_ends(found)
     if options.output is not None:
         note(f"Wrote {options.output}.")
@@ -275,7 +288,7 @@ def _into_folder(options: ExplainOptions, folder: Path, cohort: Cohort, question
         return
     many = counted(totals["episodes"], noun)
     heading = f"The most improvable of {many}, {_detail(cohort, question, top)}"
-    print_explanations(top, heading, noun)
+    print_explanations(top, heading, noun, cohort.explainer.rule(question))
     _note_ends(top)
     for line in (*cohort.explainer.notes(question), *cohort.notes):
         note(line)
@@ -327,8 +340,10 @@ def _detail(cohort: Cohort, question: Question, found: Sequence[Mapping[str, Any
     return f"{text}, according to the model"
 
 
-def print_explanations(found: Sequence[Mapping[str, Any]], heading: str, noun: str) -> None:
-    """A table with one row for each record."""
+def print_explanations(
+    found: Sequence[Mapping[str, Any]], heading: str, noun: str, rule: str = ""
+) -> None:
+    """A table with one row for each record; `rule`: what kept them inside the data, if anything."""
     from counterplan.runs.answer import changes_in_words, support_in_words
     from counterplan.viz.quantity import Quantity
 
@@ -345,6 +360,7 @@ def print_explanations(found: Sequence[Mapping[str, Any]], heading: str, noun: s
         return "\n".join(one["text"] for one in record.get("predicted") or ())
 
     low, high = number("interval_low"), number("interval_high")
+    nothing = "none inside the data" if rule else "none"
     cells: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
         noun: ("left", lambda record: str(record["episode_id"])),
         "k": ("right", lambda record: str(record["k"])),
@@ -358,7 +374,7 @@ def print_explanations(found: Sequence[Mapping[str, Any]], heading: str, noun: s
         "data": ("left", support_in_words),
         "changes": (
             "left",
-            lambda one: one.get("reason") or "\n".join(changes_in_words(one)) or "none",
+            lambda one: one.get("reason") or "\n".join(changes_in_words(one)) or nothing,
         ),
     }
     if len({record["k"] for record in found}) <= 1:

@@ -1,8 +1,8 @@
 """`fit`: learns the model that a table asks for.
 
-A schema says what the states are; without one, a cohort table of intensive care gives a neural
-model and any other table of discrete episodes a tabular one. Options that are for the other kind of
-model are refused.
+A schema says what the states are; without one, a cohort table of intensive care gives a learned
+model of continuous states and any other table of discrete episodes a tabular one. Options that are
+for the other kind of model are refused.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 from dataclasses import MISSING, asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -32,7 +32,7 @@ from counterplan.errors import FileError, InputError, TrainingError, counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from counterplan.tables.fit import NeuralFit
+    from counterplan.tables.fit import LearnedFit
     from counterplan.tables.layout import SchemaLayout
     from counterplan.tables.quality import Finding
     from counterplan.tables.schema import Schema
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 # Units of a network; `scm.training` says the same, but takes long to load.
 MOST_UNITS = 10_000
 # Options for continuous states alone, for discrete ones, and for those without names in the table.
-NEURAL = ("hidden", "epochs", "lipschitz", "unconstrained")
+NETWORKS = ("hidden", "epochs", "lipschitz", "unconstrained")
+LEARNED = ("learner", "members", *NETWORKS)
 TABULAR = ("prior", "neighbour_prior", "bar_unobserved", "mean_rewards")
 LABELS = ("state_labels", "action_labels")
 # Of what there is to say about a table, as many lines.
@@ -91,6 +92,13 @@ class FitOptions(TableOptions):
     action_labels: str | None = option(
         "Names of the actions 0, 1, ... separated by commas.", metavar="NAMES"
     )
+    learner: Literal["smooth", "neural", "auto"] | None = option(
+        "Continuous states: learn with a smooth regression, with networks, or with both to keep "
+        "what predicts held-out episodes better (networks, if their options are given)."
+    )
+    members: int | None = option(
+        "Smooth models: draws from the posterior to keep (16).", parse=whole_number(0, 1000)
+    )
     hidden: int | None = option(
         "Neural models: units of each network (200).", parse=whole_number(1, MOST_UNITS)
     )
@@ -116,7 +124,7 @@ def fit(options: FitOptions) -> None:
 
     A table of your own needs a --schema that says what its columns mean (`counterplan schema`
     drafts one): where all states are levels or labels a tabular model is estimated, where they are
-    measurements a neural one is learned.
+    measurements a smooth or neural one is learned.
 
     Without a schema the table has one row per step with the columns episode_id, t (0, 1, 2, ...),
     state, action and reward, what the step earned. States and actions are numbers from 0 up, or
@@ -126,7 +134,7 @@ def fit(options: FitOptions) -> None:
 
     Known without a schema are also sepsis cohort tables (one row for each four hours of a stay:
     icustayid, bloc, ...) and stays whose doses are levels already (episode_id, t, a_vaso, a_iv,
-    ...), which give neural models.
+    ...), which give such models too.
     """
     from counterplan.core.files import check_target, suffix_of
     from counterplan.domains.stays import layout_of
@@ -138,14 +146,14 @@ def fit(options: FitOptions) -> None:
     if schema is not None:
         is_discrete = schema.is_discrete
     elif is_discrete := layout_of(options.table) is None:
-        _refuse_neural(options)
+        _refuse_learned(options)
     else:
         why = f"is for tables of discrete episodes, but {options.table} is a cohort table"
         refuse(given(options, *TABULAR, *LABELS), why)
     if is_discrete:
         _tabular(options, schema)
     else:
-        _neural(options, schema)
+        _learned(options, schema)
 
 
 def _schema(options: FitOptions, path: Path) -> Schema:
@@ -160,7 +168,7 @@ def _schema(options: FitOptions, path: Path) -> Schema:
         raise FileError(f"{path}: {problem}") from None
     if schema.is_discrete:
         why = f"is for continuous states, but those of {path} are discrete"
-        refuse(given(options, *NEURAL), why)
+        refuse(given(options, *LEARNED), why)
     else:
         why = f"is for discrete states, but those of {path} are continuous"
         refuse(given(options, *TABULAR), why)
@@ -169,32 +177,37 @@ def _schema(options: FitOptions, path: Path) -> Schema:
     return schema
 
 
-def _refuse_neural(options: FitOptions) -> None:
+def _refuse_learned(options: FitOptions) -> None:
     from counterplan.core.files import check_readable
     from counterplan.tables.fit import check_kind
 
-    wrong = given(options, *NEURAL)
+    wrong = given(options, *LEARNED)
     if any(wrong.values()):
         check_readable(options.table, "a table of episodes")
         check_kind(options.table)
         refuse(
             wrong,
-            f"is for neural models, but the states of {options.table} are discrete: leave it "
+            f"is for continuous states, but those of {options.table} are discrete: leave it "
             "out, or give a --schema in which they are measurements",
         )
 
 
-# --- Neural models ----------------------------------------------------------------------------
+# --- Continuous states --------------------------------------------------------------------------
 
 
-def _neural(options: FitOptions, schema: Schema | None) -> None:
+def _learned(options: FitOptions, schema: Schema | None) -> None:
     from counterplan.domains.stays import fit_cohort
-    from counterplan.scm.training import FitSettings
-    from counterplan.tables.fit import fit_continuous
+    from counterplan.tables.fit import LearnerSettings, fit_continuous
 
     if options.unconstrained and options.lipschitz is not None:
         raise InputError("--lipschitz and --unconstrained exclude each other: give one of them")
-    settings = FitSettings(seed=options.seed)
+    if options.learner == "smooth":
+        refuse(given(options, *NETWORKS), "is for networks, but --learner is smooth")
+    settings = LearnerSettings(seed=options.seed)
+    if options.learner is not None:
+        settings["learner"] = options.learner
+    if options.members is not None:
+        settings["members"] = options.members
     if options.hidden is not None:
         settings["hidden"] = options.hidden
     if options.epochs is not None:
@@ -210,16 +223,17 @@ def _neural(options: FitOptions, schema: Schema | None) -> None:
         hint = "options --lipschitz and --epochs"
         raise TrainingError(f"{options.table}: {problem} ({hint})") from None
     found.model.save(options.output)
-    _print_neural(options, found)
+    _print_learned(options, found)
 
 
-def _print_neural(options: FitOptions, found: NeuralFit) -> None:
+def _print_learned(options: FitOptions, found: LearnedFit) -> None:
     from counterplan.domains.stays import EDGES
     from counterplan.tables.fit import poor_fit
 
     scm = found.model
     record = scm.about["training"]
-    best = record["best_epoch"]
+    tried = {kind: -loss for kind, loss in record.get("tried_nll", {}).items()}
+    counts = {key: record[key] for key in ("epochs", "best_epoch", "members") if key in record}
     summary = {
         "model": str(options.output),
         "table": found.summary,
@@ -228,9 +242,10 @@ def _print_neural(options: FitOptions, found: NeuralFit) -> None:
         "transitions": record["transitions"] + record["validation_transitions"],
         "features": len(scm.about["features"]),
         **_advised(found.layout),
-        "epochs": record["epochs"],
-        "best_epoch": best,
-        "validation_log_likelihood": -record["validation_nll"][best - 1],
+        "learner": scm.kind,
+        **({"tried": tried} if tried else {}),
+        **counts,
+        "validation_log_likelihood": -scm.held_out_loss,
         "lipschitz": {"location": scm.location.lipschitz, "scale": scm.scale.lipschitz},
         **{f"{kind}_log_likelihood": -loss for kind, loss in record["reference_nll"].items()},
         EDGES: scm.about.get(EDGES),
@@ -238,23 +253,34 @@ def _print_neural(options: FitOptions, found: NeuralFit) -> None:
     }
     _print_findings(found.findings)
     for line in scm.about.get("remarks", ()):
-        note(f"note: {line}")
+        note(line)
     if better := poor_fit(scm):
-        note(
-            f"warning: {better}: do not trust explanations by this model; train for more --epochs, "
-            "on more episodes, or allow larger --lipschitz constants"
-        )
+        note(f"warning: {better}: do not trust explanations by this model; {_advice(scm.kind)}")
     if options.as_json:
         print_json(summary)
         return
+    how = f"{scm.kind} model"
+    if "members" in counts:
+        how += f" with {counts['members']} members"
+    if tried:
+        how += ", chosen by held-out log-likelihood: "
+        how += ", ".join(f"{kind} {likelihood:.3f}" for kind, likelihood in tried.items())
+    when = f" in epoch {counts['best_epoch']} of {counts['epochs']}" if "epochs" in counts else ""
     typer.echo(
-        f"{options.output}: {summary['features']} features, {summary['transitions']} transitions; "
-        f"{found.summary}; validation log-likelihood "
+        f"{options.output}: {how}; {summary['features']} features, {summary['transitions']} "
+        f"transitions; {found.summary}; validation log-likelihood "
         f"{summary['validation_log_likelihood']:.3f} (linear regression: "
-        f"{summary['linear_log_likelihood']:.3f}) nats in epoch {best} of {record['epochs']}; "
+        f"{summary['linear_log_likelihood']:.3f}) nats{when}; "
         f"Lipschitz constants {scm.location.lipschitz:.4g} and {scm.scale.lipschitz:.4g}; "
         f"{found.layout.offer.fact}"
     )
+
+
+def _advice(kind: str) -> str:
+    """What could make a poor fit better."""
+    if kind == "smooth":
+        return "give more episodes, or more of what the next state depends on as columns"
+    return "train for more --epochs, on more episodes, or allow larger --lipschitz constants"
 
 
 def _print_findings(findings: Sequence[Finding]) -> None:
@@ -313,7 +339,7 @@ def _tabular(options: FitOptions, schema: Schema | None) -> None:
     }
     _print_findings(found.findings)
     for line in mdp.about.get("remarks", ()):
-        note(f"note: {line}")
+        note(line)
     _print_tabular(options, summary, "" if schema is None else f"; {found.layout.offer.fact}")
 
 

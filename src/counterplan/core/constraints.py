@@ -12,6 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from counterplan.core.validation import LARGEST_BUDGET, BoolArray, whole_number
 from counterplan.errors import InputError
 
+# How often an action must have been taken in such a state, if nobody says.
+LEAST = 3
+
 Allowed: TypeAlias = ArrayLike | Mapping[int, Iterable[int | str]]
 Forbidden: TypeAlias = ArrayLike | Iterable[tuple[int | str, int | str]]
 ChangeCosts: TypeAlias = Sequence[int] | NDArray[np.integer] | Mapping[Any, int]
@@ -39,6 +42,10 @@ class Constraints:
                   (A,) vector, or a mapping from action to cost
     max_move      how far an alternative dose may be from the observed one of the same step: one
                   number, or one for each component of the action vectors (continuous problems)
+    supported     keeps alternatives inside the data that a model was learned from: how often an
+                  action must have been taken in such a state to be a change (True: LEAST times);
+                  None: so where the model has kept its data; False: anywhere. The rule in full is
+                  in `counterfactual.support`
     """
 
     allowed: Allowed | None = None
@@ -46,6 +53,7 @@ class Constraints:
     fixed_steps: Iterable[int] = ()
     change_costs: ChangeCosts | None = None
     max_move: float | Sequence[float] | None = None
+    supported: int | bool | None = None
 
     def __post_init__(self) -> None:
         """Keep what iterators hold: constraints are resolved more than once."""
@@ -58,6 +66,22 @@ class Constraints:
             keep(self, "forbidden", _listed(self.forbidden, "forbidden"))
         if self.change_costs is not None and not isinstance(self.change_costs, Mapping):
             keep(self, "change_costs", _listed(self.change_costs, "change_costs"))
+
+    def least(self, knows_data: bool) -> int:
+        """How often an action must have been taken to be a change; 0 where there is no such rule.
+
+        knows_data  whether the model has kept data that tells
+        """
+        if self.supported is None or isinstance(self.supported, bool):
+            wanted = LEAST if self.supported or (self.supported is None and knows_data) else 0
+        else:
+            wanted = whole_number(self.supported, "constraints: supported", minimum=1)
+        if wanted and not knows_data:
+            raise InputError(
+                "constraints: supported is about data that a model was learned from, but this one "
+                "has kept none: learn it anew and keep it, or leave supported out"
+            )
+        return wanted
 
     def by_number(self, model: Numbering) -> Constraints:
         """The same with numbers instead of names."""

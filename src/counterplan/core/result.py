@@ -78,6 +78,7 @@ class Explanation(ABC):
     status         'optimal', 'limit' (stopped early) or 'heuristic' (a baseline, no proof)
     stats          seconds and what the solver counted
     method         how it was found, e.g. which bound the search used
+    rule           how alternatives were kept inside the data, in words; empty where they were not
     sense          'max': outcomes are rewards; 'min': costs, of which less is better
     """
 
@@ -89,6 +90,7 @@ class Explanation(ABC):
     status: Status
     stats: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     method: str = ""
+    rule: str = ""
     sense: Sense = "max"
 
     def __post_init__(self) -> None:

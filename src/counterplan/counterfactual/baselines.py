@@ -14,7 +14,9 @@ observed next action. In a continuous problem each is one sequence (the 2023 pap
     top-k         the best single changes of the observed sequence, made together
     random        random changes
 
-`TreeSearch` plans in both, and along the path of an executed plan (`tree_baseline`).
+`TreeSearch` plans in both, and along the path of an executed plan (`tree_baseline`). All keep to
+the rule that alternatives stay inside the data, where the problem has it: what would leave it is
+not changed.
 """
 
 from __future__ import annotations
@@ -181,8 +183,11 @@ class Random(_Baseline):
         for t in rng.permutation(len(result)):
             options = np.flatnonzero(setting.affordable(result)[t])
             others = options[options != setting.observed[t]]
-            if len(others):
-                result[t] = rng.choice(others)
+            changed = np.repeat(result[None], len(others), axis=0)
+            changed[:, t] = others
+            changed = changed[setting.is_inside(changed)]
+            if len(changed):
+                result = rng.choice(changed)
         return result
 
 
@@ -207,8 +212,10 @@ class TopK(_Baseline):
         for t in np.argsort(-values.max(axis=1), kind="stable"):
             action = int(np.argmax(values[t]))
             cost = int(setting.costs_at(int(t))[action])
-            if values[t, action] > worthwhile and 0 < cost <= left:
-                result[t], left = action, left - cost
+            changed = np.where(np.arange(len(result)) == t, action, result)
+            is_worth = values[t, action] > worthwhile and 0 < cost <= left
+            if is_worth and setting.is_inside(changed[None])[0]:
+                result, left = changed, left - cost
         return result
 
 

@@ -40,6 +40,7 @@ from counterplan.counterfactual.continuous.astar import AStar, Heuristic, NoBoun
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 from counterplan.counterfactual.discrete.laws import DiscreteSCM
 from counterplan.counterfactual.executed.setting import stated_program
+from counterplan.counterfactual.support import NEIGHBOURS
 from counterplan.errors import InfeasibleError, NotApplicableError
 from counterplan.planning.hindsight import IsResourceProgram
 from counterplan.planning.model import ExogenousModel, MakesFeasible, State
@@ -154,17 +155,44 @@ class SequenceWorld(World):
         self.rules = problem.constraints.resolve_sequence(
             self.vectors, np.array(self.observed, dtype=np.int64)
         )
+        self.k, seen = problem.k, getattr(self.scm, "seen", None)
+        self.least = problem.constraints.least(seen is not None and seen.typical < math.inf)
 
     def price(self, t: int, action: int) -> int:
         return 0 if action == self.observed[t] else int(self.rules.costs[action])
 
     def options(self, node: Node) -> Iterator[int]:
-        t, _, left = node
-        yield self.observed[t]
+        t, state, left = node
+        if left == self.k or self._may_follow(t, state, self.observed[t]):
+            yield self.observed[t]
         for action in range(self.vectors.shape[1]):
             may = self.rules.alternatives[t, action] and self.price(t, action) <= left
-            if action != self.observed[t] and may:
+            may = may and action != self.observed[t] and self._was_taken(t, state, action)
+            if may and self._may_follow(t, state, action):
                 yield action
+
+    def _may_follow(self, t: int, state: FloatArray, action: int) -> bool:
+        after = self.step(t, state, action)[1][0][1]
+        return not self.least or min(self._apart(after)) <= self.scm.seen.far
+
+    def _was_taken(self, t: int, state: FloatArray, action: int) -> bool:
+        """Whether enough of the nearest transitions did the same, and one is near."""
+        if not self.least:
+            return True
+        apart, options = self._apart(state), self.vectors[t]
+        if self.scm.scaling is not None:
+            options = self.scm.scaling.encode_actions(options)
+        gaps = [np.diff(np.unique(one)).min(initial=np.inf) / 2 for one in options.T]
+        nearest = self.scm.seen.actions[np.argsort(apart)[:NEIGHBOURS]]
+        same = [(abs(one - options[action]) <= gaps).all() for one in nearest]
+        return sum(same) >= self.least and bool(min(apart) <= self.scm.seen.far)
+
+    def _apart(self, state: FloatArray) -> list[float]:
+        """How far each state of the data is away."""
+        own = (
+            state[None] if self.scm.scaling is None else self.scm.scaling.encode_states(state[None])
+        )
+        return [math.dist(own[0], one) for one in self.scm.seen.states.tolist()]
 
     def step(self, t: int, state: FloatArray, action: int) -> tuple[float, list[tuple[float, Any]]]:
         one = state[None], self.vectors[t, action][None], self.noise[t][None]
@@ -343,6 +371,7 @@ class _PolicyWorld(World):
         self.mdp, self.episode, self.decisions = self.scm.mdp, episode, len(episode)
         shape = len(episode), self.mdp.n_states, self.mdp.n_actions
         self.rules = (rules or Constraints()).by_number(self.mdp).resolve(*shape)
+        self.least = (rules or Constraints()).least(self.mdp.visits is not None)
 
     def root(self, k: int) -> Node:
         return 0, int(self.episode.states[0]), k
@@ -353,10 +382,12 @@ class _PolicyWorld(World):
     def options(self, node: Node) -> Iterator[int]:
         t, state, left = node
         rules, observed, admissible = self.rules, int(self.episode.actions[t]), self.mdp.admissible
+        visits = self.mdp.visits
         yield observed
         for action in range(self.mdp.n_actions):
             may = rules.alternatives[t, action] and not rules.forbidden[state, action]
             may = may and (admissible is None or admissible[state, action])
+            may = may and (visits is None or visits[state, action] >= self.least)
             if action != observed and may and rules.costs[action] <= left:
                 yield action
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
@@ -37,7 +38,7 @@ from counterplan.counterfactual.discrete.dynamic_program import (
     keep_observed,
 )
 from counterplan.counterfactual.discrete.laws import CounterfactualLaw, RowIds, expect_by_rows
-from counterplan.counterfactual.explain import pose
+from counterplan.counterfactual.explain import Options, pose
 from counterplan.errors import InputError
 from counterplan.scm.point import PointSCM, nearest_vectors
 from counterplan.scm.tabular import Rows
@@ -95,7 +96,9 @@ def replay(
         raise InputError(
             f"changes are a {type(changes).__name__}: pass a mapping from steps to actions"
         )
-    kind, problem = pose(scm, episode, len(changes), {"actions": actions, "reward": reward})
+    anywhere = Constraints(supported=False)
+    asked = Options(actions=actions, reward=reward, constraints=anywhere)
+    kind, problem = pose(scm, episode, len(changes), asked)
     if kind == "continuous":
         return _replay_sequence(problem, changes)
     if kind == "planning":

@@ -1,12 +1,18 @@
-"""How far a counterfactual leaves the data that its model was learned from.
+"""The rule that keeps alternatives inside the data that their model was learned from.
 
-States that are vectors: the distance of each counterfactual state to the nearest state in the
-data, in the model's own units, divided by what is typical between the states of different episodes
-there (`scm.seen`). A changed action was taken nearby if one of the NEIGHBOURS transitions whose
-states are nearest took it; components that are no choice (replayed inputs) do not matter. An
-episode that the model was learned from is part of that data itself. Discrete states: the
-probability that the counterfactual episode comes to take an action in a state in which nobody took
-it (`mdp.visits`), and how often each changed action was taken in its state.
+States that are vectors: a state is near if its distance to the nearest state in the data, in the
+model's own units, is at most `far`, which 99 in 100 states of different episodes keep (`scm.seen`).
+
+    an action may be a change in a state that is near if at least `least` of the NEIGHBOURS
+    transitions whose states are nearest took it (components that are no choice, replayed inputs,
+    do not matter); from there on every state, the last included, must be near
+
+What is not changed needs no more than that: to ask that also kept actions were taken by `least`
+made explanations of simulated patients worse, not better (docs/ground-truth.md). Nothing is asked
+of what was before the first change. An episode that the model was learned from is part of that data
+itself. Discrete states: an action may be a change where it was taken in its state at least `least`
+times (`mdp.visits`). Chance may lead to a state in which what was done is kept though nobody did it
+there; how likely that is, is told.
 """
 
 from __future__ import annotations
@@ -18,16 +24,72 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from counterplan.core.constraints import LEAST
 from counterplan.core.result import Change
-from counterplan.core.validation import FloatArray, IntArray
+from counterplan.core.validation import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
+    from counterplan.core.problem import Problem
     from counterplan.counterfactual.discrete.distributions import PolicyProcess
     from counterplan.scm.support import Seen
 
-NEIGHBOURS = 100
+NEIGHBOURS = 50
 # A chance of leaving the data that is not held against a policy.
 TOLERATED = 0.05
+
+
+def data_of(scm: Any) -> Seen | None:
+    """What a model has kept of its data, None if nothing that tells: of one episode alone nothing
+    is known about how far others are."""
+    seen: Seen | None = getattr(scm, "seen", None)
+    return None if seen is None or math.isinf(seen.typical) else seen
+
+
+@dataclass(frozen=True, eq=False)
+class Inside:
+    """The rule for the alternatives of one episode whose states are vectors.
+
+    vectors  (T-1, N, d) action vectors, in the model's own units as all states here
+    binds    whether alternatives have to keep to it, or are only judged by it
+    """
+
+    seen: Seen
+    vectors: FloatArray
+    least: int = LEAST
+    binds: bool = True
+
+    def near(self, states: FloatArray) -> BoolArray:
+        """(n,) whether states (n, D) are near."""
+        return np.asarray(self.seen.nearest(states, self.seen.far) <= self.seen.far)
+
+    def may_change(self, t: int, states: FloatArray) -> tuple[BoolArray, BoolArray]:
+        """(n,) whether states (n, D) at step t are near, and (n, N) whether an action may be a
+        change there."""
+        nearest, taken = self.seen.taken(states, self.vectors[t], NEIGHBOURS)
+        near = nearest <= self.seen.far
+        return near, near[:, None] & (taken >= self.least)
+
+    def holds(
+        self, sequences: IntArray, observed: IntArray, paths: FloatArray, since: int = 0
+    ) -> BoolArray:
+        """(n,) whether sequences (n, T-1) that lead along paths (n, T, D) keep to the rule from
+        step `since` on."""
+        changed, fine = sequences != observed, np.ones(len(sequences), dtype=np.bool_)
+        for t in range(since, paths.shape[1]):
+            if (rows := np.flatnonzero(fine & changed[:, :t].any(axis=1))).size:
+                fine[rows] = self.near(paths[rows, t])
+            if (rows := np.flatnonzero(fine & changed[:, t : t + 1].any(axis=1))).size:
+                may = self.may_change(t, paths[rows, t])[1]
+                fine[rows] = may[np.arange(len(rows)), sequences[rows, t]]
+        return fine
+
+
+def inside_of(problem: Problem, vectors: FloatArray) -> Inside | None:
+    """The rule for a problem with action vectors (T-1, N, d) in the model's own units, None where
+    nothing is known of its data."""
+    seen = data_of(problem.scm)
+    least = problem.constraints.least(seen is not None)
+    return None if seen is None else Inside(seen, vectors, least or LEAST, binds=least > 0)
 
 
 @dataclass(frozen=True)
@@ -37,28 +99,48 @@ class Support:
     taken        for each change: how often the new action was taken there (discrete: in its state;
                  vectors: among the nearest NEIGHBOURS transitions)
     distance     (T,) of the states, in units of what is typical
-    is_far       whether a state is farther than nearly all states of the data are from others
+    is_far       whether a state is not near, from the first change on
     unseen       probability of an action in a state in which it was never taken
+    least        how often an action must have been taken there
     """
 
     taken: tuple[int | None, ...]
     distance: FloatArray | None = None
     is_far: bool | None = None
     unseen: float | None = None
+    least: int = LEAST
 
     @property
     def new_actions(self) -> int | None:
-        """How many changed actions were never taken there."""
-        if self.supported is None:
+        """How many changed actions were taken there less often than that."""
+        if self.is_far is None and self.unseen is None:
             return None
-        return sum(count == 0 for count in self.taken)
+        return sum(count is not None and count < self.least for count in self.taken)
 
     @property
     def supported(self) -> bool | None:
         """Whether there is data under all of it."""
         if self.is_far is None and self.unseen is None:
             return None
-        return not (self.is_far or (self.unseen or 0.0) > TOLERATED or 0 in self.taken)
+        return not (self.is_far or (self.unseen or 0.0) > TOLERATED or self.new_actions)
+
+
+def policy_rule(least: int = LEAST) -> str:
+    """The rule for discrete states in words."""
+    return (
+        f"a change only to what was done at least {least} times in the same state; what is not "
+        "changed is kept, whatever state chance leads to"
+    )
+
+
+def sequence_rule(inside: Inside) -> str:
+    """The rule for states that are vectors in words."""
+    count, far = min(NEIGHBOURS, len(inside.seen.states)), inside.seen.far
+    return (
+        f"a change only to what at least {inside.least} of the {count} most similar recorded "
+        f"situations did, and from there on no state farther from the data than {far:.3g}, which "
+        f"99 % of it keep (typical: {inside.seen.typical:.3g})"
+    )
 
 
 def policy_support(
@@ -79,32 +161,24 @@ def policy_support(
         step[:, no_action:] = 0
     _, _, unseen = process.sums([step] * len(process.setting.episode))
     taken = tuple(int(visits[states[change.t], change.alternative]) for change in changes)
-    return Support(taken, unseen=min(1.0, float(unseen)))
+    least = process.setting.least or LEAST
+    return Support(taken, unseen=min(1.0, float(unseen)), least=least)
 
 
 def sequence_support(
-    scm: Any, states: FloatArray, vectors: FloatArray, changes: Sequence[Change]
+    inside: Inside | None, states: FloatArray, changes: Sequence[Change]
 ) -> Support:
-    """Of states (T, D) reached by changes among action vectors, all in the units of the episode."""
-    seen: Seen | None = getattr(scm, "seen", None)
-    # Of one episode alone nothing is known about how far others are.
-    if seen is None or math.isinf(seen.typical):
+    """Of states (T, D) reached by changes."""
+    if inside is None:
         return Support((None,) * len(changes))
-    if scm.scaling is not None:
-        states, vectors = scm.scaling.encode_states(states), scm.scaling.encode_actions(vectors)
-    distance = np.asarray(seen.tree.query(states)[0])
-    vectors = np.broadcast_to(vectors, (len(states) - 1, *vectors.shape[-2:]))
-    taken = tuple(_count_taken(seen, states[t], vectors[t], new) for t, _, new in changes)
+    seen = inside.seen
+    distance = seen.nearest(states)
+    taken = tuple(
+        int(seen.taken(states[t : t + 1], inside.vectors[t], NEIGHBOURS)[1][0, new])
+        for t, _, new in changes
+    )
+    first = min((change.t for change in changes), default=len(states))
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = np.nan_to_num(distance / seen.typical, nan=0.0, posinf=np.inf)
-    return Support(taken, relative, bool(distance.max() > seen.far))
-
-
-def _count_taken(seen: Seen, state: FloatArray, options: FloatArray, action: int) -> int:
-    """How many of the nearest transitions took the action number `action` of `options` (N, d): a
-    dose half way to the next counts as that one, anything where all have the same."""
-    levels = [np.unique(values) for values in options.T]
-    tolerance = [np.diff(one).min() / 2 if len(one) > 1 else np.inf for one in levels]
-    nearest = seen.tree.query(state, k=range(1, min(NEIGHBOURS, len(seen.states)) + 1))[1]
-    off = np.abs(seen.actions[nearest] - options[action])
-    return int((off <= tolerance).all(axis=1).sum())
+    is_far = bool((distance[first:] > seen.far).any())
+    return Support(taken, relative, is_far, least=inside.least)

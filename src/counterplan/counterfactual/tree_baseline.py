@@ -72,9 +72,11 @@ class SequenceWorld(KnownFuture):
         self.start = State(0, np.zeros(1), np.append(setting.states[0], float(setting.k)))
 
     def actions(self, state: State) -> FloatArray:
-        """(m, 1) those that may be taken and paid for."""
+        """(m, 1) those that may be taken and paid for; the observed one even where it leads out of
+        the data."""
         setting, t = self.setting, state.t
-        may = setting.allowed[t] & (setting.costs_at(t) <= state.resource[-1])
+        spent = np.array([setting.k - int(state.resource[-1])])
+        may = setting.may_take(t, state.resource[None, :-1], spent)[0]
         may[setting.observed[t]] = False
         return np.append(setting.observed[t], np.flatnonzero(may)).astype(np.float64)[:, None]
 
@@ -334,13 +336,15 @@ class PolicyWorld:
 
 
 def planned_sequence(setting: SequenceSetting, planner: Planner, seed: int) -> IntArray:
-    """(T-1,) the actions that the planner decides on; the observed ones if these are worse."""
+    """(T-1,) the actions that the planner decides on; the observed ones if these are worse, or
+    leave the data where they must not."""
     if setting.horizon == 1:
         return setting.observed.copy()
     taken = _decided(SequenceWorld(setting), planner, seed)
     sequence = np.array([int(action[0]) for action in taken], dtype=np.int64)
     planned, observed = setting.outcomes(np.stack([sequence, setting.observed]))
-    return sequence if planned > observed else setting.observed.copy()
+    is_better = planned > observed and setting.is_inside(sequence[None])[0]
+    return sequence if is_better else setting.observed.copy()
 
 
 def planned_allocation(setting: AllocationSetting, planner: Planner, seed: int) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Tables of ICU stays that need no schema of the user's, and neural models learned from them.
+"""Tables of ICU stays that need no schema of the user's, and models learned from them.
 
     CohortLayout   the sepsis cohort of the AI Clinician's pipeline (`domains.sepsis_table`)
     IcuLayout      four-hour steps as they were recorded, gaps and all (`domains.icu_episodes`)
@@ -25,12 +25,11 @@ from counterplan.domains.sepsis_table import (
     read_cohort,
 )
 from counterplan.errors import FileError, InputError
-from counterplan.tables.fit import NeuralFit, learn
+from counterplan.tables.fit import LearnedFit, LearnerSettings, learn
 from counterplan.tables.stays import DRUGS
 
 if TYPE_CHECKING:
-    from counterplan.scm.neural import NeuralSCM
-    from counterplan.scm.training import FitSettings
+    from counterplan.scm.learned import LearnedSCM
 
 StayLayout: TypeAlias = CohortLayout | IcuLayout
 EDGES = "dose_edges"
@@ -44,7 +43,7 @@ def layout_of(path: str | Path) -> StayLayout | None:
     return IcuLayout() if set(ACTIONS) <= columns else None
 
 
-def fit_cohort(path: str | Path, settings: FitSettings, support: bool = True) -> NeuralFit:
+def fit_cohort(path: str | Path, settings: LearnerSettings, support: bool = True) -> LearnedFit:
     """Learn a model from a table; see `tables.fit.learn`."""
     layout = _layout(path)
     stays = read_episodes_4h(path) if isinstance(layout, IcuLayout) else read_cohort(path)
@@ -55,11 +54,11 @@ def fit_cohort(path: str | Path, settings: FitSettings, support: bool = True) ->
     if isinstance(stays, SepsisCohort):
         edges = {drug: list(getattr(stays.edges, drug)) for drug in DRUGS}
         scm = replace(scm, about={**scm.about, EDGES: edges})
-    return NeuralFit(scm, stays.episodes, len(stays.dropped), stays.summary(), layout)
+    return LearnedFit(scm, stays.episodes, len(stays.dropped), stays.summary(), layout)
 
 
 def stays_for(
-    scm: NeuralSCM, model: str | Path, table: str | Path
+    scm: LearnedSCM, model: str | Path, table: str | Path
 ) -> tuple[IcuEpisodes | SepsisCohort, StayLayout]:
     """The stays of a table, with the dose levels of the cohort that the model was learned from."""
     layout = _layout(table)
@@ -79,7 +78,7 @@ def _layout(path: str | Path) -> StayLayout:
     return layout
 
 
-def _edges(scm: NeuralSCM, model: str | Path) -> DoseEdges:
+def _edges(scm: LearnedSCM, model: str | Path) -> DoseEdges:
     stored = scm.about.get(EDGES)
     if not isinstance(stored, Mapping) or set(stored) != set(DRUGS):
         raise FileError(

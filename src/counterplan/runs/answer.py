@@ -91,6 +91,7 @@ class Answer:
     predicted       what counts at the end only
     filled          how many missing values of the episode were filled in
     distance_max    from the states of the data, in units of what is typical, see `Support`
+    new_actions     changes to actions that were hardly ever taken there
     supported       whether there is data under all of it
     far_outside_training  columns whose values lie far outside what the model has learned from
     outside_range   columns that would leave their range, such as below 0

@@ -60,11 +60,11 @@ from counterplan.tables.parts import Recorded, episodes_from_bytes, episodes_to_
 if TYPE_CHECKING:
     from os import PathLike
 
-    from counterplan.scm.neural import NeuralSCM
+    from counterplan.scm.learned import LearnedSCM
     from counterplan.tables.layout import SchemaLayout
     from counterplan.tables.schema import Schema
 
-    Model = TabularMDP | NeuralSCM
+    Model = TabularMDP | LearnedSCM
     Read = Callable[[list[str], dict[str, str]], Iterable[Recorded]]
     # The kind of a table, what reads its episodes, and names of what it says of them besides.
     Opened = tuple[Mapping[str, Any], Read, tuple[str, ...]]
@@ -115,8 +115,9 @@ def explain_table(
     schema    what the columns mean, or its file, if not as the model remembers
     progress  called as episodes (or parts of a run) are done; False stops
     options   the other fields of `Question`: solver, nodes, seconds, gap, max_move, robust, seed,
-              and rules by the names of actions: allow, forbid, keep, cost (see `runs.rules`);
-              `episodes`: ids, to explain no others; and for a folder `workers` and `cluster`
+              supported, and rules by the names of actions: allow, forbid, keep, cost (see
+              `runs.rules`); `episodes`: ids, to explain no others; and for a folder `workers` and
+              `cluster`
     """
     chosen = tuple(options.pop("episodes", ()))
     places = {name: options.pop(name) for name in ("workers", "cluster") if name in options}
@@ -314,7 +315,7 @@ def _by_schema(table: Any, model: Model, name: str, schema: Schema) -> Opened:
     return {"kind": SCHEMA, "schema": schema.as_dict()}, read, outcomes
 
 
-def _stays(table: Any, model: NeuralSCM, name: str) -> Opened:
+def _stays(table: Any, model: LearnedSCM, name: str) -> Opened:
     from counterplan.domains.sepsis_table import CohortLayout
     from counterplan.domains.stays import layout_of, stays_for
 
@@ -477,4 +478,4 @@ def open_task(spec: TaskSpec) -> ExplainTask:
     """The task that a specification stands for."""
     about = spec.description
     explainer = stored_explainer(about, spec.files.__getitem__)
-    return ExplainTask(explainer, Question(**about["question"]), about["outcomes"])
+    return ExplainTask(explainer, Question.stored(about["question"]), about["outcomes"])

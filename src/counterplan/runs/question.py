@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from counterplan.core.problem import Solver
     from counterplan.core.result import Explanation
     from counterplan.counterfactual.support import Support
-    from counterplan.scm.neural import NeuralSCM
+    from counterplan.scm.learned import LearnedSCM
     from counterplan.scm.support import Outlier
     from counterplan.tables.layout import Exit, SchemaLayout
     from counterplan.tables.parts import Recorded
@@ -69,6 +69,8 @@ class Question:
     cost      what changes take of the budget
     keep      steps that stay as they were; -1 is the last decision
     robust    whether to add the lowest and highest value over all causal models that fit
+    supported whether alternatives stay inside the data, see `Constraints`; None: where the model
+              has kept its data
     seed      of solvers that draw; every episode has a generator of its own
     """
 
@@ -84,6 +86,13 @@ class Question:
     forbid: tuple[Rule, ...] = ()
     keep: tuple[int, ...] = ()
     cost: tuple[Rule, ...] = ()
+    supported: bool | None = None
+
+    @classmethod
+    def stored(cls, values: Mapping[str, Any]) -> Question:
+        """The question of a run as its description holds it; one from before there was the rule
+        was answered without it."""
+        return cls(**{"supported": False, **values})
 
     def __post_init__(self) -> None:
         # Plain values have a list.
@@ -149,6 +158,7 @@ class Question:
             "nodes": self.nodes,
             "gap": self.gap or None,
             "max_move": self.max_move,
+            "supported": self.supported,
             **{name: list(getattr(self, name)) or None for name in RULES},
         }
         return {name: value for name, value in asked.items() if value is not None}
@@ -202,7 +212,7 @@ class Explainer(ABC):
     states: Grid | None
     step_columns: tuple[str, ...] = (STATE, ACTION)
 
-    def __init__(self, model: TabularMDP | NeuralSCM, layout: SchemaLayout | None) -> None:
+    def __init__(self, model: TabularMDP | LearnedSCM, layout: SchemaLayout | None) -> None:
         self.model, self._layout = model, layout
         self.unit, self.components = "", tuple[str, ...]()
         if layout is not None:
@@ -229,7 +239,18 @@ class Explainer(ABC):
             kept += range(last, len(episode))
         elif self._layout is not None:
             move = self._layout.max_move(question.max_move)
-        return replace(self.rules(question), fixed_steps=kept, max_move=move)
+        found = replace(self.rules(question), fixed_steps=kept, max_move=move)
+        return replace(found, supported=question.supported)
+
+    @property
+    @abstractmethod
+    def data_rule(self) -> str:
+        """How alternatives can be kept inside the data, in words; empty where the model has kept
+        nothing that tells."""
+
+    def rule(self, question: Question) -> str:
+        """How the answers to a question are kept inside the data; empty where they are not."""
+        return "" if question.supported is False else self.data_rule
 
     def _read_rules(self, question: Question) -> Constraints:
         """What its rules stand for, among the actions that may be advised."""
@@ -246,9 +267,14 @@ class Explainer(ABC):
         return replace(found, allowed=np.pad(allowed, (0, more)))
 
     def notes(self, question: Question) -> list[str]:
-        """What to know of the answers to a question: which actions they advise, its rules, what is
-        good and how well that is known."""
-        found = [] if self._layout is None else [self._layout.offer.note]
+        """What to know of the answers to a question: whether they stay inside the data, which
+        actions they advise, its rules, what is good and how well that is known."""
+        found = [f"Inside the data: {self.data_rule}."]
+        if not self.data_rule:
+            found = ["The model has kept none of its data: explanations may leave it unnoticed."]
+        elif question.supported is False:
+            found = ["Anywhere: also where the data that the model was learned from has nothing."]
+        found += [] if self._layout is None else [self._layout.offer.note]
         for name, words in RULES.items():
             said = [
                 self.action_name(rule) if isinstance(rule, int) and name != "keep" else str(rule)
@@ -397,6 +423,12 @@ class DiscreteExplainer(Explainer):
         return self._problem
 
     @property
+    def data_rule(self) -> str:
+        from counterplan.counterfactual.support import policy_rule
+
+        return "" if self.mdp.visits is None else policy_rule()
+
+    @property
     def no_action(self) -> int | None:
         """The number that stands for no action in a last row, None where there is none."""
         return None if self.layout is None else self.layout.no_action
@@ -473,7 +505,7 @@ class ContinuousExplainer(Explainer):
 
     is_discrete = False
 
-    def __init__(self, scm: NeuralSCM, layout: SchemaLayout) -> None:
+    def __init__(self, scm: LearnedSCM, layout: SchemaLayout) -> None:
         self.scm, self.layout = scm, layout
         if not layout.schema.of("reward", "cost"):
             layout.reward()
@@ -484,6 +516,13 @@ class ContinuousExplainer(Explainer):
     def problem(self, episode: Episode) -> Mapping[str, Any]:
         reward = self.layout.reward(episode)
         return {"scm": self.scm, "actions": self.layout.action_set(episode), "reward": reward}
+
+    @property
+    def data_rule(self) -> str:
+        from counterplan.counterfactual.support import Inside, data_of, sequence_rule
+
+        seen = data_of(self.scm)
+        return "" if seen is None else sequence_rule(Inside(seen, np.empty(0)))
 
     def rewards(self, episode: Episode, states: Any, actions: Any) -> FloatArray:
         reward = self.layout.reward(episode)
@@ -524,14 +563,16 @@ class ContinuousExplainer(Explainer):
         schema, following = self.layout.schema, self.layout.learned.following
         if following is None or schema.final == "value" or not explanation.changes:
             return super().pays_at_end_only(explanation)
-        setting = prepare_sequence(explanation.problem)
+        setting = prepare_sequence(replace(explanation.problem, risk=None))
         steps = [change.t for change in explanation.changes]
-        fewer = np.repeat(explanation.actions[None], len(steps), axis=0)
-        fewer[np.arange(len(steps)), steps] = explanation.observed[steps]
+        # The whole sequence, and without one change each.
+        fewer = np.repeat(explanation.actions[None], 1 + len(steps), axis=0)
+        fewer[np.arange(1, len(fewer)), steps] = explanation.observed[steps]
         states = setting.trajectories(fewer)
-        gains = explanation.value - setting.earned(states, fewer)
+        earned = setting.earned(states, fewer)
         ahead = following.along(schema, explanation.episode)
-        lost = ahead(setting.in_episode_units(states[:, -1])) - ahead(explanation.states[-1:])
+        later = ahead(setting.in_episode_units(states[:, -1]))
+        gains, lost = earned[0] - earned[1:], later[1:] - later[0]
         return [bool(one) for one in (gains > 0.0) & (lost > gains)]
 
     def actions_taken(self, episode: Episode) -> list[int | None]:
@@ -564,7 +605,7 @@ DISCRETE, SCHEMA = "discrete", "schema"
 MODEL = "model"
 
 
-def open_explainer(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> Explainer:
+def open_explainer(model: TabularMDP | LearnedSCM, about: Mapping[str, Any]) -> Explainer:
     """The explainer of episodes of a kind: "kind", and for that of a schema "schema"."""
     kind = about["kind"]
     if kind == DISCRETE and isinstance(model, TabularMDP):
@@ -580,7 +621,7 @@ def open_explainer(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> E
     raise InputError(f"a {type(model).__name__} has no answers about {kind!r}")
 
 
-def _layout(model: TabularMDP | NeuralSCM, about: Mapping[str, Any]) -> SchemaLayout:
+def _layout(model: TabularMDP | LearnedSCM, about: Mapping[str, Any]) -> SchemaLayout:
     """What the table of some episodes means."""
     if about["kind"] == SCHEMA:
         from counterplan.tables.layout import SchemaLayout, layout_of_model

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from counterplan.planning.description import Columns
     from counterplan.planning.model import ExogenousModel
     from counterplan.runs.question import Explainer
-    from counterplan.scm.neural import NeuralSCM
+    from counterplan.scm.learned import LearnedSCM
     from counterplan.scm.tabular import TabularMDP
     from counterplan.tables.parts import Recorded
     from counterplan.tables.scenarios import Scenario
@@ -271,7 +271,7 @@ class Run(RunFolder):
     def question(self) -> Question:
         """What was asked about every episode."""
         try:
-            return Question(**self.description["question"])
+            return Question.stored(self.description["question"])
         except TypeError as problem:
             raise self._damaged(problem) from None
 
@@ -284,7 +284,7 @@ class Run(RunFolder):
             raise self._damaged(problem) from None
 
     @property
-    def model(self) -> TabularMDP | NeuralSCM:
+    def model(self) -> TabularMDP | LearnedSCM:
         """The model itself."""
         return self.explainer.model
 

@@ -29,9 +29,9 @@ linearised: every slope of the region is covered.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +41,7 @@ from counterplan.core.validation import LARGEST, FloatArray
 from counterplan.errors import InputError
 from counterplan.scm.point import Region, number_array, with_fixed
 
-KEYS = ("state", "bias", "action", "output", "output_bias")
-MATRICES = ("state", "action", "output")
+MATRICES = ("state", "action", "output", "skip", "action_skip")
 # Norms come out of floating-point factorisations: certified ones are rounded up by this much.
 ROUND_UP = 1.0 + 1e-12
 # Below this denominator the addition formula loses digits. With arguments of opposite signs, one of
@@ -64,6 +63,8 @@ class Network:
     output_bias  (O,)
     """
 
+    may_lack_units: ClassVar[bool] = False
+
     state: FloatArray
     bias: FloatArray
     action: FloatArray
@@ -71,36 +72,44 @@ class Network:
     output_bias: FloatArray
 
     @classmethod
-    def from_weights(cls, weights: Mapping[str, Any], name: str) -> Network:
+    def names(cls) -> tuple[str, ...]:
+        """The names of all weights."""
+        return tuple(one.name for one in fields(cls))
+
+    @classmethod
+    def from_weights(cls, weights: Mapping[str, Any], name: str) -> Self:
         """From a mapping with the fields' names and an optional `multiplier`."""
-        known = f"{', '.join(KEYS)} and multiplier"
+        keys = cls.names()
+        known = f"{', '.join(keys)} and multiplier"
         if not isinstance(weights, Mapping):
             raise InputError(f"{name}: weights must be a mapping with the keys {known}")
-        if missing := [key for key in KEYS if key not in weights]:
+        if missing := [key for key in keys if key not in weights]:
             raise InputError(f"{name}: weights lack {', '.join(missing)}")
-        if unknown := [key for key in weights if key not in (*KEYS, "multiplier")]:
+        if unknown := [key for key in weights if key not in (*keys, "multiplier")]:
             raise InputError(f"{name}: unknown weights {unknown[0]!r}: the keys are {known}")
         multiplier = number_array(weights.get("multiplier", 1.0), f"{name}: multiplier")
         if multiplier.ndim or not 0.0 < multiplier < np.inf:
             raise InputError(f"{name}: multiplier must be one positive number, got {multiplier}")
-        arrays = {key: number_array(weights[key], f"{name}: {key} weights") for key in KEYS}
+        arrays = {key: number_array(weights[key], f"{name}: {key} weights") for key in keys}
         network = cls(**{key: multiplier * array for key, array in arrays.items()})
         network.check(name)
         return network
 
     def check(self, name: str) -> None:
         """Raise unless the shapes fit together and every weight is finite."""
-        shapes: dict[str, tuple[int, ...]] = {key: getattr(self, key).shape for key in KEYS}
+        shapes: dict[str, tuple[int, ...]] = {key: getattr(self, key).shape for key in self.names()}
         for key, shape in shapes.items():
             kind = "matrix" if key in MATRICES else "vector"
-            if len(shape) != 1 + (key in MATRICES) or 0 in shape:
+            is_empty = 0 in shape and not self.may_lack_units
+            if len(shape) != 1 + (key in MATRICES) or is_empty:
                 raise InputError(f"{name}: {key} weights have shape {shape}, expected a {kind}")
         (H,), (O,), (D, d) = shapes["bias"], shapes["output_bias"], self.widths  # noqa: E741
-        for key, expected in {"state": (H, D), "action": (H, d), "output": (O, H)}.items():
-            if shapes[key] != expected:
+        wanted = {"state": (H, D), "action": (H, d), "output": (O, H)}
+        for key, expected in {**wanted, "skip": (O, D), "action_skip": (O, d)}.items():
+            if key in shapes and shapes[key] != expected:
                 found = f"have shape {shapes[key]}, expected {expected}"
                 raise InputError(f"{name}: {key} weights {found}")
-        for key in KEYS:
+        for key in shapes:
             if not np.isfinite(getattr(self, key)).all():
                 raise InputError(f"{name}: {key} weights are not all finite")
             if np.abs(getattr(self, key)).max(initial=0.0) > LARGEST:
@@ -117,9 +126,9 @@ class Network:
         return np.asarray(hidden @ self.output.T + self.output_bias)
 
     @cached_property
-    def absolute(self) -> Network:
+    def absolute(self) -> Self:
         """The network of the sizes of all weights, |W|."""
-        return Network(*(np.abs(getattr(self, key)) for key in KEYS))
+        return type(self)(*(np.abs(getattr(self, key)) for key in self.names()))
 
     def slopes(self, gates: FloatArray) -> FloatArray:
         """(n, O, D) W_z diag(g) W_s for gates (n, H)."""
@@ -130,7 +139,7 @@ class Network:
     def _products(self) -> FloatArray:
         """(H, O D) W_z[i, h] W_s[h, j]: slopes of many gates are then one matrix product."""
         products = self.output.T[:, :, None] * self.state[:, None, :]
-        return products.reshape(len(self.bias), -1)
+        return products.reshape(len(self.bias), self.output.shape[0] * self.state.shape[1])
 
     @cached_property
     def row_norms(self) -> FloatArray:
@@ -310,7 +319,7 @@ class NeuralSlopes:
         output = np.tanh(self._scale.activation) @ scale.output.T + scale.output_bias
         moved = np.minimum(self._scale.high * self._scale.reach, 2.0) @ scale.absolute.output.T
         moved += OUTWARD
-        return _sigmoid(output - moved), _sigmoid(output + moved)
+        return sigmoid(output - moved), sigmoid(output + moved)
 
 
 def _gates(network: Network, region: Region, actions: FloatArray) -> _Gates:
@@ -321,6 +330,7 @@ def _gates(network: Network, region: Region, actions: FloatArray) -> _Gates:
     return _Gates(low - OUTWARD, high + OUTWARD, reach, activation)
 
 
-def _sigmoid(values: FloatArray) -> FloatArray:
+def sigmoid(values: FloatArray) -> FloatArray:
+    """1 / (1 + exp(-x)), the slope of the softplus."""
     # Nothing overflows, and the absolute error is far below OUTWARD.
     return np.asarray(0.5 + 0.5 * np.tanh(0.5 * values))

@@ -53,6 +53,8 @@ from counterplan.scm.training import (
     constants,
     min_max_scaling,
     progress_bar,
+    reference_losses,
+    regression,
     samples,
     split,
 )
@@ -69,8 +71,6 @@ ACTION = 0.1
 BENDS = (0.1, 2.0)
 RIDGE = 1e-3
 ROWS = 20_000
-# Noise of a feature that a linear regression explains fully.
-LEAST_NOISE = 1e-3
 # Exported norms stay below the wanted ones by more than their own rounding.
 MARGIN = 1.0 - 1e-10
 # What has always worked; more is never advised.
@@ -266,40 +266,9 @@ def _layers(*weights: FloatArray) -> Layers:
 
 def first_noise(data: Samples) -> tuple[FloatArray, FloatArray]:
     """First mixing (O, O) and log-precision (O,), if the scale starts at softplus(0)."""
-    whitening = np.linalg.inv(_regression(data.inputs, data.targets)[1]) * np.log(2.0)
+    whitening = np.linalg.inv(regression(data.inputs, data.targets)[1]) * np.log(2.0)
     precision = np.diag(whitening).copy()
     return whitening / precision[:, None], np.log(precision)
-
-
-def reference_losses(train: Samples, judged: Samples) -> dict[str, float]:
-    """Mean negative log-likelihoods of simple models, which a trained one must beat, in nats per
-    transition of `judged` after learning from the others:
-
-        linear     s' ~ N(B [1, s, a], C)      least squares
-        constant   s' ~ N(m, C)                as if neither state nor action mattered
-    """
-    losses = {}
-    for name, columns in (("linear", train.inputs.shape[1]), ("constant", 0)):
-        coefficients, factor = _regression(train.inputs[:, :columns], train.targets)
-        missed = judged.targets - _design(judged.inputs[:, :columns]) @ coefficients
-        white = np.linalg.solve(factor, missed.T)
-        constant = 0.5 * len(factor) * math.log(2.0 * math.pi) + np.log(np.diag(factor)).sum()
-        losses[name] = float(0.5 * (white**2).sum(axis=0).mean() + constant)
-    return losses
-
-
-def _regression(inputs: FloatArray, targets: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Least-squares coefficients, and the Cholesky factor of the covariance of what is left."""
-    design = _design(inputs)
-    coefficients = np.linalg.lstsq(design, targets)[0]
-    residuals = targets - design @ coefficients
-    covariance = residuals.T @ residuals / len(residuals)
-    factor = np.linalg.cholesky(covariance + LEAST_NOISE**2 * np.eye(len(covariance)))
-    return np.asarray(coefficients), np.asarray(factor)
-
-
-def _design(inputs: FloatArray) -> FloatArray:
-    return np.concatenate([np.ones((len(inputs), 1)), inputs], axis=1)
 
 
 @dataclass(frozen=True)

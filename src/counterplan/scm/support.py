@@ -3,6 +3,9 @@
 How far a state is from them is a distance in the model's own units, beside how far apart the states
 of different episodes are themselves: `typical`, the median over them of the distance to the nearest
 state of another episode, and `far`, which 99 in 100 of them do not exceed.
+
+The nearest are found by looking at blocks of them, sorted by the feature that varies most, from the
+block of the state outwards, until that feature alone is farther away than what was found.
 """
 
 from __future__ import annotations
@@ -10,19 +13,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from counterplan.core.compiled import njit
 from counterplan.core.episode import Episode
-from counterplan.core.validation import FloatArray, IntArray, Seed, generator
+from counterplan.core.validation import BoolArray, FloatArray, IntArray, Seed, generator
 from counterplan.errors import InputError
 from counterplan.scm.point import Scaling, number_array
 from counterplan.scm.transitions import Transitions
-
-if TYPE_CHECKING:
-    from scipy.spatial import KDTree
 
 # A search among so many takes about a millisecond, and a file of them about a megabyte.
 LARGEST = 20_000
@@ -33,7 +34,63 @@ FAR_QUANTILE = 0.99
 # more than the whole range.
 FAR = 1.5
 
+# Kept states that are looked at together: their coordinates stay in the fastest cache.
+BLOCK = 64
+
 SingleArray = NDArray[np.float32]
+
+
+@njit(cache=True, nogil=True)
+def look_around(
+    states: Any, blocks: Any, feature: int, cells: Any, n_cells: int, count: int, enough: float
+) -> tuple[Any, Any]:
+    """(n,) how far the nearest kept state is, and (n, n_cells) how many of the `count` nearest are
+    in each cell; a search ends once it has `count` of them no farther than `enough`.
+
+    states (n, D); blocks (b, D, BLOCK), in rising order of a feature; cells (b, BLOCK), -1 for none
+    """
+    n, D = states.shape
+    last = blocks.shape[0] - 1
+    nearest, taken = np.empty(n), np.zeros((n, n_cells), dtype=np.int64)
+    away, squares, who = np.empty(BLOCK), np.empty(count), np.empty(count, dtype=np.int64)
+    for i in range(n):
+        squares[:] = np.inf
+        who[:] = -1
+        right = 0
+        while right <= last and blocks[right, feature, 0] < states[i, feature]:
+            right += 1
+        left = right - 1
+        while squares[-1] > enough * abs(enough):
+            before = after = np.inf
+            if left >= 0:
+                before = max(states[i, feature] - blocks[left, feature, BLOCK - 1], 0.0)
+            if right <= last:
+                after = max(blocks[right, feature, 0] - states[i, feature], 0.0)
+            gap = min(before, after)
+            if not gap * gap < squares[-1]:  # nor where it is not a number
+                break
+            block = left if before <= after else right
+            if before <= after:
+                left -= 1
+            else:
+                right += 1
+            away[:] = 0.0
+            for j in range(D):
+                coordinate, x = blocks[block, j], states[i, j]
+                for m in range(BLOCK):
+                    away[m] += (coordinate[m] - x) ** 2
+            for m in range(BLOCK):
+                if away[m] < squares[-1]:
+                    place = count - 1
+                    while place > 0 and squares[place - 1] > away[m]:
+                        squares[place], who[place] = squares[place - 1], who[place - 1]
+                        place -= 1
+                    squares[place], who[place] = away[m], cells[block, m]
+        nearest[i] = np.sqrt(squares[0])
+        for cell in who:
+            if 0 <= cell < n_cells:
+                taken[i, cell] += 1
+    return nearest, taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +122,50 @@ class Seen:
                 f"seen: distances {self.typical} and {self.far} are not in order, from 0 up"
             )
 
-    @cached_property
-    def tree(self) -> KDTree:
-        """The states, to be searched."""
-        from scipy.spatial import KDTree
+    def nearest(self, states: FloatArray, enough: float = -1.0) -> FloatArray:
+        """(n,) how far the nearest kept state is from each of the states (n, D); where one is no
+        farther than `enough`, how far such a one is."""
+        _, blocks, feature = self._blocks
+        nobody = np.full((len(blocks), BLOCK), -1)
+        return np.asarray(look_around(states, blocks, feature, nobody, 0, 1, enough)[0])
 
-        return KDTree(self.states.astype(np.float64))
+    def taken(
+        self, states: FloatArray, options: FloatArray, count: int
+    ) -> tuple[FloatArray, IntArray]:
+        """(n,) how far the nearest kept state is from each of the states (n, D), and (n, N) how
+        many of the `count` nearest took each of the options (N, d): a dose half way to the next
+        counts as that one, anything where all options have the same."""
+        order, blocks, feature = self._blocks
+        chosen = np.flatnonzero(np.ptp(options, axis=0) > 0.0)
+        levels = options[:, chosen]
+        key = chosen.tobytes(), levels.tobytes()
+        if key not in self._cells:
+            tolerance = [np.diff(np.unique(column)).min() / 2 for column in levels.T]
+            off = np.abs(self.actions[:, None, chosen] - levels)
+            same: BoolArray = np.all(off <= tolerance, axis=2)
+            cells = np.where(same.any(axis=1), same.argmax(axis=1), -1)
+            self._cells[key] = np.where(order < 0, -1, cells[order])
+        count = min(count, len(self.states))
+        found = look_around(states, blocks, feature, self._cells[key], len(options), count, -1.0)
+        return found[0], found[1]
+
+    @cached_property
+    def _cells(self) -> dict[tuple[bytes, bytes], IntArray]:
+        """By components that are chosen and their options: which option each kept transition took,
+        laid out as the blocks are."""
+        return {}
+
+    @cached_property
+    def _blocks(self) -> tuple[IntArray, FloatArray, int]:
+        """The numbers of the kept states (b, BLOCK), -1 where the last block has no more, these
+        states (b, D, BLOCK), and the feature by which they are sorted."""
+        states = self.states.astype(np.float64)
+        feature = int(states.std(axis=0).argmax())
+        order = np.argsort(states[:, feature], kind="stable")
+        missing = -len(order) % BLOCK
+        order = np.append(order, np.full(missing, -1)).reshape(-1, BLOCK)
+        blocks = np.where(order[..., None] < 0, np.inf, states[order])
+        return order, np.ascontiguousarray(np.swapaxes(blocks, 1, 2)), feature
 
     def check(self, n_features: int, n_components: int) -> None:
         """Raise unless it is made for so many features and action components."""

@@ -1,5 +1,5 @@
-"""How a neural model is trained, and transitions made ready for it: checked, split by episode, in
-the model's units."""
+"""How a model of continuous states is trained, and transitions made ready for it: checked, split by
+episode, in the model's units; and simple models to compare it with."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from counterplan.scm.transitions import Transitions
 
 # Units of a network: more are slips of the keyboard, and would not fit in memory.
 MOST_UNITS = 10_000
+# Noise of a feature that a linear regression explains fully.
+LEAST_NOISE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,16 @@ class FitSettings(TypedDict, total=False):
     fixed: int
     training: Training | None
     progress: ProgressCallback | None
+
+
+class SmoothSettings(TypedDict, total=False):
+    """What `SmoothSCM.fit` takes besides the data."""
+
+    members: int
+    fixed: int
+    seed: Seed
+    scaling: Scaling | None
+    validation: float
 
 
 def positive(value: object, name: str) -> float:
@@ -153,6 +165,37 @@ def check_learnable(transitions: Transitions, scaling: Scaling, fixed: int) -> N
             f"{transitions.feature(int(still[0]) + fixed)} never changes within an episode: put it "
             "first and count it in `fixed`, or drop it"
         )
+
+
+def reference_losses(train: Samples, judged: Samples) -> dict[str, float]:
+    """Mean negative log-likelihoods of simple models, which a learned one must beat, in nats per
+    transition of `judged` after learning from the others:
+
+        linear     s' ~ N(B [1, s, a], C)      least squares
+        constant   s' ~ N(m, C)                as if neither state nor action mattered
+    """
+    losses = {}
+    for name, columns in (("linear", train.inputs.shape[1]), ("constant", 0)):
+        coefficients, factor = regression(train.inputs[:, :columns], train.targets)
+        missed = judged.targets - _design(judged.inputs[:, :columns]) @ coefficients
+        white = np.linalg.solve(factor, missed.T)
+        constant = 0.5 * len(factor) * math.log(2.0 * math.pi) + np.log(np.diag(factor)).sum()
+        losses[name] = float(0.5 * (white**2).sum(axis=0).mean() + constant)
+    return losses
+
+
+def regression(inputs: FloatArray, targets: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Least-squares coefficients, and the Cholesky factor of the covariance of what is left."""
+    design = _design(inputs)
+    coefficients = np.linalg.lstsq(design, targets)[0]
+    residuals = targets - design @ coefficients
+    covariance = residuals.T @ residuals / len(residuals)
+    factor = np.linalg.cholesky(covariance + LEAST_NOISE**2 * np.eye(len(covariance)))
+    return np.asarray(coefficients), np.asarray(factor)
+
+
+def _design(inputs: FloatArray) -> FloatArray:
+    return np.concatenate([np.ones((len(inputs), 1)), inputs], axis=1)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ Roles are guessed from names and values; what was found in a column stands above
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -148,7 +149,10 @@ def _guess(profile: ColumnProfile, rows: int, episodes: int) -> Guess:
     is_cost = profile.is_number and profile.high > 0.0 and COST.fullmatch(name) is not None
     if (OUTCOME.fullmatch(name) or is_cost) and constant:
         role = "reward" if SURVIVAL.fullmatch(name) else "cost"
-        more = f'; to optimise it: role = "{role}", when = "last"' if profile.is_number else ""
+        names = sorted(profile.values or ()) if not profile.is_number else []
+        more = f'; to optimise it: role = "{role}", when = "last"'
+        if names:
+            more = f"{more}, labels = {json.dumps(names)}" if len(names) == 2 else ""
         return Column(name, "outcome"), f"one value for each episode{more}"
     if OUTCOME.fullmatch(name) and set(profile.numbers()) == {0.0, 1.0}:
         role = "reward" if SURVIVAL.fullmatch(name) else "cost"

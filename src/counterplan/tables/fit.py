@@ -1,4 +1,5 @@
-"""Models straight from tables: tabular ones of discrete states, neural ones of continuous states.
+"""Models straight from tables: tabular ones of discrete states, learned ones of continuous
+states: smooth, or neural.
 
 A model learned with a schema remembers it. In tabular models R(s, a) is what the table says that a
 pair earned, or what its schema says of the state; pairs that never occur are barred (-inf), or earn
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -25,7 +26,9 @@ from counterplan.scm.estimate import (
     estimate_mdp,
     neighbour_prior,
 )
+from counterplan.scm.learned import LearnedSCM
 from counterplan.scm.neural import NeuralSCM
+from counterplan.scm.smooth import SmoothSCM
 from counterplan.scm.support import collect_seen
 from counterplan.scm.tabular import TabularMDP
 from counterplan.scm.training import FitSettings as NeuralSettings
@@ -70,6 +73,10 @@ UNDERSTOOD = (
 )
 # Nats per transition and feature by which a fit may be worse than a linear one without a warning.
 TOLERATED_LOSS = 0.1
+LEARNERS = ("smooth", "neural", "auto")
+DEFAULT = "neural"
+# Settings of networks.
+NETWORKS = ("hidden", "lipschitz", "epochs", "progress")
 # A dense (S, A, S) table of this many numbers takes 2 GiB.
 LARGEST_TABLE = 2**28
 
@@ -142,11 +149,23 @@ def check_kind(path: str | Path) -> None:
 # --- By a schema ------------------------------------------------------------------------------
 
 
-class NeuralFit(NamedTuple):
-    """A neural model, the episodes that it was learned from, how many more the table has, one line
+class LearnerSettings(NeuralSettings, total=False):
+    """How to learn a model of continuous states.
+
+    learner  "smooth", "neural", or "auto" for whichever predicts held-out episodes better; networks
+             where their settings are given, else smooth
+    members  of a smooth model
+    """
+
+    learner: Literal["smooth", "neural", "auto"]
+    members: int
+
+
+class LearnedFit(NamedTuple):
+    """A learned model, the episodes that it was learned from, how many more the table has, one line
     about the table, what its schema makes of it, and what there is to say about its quality."""
 
-    model: NeuralSCM
+    model: LearnedSCM
     episodes: tuple[Episode, ...]
     dropped: int
     summary: str
@@ -155,9 +174,9 @@ class NeuralFit(NamedTuple):
 
 
 def fit_continuous(
-    path: str | Path, schema: Schema, settings: NeuralSettings, support: bool = True
-) -> NeuralFit:
-    """Learn a neural model from a table with continuous states."""
+    path: str | Path, schema: Schema, settings: LearnerSettings, support: bool = True
+) -> LearnedFit:
+    """Learn a model from a table with continuous states."""
     layout = SchemaLayout(schema)
     check_reward(schema)
     with open_table(path, schema) as table:
@@ -175,19 +194,19 @@ def fit_continuous(
         exact, learned, more = learn_rewards(schema, every)
         if exact is not None:
             about[REWARD] = {"weights": exact.weights.tolist(), "constant": exact.constant}
-        about |= {LEARNED: learned.as_dict(), REMARKS: [*remarks, *more]}
+        about |= {LEARNED: asdict(learned), REMARKS: [*remarks, *more]}
         found = findings(every, layout)
         about[FINDINGS] = [asdict(one) for one in found]
         scm = learn(episodes, layout, settings, support)
     except InputError as problem:
         raise FileError(f"{path}: {problem}") from None
     described = replace(scm, about={**scm.about, **about})
-    return NeuralFit(described, episodes, 0, summary, layout, found)
+    return LearnedFit(described, episodes, 0, summary, layout, found)
 
 
 def learn(
-    episodes: Sequence[Episode], layout: SchemaLayout, settings: NeuralSettings, support: bool
-) -> NeuralSCM:
+    episodes: Sequence[Episode], layout: SchemaLayout, settings: LearnerSettings, support: bool
+) -> LearnedSCM:
     """A model of the episodes of a table; `support`: keep some of them in it, to tell how far
     explanations leave the data."""
     # In an order of their own, so that the table's does not matter.
@@ -195,9 +214,21 @@ def learn(
     every = Transitions.collect(ordered, None, layout.features, layout.actions)
     measured = [place for place, one in enumerate(layout.schema.components) if one.size is None]
     transitions = every.plausible(measured)
-    training = Training(scaling=layout.scaling(episodes))
-    given: NeuralSettings = {**settings, "fixed": layout.fixed, "training": training}
-    scm = NeuralSCM.fit(transitions, **given)
+    scaling, learner = layout.scaling(episodes), _learner(settings)
+    found: list[LearnedSCM] = []
+    options: dict[str, Any] = dict(settings)
+    if learner != "neural":
+        own: Any = {key: options[key] for key in ("seed", "members") if key in options}
+        found.append(SmoothSCM.fit(transitions, **own, fixed=layout.fixed, scaling=scaling))
+    if learner != "smooth":
+        own = {key: options[key] for key in ("seed", *NETWORKS) if key in options}
+        training = Training(scaling=scaling)
+        found.append(NeuralSCM.fit(transitions, **own, fixed=layout.fixed, training=training))
+    scm = min(found, key=lambda one: one.held_out_loss)
+    if len(found) > 1:
+        tried = {one.kind: one.held_out_loss for one in found}
+        record = {**scm.about["training"], "tried_nll": tried}
+        scm = replace(scm, about={**scm.about, "training": record})
     chosen = transitions.actions[:, : len(layout.choices.columns)]
     layout.counts = np.bincount(layout.choices.cells(chosen), minlength=len(layout.choices))
     scm = replace(scm, about={**scm.about, ACTIONS: layout.occurring()})
@@ -206,12 +237,20 @@ def learn(
     return replace(scm, seen=collect_seen(transitions, scm.scaling, settings.get("seed", 0)))
 
 
-def poor_fit(scm: NeuralSCM) -> str | None:
+def _learner(settings: LearnerSettings) -> str:
+    """What to learn with; settings of networks are for networks."""
+    implied = "neural" if any(key in settings for key in NETWORKS) else DEFAULT
+    learner = settings.get("learner", implied)
+    if learner not in LEARNERS:
+        raise InputError(f"unknown learner {learner!r}: use one of {', '.join(LEARNERS)}")
+    return learner
+
+
+def poor_fit(scm: LearnedSCM) -> str | None:
     """Which simple model fits clearly better than this one, with its log-likelihood; None if none
     does."""
     record = scm.about["training"]
-    loss = record["validation_nll"][record["best_epoch"] - 1]
-    worst = loss - TOLERATED_LOSS * len(scm.noise_cholesky)
+    worst = scm.held_out_loss - TOLERATED_LOSS * len(scm.noise_cholesky)
     for kind, name in (
         ("constant", "a constant, which looks at neither states nor actions,"),
         ("linear", "linear regression"),
@@ -248,8 +287,8 @@ def fit_discrete(path: str | Path, schema: Schema, settings: FitSettings) -> Tab
 def doubtful_costs(table: CheckedTable) -> list[str]:
     """A line for each column that is named like a cost, but counts as something good."""
     return [
-        f"column {column.name!r} is named like a cost and never below 0, but more of it counts as "
-        'better: write role = "cost" in the schema (or better = "higher", if it is so)'
+        f"warning: column {column.name!r} is named like a cost and never below 0, but more of it "
+        'counts as better: write role = "cost" in the schema (or better = "higher", if so)'
         for column in table.schema.of("reward")
         if column.better is None and COST.fullmatch(column.name) and table.lowest[column.name] >= 0
     ]

@@ -37,7 +37,7 @@ from counterplan.tables.rewards import Learned
 from counterplan.tables.schema import GRID, VALUE, Grid, Schema, schema_from_dict
 
 if TYPE_CHECKING:
-    from counterplan.scm.neural import NeuralSCM
+    from counterplan.scm.learned import LearnedSCM
     from counterplan.scm.tabular import TabularMDP
 
 SCHEMA, MEANS, REWARD, LOWEST = "schema", "means", "reward", "lowest"
@@ -310,7 +310,7 @@ def _offer(schema: Schema, grid: Grid, counts: IntArray | None) -> Offer:
     return Offer(offered, known, fact, note)
 
 
-def counts_of_model(model: NeuralSCM | TabularMDP, grid: Grid) -> IntArray | None:
+def counts_of_model(model: LearnedSCM | TabularMDP, grid: Grid) -> IntArray | None:
     """(A,) how often each action of a grid occurs in the data of a model, None if it is of an
     earlier version, which did not count."""
     stored: Any = model.about.get(ACTIONS)
@@ -326,7 +326,7 @@ def counts_of_model(model: NeuralSCM | TabularMDP, grid: Grid) -> IntArray | Non
 # --- What a model remembers -------------------------------------------------------------------
 
 
-def layout_of_model(model: NeuralSCM | TabularMDP) -> SchemaLayout | None:
+def layout_of_model(model: LearnedSCM | TabularMDP) -> SchemaLayout | None:
     """The layout of the table that a model was learned from, None if that had no schema."""
     stored = model.about.get(SCHEMA)
     if stored is None:
@@ -340,14 +340,14 @@ def layout_of_model(model: NeuralSCM | TabularMDP) -> SchemaLayout | None:
         learned = Learned.from_dict(model.about[LEARNED]) if LEARNED in model.about else None
         if learned is not None:
             learned.check(schema)
-    except (TypeError, KeyError) as problem:
+    except (TypeError, KeyError, ValueError) as problem:
         raise InputError(f"the reward in the model is damaged: {problem}; fit it anew") from None
     layout = SchemaLayout(schema, reward, learned)
     layout.counts = counts_of_model(model, layout.choices)
     return layout
 
 
-def means_of_model(model: NeuralSCM | TabularMDP) -> dict[str, float]:
+def means_of_model(model: LearnedSCM | TabularMDP) -> dict[str, float]:
     """By column: what the table that a model was learned from held on average."""
     stored: Any = model.about.get(MEANS, {})
     is_right = isinstance(stored, Mapping) and all(

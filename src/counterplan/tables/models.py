@@ -1,7 +1,8 @@
 """Model files: safetensors as `save_model` writes them, or JSON written by hand.
 
-A tabular model is stored with the distinct rows in compressed form, a neural one with its weights;
-both as `counterplan.core.tensors` describes. A file says itself which of the two it holds.
+A tabular model is stored with the distinct rows in compressed form, a learned one of continuous
+states with its weights; all as `counterplan.core.tensors` describes. A file says itself which kind
+it holds.
 
 A model written by hand as JSON:
 
@@ -33,7 +34,7 @@ from counterplan.errors import FileError, InputError
 from counterplan.scm.tabular import Rows, TabularMDP
 
 if TYPE_CHECKING:
-    from counterplan.scm.neural import NeuralSCM
+    from counterplan.scm.learned import LearnedSCM
 
 FORMATS = (SUFFIX, ".json")
 LABELS = ("state_labels", "action_labels")
@@ -51,15 +52,15 @@ TABULAR = TensorFormat(
 
 
 def save_model(model: Any, path: str | Path) -> None:
-    """Write a model to a .safetensors file: a neural or a tabular one, or what is built on one."""
+    """Write a model to a .safetensors file: a learned or a tabular one, or what is built on one."""
     model = getattr(model, "mdp", model)
     if not isinstance(model, TabularMDP):
-        # Here, since neural models load a compiler.
-        from counterplan.scm.neural import NeuralSCM
+        # Here, since such models load a compiler.
+        from counterplan.scm.learned import LearnedSCM
 
-        if not isinstance(model, NeuralSCM):
+        if not isinstance(model, LearnedSCM):
             kind = type(model).__name__
-            raise InputError(f"{kind} cannot be saved: give a TabularMDP or NeuralSCM")
+            raise InputError(f"{kind} cannot be saved: give a TabularMDP, SmoothSCM or NeuralSCM")
         model.save(path)
         return
     arrays: dict[str, Any] = {name: getattr(model.rows, name) for name in ROWS}
@@ -73,7 +74,7 @@ def save_model(model: Any, path: str | Path) -> None:
     write_tensors(path, Tensors(TABULAR, arrays, entries))
 
 
-def load_model(path: str | Path) -> TabularMDP | NeuralSCM:
+def load_model(path: str | Path) -> TabularMDP | LearnedSCM:
     """The model in a .safetensors file saved before, or in a .json file written by hand."""
     return model_from_bytes(path, model_bytes(path))
 
@@ -84,15 +85,18 @@ def model_bytes(path: str | Path) -> bytes:
     return read_bytes(path, "a model", LARGEST_JSON if is_json else LARGEST_FILE)
 
 
-def model_from_bytes(path: str | Path, content: bytes) -> TabularMDP | NeuralSCM:
+def model_from_bytes(path: str | Path, content: bytes) -> TabularMDP | LearnedSCM:
     """The model in the contents of such a file; its name says which kind it is."""
     if suffix_of(path, FORMATS, "model files") == ".json":
         return _from_json(path, content)
     header = content[8 : 8 + int.from_bytes(content[:8], "little")]
     if TABULAR.name.encode() not in header:
         from counterplan.scm.neural import NEURAL, NeuralSCM
+        from counterplan.scm.smooth import SMOOTH, SmoothSCM
 
-        return NeuralSCM.from_tensors(path, tensors_from_bytes(path, content, (TABULAR, NEURAL)))
+        tensors = tensors_from_bytes(path, content, (TABULAR, NEURAL, SMOOTH))
+        kind = SmoothSCM if tensors.format is SMOOTH else NeuralSCM
+        return kind.from_tensors(path, tensors)
     tensors = tensors_from_bytes(path, content, (TABULAR,))
     entries, arrays = dict(tensors.entries), dict(tensors.arrays)
     about = entries.pop("about", {})

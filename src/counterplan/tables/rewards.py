@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # Names of what is better the less there is of it.
 COST = re.compile(
     r"(.*[^a-z])?(costs?|prices?|charges?|loss(es)?|penalt(y|ies)|expenses?|fees?|kosten|los|"
-    r"length_of_stay|mortality|died|deaths?|dead|readmi\w*|complications?|failures?|downtime|"
+    r"length_of_stay|mortality|died|deaths?|dead|readmi\w*|complications?|fail(ed|ures?)|downtime|"
     r"delays?|waste|damages?)([^a-z].*)?",
     re.IGNORECASE,
 )
@@ -100,10 +100,13 @@ class Learned:
         )
         expected = [(self.step, both), *((one, states) for one in (*self.finals, self.following))]
         for one, width in expected:
-            if one is not None and np.shape(one.covariance) != (1 + width, 1 + len(one.weights)):
-                raise InputError("the reward in the model is about other columns: fit it anew")
+            if one is None:
+                continue
+            both = np.vstack([[one.constant, *one.weights], np.array(one.covariance, np.float64)])
+            if both.shape != (2 + width, 1 + width) or not np.isfinite(both).all():
+                raise ValueError(f"{one.name} is about other columns")
         if [one.name for one in self.finals] != [column.name for column in schema.finals]:
-            raise InputError("the model has learned other ends of episodes: fit it anew")
+            raise ValueError("other columns count at the end")
 
     def final_rewards(self, schema: Schema, episode: Episode) -> list[Reward]:
         """What the last state counts for besides itself."""
@@ -124,13 +127,9 @@ class Learned:
         weights = np.array(self.step.weights)[len(self.step.weights) - x.shape[1] :]
         return np.asarray((x @ weights).reshape(vectors.shape[:2]))
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Learned:
-        """What `as_dict` gave."""
+        """What `asdict` gave."""
         step, following = (
             None if given[name] is None else Predictor(**given[name])
             for name in ("step", "following")

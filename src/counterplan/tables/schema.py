@@ -78,8 +78,8 @@ KEYS = {
     "fixed": MEASURED,
     "contextual": MEASURED,
     "action": ("role", "unit", "missing", "levels", "labels", "ordered"),
-    "reward": ("role", "unit", "low", "high", "better", "weight", "when"),
-    "cost": ("role", "unit", "low", "high", "weight", "when"),
+    "reward": ("role", "unit", "low", "high", "labels", "better", "weight", "when"),
+    "cost": ("role", "unit", "low", "high", "labels", "weight", "when"),
     "outcome": ("role", "unit"),
     "ignore": (*MEASURED, "better", "weight", "when"),
 }
@@ -244,6 +244,7 @@ class Schema:
         if not self.kind:
             object.__setattr__(self, "kind", self._implied_kind)
         object.__setattr__(self, "min_count", int(self.min_count))
+        object.__setattr__(self, "combinations", _typed(self.combinations))
 
     def of(self, *roles: str) -> tuple[Column, ...]:
         """The columns with one of these roles."""

@@ -26,6 +26,7 @@ from counterplan.core.validation import FloatArray, Seed, generator
 from counterplan.counterfactual.continuous.setting import SequenceExplanation
 from counterplan.counterfactual.oracle import SequenceWorld
 from counterplan.errors import InputError
+from counterplan.scm.cosine import CosineNetwork
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.point import (
     AdditiveNoiseSCM,
@@ -37,6 +38,7 @@ from counterplan.scm.point import (
     Scaling,
     taken_vectors,
 )
+from counterplan.scm.smooth import SmoothSCM
 from counterplan.testing.discrete import close
 
 # Relative to the size of what is compared.
@@ -437,6 +439,26 @@ def neural_model(rng: np.random.Generator) -> NeuralSCM:
     return NeuralSCM.from_weights(network(1.1), network(0.6), np.eye(MOVING), fixed=FIXED)
 
 
+def smooth_model(rng: np.random.Generator) -> SmoothSCM:
+    """Random weights, as units of one and of two inputs have them."""
+
+    def network(units: int, norm: float) -> CosineNetwork:
+        rows = rng.normal(size=(units, FEATURES + COMPONENTS))
+        rows *= rng.random(rows.shape) < 0.4
+        return CosineNetwork(
+            state=rows[:, :FEATURES],
+            bias=rng.uniform(0.0, 6.0, units),
+            action=rows[:, FEATURES:],
+            output=norm * rng.normal(size=(MOVING, units)) / np.sqrt(max(units, 1)),
+            output_bias=0.3 * rng.normal(size=MOVING),
+            skip=_matrix(rng, MOVING, FEATURES, norm),
+            action_skip=0.3 * rng.normal(size=(MOVING, COMPONENTS)),
+        )
+
+    scale = network(int(rng.integers(2)) * 6, 0.4)
+    return SmoothSCM(network(15, 0.6), scale, np.eye(MOVING), fixed=FIXED)
+
+
 def scaled_neural_model(rng: np.random.Generator) -> NeuralSCM:
     """The same in physical units."""
     states = rng.normal(size=FEATURES), rng.uniform(0.5, 5.0, size=FEATURES)
@@ -451,4 +473,5 @@ MODELS: dict[str, Callable[[np.random.Generator], PointSCM]] = {
     "post-nonlinear": post_nonlinear_model,
     "neural": neural_model,
     "scaled neural": scaled_neural_model,
+    "smooth": smooth_model,
 }

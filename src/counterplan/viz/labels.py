@@ -25,7 +25,7 @@ from counterplan.viz.quantity import Quantity
 if TYPE_CHECKING:
     from counterplan.domains.icu_sepsis import IcuSepsis
     from counterplan.scm.gumbel import GumbelMaxSCM
-    from counterplan.scm.neural import NeuralSCM
+    from counterplan.scm.learned import LearnedSCM
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +147,7 @@ def step_title(unit: str) -> str:
 # --- Labels of everything that knows names ---
 
 Named: TypeAlias = (
-    "Labels | Schema | SchemaLayout | TabularMDP | GumbelMaxSCM | NeuralSCM | IcuSepsis"
+    "Labels | Schema | SchemaLayout | TabularMDP | GumbelMaxSCM | LearnedSCM | IcuSepsis"
 )
 
 

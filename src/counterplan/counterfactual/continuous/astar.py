@@ -7,7 +7,10 @@ A node is a state reached at step t with l units of the budget spent. Its promis
 where U is any admissible bound (Eq. 10 of the 2023 paper with an upper bound for the value). The
 search expands the most promising nodes, many of one step at a time: all children of a batch are one
 call to the model. A child whose promise does not beat the best sequence known is dropped; one whose
-budget is spent is followed to the end at once. When nothing open promises more than the best
+budget is spent is followed to the end at once. Children that leave the data are not opened where
+alternatives have to stay inside it, and a sequence counts once all of it does: whether a state is
+near is asked when its node is expanded or ends a better sequence, so that a bound on all sequences
+bounds these. When nothing open promises more than the best
 sequence known, that sequence is optimal; stopped earlier, the largest open promise certifies how
 much better the optimum can be. A bound that is not a finite number promises everything: where
 numbers overflow nothing is dropped. What is better by rounding only is not better: ties keep what
@@ -19,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -87,16 +91,16 @@ class Nodes:
         earned = self.earned + setting.reward(self.states)
         after = setting.replay.children(t, self.states)
         spent = self.used[:, None] + setting.costs_at(t)[None, :]
-        parent, action = np.nonzero(setting.allowed[t] & (spent <= setting.k))
+        parent, action = np.nonzero(setting.may_take(t, self.states, self.used))
         actions = self.actions[parent]
         actions[:, t] = np.where(action == setting.observed[t], UNCHANGED, action)
         place = (parent, action)
         earned = earned[parent] + setting.bonus[t, action]
         return Nodes(after[place], spent[place], earned, self.promise[parent], actions)
 
-    def sequence(self, row: int, observed: IntArray) -> IntArray:
-        """The whole action sequence of a node that changes nothing any more."""
-        changed = self.actions[row]
+    def sequences(self, observed: IntArray, rows: IntArray) -> IntArray:
+        """(m, T-1) the whole action sequences of nodes that change nothing any more."""
+        changed = self.actions[rows]
         return np.where(changed == UNCHANGED, observed, changed).astype(np.int64)
 
 
@@ -306,7 +310,7 @@ class Search:
         if not self._solver.rollout:
             self.added += len(children)
         if t + 1 == setting.horizon - 1:
-            self._finish(children, children.earned + setting.last(children.states))
+            self._finish(t + 1, children, children.earned + setting.last(children.states))
             return
         promise = self._promise(t + 1, children)
         self._keep(t + 1, children, np.minimum(promise, children.promise))
@@ -325,7 +329,7 @@ class Search:
         final = worth & spent
         if final.any():
             leaves = nodes.take(final)
-            self._finish(leaves, leaves.earned + setting.follow_observed(t, leaves.states))
+            self._finish(t, leaves, leaves.earned + setting.follow_observed(t, leaves.states))
             worth &= promise > self._enough
         missed = promise[~worth & ~final]
         self._dropped = max(self._dropped, float(missed.max(initial=-math.inf)))
@@ -334,12 +338,15 @@ class Search:
             self.added += int(np.count_nonzero(stay))
         self._pools[t].push(replace(nodes.take(stay), promise=promise[stay]))
 
-    def _finish(self, nodes: Nodes, values: FloatArray) -> None:
-        """Whole sequences: keep the best."""
-        best = int(np.argmax(values))
-        if values[best] > self.value + self._setting.negligible(self.value):
+    def _finish(self, t: int, nodes: Nodes, values: FloatArray) -> None:
+        """Whole sequences from nodes of step t on: keep the best of those inside the data."""
+        setting = self._setting
+        better = values > self.value + setting.negligible(self.value)
+        whole = partial(nodes.sequences, setting.observed)
+        best = setting.best_inside(whole, np.where(better, values, -math.inf), since=t)
+        if best is not None:
             self.value = float(values[best])
-            self.sequence = nodes.sequence(best, self._setting.observed)
+            self.sequence = whole(np.array([best]))[0]
 
 
 @runtime_checkable

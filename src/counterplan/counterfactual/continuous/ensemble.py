@@ -36,6 +36,7 @@ from counterplan.counterfactual.continuous.setting import (
     greedy_sequence,
     prepare_sequence,
 )
+from counterplan.counterfactual.support import inside_of
 from counterplan.errors import InputError
 from counterplan.scm.point import number_array
 
@@ -167,6 +168,9 @@ class EnsembleSetting(SequenceSetting):
     def blocks(self, states: FloatArray) -> Sequence[FloatArray]:
         return _apart(states, len(self.parts))[0]
 
+    def placed(self, states: FloatArray) -> FloatArray:
+        return np.asarray(np.mean(self.blocks(states), axis=0))
+
     def banked(self, states: FloatArray, weights: FloatArray) -> FloatArray:
         return np.asarray(_apart(states, len(self.parts))[1] @ weights)
 
@@ -201,6 +205,9 @@ class EnsembleSetting(SequenceSetting):
             "bound": value if status == Status.OPTIMAL else max(value, bound),
             "status": status,
             "states": paths.mean(axis=0),
+            "inner": np.mean(every, axis=0),
+            "inside": self.inside,
+            "rule": self.rule,
         }
         outcomes = self.outcomes_by_member(actions[None])[0]
         return EnsembleExplanation(
@@ -215,7 +222,8 @@ def prepare_continuous(problem: Problem) -> SequenceSetting:
     share = problem.risk
     if not 0.0 < float(number_array(share, "risk")) <= 1.0:
         raise InputError(f"risk is {share}: expected a share of members above 0 and up to 1")
-    alone = replace(problem, risk=None)
+    anywhere = replace(problem.constraints, supported=False)
+    alone = replace(problem, risk=None, constraints=anywhere)
     parts = tuple(prepare_sequence(replace(alone, scm=one)) for one in problem.scm.members)
     if len({one.states.shape for one in parts}) != 1:
         raise InputError("the members of a model differ in their features")
@@ -227,6 +235,7 @@ def prepare_continuous(problem: Problem) -> SequenceSetting:
         "last": _AllMembers(members=parts, share=share),
         "states": np.column_stack([*(one.states for one in parts), *banked]),
         "problem": problem,
+        "inside": inside_of(problem, parts[0].vectors),
     }
     return EnsembleSetting(**given, parts=parts, share=share)
 

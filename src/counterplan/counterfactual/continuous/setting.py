@@ -8,9 +8,9 @@ Everything here is in the model's own units.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -21,7 +21,13 @@ from counterplan.core.problem import Problem
 from counterplan.core.result import Change, Explanation, Status
 from counterplan.core.reward import EpisodeReward, Reward
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
-from counterplan.counterfactual.support import Support, sequence_support
+from counterplan.counterfactual.support import (
+    Inside,
+    Support,
+    inside_of,
+    sequence_rule,
+    sequence_support,
+)
 from counterplan.errors import CounterplanError, InputError
 from counterplan.scm.point import PointSCM, Replay, Scaling, action_indices, action_vectors
 
@@ -29,6 +35,8 @@ from counterplan.scm.point import PointSCM, Replay, Scaling, action_indices, act
 ROUNDING = 1e-12
 # Terms of bounds are enlarged by more than their rounding.
 OUTWARD = 1e-12
+# Sequences that are tried together for one that stays inside the data.
+TRIED = 16
 # So many amounts of the budget are told apart exactly; where more are possible, so many groups.
 EXACT_LEVELS, MERGED_LEVELS = 64, 32
 
@@ -62,6 +70,8 @@ class SequenceExplanation(Explanation):
     states    (T, D) the counterfactual states, in the units of the episode
     history   (m, 3) nodes expanded, best value and bound as the search went on, from its first
               moment to its end; none where nothing was searched
+    inner     (T, D) the states in the model's own units
+    inside    what tells how far they leave the data, None if nothing does
     """
 
     actions: IntArray
@@ -69,6 +79,8 @@ class SequenceExplanation(Explanation):
     states: FloatArray
     history: FloatArray
     problem: Problem = field(repr=False)
+    inner: FloatArray = field(repr=False)
+    inside: Inside | None = field(repr=False)
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:
@@ -81,8 +93,7 @@ class SequenceExplanation(Explanation):
     @cached_property
     def support(self) -> Support:
         """How far the alternative leaves the data, where the model knows its data."""
-        vectors = np.asarray(self.problem.actions, dtype=np.float64)
-        return sequence_support(self.problem.scm, self.states, vectors, self.changes)
+        return sequence_support(self.inside, self.inner, self.changes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +109,7 @@ class SequenceSetting:
     bonus     (T-1, N) what each action earns
     allowed   (T-1, N) the observed action, and those that may replace it
     costs     (N,) budget units of a change to each action
+    inside    what tells how far alternatives leave the data, None if nothing does
     """
 
     scm: PointSCM
@@ -114,6 +126,7 @@ class SequenceSetting:
     k: int
     scaling: Scaling | None
     problem: Problem
+    inside: Inside | None
 
     @property
     def members(self) -> tuple[SequenceSetting, ...]:
@@ -202,6 +215,49 @@ class SequenceSetting:
             total = total + self.reward_at(step + 1)(states)
         return total
 
+    def placed(self, states: FloatArray) -> FloatArray:
+        """States (n, D) where they are among the data."""
+        return states
+
+    @property
+    def rule(self) -> str:
+        """How alternatives are kept inside the data, in words; empty where they are not."""
+        return sequence_rule(self.inside) if self.inside and self.inside.binds else ""
+
+    def may_take(self, t: int, states: FloatArray, used: IntArray) -> BoolArray:
+        """(n, N) the actions that may be taken at step t in states (n, D) with `used` spent."""
+        may = self.allowed[t] & (used[:, None] + self.costs_at(t) <= self.k)
+        if self.inside is not None and self.inside.binds:
+            near, vouched = self.inside.may_change(t, self.placed(states))
+            # What was kept so far may be kept.
+            vouched[:, self.observed[t]] = near | (used == 0)
+            may &= vouched
+        return np.asarray(may)
+
+    def best_inside(
+        self, sequences: Callable[[IntArray], IntArray], values: FloatArray, since: int = 0
+    ) -> int | None:
+        """Which of n sequences with values (n,) above -inf has most of those that stay inside the
+        data; None if there is none.
+
+        sequences  those of some numbers, (m, T-1)
+        since      all that they change before this step is known to be inside
+        """
+        order = np.argsort(-values, kind="stable")
+        order = order[values[order] > -np.inf]
+        for start in range(0, len(order), TRIED):
+            rows = order[start : start + TRIED]
+            if (fine := self.is_inside(sequences(rows), since)).any():
+                return int(rows[fine.argmax()])
+        return None
+
+    def is_inside(self, sequences: IntArray, since: int = 0) -> BoolArray:
+        """(n,) whether sequences (n, T-1) stay inside the data, where they have to."""
+        if self.inside is None or not (self.inside.binds and len(sequences)):
+            return np.ones(len(sequences), dtype=np.bool_)
+        paths = np.stack([self.placed(path) for path in self.trajectories(sequences)])
+        return self.inside.holds(sequences, self.observed, paths, since)
+
     def trajectories(self, sequences: IntArray) -> FloatArray:
         """(n, T, D) the states along sequences (n, T-1) of actions."""
         current = np.repeat(self.states[:1], len(sequences), axis=0)
@@ -261,9 +317,11 @@ class SequenceSetting:
             fewer = np.repeat(sequence[None], len(changed), axis=0)
             fewer[np.arange(len(changed)), changed] = self.observed[changed]
             values = self.outcomes(fewer)
-            if not values.max() >= least:
+            values[~(values >= least)] = -np.inf
+            best = self.best_inside(fewer.__getitem__, values)
+            if best is None:
                 break
-            sequence = fewer[int(np.argmax(values))]
+            sequence = fewer[best]
         return sequence
 
     def explanation(
@@ -299,6 +357,9 @@ class SequenceSetting:
             actions=actions,
             observed=self.observed,
             states=self.in_episode_units(states),
+            inner=states,
+            inside=self.inside,
+            rule=self.rule,
             history=np.empty((0, 3)) if history is None else history,
         )
 
@@ -346,6 +407,7 @@ def prepare_sequence(problem: Problem) -> SequenceSetting:
         k=min(problem.k, spendable),
         scaling=scaling,
         problem=problem,
+        inside=inside_of(problem, vectors),
     )
 
 
@@ -435,8 +497,16 @@ def greedy_sequence(
         if rng is not None and rng.random() >= probability:
             continue
         gains = np.where(setting.affordable(best), setting.single_change_values(best), -np.inf)
-        t, action = (int(i) for i in np.unravel_index(np.argmax(gains), gains.shape))
-        if not gains[t, action] > value + setting.negligible(value):
+        gains[~(gains > value + setting.negligible(value))] = -np.inf
+        place = setting.best_inside(partial(_changed, best, gains.shape[1]), gains.ravel())
+        if place is None:
             break
-        best[t], value = action, float(gains[t, action])
+        value, best = float(gains.flat[place]), _changed(best, gains.shape[1], np.array([place]))[0]
     return best
+
+
+def _changed(base: IntArray, n_actions: int, places: IntArray) -> IntArray:
+    """(m, T-1) `base` with the action of one step replaced: of step t by a at place t N + a."""
+    sequences = np.repeat(base[None], len(places), axis=0)
+    sequences[np.arange(len(places)), places // n_actions] = places % n_actions
+    return sequences

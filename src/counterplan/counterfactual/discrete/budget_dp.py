@@ -40,7 +40,7 @@ from counterplan.counterfactual.discrete.laws import (
     SampledLaw,
     law_of,
 )
-from counterplan.counterfactual.support import Support, policy_support
+from counterplan.counterfactual.support import Support, policy_rule, policy_support
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.tabular import TabularMDP, numbers
@@ -358,7 +358,9 @@ def prepare(problem: Problem) -> tuple[Setting, CounterfactualLaw]:
             f"{episode.name}: a policy for k={problem.k} and these change costs has {entries:,} "
             f"entries (limit {LARGEST_POLICY:,}): count costs in larger units or lower k"
         )
-    return Setting(mdp, episode, resolved, min(problem.k, spendable)), law_of(scm, episode)
+    least = problem.constraints.least(mdp.visits is not None)
+    setting = Setting(mdp, episode, resolved, min(problem.k, spendable), least)
+    return setting, law_of(scm, episode)
 
 
 def check_feasible(setting: Setting, bounds: FloatArray) -> None:
@@ -401,6 +403,7 @@ def policy_frontier(
             status=status,
             stats=MappingProxyType(dict(stats)),
             method=method,
+            rule=policy_rule(setting.least) if setting.least else "",
             process=replace(process, setting=replace(setting, k=spendable)),
         )
 

@@ -164,12 +164,16 @@ class BackwardPass:
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """An episode in a model, under constraints: what every backward pass works on."""
+    """An episode in a model, under constraints: what every backward pass works on.
+
+    least  how often an action must have been taken in a state to be a change there
+    """
 
     mdp: TabularMDP
     episode: Episode
     constraints: ResolvedConstraints
     k: int
+    least: int = 0
 
     @cached_property
     def scale(self) -> float:
@@ -189,6 +193,8 @@ class Setting:
         )
         if self.mdp.admissible is not None:
             takeable = takeable & self.mdp.admissible
+        if self.least and self.mdp.visits is not None:
+            takeable = takeable & (self.mdp.visits >= self.least)
         costly = self.constraints.costs > self.k
         takeable = takeable & ~self.constraints.forbidden & ~costly
         takeable[:, self.episode.actions[t]] = True

@@ -280,6 +280,7 @@ def _rules(problem: Problem, actions: FloatArray) -> tuple[BoolArray, FloatArray
                 f"constraints: {name} names actions by number, but a planning problem has amounts: "
                 "use fixed_steps or max_move"
             )
+    rules.least(knows_data=False)
     # Each step's own amounts as its only action, to have steps and moves checked.
     rules.resolve_sequence(actions[:, None, :], np.zeros(len(actions), dtype=np.int64))
     movable = np.ones(len(actions), dtype=np.bool_)

@@ -55,6 +55,7 @@ def explain_report(run: Run, options: ReportOptions) -> Report:
     """The page about all cases of a run, or about one of them."""
     source = ExplainedRun(run, options.pseudonyms, run.budget(options.k))
     context: dict[str, Any] = {"source": source, "statuses": STATUS_WORDS, "tolerated": TOLERATED}
+    context["rule"] = source.run.explainer.rule(source.run.question)
     training = training_of(run.model.about.get("training"))
     poor = poor_fit(run.model) if training and not isinstance(run.model, TabularMDP) else None
     context |= {"training": training, "poor_fit": poor, "described": described_columns(source)}

@@ -1,0 +1,121 @@
+"""A location-scale model by Bayesian smooth regression: cosine units, a linear part, and members
+drawn from its posterior.
+
+How it is learned stands in `scm.smooth_training`, how it steps and what slopes it vouches for in
+`scm.cosine`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
+
+import numpy as np
+
+from counterplan.core.tensors import TensorFormat
+from counterplan.core.validation import FloatArray
+from counterplan.errors import InputError
+from counterplan.scm.cosine import CosineNetwork, CosineReplay, CosineSlopes, spread_of
+from counterplan.scm.learned import LearnedSCM, learned_format
+from counterplan.scm.network import Network
+from counterplan.scm.point import Region, Replay, Slopes
+
+if TYPE_CHECKING:
+    from counterplan.core.episode import Episode
+    from counterplan.scm.training import SmoothSettings
+    from counterplan.scm.transitions import Transitions
+
+SMOOTH = learned_format("counterplan smooth model", CosineNetwork, draws="F64")
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothSCM(LearnedSCM):
+    """The posterior mean of a smooth model.
+
+    draws  (B, O, H + D + d + 1) weights of B draws from the posterior, in the order of units,
+           features, action components and constant; None in a member
+    """
+
+    kind: ClassVar[str] = "smooth"
+    network: ClassVar[type[Network]] = CosineNetwork
+    format: ClassVar[TensorFormat] = SMOOTH
+
+    location: CosineNetwork
+    scale: CosineNetwork
+    draws: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.draws is None or not len(self.draws):
+            object.__setattr__(self, "draws", None)
+            return
+        expected = self._weights.shape
+        if np.shape(self.draws)[1:] != expected or not np.isfinite(self.draws).all():
+            raise InputError(
+                f"draws: expected finite numbers of shape (members, {expected[0]}, {expected[1]}), "
+                f"got shape {np.shape(self.draws)}"
+            )
+
+    @classmethod
+    def fit(
+        cls, episodes: Iterable[Episode] | Transitions, **settings: Unpack[SmoothSettings]
+    ) -> Self:
+        """Learn a model from episodes with states (T, D) and action vectors, in physical units.
+
+        episodes    where actions are indices or columns have names, `Transitions.collect(...)`
+        members     how many draws from the posterior to keep (16)
+        fixed       leading features that never change (0)
+        seed        of all that is drawn (0)
+        scaling     physical units, None to scale every column of the data to [-0.5, 0.5]
+        validation  share of the episodes held out to tell how well it predicts; in the end it
+                    learns from them too (0.1)
+
+        The same data and seed give the same model, bit for bit, on the same machine with the same
+        versions.
+        """
+        from counterplan.scm.smooth_training import fit_smooth
+        from counterplan.scm.transitions import Transitions
+
+        given = episodes if isinstance(episodes, Transitions) else Transitions.collect(episodes)
+        return cls(**fit_smooth(given, **settings))
+
+    @cached_property
+    def members(self) -> tuple[Self, ...]:
+        """Draws from the posterior: models that the data leave possible, each with its own idea of
+        the noise behind an episode."""
+        return tuple(
+            replace(self, location=replace(self.location, **_parts(draw, *self.location.widths)),
+                    draws=None)
+            for draw in (() if self.draws is None else self.draws)
+        )  # fmt: skip
+
+    @property
+    def _weights(self) -> FloatArray:
+        """(O, H + D + d + 1) of the location."""
+        one = self.location
+        return np.concatenate([one.output, one.skip, one.action_skip, one.output_bias[:, None]], 1)
+
+    def _more_arrays(self) -> dict[str, FloatArray]:
+        return {} if self.draws is None else {"draws": self.draws}
+
+    def slopes(self, region: Region, actions: FloatArray, noise: FloatArray) -> Slopes | None:
+        if self.scaling is not None:
+            return None
+        return CosineSlopes((self.location, self.scale), self.fixed, region, actions, noise)
+
+    def replay(self, vectors: FloatArray, noise: FloatArray, start: FloatArray) -> Replay:
+        if self.scaling is not None:
+            return super().replay(vectors, noise, start)
+        return CosineReplay((self.location, self.scale), self.fixed, vectors, noise)
+
+    def _spread(self, states: FloatArray, actions: FloatArray) -> FloatArray:
+        return spread_of(self.scale(states, actions))
+
+
+def _parts(weights: FloatArray, D: int, d: int) -> dict[str, Any]:
+    """Weights (O, H + D + d + 1) by their names in a network."""
+    H = weights.shape[1] - D - d - 1
+    output, skip, action_skip, bias = np.split(weights, [H, H + D, H + D + d], axis=1)
+    return {"output": output, "skip": skip, "action_skip": action_skip, "output_bias": bias[:, 0]}
