@@ -142,6 +142,9 @@ EXPLAINING = {
     "a cost of nothing": explain("--cost walk", "cost 'walk': write an action and a whole"),
     "a cost below one": explain("--cost walk=0", "cost 'walk=0': write an action and a whol"),
     "a cost of what there is not": explain("--cost run=2", "cost 'run': 'run' is no action; ther"),
+    "inside data that is not there": explain(
+        "--supported", "--supported: .* has kept none of its data, .*; learn it anew with"
+    ),
     "moves of no doses": explain("--max-move 1", "--max-move is about doses: .*; leave it"),
     "top-k of a policy": explain("--solver top-k", "--solver top-k changes .*: use --solver"),
     "seconds of no search": explain(

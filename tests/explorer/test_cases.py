@@ -242,6 +242,27 @@ def test_sequences(continuous: Explorer, k: int, forbidden: list[int], fixed: li
         assert all(t not in fixed and new not in forbidden for t, _, new in changes)
 
 
+def test_searched_outside_the_data(discrete: Explorer) -> None:
+    """As the run was, inside the data; anywhere if that is asked for."""
+    cases, freed = discrete.service.cases, 0
+    assert "same state" in discrete.get("run")["rule"]
+    for name in discrete.long_ids(4):
+        episode = cases.recorded(name).episode
+        values = []
+        for anywhere in (False, True):
+            found = cp.explain(
+                **cases.run.explainer.problem(episode),
+                episode=episode,
+                k=2,
+                constraints=cp.Constraints(supported=not anywhere),
+            )
+            answer = discrete.finished(solve(id=name, k=2, anywhere=anywhere))["solved"]["answer"]
+            assert answer["value"] == found.value
+            values.append(found.value)
+        freed += values[1] > values[0]
+    assert freed > 0
+
+
 @pytest.mark.parametrize(
     ("k", "forbidden", "fixed"), [(2, [], []), (3, [1], [0]), (6, [], [2]), (1, [0, 1, 2], [])]
 )

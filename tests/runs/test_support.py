@@ -26,6 +26,7 @@ from .models import (
     part_of,
     small_mdp,
     small_scm,
+    spec_of,
     table,
     task_of,
 )
@@ -135,6 +136,29 @@ def test_models_that_know_nothing_of_their_data(tmp_path: Path) -> None:
         changes = rows["changes"].explode(empty_as_null=False).struct.unnest()
         assert changes.height > 0
         assert changes["taken"].is_null().all()
+
+
+def test_runs_keep_to_what_was_asked(tmp_path: Path) -> None:
+    """Anywhere or inside the data, as the description says; from before there was a choice, the
+    former."""
+    scm, narrower = small_scm(), 0
+    assert scm.seen is not None
+    scm = replace(scm, seen=replace(scm.seen, far=1.5 * scm.seen.typical))
+    episodes = continuous_episodes(scm, 12, seed=5)
+    for supported in (None, True, False):
+        spec = spec_of(tmp_path, scm, Question((2,), supported=supported))
+        rows = table(open_task(spec).solve(part_of(episodes)))
+        old = {**spec.description["question"]}
+        if supported is False:
+            del old["supported"]
+            before = replace(spec, description={**spec.description, "question": old})
+            assert table(open_task(before).solve(part_of(episodes))).equals(rows)
+        for value, recorded in zip(rows["value"], episodes, strict=True):
+            assert value == explained(scm, recorded.episode, supported=supported).value
+            free = explained(scm, recorded.episode, supported=False).value
+            assert value <= free + 1e-9
+            narrower += value < free - 1e-9
+    assert narrower > 0
 
 
 def test_columns_of_the_results(tmp_path: Path) -> None:

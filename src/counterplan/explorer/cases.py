@@ -79,6 +79,7 @@ class Cases(Items):
             "outcomes": run.outcomes,
             "quantity": labels.quantity.unit or labels.quantity.name,
             "solver": run.question.solver,
+            "rule": explainer.rule(run.question),
             "features": [_column(one, n < fixed) for n, one in enumerate(labels.features)],
             "doses": [_column(column) for column in labels.doses],
             "actions": labels.actions,
@@ -186,6 +187,7 @@ class Cases(Items):
             usual,
             forbid=(*usual.forbid, *question.forbidden),
             keep=(*usual.keep, *question.fixed),
+            supported=False if question.anywhere else usual.supported,
         )
         found = explain(
             **explainer.problem(recorded.episode),

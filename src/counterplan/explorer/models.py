@@ -278,6 +278,7 @@ class SolveQuestion(Asked):
 
     forbidden  actions that nothing may be changed to; one that was taken may stay
     fixed      steps whose action stays as it was
+    anywhere   whether it may leave the data, though the run has not
     seconds    when to stop; the server's own limit holds as well
     """
 
@@ -286,6 +287,7 @@ class SolveQuestion(Asked):
     k: Place
     forbidden: Annotated[list[Place], Field(max_length=MOST_RULES)] = []
     fixed: Annotated[list[Place], Field(max_length=MOST_RULES)] = []
+    anywhere: bool = False
     seconds: Annotated[float, Field(gt=0, le=86_400)] | None = None
 
 
@@ -480,6 +482,7 @@ class RunAbout(Shape):
     outcomes: list[str] = []
     quantity: str
     solver: str
+    rule: str = ""
     features: list[ColumnAbout] = []
     doses: list[ColumnAbout] = []
     actions: Table = []

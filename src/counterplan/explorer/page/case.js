@@ -5,6 +5,7 @@
 //     id, k        which case, how many changes at most
 //     edit         actions chosen by hand, by step
 //     forbid, fix  rules for the search
+//     anywhere     whether the search may leave the data
 //     solved       whether it was searched again, under these rules, although the run has an answer
 //     feature      what the large chart shows
 
@@ -25,6 +26,7 @@ export async function showCase({ run, settings, place, back, ending }) {
     edits: edits(settings.get("edit")),
     forbidden: numbers(settings.get("forbid")),
     fixed: numbers(settings.get("fix")),
+    anywhere: settings.get("anywhere") === "1",
     solved: settings.get("solved") === "1",
     feature: run.features[settings.get("feature")] ? Number(settings.get("feature")) : defaultFeature(run),
     case: null, best: null, hand: null, search: null, problem: null,
@@ -62,7 +64,7 @@ class CaseView {
   }
 
   get hasRules() {
-    return this.view.forbidden.size > 0 || this.view.fixed.size > 0;
+    return this.view.forbidden.size > 0 || this.view.fixed.size > 0 || this.view.anywhere;
   }
 
   /** Show what the address says: the run's own answer, or one to be found first. */
@@ -78,7 +80,7 @@ class CaseView {
   note() {
     const view = this.view;
     note("case", {
-      id: view.id, k: view.k, edit: editsText(view.edits), forbid: numbersText(view.forbidden), fix: numbersText(view.fixed),
+      id: view.id, k: view.k, edit: editsText(view.edits), forbid: numbersText(view.forbidden), fix: numbersText(view.fixed), anywhere: view.anywhere ? "1" : "",
       solved: view.solved && (this.hasRules || this.isStored),
       feature: view.feature === defaultFeature(view.run) ? "" : view.feature,
     });
@@ -198,9 +200,15 @@ class CaseView {
     this.rulesChanged();
   }
 
+  leaveData(isAnywhere) {
+    this.view.anywhere = isAnywhere;
+    this.rulesChanged();
+  }
+
   clearRules() {
     this.view.forbidden.clear();
     this.view.fixed.clear();
+    this.view.anywhere = false;
     this.rulesChanged();
   }
 
@@ -232,7 +240,7 @@ class CaseView {
   /** Search again, under the rules; without them where they have not been applied. */
   async solve(isRuled = true) {
     const view = this.view;
-    const rules = isRuled ? { forbidden: [...view.forbidden], fixed: [...view.fixed] } : {};
+    const rules = isRuled ? { forbidden: [...view.forbidden], fixed: [...view.fixed], anywhere: view.anywhere } : {};
     view.search?.abort.abort();
     const search = { abort: new AbortController(), job: null, reached: [] };
     view.search = search;

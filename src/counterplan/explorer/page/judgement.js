@@ -70,7 +70,7 @@ export function notices({ run, case: one, best, hand, problem }) {
 function unsupported(support) {
   if (support.supported !== false) return null;
   const reasons = [];
-  if (support.new_actions) reasons.push(`${support.new_actions === 1 ? "one action was" : `${support.new_actions} actions were`} never taken there`);
+  if (support.new_actions) reasons.push(`${support.new_actions === 1 ? "one action was" : `${support.new_actions} actions were`} hardly ever taken there`);
   if (support.far) reasons.push(`a state is ${show(support.distance_max)} times as far from the data as patients usually are from each other`.replace("patients", "episodes"));
   if (num(support.unseen) > 0.05) reasons.push(`with ${percent(support.unseen)} probability it takes an action in a state in which nobody took it`);
   return reasons.join("; ") || "there is hardly any data under it";
@@ -97,6 +97,7 @@ export function proof(view) {
         best.support.unseen === null ? null : ["Chance of an unseen action", percent(best.support.unseen)],
         best.nodes === null ? null : [run.discrete ? "Rows computed" : "Nodes searched", best.nodes.toLocaleString("en-US")],
         best.method ? ["Method", best.method] : null,
+        run.rule ? ["Inside the data", view.ruled && view.anywhere ? "no, searched anywhere" : run.rule] : null,
       ])),
   ];
 }
@@ -109,7 +110,7 @@ function changeList(answer, kind, run) {
 
 function taken(times, run) {
   if (run.discrete) return times === 0 ? "never seen in that state" : `seen ${count(times, "time")} in that state`;
-  return times === 0 ? "taken by none of the 100 most similar" : `taken by ${times} of the 100 most similar`;
+  return times === 0 ? "taken by none of the 50 most similar" : `taken by ${times} of the 50 most similar`;
 }
 
 function dataWords(support) {

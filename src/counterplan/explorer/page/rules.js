@@ -36,10 +36,10 @@ function observedValue({ best, case: one }) {
 
 /** What the search may not do, and the button that starts it. */
 export function rulesPanel(view, act) {
-  const { run, case: one, forbidden, fixed, search, ruled } = view;
+  const { run, case: one, forbidden, fixed, anywhere, search, ruled } = view;
   if (!one.observed.states.length) return null;
-  const some = forbidden.size || fixed.size;
-  const words = [forbidden.size ? `${count(forbidden.size, "action")} forbidden` : null, fixed.size ? `${count(fixed.size, "step")} kept` : null].filter(Boolean).join(", ") || "no rules yet";
+  const some = forbidden.size || fixed.size || anywhere;
+  const words = [forbidden.size ? `${count(forbidden.size, "action")} forbidden` : null, fixed.size ? `${count(fixed.size, "step")} kept` : null, anywhere ? "outside the data, too" : null].filter(Boolean).join(", ") || "no rules yet";
   const state = some && !ruled && !search ? h("span.tag.limit", {}, "not applied yet") : ruled && !search ? h("span.tag.seen", {}, "applied") : null;
   return h("div.panel.rules-panel", {},
     h("div.rules-head", {},
@@ -52,6 +52,7 @@ export function rulesPanel(view, act) {
       h("summary", {}, "Forbid actions: what may never be chosen instead"),
       run.doses.length === 2 && run.actions.length <= 150 ? grid(view, act) : listed(view, act)),
     run.notes.map((text) => h("p.hint", {}, text)),
+    run.rule ? h("label.boxes", { title: `Else inside the data: ${run.rule}.` }, h("input", { type: "checkbox", id: "anywhere", checked: anywhere, onchange: (event) => act.leaveData(event.target.checked) }), "Search outside the data, too") : null,
     h("p.hint", {}, "Tick ", h("em", {}, "keep"), " in the table below for steps that must stay as they were. What was done may always stay."));
 }
 
