@@ -6,6 +6,7 @@ import datetime
 import sqlite3
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -48,6 +49,15 @@ def database(path: Path) -> Path:
 def test_arrow(tmp_path: Path, name: str) -> None:
     FRAME.write_ipc(tmp_path / name, compression="lz4" if name == "t.feather" else "uncompressed")
     assert rows(tmp_path / name) == TEXTS
+
+
+@pytest.mark.parametrize("name", ["t.arrow", "t.parquet"])
+def test_dates_beyond_all_calendars(tmp_path: Path, name: str, capfd: Any) -> None:
+    frame = pl.DataFrame({"id": ["a"], "day": pl.Series([2**31 - 1], dtype=pl.Int32).cast(pl.Date)})
+    (frame.write_ipc if name == "t.arrow" else frame.write_parquet)(tmp_path / name)
+    with pytest.raises(FileError, match=f"{name}: is damaged or no such table: .*; write it an"):
+        rows(tmp_path / name)
+    assert capfd.readouterr().err == ""
 
 
 def test_a_folder(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ CASES = {
     ),
     "folder: parquet of noise": parquet(
         put("ward.parquet", b"PAR1" + b"\x99" * 400 + b"\x80\0\0\0PAR1"),
-        ": is damaged or no Parquet table: .*; write it anew",
+        ": is damaged or no such table: .*; write it anew",
         "-o new",
     ),
     "folder: parquet that ends its decoder": parquet(

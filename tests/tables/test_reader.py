@@ -383,7 +383,7 @@ def parquet(change: Callable[[pl.DataFrame], pl.DataFrame]) -> bytes:
 WHOLE = parquet(lambda frame: frame)
 PARQUET: dict[str, tuple[bytes, str]] = {
     "cut to almost nothing": (WHOLE[:6], "is cut off"),
-    "footer damaged": (WHOLE[:-40] + b"x" * 32 + WHOLE[-8:], "is damaged or no Parquet table"),
+    "footer damaged": (WHOLE[:-40] + b"x" * 32 + WHOLE[-8:], "is damaged or no such table"),
     "no rows": (parquet(lambda frame: frame.head(0)), "has a header but no rows"),
     "dates": (
         parquet(lambda frame: frame.with_columns(t=pl.lit("2024-01-01").str.to_date())),
@@ -417,7 +417,7 @@ def test_parquet_damaged_inside_a_page(tmp_path: Path, schema: Schema, capfd: An
     content = bytearray(WHOLE)
     content[4:200] = bytes(196)
     (line,) = refusal(write(tmp_path / "ward.parquet", bytes(content)), schema)
-    assert "is damaged or no Parquet table" in line
+    assert "is damaged or no such table" in line
     assert capfd.readouterr().err == ""
 
 

@@ -27,7 +27,7 @@ ARROW = (".arrow", ".feather")
 ENTRIES = 500_000
 # More than ten million episodes of a hundred steps.
 MOST_ROWS = 1_000_000_000
-DAMAGED = "is damaged or no Parquet table"
+DAMAGED = "is damaged or no such table"
 
 
 def parquet_header(path: str | Path) -> tuple[Mapping[str, Any], int]:
@@ -61,13 +61,17 @@ class Stored:
     files: tuple[tuple[Path, int, int], ...]
 
     def slices(self, wanted: Sequence[str]) -> Iterator[tuple[int, pl.DataFrame]]:
-        """The wanted columns, some rows at a time, each with the number of its first row."""
+        """The wanted columns as texts, some rows at a time, each with the number of its first."""
+        import polars as pl
+
         # Slices hold less in memory than the batches of polars' own streaming.
         size = max(ENTRIES // len(wanted), 1)
         for path, before, rows in self.files:
             for start in range(0, rows, size):
                 with _decoder_errors(path):
                     part = _scan(path).select(wanted).slice(start, size).collect()
+                    # Dates that are none end in a panic only here.
+                    part = part.select(pl.all().cast(pl.String))
                 yield before + start, part
 
     def place(self, row: int) -> str:

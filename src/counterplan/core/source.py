@@ -102,12 +102,9 @@ class Stream:
             return content
         try:
             return self._decoder.decode(content, final=not content).encode()
-        except UnicodeError as problem:
-            raise FileError(
-                f"{self.path}: is not text in {self.encoding} ({problem.reason}); say --encoding"
-                if isinstance(problem, UnicodeDecodeError)
-                else f"{self.path}: is not text in {self.encoding}; say --encoding"
-            ) from None
+        except UnicodeError:
+            why = f"is not text in {self.encoding}; say in which --encoding it is"
+            raise FileError(f"{self.path}: {why}") from None
 
     def _unpacked(self, size: int) -> bytes:
         try:
@@ -180,6 +177,8 @@ def separator(header: bytes, rows: list[bytes]) -> str:
 # --- Signs in numbers -------------------------------------------------------------------------
 
 GROUPS = r"\d{1,3}(?:[%s '\u2019\u00a0\u202f]\d{3})"
+# Thousands set off by blanks or apostrophes, which mean nothing else.
+GROUPED = r"^[-+]?\d{1,3}[ '\u2019\u00a0\u202f]\d{3}"
 EXPONENT = r"(?:[eE][-+]?\d+)?$"
 # How numbers are written, by what sets off their decimals.
 WRITTEN = {

@@ -50,11 +50,11 @@ def read_excel(path: Path) -> pl.DataFrame:
         if size > LARGEST_SHEET:
             raise FileError(f"{path}: unpacks to {size:,} bytes; save it as CSV or split it up")
         return pl.read_excel(path, infer_schema_length=None, drop_empty_rows=False)
-    except (ImportError, pl.exceptions.ModuleUpgradeRequiredError):
-        raise FileError(f"{path}: fastexcel, for .xlsx, {EXTRA}; or save it as CSV") from None
     except FileError:
         raise
-    except (zipfile.BadZipFile, Exception) as problem:
+    except ImportError:
+        raise FileError(f"{path}: fastexcel, for .xlsx, {EXTRA}; or save it as CSV") from None
+    except Exception as problem:  # the reader has kinds of its own
         reason = (str(problem).splitlines() or [type(problem).__name__])[0][:200]
         raise FileError(f"{path}: is damaged or no Excel table: {reason}; save it anew") from None
 

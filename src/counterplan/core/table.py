@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from counterplan.core.files import check_readable, suffix_of
 from counterplan.core.source import (
     BLOCK,
+    GROUPED,
     SEPARATORS,
     Signs,
     Stream,
@@ -189,11 +190,15 @@ class Block:
         """
         import polars as pl
 
-        texts = self.plain(name)
+        texts = self.plain(name) if name in self.signs else self.texts[name]
         values: FloatArray = texts.cast(pl.Float64, strict=False).to_numpy().copy()
         odd = ~(np.abs(values) <= LARGEST_NUMBER)
         if not odd.any():
             return values
+        if name not in self.signs:
+            texts = self.plain(name)
+            values = texts.cast(pl.Float64, strict=False).to_numpy().copy()
+            odd = ~(np.abs(values) <= LARGEST_NUMBER)
         gap = texts.str.to_uppercase().is_in(GAPS).to_numpy()
         wrong = odd & ~gap
         values[gap], values[wrong] = np.nan, BAD
@@ -219,7 +224,10 @@ class Block:
 
     def plain(self, name: str) -> pl.Series:
         """The texts of a column, its numbers with a decimal point."""
-        return plain_numbers(self.texts[name], self.signs.get(name, "."))
+        texts, sign = self.texts[name], self.signs.get(name)
+        if sign is None and not texts.str.contains(GROUPED).any():
+            return texts
+        return plain_numbers(texts, sign or ".")
 
     def expect(self, name: str, values: FloatArray, right: BoolArray, problem: str) -> None:
         """Report the numbers of a column that are not right, and make them BAD."""
@@ -453,11 +461,8 @@ def frame_file(path: str | Path, frame: pl.DataFrame, header: list[str]) -> Tabl
 def _stored_pieces(
     path: str | Path, stored: Stored, wanted: Sequence[str], mistakes: Mistakes
 ) -> Iterator[Piece]:
-    import polars as pl
-
     _check_kinds(path, stored.kinds, wanted)
-    for start, part in stored.slices(wanted):
-        texts = part.select(pl.all().cast(pl.String))
+    for start, texts in stored.slices(wanted):
         for column in texts.iter_columns():
             largest = column.str.len_bytes().max()
             if isinstance(largest, int) and largest > LARGEST_FIELD:

@@ -321,7 +321,9 @@ class Explainer(ABC):
     @property
     def outcome_in_words(self) -> str:
         """What is added up, where columns of rewards and costs say it."""
-        return "" if self._layout is None else self._layout.outcome_in_words
+        layout = self._layout
+        earned = layout is not None and layout.schema.of("reward", "cost")
+        return layout.outcome_in_words if layout is not None and earned else ""
 
     def predictions(self, explanation: Any) -> tuple[Prediction, ...] | None:
         """What is known at the end only, None where nothing is."""

@@ -320,25 +320,22 @@ def _pace_in_words(name: str, spacing: Spacing, schema: Schema) -> list[str]:
         ]
     scale, unit = schema.step / schema.spacing, f" {schema.unit}".rstrip()
     if schema.gaps == REFUSE:
-        lines = [f"From row to row {name!r} grows by {(spacing.usual or 1.0) * scale:g}{unit}."]
-        if not schema.dates:
-            lines[0] = f"{lines[0][:-1]}: say how long a step lasts, such as step = 4 and "
-            lines[0] += 'unit = "h".'
-        if spacing.missed:
-            lines += [
-                f"{spacing.missed:,} times it grows by more, so rows are missing: add them, or say",
-                'gaps = "allow" to count those that are there as consecutive, or "input" to make '
-                "the time",
-                "until the next row an input of the model.",
-            ]
-        return lines
+        said = f"From row to row {name!r} grows by {(spacing.usual or 1.0) * scale:g}{unit}"
+        hint = (
+            "" if schema.dates else ': say how long a step lasts, such as step = 4 and unit = "h"'
+        )
+        missed = [
+            f"{spacing.missed:,} times it grows by more, so rows are missing: add them, or say",
+            'gaps = "allow" to count those that are there as consecutive, or "input" to make the',
+            "time until the next row an input of the model.",
+        ]
+        return [f"{said}{hint}.", *(missed if spacing.missed else [])]
     low, high = min(spacing.steps) * scale, max(spacing.steps) * scale
-    lines = [f"From row to row {name!r} grows by {low:g} to {high:g}{unit}, not regularly:"]
-    if schema.gaps == ALLOW:
-        return [*lines, "rows count as consecutive steps, however long they are apart."]
     return [
-        *lines,
-        "the time until the next row is an input of the model, called gap, and replayed as it was.",
+        f"From row to row {name!r} grows by {low:g} to {high:g}{unit}, not regularly:",
+        "rows count as consecutive steps, however long they are apart."
+        if schema.gaps == ALLOW
+        else "the time until the next row, gap, is an input of the model, replayed as it was.",
     ]
 
 
