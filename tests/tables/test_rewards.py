@@ -117,7 +117,7 @@ def test_columns_are_weighted_and_added_up(tmp_path: Path) -> None:
     assert one.outcomes == (("died", "1"),)
     layout = SchemaLayout(schema)
     assert layout.observed(one) == -2.0 - 2.0 - 10.0
-    assert layout.outcome_in_words == "- 2 cost + gain - pain - 10 died (at the end)"
+    assert layout.outcome_in_words == "−2 × cost + gain −pain −10 × died (at the end)"
     assert layout.observed(one._replace(outcomes=(("died", ""),))) is None
     (back,) = episodes_from_bytes(episodes_to_bytes([one], ["x"], ["a"]))
     assert np.array_equal(back.rewards, one.rewards, equal_nan=True)  # type: ignore[arg-type]
@@ -214,6 +214,16 @@ def test_an_end_that_nothing_predicts_is_refused() -> None:
     same = [one._replace(outcomes=(("readmitted", "0"),)) for one in every]
     with pytest.raises(InputError, match="is known for 200 episodes and is 0 in all of them"):
         learned(WARD, same)
+
+
+def test_an_end_that_only_what_is_fixed_predicts_is_doubted() -> None:
+    rng, every = np.random.default_rng(5), []
+    for one in ward(300):
+        old = str(int(rng.uniform() < (one.episode.states[0, 0] > 65) * 0.6 + 0.2))
+        every.append(one._replace(outcomes=(("readmitted", old),)))
+    _, (first, second) = learned(WARD, every)
+    assert "the last state predicts it" in first
+    assert second.startswith("warning: column 'readmitted': no column that moves is known")
 
 
 def test_which_episodes_are_held_out_does_not_depend_on_their_order() -> None:

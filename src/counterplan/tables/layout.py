@@ -34,7 +34,7 @@ from counterplan.scm.point import Scaling
 from counterplan.scm.transitions import plausible_range
 from counterplan.tables.parts import Recorded
 from counterplan.tables.rewards import Learned
-from counterplan.tables.schema import GRID, VALUE, Grid, Schema, schema_from_dict
+from counterplan.tables.schema import GRID, LAST, VALUE, Grid, Schema, schema_from_dict
 
 if TYPE_CHECKING:
     from counterplan.scm.learned import LearnedSCM
@@ -179,14 +179,14 @@ class SchemaLayout:
 
     @property
     def outcome_in_words(self) -> str:
-        """What is added up: "- cost - 100 readmitted (at the end)", empty without such columns."""
-        schema, parts = self.schema, list[str]()
-        for column in (*schema.features, *schema.of("reward", "cost")):
-            if column.merit and (schema.rewards or schema.finals):
-                size = "" if column.weight == 1.0 else f"{column.weight:g} "
-                end = " (at the end)" if column in schema.finals else ""
-                parts.append(f"{'-' if column.merit < 0 else '+'} {size}{column.name}{end}")
-        return " ".join(parts).removeprefix("+ ")
+        """What is added up: "−cost −100 × readmitted (at the end)", empty without anything."""
+        words = ""
+        for column in (*self.schema.features, *self.schema.of("reward", "cost")):
+            if column.merit:
+                weight = "" if abs(column.merit) == 1.0 else f"{abs(column.merit):g} × "
+                end = " (at the end)" if column.when == LAST else ""
+                words += f" {'−' if column.merit < 0 else '+ '}{weight}{column.name}{end}"
+        return words[1:].removeprefix("+ ")
 
     @property
     def has_merit(self) -> bool:
@@ -318,7 +318,7 @@ def counts_of_model(model: LearnedSCM | TabularMDP, grid: Grid) -> IntArray | No
         return None
     try:
         found = {tuple(map(float, values)): int(count) for *values, count in stored}
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError("the counts of actions in the model are damaged: fit it anew") from None
     return np.array([found.get(tuple(vector), 0) for vector in grid.vectors.tolist()])
 

@@ -228,20 +228,17 @@ def _step(
             f"column {names}: is {abs(given[known][0]):g} in every row, so nothing is better than "
             "anything else; say better = 'lower' or 'higher' for a state column"
         )
-    constant, *weights = regressed(states[known], given[known])[0].tolist()
-    left = given[known] - constant - states[known] @ weights
-    if float(np.linalg.norm(left)) <= EXACT * varies:
+    of_states = regressed(states[known], given[known])
+    if np.sqrt(of_states.left) <= EXACT * varies:
+        constant, *weights = of_states.weights.tolist()
         return LinearReward(weights, constant), None
-    decides = [np.arange(len(one.episode)) < len(one.episode) - 1 for one in every]
-    actions = np.concatenate([one.episode.actions for one in every])
-    rows = np.concatenate(decides)
-    x = np.concatenate(
-        [coded(schema.features, states[rows]), coded(schema.components, actions)], axis=1
-    )
-    y = given[rows]
+    # In the last row of an episode nothing is decided any more.
+    rows = np.concatenate([np.arange(len(one.episode), 0, -1) > 1 for one in every])
+    done = coded(schema.components, np.concatenate([one.episode.actions for one in every]))
+    x, y = np.column_stack([coded(schema.features, states[rows]), done]), given[rows]
     found, freedom = regressed(x, y), max(len(y) - 1 - x.shape[1], 1)
     spread = float(np.sqrt(found.left / freedom))
-    r2 = 1.0 - found.left / freedom / (max(float(y.var(ddof=1)), 1e-300) if len(y) > 1 else 1.0)
+    r2 = 1.0 - (spread / max(float(y.std()), 1e-300)) ** 2
     if r2 < LEAST:
         raise InputError(
             f"column {names}: is no linear function of the states of its row and what was done "
@@ -269,7 +266,15 @@ def _final(
         return np.asarray(found[0] + x[others] @ found[1:])
 
     remarks.append(predictability(column, every, y, known, predict))
-    return regressed(x, y, 1.0, is_share).predictor(column.name, is_share)
+    found, moving = regressed(x, y, 1.0, is_share), len(schema.of("state"))
+    weights, covariance = found.weights[-moving:], found.covariance[-moving:, -moving:]
+    # About what 5 % of such sums exceed where none of the weights is anything but chance.
+    if weights @ np.linalg.pinv(covariance) @ weights < moving + ONE_SIDED * np.sqrt(2 * moving):
+        remarks.append(
+            f"warning: column {column.name!r}: no column that moves is known to matter to it, so "
+            "advice about it rests on chance"
+        )
+    return found.predictor(column.name, is_share)
 
 
 def ends(column: Column, every: Sequence[Recorded]) -> tuple[FloatArray, IntArray]:

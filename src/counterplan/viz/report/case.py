@@ -22,7 +22,7 @@ from counterplan.errors import FileError, InputError
 from counterplan.runs.question import ContinuousExplainer, DiscreteExplainer
 from counterplan.runs.run import Run
 from counterplan.tables.layout import SchemaLayout
-from counterplan.tables.schema import LAST, Column
+from counterplan.tables.schema import Column
 from counterplan.viz.changes import StateBand, change_strip_figure, draw_change_strip
 from counterplan.viz.cohort import cohort_figure
 from counterplan.viz.explained import OTHER, is_policy
@@ -101,18 +101,8 @@ class ExplainedRun:
         given = self.run.model.about.get(OUTCOME)
         if isinstance(given, Mapping) and isinstance(given.get("name"), str):
             return Quantity(given["name"], given.get("percent") is True, str(given.get("unit", "")))
-        if self.layout is None:
-            return Quantity()
-        earned = self.layout.schema.of("reward", "cost")
-        good = [column for column in (*self.labels.features, *earned) if column.merit]
-        if not good:
-            return Quantity()
-        worth = ""
-        for column in good:
-            weight = "" if abs(column.merit) == 1.0 else f"{abs(column.merit):g} × "
-            end = " (at the end)" if column.when == LAST else ""
-            worth += f" {'−' if column.merit < 0 else '+ '}{weight}{column.name}{end}"
-        return Quantity(unit=f"summed {worth[1:].removeprefix('+ ')}")
+        words = "" if self.layout is None else self.layout.outcome_in_words
+        return Quantity(unit=f"summed {words}") if words else Quantity()
 
     @property
     def outcome(self) -> str:
