@@ -22,7 +22,9 @@ from counterplan.cli.support import (
     output,
     print_json,
     print_table,
+    print_text,
     refuse,
+    room_for_last,
     whole_number,
     workers,
 )
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 FILES = (".json", ".csv")
 # Names that end so are meant to be files, not folders.
 OTHER_FILES = (".xlsx", ".xls", ".parquet", ".tsv", ".txt", ".html", ".pdf", ".toml", ".md")
+# Changes with less room than this stand below the table.
+NARROW = 16
 # Cases of a run that are shown at the end, and what became of all.
 TOP = 10
 STATUSES = {
@@ -386,4 +390,12 @@ def print_explanations(
     if all(cells["table"][1](one) in ("", cells["observed"][1](one)) for one in found):
         del cells["table"]
     rows = [[text(record) for _, text in cells.values()] for record in found]
-    print_table(heading, {name: alignment for name, (alignment, _) in cells.items()}, rows)
+    alignments = {name: alignment for name, (alignment, _) in cells.items()}
+    if room_for_last(alignments, rows) >= NARROW:
+        print_table(heading, alignments, rows)
+        return
+    del alignments["changes"]
+    print_table(heading, alignments, [row[:-1] for row in rows])
+    for record, (*_, text) in zip(found, rows, strict=True):
+        k = f", k = {record['k']}" if "k" in cells else ""
+        print_text(f"{record['episode_id']}{k}: {'; '.join(text.splitlines())}")

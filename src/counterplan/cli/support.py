@@ -384,6 +384,22 @@ def print_table(title: str, columns: Mapping[str, str], rows: Iterable[Sequence[
     Console(markup=False, highlight=False).print(table)
 
 
+def room_for_last(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> int:
+    """How wide the last column of a table can be, if all others have what they need."""
+    from rich.console import Console
+
+    cells = zip(*([*columns], *rows), strict=True)
+    *others, _ = (max(len(line) for cell in one for line in cell.split("\n")) for one in cells)
+    return Console().width - sum(others) - 2 * len(others) - 4
+
+
+def print_text(text: str) -> None:
+    """A line on stdout, folded to the terminal's width."""
+    from rich.console import Console
+
+    Console(markup=False, highlight=False).print(text)
+
+
 def note(text: str) -> None:
     """A message to the person at the terminal, on stderr."""
     typer.echo(text, err=True)

@@ -319,7 +319,7 @@ def counts_of_model(model: LearnedSCM | TabularMDP, grid: Grid) -> IntArray | No
         return None
     try:
         found = {tuple(map(float, values)): int(count) for *values, count in stored}
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError("the counts of actions in the model are damaged: fit it anew") from None
     return np.array([found.get(tuple(vector), 0) for vector in grid.vectors.tolist()])
 
