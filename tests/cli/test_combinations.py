@@ -43,10 +43,11 @@ def test_from_the_draft_of_a_schema_to_the_report(ward: Path, run: Run) -> None:
     fitted = run(*fit.split())
     said = "7 of 24 combinations of drug and dose mg"
     assert f"{said} occur at least 5 times" in fitted.stdout
-    explain = "explain drugs.csv -m m.safetensors --k 2 --nodes 100"
+    # Wherever the data is: the rule that stays inside it would hide what is tried here.
+    explain = "explain drugs.csv -m m.safetensors --k 2 --nodes 100 --unsupported"
     asked = run(*explain.split(), "--json")
     document = json.loads(asked.stdout)
-    assert document["notes"] == [f"Advises only the {said} that occur at least 5 times."]
+    assert f"Advises only the {said} that occur at least 5 times." in document["notes"]
     found = run(*explain.split(), "-o", "out", "--workers", "1", "--keep", "-1", "--forbid", "10")
     assert "Forbidden: 10.\n" in found.stderr
     results = pl.read_parquet("out/results/*.parquet").explode("changes").drop_nulls("changes")

@@ -56,6 +56,20 @@ levels = [0, 1, 2]
 [columns.died]
 role = "outcome"
 """
+CLINIC = """\
+[table]
+episode = "patient"
+
+[columns]
+lactate = {role = "state", better = "lower"}
+pressure = {role = "state"}
+age = {role = "fixed"}
+ward = {role = "fixed", labels = ["north", "south", "west"]}
+oxygen = {role = "contextual"}
+dose = {role = "action", labels = ["none", "low", "high"], ordered = true}
+fluids = {role = "action", levels = [0, 1]}
+died = {role = "outcome"}
+"""
 GRADES = """\
 [columns]
 state = {role = "state", levels = [0, 1]}
@@ -101,6 +115,29 @@ def write_ward() -> None:
     Path("model.json").write_text(json.dumps(MODEL))
 
 
+def write_clinic() -> None:
+    """Forty patients, six steps each, in which nothing is odd but that they are few."""
+    import numpy as np
+    import polars as pl
+
+    rng, rows = np.random.default_rng(0), []
+    for patient in range(40):
+        lactate, pressure = rng.lognormal(0.9, 0.4), rng.normal(70.0, 5.0)
+        about = int(rng.uniform(25, 90)), ("north", "south", "west")[patient % 3]
+        died = int(rng.uniform() < 0.4)
+        for t in range(6):
+            dose, fluids = rng.integers(3), int(rng.integers(2))
+            oxygen = round(rng.uniform(0.21, 0.6), 2)
+            measured = round(lactate, 2), round(pressure, 1), *about, oxygen
+            done = ("none", "low", "high")[dose], fluids
+            rows.append((f"p{patient}", t, *measured, *done, died))
+            lactate = max(0.3, lactate + 0.15 * (2.0 - lactate) - 0.2 * dose + rng.normal(0, 0.25))
+            pressure = 70.0 + 0.6 * (pressure - 70.0) + dose + rng.normal(0.0, 2.0)
+    names = ["lactate", "pressure", "age", "ward", "oxygen", "dose", "fluids", "died"]
+    pl.DataFrame(rows, schema=["patient", "t", *names], orient="row").write_csv("clinic.csv")
+    Path("clinic.toml").write_text(CLINIC)
+
+
 def write_voyages() -> None:
     """Three voyages of a ship that buys fuel, and prices to draw from."""
     import polars as pl
@@ -136,6 +173,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.mkdir()
     with inside(folder):
         write_ward()
+        write_clinic()
         write_voyages()
         Path("stays.csv").write_text(STAYS)
         Path("stays.toml").write_text(SCHEMA)

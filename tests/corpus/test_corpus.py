@@ -7,15 +7,28 @@ it printed and at every file. `pytest tests/corpus` runs them.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from . import arguments, discrete, forms, measured, models, permissions, runs, scenarios, schemas
-from .case import Case, assert_refused, contents
+from . import (
+    arguments,
+    discrete,
+    forms,
+    measured,
+    models,
+    odd,
+    permissions,
+    runs,
+    scenarios,
+    schemas,
+)
+from .case import ADVICE, INSIDES, LONGEST_LINE, Case, assert_refused, contents
 from .conftest import command
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs links and pipes")
@@ -23,6 +36,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs links and
 MODULES = {
     "discrete": discrete.CASES,
     "measured": measured.CASES,
+    "odd": odd.CASES,
     "forms": forms.CASES,
     "schemas": schemas.CASES,
     "models": models.CASES,
@@ -32,7 +46,7 @@ MODULES = {
 }
 CASES = {f"{kind}: {name}": case for kind, cases in MODULES.items() for name, case in cases.items()}
 # What the documentation says.
-PROMISED = 566
+PROMISED = 585
 
 # As users start it: one or two of every kind, and what only shows in a process of its own.
 PROCESSES = (
@@ -53,6 +67,7 @@ PROGRAM = "from counterplan.cli import main; main()"
 # What is right before anything is changed, so that a refusal is due to the change.
 RIGHT = (
     discrete.EXPLAIN,
+    odd.FIT,
     "explain ward.parquet -m ward.safetensors",
     "explain ward.json -m model.json",
     "fit ward.csv --schema grades.toml -o m.safetensors",
@@ -86,6 +101,28 @@ def refused(here: Path, case: Case, capfd: pytest.CaptureFixture[str]) -> None:
 def test_refused(here: Path, name: str, capfd: pytest.CaptureFixture[str]) -> None:
     CASES[name].change()
     refused(here, CASES[name], capfd)
+
+
+@cache
+def said_of_good(typed: str) -> str:
+    """What a command says of the folder before anything is changed."""
+    return command(*shlex.split(typed)).stderr
+
+
+@pytest.mark.parametrize("name", odd.TOLD)
+def test_told(here: Path, name: str) -> None:
+    """What is odd goes through, with a warning that names the place and the way out."""
+    case = odd.TOLD[name]
+    assert not re.search(case.says, said_of_good(case.command))
+    case.change()
+    result = command(*shlex.split(case.command))
+    assert result.exit_code == 0, result.stderr
+    (line,) = [line for line in result.stderr.splitlines() if re.search(case.says, line)]
+    assert line.startswith(("warning: ", "note: "))
+    assert len(line) <= LONGEST_LINE
+    assert line.isprintable()
+    assert ADVICE.search(line), line
+    assert not INSIDES.search(line)
 
 
 @pytest.mark.parametrize("name", permissions.CASES)

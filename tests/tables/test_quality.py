@@ -200,7 +200,8 @@ def test_what_was_done_before_is_no_leak() -> None:
 
 def test_too_few_transitions() -> None:
     found = only(said(ward(60)))
-    assert found.kind == "size"
+    assert (found.kind, found.severity) == ("size", "note")
+    assert only(said(ward(20))).severity == "warning"
     assert (
         "420 transitions are few for 8 inputs; by a rule of thumb 800 would do, 115" in found.text
     )

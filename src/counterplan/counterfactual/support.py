@@ -143,6 +143,14 @@ def sequence_rule(inside: Inside) -> str:
     )
 
 
+def rule_of(model: Any) -> str:
+    """The rule that a model's data allows for, in words; empty where it has kept nothing."""
+    if getattr(model, "visits", None) is not None:
+        return policy_rule()
+    seen = data_of(model)
+    return "" if seen is None else sequence_rule(Inside(seen, np.empty(0)))
+
+
 def policy_support(
     process: PolicyProcess,
     states: IntArray,

@@ -242,11 +242,13 @@ class Explainer(ABC):
         found = replace(self.rules(question), fixed_steps=kept, max_move=move)
         return replace(found, supported=question.supported)
 
-    @property
-    @abstractmethod
+    @cached_property
     def data_rule(self) -> str:
         """How alternatives can be kept inside the data, in words; empty where the model has kept
         nothing that tells."""
+        from counterplan.counterfactual.support import rule_of
+
+        return rule_of(self.model)
 
     def rule(self, question: Question) -> str:
         """How the answers to a question are kept inside the data; empty where they are not."""
@@ -425,12 +427,6 @@ class DiscreteExplainer(Explainer):
         return self._problem
 
     @property
-    def data_rule(self) -> str:
-        from counterplan.counterfactual.support import policy_rule
-
-        return "" if self.mdp.visits is None else policy_rule()
-
-    @property
     def no_action(self) -> int | None:
         """The number that stands for no action in a last row, None where there is none."""
         return None if self.layout is None else self.layout.no_action
@@ -518,13 +514,6 @@ class ContinuousExplainer(Explainer):
     def problem(self, episode: Episode) -> Mapping[str, Any]:
         reward = self.layout.reward(episode)
         return {"scm": self.scm, "actions": self.layout.action_set(episode), "reward": reward}
-
-    @property
-    def data_rule(self) -> str:
-        from counterplan.counterfactual.support import Inside, data_of, sequence_rule
-
-        seen = data_of(self.scm)
-        return "" if seen is None else sequence_rule(Inside(seen, np.empty(0)))
 
     def rewards(self, episode: Episode, states: Any, actions: Any) -> FloatArray:
         reward = self.layout.reward(episode)

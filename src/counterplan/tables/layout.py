@@ -186,7 +186,8 @@ class SchemaLayout:
                 weight = "" if abs(column.merit) == 1.0 else f"{abs(column.merit):g} × "
                 end = " (at the end)" if column.when == LAST else ""
                 words += f" {'−' if column.merit < 0 else '+ '}{weight}{column.name}{end}"
-        return words[1:].removeprefix("+ ")
+        follows = " + what usually follows" if words and self.schema.final == VALUE else ""
+        return words[1:].removeprefix("+ ") + follows
 
     @property
     def has_merit(self) -> bool:
@@ -318,7 +319,7 @@ def counts_of_model(model: LearnedSCM | TabularMDP, grid: Grid) -> IntArray | No
         return None
     try:
         found = {tuple(map(float, values)): int(count) for *values, count in stored}
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError("the counts of actions in the model are damaged: fit it anew") from None
     return np.array([found.get(tuple(vector), 0) for vector in grid.vectors.tolist()])
 

@@ -63,7 +63,7 @@ QUESTIONS, LEAF, LOOKED_AT = 3, 50, 20_000
 # First rows that are named.
 NAMED = 10
 # Transitions for each input of the model.
-ENOUGH = 100
+ENOUGH, TOO_FEW = 100, 30
 UNKNOWN = "the data cannot tell what would have come of other actions there"
 
 
@@ -120,8 +120,9 @@ def plausible_means(
     """The means of columns without their outliers and without gaps that were set to `means`."""
     found, table = dict(means), _Table(every, layout)
     for name, (_, values) in table.measured.items():
-        if (outside := table.outside[name]).any():
-            found[name] = float(np.nanmean(values[~outside & (values != means[name])]))
+        known = ~table.outside[name] & np.isfinite(values) & (values != means.get(name))
+        if table.outside[name].any() and name in means and known.any():
+            found[name] = float(values[known].mean())
     return found
 
 
@@ -153,18 +154,13 @@ class _Table:
     @cached_property
     def ranges(self) -> dict[str, tuple[float, float]]:
         """What is plausible, by column."""
-        measured = self.measured.items()
-        return {
-            name: plausible_range(values[np.isfinite(values)]) for name, (_, values) in measured
-        }
+        return {k: plausible_range(x[np.isfinite(x)]) for k, (_, x) in self.measured.items()}
 
     @cached_property
     def outside(self) -> dict[str, BoolArray]:
         """(n,) the cells that are not, by column."""
-        return {
-            name: np.asarray((self.measured[name][1] < low) | (self.measured[name][1] > high))
-            for name, (low, high) in self.ranges.items()
-        }
+        columns = ((k, self.measured[k][1], ends) for k, ends in self.ranges.items())
+        return {k: np.asarray((x < low) | (x > high)) for k, x, (low, high) in columns}
 
     @cached_property
     def usable(self) -> BoolArray:
@@ -204,9 +200,11 @@ def _outliers(table: _Table) -> Iterator[Finding]:
             low, high = table.ranges[name]
             text = (
                 f"{_cells(values[outside], table.rows[outside])}, far from all other values, "
-                f"{low:g} to {high:g}; steps with it are not learned from: correct it, or say "
-                f"{_bounds(low, high)}, {gap}"
+                f"{low:g} to {high:g}; steps with it are not learned from: correct "
             )
+            is_given = column in table.schema.columns  # not so the time between rows
+            say = f"it, or say {_bounds(low, high)}, {gap}"
+            text += say if is_given else f"{table.schema.time!r}, which it comes from"
             yield table.about("outliers", name, text, outside)
         negative = np.unique(known[known < 0.0]).tolist()
         if negative in ([-1.0], [-9.0]) and len(np.unique(known)) > 3 and not (known % 1.0).any():
@@ -338,7 +336,8 @@ def _tells(values: FloatArray, truth: FloatArray) -> bool:
         return False
     chance = np.random.default_rng(0).permutation(len(truth))
     changes = np.count_nonzero(np.diff(truth[np.lexsort((chance, values))]))
-    return bool(changes <= min(2 * len(kinds) + UNTOLD * len(truth), 0.25 * len(truth)))
+    by_chance = len(truth) - (counts**2).sum() / len(truth)
+    return bool(changes <= min(2 * len(kinds) + UNTOLD * len(truth), by_chance / 4))
 
 
 def _correlation(columns: Sequence[FloatArray]) -> FloatArray:
@@ -373,7 +372,7 @@ def _copies(table: _Table) -> Iterator[Finding]:
         text = (
             f"says the same as {names[i]!r} (r = {r[i, j]:.4f}); give one of them role = 'ignore'"
         )
-        yield Finding(WARNING, "copies", names[j], text, 1)
+        yield Finding(NOTE, "copies", names[j], text, 1)
     contents: dict[bytes, int] = {}
     again = []
     for start, one in zip(table.starts, table.every, strict=True):
@@ -400,7 +399,8 @@ def _size(table: _Table) -> Iterator[Finding]:
             f"{there:,} transitions are few for {inputs} inputs; by a rule of thumb {enough:,} "
             f"would do, {episodes:,} such episodes: add some, or ignore columns that matter least"
         )
-        yield Finding(WARNING, "size", "", text, there)
+        severity = WARNING if there < TOO_FEW * inputs else NOTE
+        yield Finding(severity, "size", "", text, there)
 
 
 # --- Actions ----------------------------------------------------------------------------------
@@ -430,7 +430,11 @@ def _positivity(table: _Table) -> Iterator[Finding]:
         where = f"; where {words} it is" if words else ", it is"
         text = f"hardly varies in {share:.0%} of all steps{where} {_level(one, level)} in "
         text += f"{most / size:.1%}: {UNKNOWN}"
-        text += "" if words else "; role = 'contextual' replays it as it was"
+        text += (
+            "; leave advice about it there aside"
+            if words
+            else "; give it role = 'contextual' to replay it as it was"
+        )
         yield Finding(WARNING, "positivity", one.name, text, round(share * table.acts.sum()))
 
 

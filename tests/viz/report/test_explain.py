@@ -102,7 +102,7 @@ def test_a_failure_is_told_with_its_reason_and_ranges_where_they_were_asked_for(
                   "in that state", "Better than observed, probability",
                   "1 episode could not be explained.", "lost-one: "):  # fmt: skip
         assert (words in text) == is_discrete, words
-    assert ("of the 100 nearest" in text) != is_discrete
+    assert ("of the 50 nearest" in text) != is_discrete
     if is_discrete:
         alone = read(report(run, ReportOptions(case="lost-one")).html).text
         assert "Could not be explained: " in alone
