@@ -332,3 +332,24 @@ def test_unconstrained_models_explain_too(ward: Path, run: Run) -> None:
     assert "Lipschitz constants" in result.stdout
     result = run("explain", "new.csv", "--model", "free.safetensors", "--k", "1", "--json")
     assert {one["status"] for one in json.loads(result.stdout)["explanations"]} == {"optimal"}
+
+
+def test_a_smooth_model_is_learned_and_explains(ward: Path, run: Run) -> None:
+    fit = ("fit", "cohort.csv", "-o", "smooth.safetensors", "--learner", "smooth")
+    result = run(*fit, "--members", "2", "--json")
+    summary = json.loads(result.stdout)
+    assert (summary["learner"], summary["members"]) == ("smooth", 2)
+    assert "epochs" not in summary
+    assert "networks" not in result.stderr
+    asked = ("explain", "new.csv", "--model", "smooth.safetensors", "--k", "1", "--json")
+    found = json.loads(run(*asked, "--nodes", "50").stdout)
+    assert len(found["explanations"]) == EXPLAINED
+    assert "--hidden is for networks, but --learner is smooth" in run(*fit, "--hidden", "4").stderr
+
+
+def test_the_better_of_both_learners_is_kept(ward: Path, run: Run) -> None:
+    small = ("--learner", "auto", "--members", "0", "--hidden", "4", "--epochs", "1", "--json")
+    summary = json.loads(run("fit", "cohort.csv", "-o", "best.safetensors", *small).stdout)
+    assert set(summary["tried"]) == {"smooth", "neural"}
+    assert summary["learner"] == max(summary["tried"], key=lambda kind: summary["tried"][kind])
+    assert summary["validation_log_likelihood"] == max(summary["tried"].values())
