@@ -311,3 +311,14 @@ def test_records_have_texts_for_what_json_cannot_say() -> None:
             ],
         }
     ]  # fmt: skip
+
+
+def test_columns_that_runs_of_earlier_versions_lack_are_empty() -> None:
+    from counterplan.runs.answer import results_table
+    from counterplan.runs.run import _later_columns
+
+    whole = results_table([], ()).lazy()
+    older = whole.drop("outside_range", "supported")
+    assert _later_columns(whole) == []
+    found = older.with_columns(_later_columns(older)).collect_schema()
+    assert dict(found) == dict(whole.collect_schema())

@@ -97,6 +97,21 @@ class Terms(NamedTuple):
     is_discrete: bool
 
 
+def _later_columns(found: pl.LazyFrame) -> list[pl.Expr]:
+    """Columns of results that a run by an earlier version lacks, without values."""
+    import polars as pl
+
+    from counterplan.runs.answer import Answer, column_types
+
+    try:
+        known, has = column_types(Answer), found.collect_schema()
+    except pl.exceptions.PolarsError:  # for whoever needs its rows to say
+        return []
+    if "changes" not in has:  # a table of another kind
+        return []
+    return [pl.lit(None, kind).alias(name) for name, kind in known.items() if name not in has]
+
+
 class Run(RunFolder):
     """A run in a folder; `open_run` makes one. Threads may share it."""
 
@@ -132,9 +147,11 @@ class Run(RunFolder):
         for path in map(Path, paths):
             if not path.exists():
                 raise FileError(missing_line(path))
+        found = scan_files([*paths], **({"include_file_paths": PART} if parts else {}))
+        if table == RESULTS and self.id_column == "episode_id":
+            found = found.with_columns(_later_columns(found))
         if not parts:
-            return scan_files([*paths])
-        found = scan_files([*paths], include_file_paths=PART)
+            return found
         return found.with_columns(pl.col(PART).replace_strict(paths, return_dtype=pl.UInt32))
 
     def results(self, k: int | None = None, *, parts: bool = False) -> pl.LazyFrame:

@@ -178,6 +178,7 @@ def fit_smooth(
     Training(validation=validation)  # checked as for networks
     rng = generator(seed)
     transitions.check_fixed(fixed)
+    transitions = transitions.plausible()
     scaling = scaling or min_max_scaling(transitions)
     scaling.check(transitions.before.shape[1], transitions.actions.shape[1])
     train, held_out = split(transitions, validation if transitions.n_episodes > 1 else 0.0, rng)
