@@ -186,7 +186,8 @@ class SchemaLayout:
                 weight = "" if abs(column.merit) == 1.0 else f"{abs(column.merit):g} × "
                 end = " (at the end)" if column.when == LAST else ""
                 words += f" {'−' if column.merit < 0 else '+ '}{weight}{column.name}{end}"
-        return words[1:].removeprefix("+ ")
+        follows = " + what usually follows" if words and self.schema.final == VALUE else ""
+        return words[1:].removeprefix("+ ") + follows
 
     @property
     def has_merit(self) -> bool:
