@@ -26,20 +26,23 @@ from counterplan.testing.continuous import (
 from counterplan.testing.discrete import random_problems
 
 from .sequence_support import asked_of, explain, frontier
+from .test_ensemble import every_sequence
+from .test_ensemble import prepared as members_of
+from .test_ensemble import question as of_members
 
 SEEDS = range(24)
 
 
 def sparse_data(problem: Problem, rng: np.random.Generator, count: int) -> Seen:
     """Transitions around the episode; some actions hardly ever, each in some places only."""
-    scm, vectors = problem.scm, np.asarray(problem.actions)
+    scaling, vectors = getattr(problem.scm, "scaling", None), np.asarray(problem.actions)
     states = rng.choice(problem.episode.states, count) + rng.normal(size=(count, 1)) * 0.8
     states = states + 0.4 * rng.normal(size=states.shape)
     listed = vectors if vectors.ndim == 2 else vectors[rng.integers(len(vectors))]
     chosen = (states[:, -1] * 3 + rng.integers(0, 2, count)).astype(int) % len(listed)
     actions = listed[chosen] + 0.01 * rng.normal(size=(count, listed.shape[1]))
-    if scm.scaling is not None:
-        states, actions = scm.scaling.encode_states(states), scm.scaling.encode_actions(actions)
+    if scaling is not None:
+        states, actions = scaling.encode_states(states), scaling.encode_actions(actions)
     spread = float(np.abs(states).mean())
     return Seen(states.astype(np.float32), actions.astype(np.float32), 0.2 * spread, 0.8 * spread)
 
@@ -210,3 +213,22 @@ def test_policies_are_exact_under_the_rule() -> None:
         assert "same state" in found.rule
         assert free.rule == ""
     assert narrower > 2
+
+
+def test_members_of_a_model_are_asked_together() -> None:
+    """The mean of the members' states has to stay inside; against every sequence."""
+    narrower = 0
+    for seed in range(8):
+        asked = of_members("neural", seed)
+        asked.scm.seen = sparse_data(asked, np.random.default_rng(seed), 70)
+        setting = members_of(asked)
+        sequences = every_sequence(setting)
+        paths = np.mean([one.trajectories(sequences) for one in setting.parts], axis=0)
+        assert setting.inside is not None
+        fine = setting.inside.holds(sequences, setting.observed, paths)
+        values = setting.outcomes(sequences)
+        found: Any = AStar().solve(asked)
+        assert found.value == pytest.approx(values[fine].max(), abs=1e-9)
+        assert found.support.supported
+        narrower += values.max() > found.value + 1e-9
+    assert narrower > 0
