@@ -104,7 +104,7 @@ def test_explain_writes_what_it_prints(ward: Path, run: Run) -> None:
     printed = run(*command, "--json", "-o", "out.json")
     assert json.loads(Path("out.json").read_text()) == json.loads(printed.stdout)
     shown = run(*command, "-o", "out.csv")
-    said, wrote = shown.stderr.splitlines()
+    wrote, said = shown.stderr.splitlines()
     assert said.startswith("The model has kept none of its data")
     assert wrote == "Wrote out.csv."
     rows = list(csv.DictReader(Path("out.csv").read_text().splitlines()))

@@ -126,9 +126,13 @@ class TableOptions(SharedOptions):
         ".xlsx, .sqlite or .duckdb with --query, or .json.",
         "EPISODES",
     )
-    sep: str | None = option("What separates fields, if not as recognised: ';' or tab.")
-    decimal: str | None = option("What sets off decimals, if not as recognised: '.' or ','.")
-    encoding: str | None = option("Of text, if not as recognised, such as latin-1.")
+    sep: str | None = option(
+        "What separates fields, if not as recognised: ';' or tab.", metavar="SIGN"
+    )
+    decimal: str | None = option(
+        "What sets off decimals, if not as recognised: '.' or ','.", metavar="SIGN"
+    )
+    encoding: str | None = option("Of text, if not as recognised, such as latin-1.", metavar="NAME")
     query: str | None = option("One SELECT, whose rows are the table.", metavar="SQL")
 
     @property
