@@ -138,7 +138,7 @@ def _duckdb(path: TablePath, query: str) -> tuple[Any, Any]:
     except ImportError:
         raise FileError(f"{path}: duckdb {EXTRA}; or store the rows as Parquet") from None
     try:
-        settings = {"enable_external_access": "false"}
+        settings: Any = {"enable_external_access": "false"}
         connection = duckdb.connect(str(path), read_only=True, config=settings)
         statements = connection.extract_statements(query)
         if [one.type for one in statements] != [duckdb.StatementType.SELECT]:
