@@ -119,6 +119,13 @@ def visits(ward: Path) -> Path:
     names = ["patient", "visit", "pressure", "dose", "status"]
     pl.DataFrame(rows, schema=names, orient="row").write_csv("visits.csv")
     (ward / "schema.toml").write_text(SCHEMA)
+    # The same by dates; what is advised leads below all that was seen.
+    lowest = min(row[2] for row in rows)
+    dated = [(patient, f"2024-03-{1 + visit:02d}", *rest) for patient, visit, *rest in rows]
+    pl.DataFrame(dated, schema=names, orient="row").write_csv("dated.csv")
+    timed = 'dates = true\nunit = "d"\n[columns.pressure]\n' + f"low = {lowest}"
+    by_date = SCHEMA.replace("step = 4\n", "").replace('unit = "h"\n[columns.pressure]', timed)
+    (ward / "dated.toml").write_text(by_date)
     return ward
 
 
@@ -128,19 +135,24 @@ FIT_VISITS = "fit visits.csv --schema schema.toml -o visits.safetensors --hidden
 def test_explain_and_cases(asked: Any, visits: Path) -> None:
     asked("fit ward.csv -o ward.safetensors --value-unobserved")
     asked(FIT_VISITS)
+    asked("fit dated.csv --schema dated.toml -o dated.safetensors --learner smooth --members 2")
     found = [
         asked("explain ward.csv --model ward.safetensors --k 1 --robust --unsupported"),
         asked("explain ward.csv --model ward.safetensors --k 0,1 -o wards --workers 1"),
         asked("explain visits.csv --model visits.safetensors --k 1"),
         asked("explain visits.csv --model visits.safetensors --k 1 -o out --workers 1"),
+        asked("explain dated.csv --model dated.safetensors --k 4 --unsupported"),
     ]
+    below = [one["episode_id"] for one in found[4]["explanations"] if one.get("outside_range")]
+    dated = f"explain dated.csv --model dated.safetensors --k 4 --unsupported --episode {below[0]}"
+    found.append(asked(f"{dated} -o dated"))
     kept = found[2]["explanations"][0]
     assert kept["status"] == "optimal"
     assert kept["outcome:status"] in {"lost", "kept"}
     robust = "explain ward.csv --model ward.safetensors --k 1 --robust --unsupported -o robust"
     found.append(asked(robust))
     compare("counterplan explain", found)
-    lists = [asked(f"cases {run}") for run in ("wards", "out", "robust")]
+    lists = [asked(f"cases {run}") for run in ("wards", "out", "robust", "dated")]
     never = [[[0.8, 0.2], [0.3, 0.7]], [[0.6, 0.4], [1.0, 0.0]]]
     (visits / "other.json").write_text(json.dumps(MODEL | {"transitions": never}))
     (visits / "zoe.csv").write_text("episode_id,t,state,action\nzoe,0,1,1\nzoe,1,1,1\n")
@@ -154,6 +166,8 @@ def test_fit(asked: Any, visits: Path) -> None:
     found = [
         asked("fit ward.csv -o ward.safetensors"),
         asked(FIT_VISITS),
+        asked("fit visits.csv --schema schema.toml -o m.safetensors --learner auto"),
+        asked("fit visits.csv --schema schema.toml -o s.safetensors --learner smooth --members 2"),
         asked("fit cohort.csv -o cohort.safetensors --hidden 4 --epochs 2"),
     ]
     compare("counterplan fit", found)

@@ -120,7 +120,7 @@ def test_a_severity_that_does_not_fit(tmp_path: Path, severity: Any) -> None:
 
 def size_of(model: cp.NeuralSCM) -> str:
     """What the page says about its size."""
-    pieces = '{% import "macros.html" as m %}{% include "explain/neural.html" %}'
+    pieces = '{% import "macros.html" as m %}{% include "explain/learned.html" %}'
     page = environment().from_string(pieces).render(model=model, training={})
     return read(page).text.split("Size")[1].split("Lipschitz")[0]
 
