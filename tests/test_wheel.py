@@ -122,7 +122,7 @@ def test_from_a_table_to_a_report_and_the_explorer(installed: Path, tmp_path: Pa
     program = installed / "counterplan"
     (tmp_path / "ward.csv").write_text(WARD, encoding="utf-8")
     run(program, "fit", "ward.csv", "-o", "model.safetensors", cwd=tmp_path)
-    asked = ("explain", "ward.csv", "--model", "model.safetensors", "--k", "1")
+    asked = ("explain", "ward.csv", "--model", "model.safetensors", "--k", "1", "--unsupported")
     run(program, *asked, "--workers", "1", "-o", "out", cwd=tmp_path)
     (case, *_) = json.loads(run(program, "cases", "out", "--json", cwd=tmp_path))["cases"]
     assert (case["episode_id"], case["status"]) == ("ann", "optimal")

@@ -30,6 +30,7 @@ from counterplan.domains import sepsis, therapy
 from counterplan.planning import State
 from counterplan.planning.search.planners import PLANNERS
 from counterplan.scm import PointSCM
+from counterplan.scm.learned import LearnedSCM
 from counterplan.scm.point import ElementwiseSCM
 from counterplan.testing import check_model, check_planner, check_scm, check_solver
 from counterplan.testing.continuous import MODELS, random_sequence_problem
@@ -94,6 +95,7 @@ def test_every_shipped_causal_model_is_among_them() -> None:
     assert kinds_of(PointSCM) - checked == {
         PointSCM,
         ElementwiseSCM,
+        LearnedSCM,
         sepsis.SimulatedSepsis,
     }
 

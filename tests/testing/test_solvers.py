@@ -190,7 +190,7 @@ def test_random_sequence_problems_are_varied_and_reproducible() -> None:
     assert [p.episode for p in problems] == [p.episode for p in again]
     assert {len(p.episode) for p in problems} == {1, 2, 3, 4, 5}
     assert {p.k for p in problems} == {0, 1, 2, 3}
-    assert len({type(p.scm) for p in problems}) == 4
+    assert len({type(p.scm) for p in problems}) == 5
     rules = [p.constraints for p in problems]
     for name in ("allowed", "change_costs", "max_move"):
         assert any(getattr(one, name) is not None for one in rules)
