@@ -150,6 +150,14 @@ class Constraints:
         return alternatives
 
 
+def policy_rule(least: int = LEAST) -> str:
+    """The rule for discrete states in words."""
+    return (
+        f"a change only to what was done at least {least} times in the same state; what is not "
+        "changed is kept, whatever state chance leads to"
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class ResolvedConstraints:
     """Constraints as arrays.

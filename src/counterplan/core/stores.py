@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from counterplan.core.table import Mistakes, Piece
 
-DATABASES = (".sqlite", ".db", ".duckdb")
 SQLITE = b"SQLite format 3\0"
 # What a SELECT does: it selects, reads columns, calls functions, and may refer to itself.
 ALLOWED = {

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
 WHAT = "a table of episodes, one row for each step"
 TEXTS = (".csv", ".tsv", ".txt")
+DATABASES = (".sqlite", ".db", ".duckdb")
 FORMATS = (*TEXTS, ".parquet", ".arrow", ".feather", ".xlsx", ".sqlite", ".db", ".duckdb")
 MOST_COLUMNS = 10_000
 # Entries of a table that is read whole: as texts these take some gigabytes.
@@ -406,19 +407,22 @@ def open_table_file(
 
 
 def _opened(path: Path, suffix: str) -> TableFile:
-    from counterplan.core import stores
     from counterplan.core.parquet import open_parquet
 
     given = path if isinstance(path, TablePath) else TablePath(path)
-    wrong = {"query"} if suffix not in stores.DATABASES else {"sep", "decimal", "encoding"}
-    wrong |= set() if suffix in TEXTS or suffix in stores.DATABASES else {"sep", "encoding"}
+    wrong = {"query"} if suffix not in DATABASES else {"sep", "decimal", "encoding"}
+    wrong |= set() if suffix in TEXTS or suffix in DATABASES else {"sep", "encoding"}
     if name := next(iter(wrong & set(given.options)), None):
         raise FileError(f"{path}: has no use for --{name}; leave it out")
-    if suffix in stores.DATABASES:
-        header, pieces = stores.open_query(given, suffix)
+    if suffix in DATABASES:
+        from counterplan.core.stores import open_query
+
+        header, pieces = open_query(given, suffix)
         return TableFile(path, header, pieces, "row {} of the query".format)
     if suffix == ".xlsx":
-        frame = stores.read_excel(path)
+        from counterplan.core.stores import read_excel
+
+        frame = read_excel(path)
         made = frame_file(path, frame, [name.strip() for name in frame.columns])
         # The first row holds the names.
         return replace(made, place=lambda row: f"row {row + 2}", decimal=given.decimal)

@@ -125,14 +125,6 @@ class Support:
         return not (self.is_far or (self.unseen or 0.0) > TOLERATED or self.new_actions)
 
 
-def policy_rule(least: int = LEAST) -> str:
-    """The rule for discrete states in words."""
-    return (
-        f"a change only to what was done at least {least} times in the same state; what is not "
-        "changed is kept, whatever state chance leads to"
-    )
-
-
 def sequence_rule(inside: Inside) -> str:
     """The rule for states that are vectors in words."""
     count, far = min(NEIGHBOURS, len(inside.seen.states)), inside.seen.far
@@ -143,10 +135,8 @@ def sequence_rule(inside: Inside) -> str:
     )
 
 
-def rule_of(model: Any) -> str:
-    """The rule that a model's data allows for, in words; empty where it has kept nothing."""
-    if getattr(model, "visits", None) is not None:
-        return policy_rule()
+def sequence_rule_of(model: Any) -> str:
+    """The same of a model, empty where it has kept none of its data."""
     seen = data_of(model)
     return "" if seen is None else sequence_rule(Inside(seen, np.empty(0)))
 

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from counterplan.core.result import Explanation
 from counterplan.errors import counted
 from counterplan.runs.question import Explainer, PartChange, Prediction, Question
 from counterplan.tables.parts import Recorded
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from counterplan.core.result import Explanation
 
 FAILED = "failed"
 OUTCOME = "outcome:"
@@ -131,7 +132,7 @@ class Answer:
     at_end_only: int | None = None
     predicted: tuple[Prediction, ...] | None = None
     recorded: Recorded = field(repr=False, metadata=BESIDE)
-    explanation: Explanation | None = field(default=None, repr=False, metadata=BESIDE)
+    explanation: Any = field(default=None, repr=False, metadata=BESIDE)
     outliers: tuple[Any, ...] = field(default=(), repr=False, metadata=BESIDE)
 
     def row(self) -> dict[str, Any]:

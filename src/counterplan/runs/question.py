@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from counterplan.core.constraints import Constraints
+from counterplan.core.constraints import Constraints, policy_rule
 from counterplan.core.episode import Episode
 from counterplan.core.limits import Limits
-from counterplan.core.reward import EpisodeReward
 from counterplan.core.validation import LARGEST_BUDGET, FloatArray, whole_number
 from counterplan.errors import InputError
 from counterplan.runs.rules import Rule, listed_rules, named_grid, read_rules
@@ -246,9 +245,11 @@ class Explainer(ABC):
     def data_rule(self) -> str:
         """How alternatives can be kept inside the data, in words; empty where the model has kept
         nothing that tells."""
-        from counterplan.counterfactual.support import rule_of
+        if self.is_discrete:
+            return policy_rule() if getattr(self.model, "visits", None) is not None else ""
+        from counterplan.counterfactual.support import sequence_rule_of
 
-        return rule_of(self.model)
+        return sequence_rule_of(self.model)
 
     def rule(self, question: Question) -> str:
         """How the answers to a question are kept inside the data; empty where they are not."""
@@ -516,6 +517,8 @@ class ContinuousExplainer(Explainer):
         return {"scm": self.scm, "actions": self.layout.action_set(episode), "reward": reward}
 
     def rewards(self, episode: Episode, states: Any, actions: Any) -> FloatArray:
+        from counterplan.core.reward import EpisodeReward
+
         reward = self.layout.reward(episode)
         if not isinstance(reward, EpisodeReward):
             return np.asarray(reward(states))
@@ -527,8 +530,7 @@ class ContinuousExplainer(Explainer):
         episode, given = recorded.episode, recorded.rewards
         if given is None or self.layout.learned.step is None:
             return 0.0
-        reward = self.layout.reward(episode)
-        assert isinstance(reward, EpisodeReward)
+        reward: Any = self.layout.reward(episode)
         taken = self.actions_taken(episode)
         own = self.rewards(episode, episode.states, taken)
         own[-1] = reward.state(episode.states[-1:])[0]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from counterplan.core.constraints import policy_rule
 from counterplan.core.limits import Watch
 from counterplan.core.problem import Problem
 from counterplan.core.result import Certified, Change, Explanation, Frontier, Interval, Status
@@ -40,7 +41,7 @@ from counterplan.counterfactual.discrete.laws import (
     SampledLaw,
     law_of,
 )
-from counterplan.counterfactual.support import Support, policy_rule, policy_support
+from counterplan.counterfactual.support import Support, policy_support
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.tabular import TabularMDP, numbers
