@@ -286,6 +286,18 @@ class Explainer(ABC):
             found.append(f"{words}: {', '.join(said)}." if said else "")
         if self.outcome_in_words:
             found.append(f"What is added up: {self.outcome_in_words}; more is better.")
+        warned: Any = self.model.about.get("findings", ())
+        about = [one["column"] or one["kind"] for one in warned if one["severity"] == "warning"]
+        if self._layout is not None and self._layout.states is None:
+            unseen = [one.name for one in self._layout.schema.of("ignore")]
+            found.append(
+                "Assumes that what was done was chosen by what these columns say, or by chance: "
+                f"{', '.join(self._layout.features)}"
+                + (f" (not used: {', '.join(unseen)})." if unseen else ".")
+            )
+        if about:
+            names = ", ".join(dict.fromkeys(about))
+            found.append(f"The table behind the model has drawn warnings: {names} (see fit).")
         return [*filter(None, found), *self.model.about.get("remarks", ())]
 
     def explain(self, episode: Episode, question: Question) -> Sequence[Explanation]:
@@ -351,7 +363,7 @@ class Explainer(ABC):
         """The value over all causal models that fit, where there are several."""
         return None, None
 
-    def outliers(self, episode: Episode) -> tuple[Outlier, ...] | None:
+    def outliers(self, recorded: Recorded) -> tuple[Outlier, ...] | None:
         """For each column with states far outside what the model has learned from, the farthest;
         None where states have no distance."""
         return None
@@ -575,10 +587,13 @@ class ContinuousExplainer(Explainer):
         vectors = action_vectors(self.layout.action_set(episode), len(episode) - 1)
         return [*map(int, action_indices(episode, vectors)), None]
 
-    def outliers(self, episode: Episode) -> tuple[Outlier, ...]:
-        from counterplan.scm.support import outliers
+    def outliers(self, recorded: Recorded) -> tuple[Outlier, ...]:
+        from counterplan.scm.support import Outlier, outliers
 
-        return tuple(outliers(self.scm.scaling, self.layout.features, episode))
+        found = outliers(self.scm.scaling, self.layout.features, recorded.episode)
+        if reward := self.layout.odd_reward(recorded):
+            found.append(Outlier(recorded.episode.id, *reward))
+        return tuple(found)
 
     def exits(self, explanation: Any) -> list[Exit]:
         return self.layout.exits(explanation.states, self.scm.about)
