@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from counterplan.domains import therapy
 from counterplan.errors import FileError, InputError
 from counterplan.scm.estimate import count_transitions
+from experiments import therapy
 from experiments.simulated_sessions import (
     DETOURS,
     EFFECTS,

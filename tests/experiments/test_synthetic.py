@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterplan.core.validation import IntArray
-from counterplan.domains.synthetic import (
-    SyntheticProcess,
-    TransitionSampler,
-    draw_actions,
-    synthetic_process,
-)
+from counterplan.domains.icu_sepsis import TransitionSampler, draw_actions
 from counterplan.errors import InputError
 from counterplan.scm.tabular import TabularMDP
+from experiments.synthetic import (
+    SyntheticProcess,
+    synthetic_process,
+)
 
 
 def transitions_of(mdp: TabularMDP) -> np.ndarray:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from counterplan.core.episode import Episode
-from counterplan.domains import therapy
-from counterplan.domains.therapy import NO_ANSWERS, TOO_SHORT, phq9_severity
 from counterplan.errors import FileError, InputError
+from experiments import therapy
+from experiments.therapy import NO_ANSWERS, TOO_SHORT, phq9_severity
 
 BHA, CRT = therapy.TOPICS.index("BHA"), therapy.TOPICS.index("CRT")
 HEADER = "patient,topic,phq1,phq2,phq3,phq4,phq5,phq6,phq7,phq8,phq9"

@@ -7,18 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterplan import policies
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid import HybridVehicle
-from counterplan.domains.stochastic_program import ScenarioTree, scenario_tree, solve_program
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.evaluate import evaluate
 from counterplan.planning.exact_value import Solution
 from counterplan.planning.model import State
-from counterplan.planning.policies import follow, futures
+from counterplan.planning.policies import Optimal, Resolve, follow, futures
 from counterplan.testing import check_model
-
-from .planning_support import discretised, voyages
+from experiments.scenario_tree import ScenarioTree, scenario_tree, solve_program
+from tests.domains.planning_support import discretised, voyages
 
 
 @settings(max_examples=25)
@@ -78,8 +76,8 @@ def test_played_on_futures() -> None:
     """Feasible on every future, and with branches enough no worse than re-solving: the paired
     difference is significant at 1 % one-sided beyond 2.33 standard errors."""
     problem = Bunkering("A")
-    own = evaluate(problem, policies.ScenarioTree(3), episodes=40, seed=3)
-    plain = evaluate(problem, policies.Resolve(), episodes=40, seed=3)
+    own = evaluate(problem, ScenarioTree(3), episodes=40, seed=3)
+    plain = evaluate(problem, Resolve(), episodes=40, seed=3)
     paths = futures(problem, 40, np.random.default_rng(3).spawn(2)[0])
     assert (own.outcomes >= problem.allocate(paths).values - 1e-6).all()
     found = own.compare(plain)
@@ -91,8 +89,8 @@ def test_played_with_fixed_costs() -> None:
     """Re-solving knows the fixed cost, too; the tree must not do worse than it, and must not do
     better than the optimum."""
     problem = Bunkering("A", legs=(12.0, 25.0, 30.0, 19.0), fixed_cost=4_000.0)
-    own = evaluate(problem, policies.ScenarioTree(5), episodes=40, seed=2)
-    for policy, sign in ((policies.Resolve(), 1.0), (policies.Optimal(), -1.0)):
+    own = evaluate(problem, ScenarioTree(5), episodes=40, seed=2)
+    for policy, sign in ((Resolve(), 1.0), (Optimal(), -1.0)):
         found = own.compare(evaluate(problem, policy, episodes=40, seed=2))
         assert sign * found.difference <= 2.33 * found.se + 1e-6
     assert (own.actions > 0).sum() < own.actions.size  # some ports are passed by
@@ -100,7 +98,7 @@ def test_played_with_fixed_costs() -> None:
 
 def test_under_one_price_for_all_ports_it_is_the_plan() -> None:
     problem = Bunkering("A", "global")
-    own = evaluate(problem, policies.ScenarioTree(2), episodes=5, seed=0)
+    own = evaluate(problem, ScenarioTree(2), episodes=5, seed=0)
     assert own.actions[:, :, 0] == pytest.approx(np.tile([50, 12, 25, 30, 16, 0, 0], (5, 1)))
 
 
