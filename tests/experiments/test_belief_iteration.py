@@ -61,18 +61,6 @@ def test_seven_modes() -> None:
     assert solved.value() <= HybridVehicle("E", 7, 12).optimal_value()
 
 
-def test_nothing_is_seen_of_the_mode_but_its_looks() -> None:
-    """The paths hold observations and beliefs, never the mode."""
-    problem = HybridVehicle("B", hidden=True)
-    paths = problem.sample_paths(500, seed=3)
-    beliefs = problem.beliefs(paths)
-    assert np.allclose(beliefs.sum(axis=2), 1.0)
-    later = beliefs[:, 1:]
-    braking = later @ problem.road.brakes
-    assert set(np.unique(braking.round(12))) == {0.0, 1.0}
-    assert (later[braking < 0.5].max(axis=1) < 1.0).all()
-
-
 def test_what_does_not_apply_says_why() -> None:
     with pytest.raises(NotApplicableError, match="modes are observed"):
         BeliefIteration().solve(HybridVehicle())
