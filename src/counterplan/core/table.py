@@ -231,7 +231,7 @@ class Block:
             "(?i)^[-+]?inf": f"is not a finite number; {advice}",
             A_NUMBER: f"is too far from 0, {LARGEST_NUMBER:g} at most; {advice}",
             r"^[<>≤≥~]": "says where a number lies, not which it is; write one, or empty it",
-            r"^[$€£¥]?\s*[-+]?\d[\d.,]*\s*[^\d\s.,]\D*$": f"is not in {unit}; convert it"
+            r"^[$€£¥]\s*[-+]?\d[\d.,]*\D*$|^[-+]?\d[\d.,]*\s*[^\d\s.,]\D*$": f"is not in {unit}; convert it"
             if unit
             else "has a unit beside the number; write unit = '...' in the schema, or the number "
             "alone",
@@ -568,14 +568,13 @@ class _Csv:
         return FileError(f"{self.path}, row {line}: {why}")
 
     def _lines(self) -> Iterator[str]:
-        """The lines as text; what they are in is noted."""
-        texts, line, pending, skip = Texts(self.path), self.line, b"", self.start
+        """The lines as text; what they are in is noted. The first comes alone, so that a header can
+        be read whatever its rows are like."""
+        texts, line = Texts(self.path), self.line
         with Stream(self.path, self.path.encoding) as stream:
-            while True:
-                content = stream.read(BLOCK)
-                pending += content[skip:]
-                skip = 0
-                end = pending.rfind(b"\n") + 1 if content else len(pending)
+            pending = stream.read(BLOCK)[self.start :]
+            end, content = pending.find(b"\n") + 1, pending
+            while pending or content:
                 if not end and len(pending) > LONGEST_ROW:
                     raise FileError(
                         f"{self.path}, row {line}: is longer than {LONGEST_ROW:,} bytes; correct it"
@@ -585,8 +584,9 @@ class _Csv:
                     self.form["in Windows-1252 (or say --encoding)"] = None
                 line, pending = line + found.count("\n"), pending[end:]
                 yield from io.StringIO(found, newline="\n")
-                if not content:
-                    return
+                content = stream.read(BLOCK)
+                pending += content
+                end = pending.rfind(b"\n") + 1 if content else len(pending)
 
     def header(self) -> tuple[list[str], int]:
         """The fields of the first row that is not blank, and its line."""

@@ -410,7 +410,7 @@ class Explainer(ABC):
     @property
     def has_dates(self) -> bool:
         """Whether steps have dates."""
-        return self._layout is not None and self._layout.schema.dates
+        return self._layout is not None and bool(self._layout.schema.dates)
 
     def time_text(self, time: float, date: str | None = None) -> str:
         """When a step begins: "at 8 h", "step 3", "on 2024-03-31"."""

@@ -189,7 +189,8 @@ class SchemaLayout:
         names = [column.name for column in self.schema.rewards]
         merit = self.schema.rewards[0].merit if len(names) == 1 else 1.0
         value = float(one.rewards[beyond.argmax()]) / merit
-        return " + ".join(names), value, *sorted((low / merit, high / merit))
+        ends = low / merit, high / merit
+        return " + ".join(names), value, min(ends), max(ends)
 
     @property
     def outcome_in_words(self) -> str:
