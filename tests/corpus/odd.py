@@ -97,7 +97,9 @@ CASES = {
     ),
     "a letter for a digit": text("pressure", "7O", "'7O' has a unit beside the number; write"),
     "a price": text("lactate", "$2.5", r"'\$2.5' has a unit beside the number; write unit = '...'"),
-    "a slip of the key": text("dose", "hihg", "'hihg' is none of 'none', 'low', 'high'; correct it"),
+    "a slip of the key": text(
+        "dose", "hihg", "'hihg' is none of 'none', 'low', 'high'; correct it"
+    ),
     "two doses": text("dose", "low high", "'low high' is none of 'none', .*; correct it, or add"),
     # --- nothing to learn from ----------------------------------------------------------------
     "actions that never vary": refused(

@@ -142,7 +142,7 @@ def test_nor_one_over_the_worst_members(
     first: Any = problem.scm
 
     def scaled(factor: float) -> cp.AdditiveNoiseSCM:
-        constant = min(max(abs(factor), 1.0) * first.lipschitz[0], 1e300)
+        constant = min(max(abs(factor), 1.0) * first.constants[0], 1e300)
         return cp.AdditiveNoiseSCM(lambda s, a: factor * first.location(s, a), lipschitz=constant)
 
     scm = Together((first, *map(scaled, factors)))

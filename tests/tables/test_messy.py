@@ -1,5 +1,5 @@
-"""Tables as strangers bring them: units in cells, rows of units, capitals, names of columns, American
-dates, slips in rewards, doses that change their meaning, ids that are used twice."""
+"""Tables as strangers bring them: units in cells, rows of units, capitals, names of columns,
+American dates, slips in rewards, doses that change their meaning, ids that are used twice."""
 
 from __future__ import annotations
 
@@ -146,7 +146,10 @@ def test_one_cell_changes_nothing_that_is_learned_of_rewards(cell: dict[str, pl.
     _, clean, _ = learn_rewards(schema, from_frame(steps(), schema))
     every = from_frame(steps(**cell), schema)
     _, learned, remarks = learn_rewards(schema, every)
-    assert clean.step and learned.step and clean.following and learned.following
+    assert clean.step
+    assert learned.step
+    assert clean.following
+    assert learned.following
     assert learned.step.weights == pytest.approx(clean.step.weights)
     assert learned.following.weights == pytest.approx(clean.following.weights, abs=0.2)
     said = [
@@ -193,5 +196,5 @@ def test_an_id_that_is_used_twice() -> None:
         one.column: one.text for one in findings(from_frame(frame, schema), SchemaLayout(schema))
     }
     assert told["gap"].endswith("if an id stands for several episodes, give each its own")
-    with pytest.raises(FileError, match="occurs twice .* or give each episode an id of its own"):
+    with pytest.raises(FileError, match=r"occurs twice .* or give each episode an id of its own"):
         from_frame(steps(t=pl.col("t") % 3), Schema(BASE))

@@ -311,7 +311,9 @@ def test_one_cell_changes_no_advice_but_its_own(
     # Nothing is said of the episode itself.
     own = answers(odd, fitted.model)["p1"]
     assert (own.status, own.improvement, own.changes) == ("failed", None, ())
-    assert own.reason.startswith("column 'lactate': 1e+08 is far outside what the model has learned")
+    assert own.reason.startswith(
+        "column 'lactate': 1e+08 is far outside what the model has learned"
+    )
 
 
 def test_gaps_are_set_to_the_mean_of_what_is_plausible(tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ GAPS = ("", "NA", "NAN", "NULL")
 LARGEST_NUMBER = 1e100
 # How a number is written, be it too large to be used.
 A_NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
+A_MEASUREMENT = r"^[$€£¥]\s*[-+]?\d[\d.,]*\D*$|^[-+]?\d[\d.,]*\s*[^\d\s.,]\D*$"
 # In place of an entry that has been reported, so that nobody reports it again.
 BAD = np.inf
 NO_ROWS = "has a header but no rows; give one for each step"
@@ -231,10 +232,10 @@ class Block:
             "(?i)^[-+]?inf": f"is not a finite number; {advice}",
             A_NUMBER: f"is too far from 0, {LARGEST_NUMBER:g} at most; {advice}",
             r"^[<>≤≥~]": "says where a number lies, not which it is; write one, or empty it",
-            r"^[$€£¥]\s*[-+]?\d[\d.,]*\D*$|^[-+]?\d[\d.,]*\s*[^\d\s.,]\D*$": f"is not in {unit}; convert it"
+            A_MEASUREMENT: f"is not in {unit}; convert it"
             if unit
-            else "has a unit beside the number; write unit = '...' in the schema, or the number "
-            "alone",
+            else "has a unit beside the "
+            "number; write unit = '...' in the schema, or the number alone",
             "": f"is not a number; {advice}",
         }
         for pattern, why in ({"": problem} if problem else kinds).items():
