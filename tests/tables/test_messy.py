@@ -104,6 +104,16 @@ def test_numbers_that_are_none_are_told_by_the_draft(tmp_path: Path) -> None:
     assert found.schema.columns[0].role == "state"
 
 
+def test_a_gap_is_no_label_in_capitals() -> None:
+    salt = Column("s", "action", labels=("K", "Na"))
+    frame = pl.DataFrame({"episode_id": "e", "t": [0, 1, 2], "x": 1.0, "s": ["na", "k", "NA"]})
+    schema = Schema((Column("x", "state"), salt))
+    (one,) = from_frame(frame.with_columns(s=pl.Series(["K", "k", "NA"])), schema)
+    assert one.episode.actions[:, 0].tolist() == [0.0, 0.0]
+    with pytest.raises(FileError, match="row 0, column 's': is missing"):
+        from_frame(frame, schema)
+
+
 @pytest.mark.parametrize(
     ("texts", "order"),
     [

@@ -271,10 +271,14 @@ class Block:
         that is clear) or as numbers; nan where nothing is given, BAD where it is neither."""
 
         def meaning(text: str) -> float:
-            if (known := texts.get(text, folded.get(text.casefold()))) is not None:
-                return known
-            number = np.nan if text.upper() in GAPS else as_number(plain.get(text, text))
-            return BAD if number is None or not (np.isnan(number) or number in numbers) else number
+            if text in texts:
+                return texts[text]
+            if text.upper() in GAPS:
+                return np.nan
+            if text.casefold() in folded:
+                return folded[text.casefold()]
+            number = as_number(plain.get(text, text))
+            return number if number is not None and number in numbers else BAD
 
         distinct, codes = distinct_texts(self.texts[name])
         folded = {label.casefold(): value for label, value in texts.items()}
