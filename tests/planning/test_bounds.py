@@ -26,10 +26,10 @@ from counterplan.planning.bounds import (
 )
 from counterplan.planning.least_squares import LeastSquares, Regression
 from counterplan.planning.model import State, estimate
-from counterplan.planning.oracle import expectimax
 from counterplan.planning.policies import follow
 from counterplan.planning.processes.prices import GBM
 from counterplan.planning.resource import Resource
+from tests.planning.expectimax import expectimax
 
 from .selling import random_selling
 from .small_models import every_path

@@ -18,7 +18,6 @@ from counterplan.domains.options import AmericanOption
 from counterplan.errors import InfeasibleError, InputError
 from counterplan.planning.evaluate import Evaluation, evaluate
 from counterplan.planning.model import ExogenousModel
-from counterplan.planning.oracle import expectimax
 from counterplan.planning.policies import (
     Rule,
     futures,
@@ -26,6 +25,7 @@ from counterplan.planning.policies import (
 from counterplan.planning.processes import GBM
 from counterplan.planning.resource import Resource
 from counterplan.planning.search.planners import BTS, UCT
+from tests.planning.expectimax import expectimax
 
 from .selling import Selling
 from .small_models import BUYING, FAIR, STICKY

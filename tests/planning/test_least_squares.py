@@ -15,10 +15,10 @@ from counterplan.domains.options import AmericanOption
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.least_squares import LeastSquares, distinct_states, quadratic
 from counterplan.planning.model import State, estimate
-from counterplan.planning.oracle import expectimax
 from counterplan.planning.policies import follow, futures
 from counterplan.planning.processes.prices import GBM
 from counterplan.planning.resource import Resource
+from tests.planning.expectimax import expectimax
 
 from .selling import Selling, random_selling
 

@@ -11,7 +11,6 @@ from numba import njit
 
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.model import State
-from counterplan.planning.oracle import expectimax
 from counterplan.planning.search.kernel import ACTIONS, Kernel, no_successors
 from counterplan.planning.search.planners import (
     BTS,
@@ -22,6 +21,7 @@ from counterplan.planning.search.planners import (
     TreePlanner,
     plan,
 )
+from tests.planning.expectimax import expectimax
 
 from .selling import Selling
 from .small_models import BUYING, FAIR, STICKY, Bounded

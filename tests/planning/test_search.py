@@ -11,13 +11,13 @@ import pytest
 from numba import njit
 
 from counterplan.core.validation import FloatArray, IntArray
-from counterplan.planning.oracle import expectimax
 from counterplan.planning.search import kernel as compiled
 from counterplan.planning.search import parts as part
 from counterplan.planning.search import tree
 from counterplan.planning.search.kernel import Kernel
 from counterplan.planning.search.loop import bounded_mean, renew, search
 from counterplan.planning.search.planners import BTS, DENTS, MENTS, UCT, Parts, TreePlanner, plan
+from tests.planning.expectimax import expectimax
 
 from .selling import Selling
 from .small_models import CERTAIN, FAIR, STICKY, continuous
