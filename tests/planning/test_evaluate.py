@@ -112,18 +112,6 @@ def made(outcomes: FloatArray, name: str = "made") -> Evaluation:
     )
 
 
-def test_no_variation() -> None:
-    """A constant difference is certain."""
-    found = made(np.array([2.0, 3.0])).compare(made(np.array([1.0, 2.0])))
-    assert found[:3] == (1.0, 0.0, 0.0)
-
-
-def test_a_generator_is_a_seed() -> None:
-    rng = np.random.default_rng(9)
-    one, two = evaluate(FAIR, SellFirst(), 5, seed=rng), evaluate(FAIR, SellFirst(), 5, seed=rng)
-    assert one.futures != two.futures
-
-
 class Constant:
     """A policy that always does the same, in every episode or (`whole`) for all of them."""
 

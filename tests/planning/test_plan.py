@@ -30,18 +30,6 @@ ALL = [UCT(200), MENTS(200), BTS(200), DENTS(200)]
 EACH = pytest.mark.parametrize("planner", ALL, ids=lambda one: one.name)
 
 
-def test_defaults() -> None:
-    found = plan(STICKY)
-    assert found.planner == "UCT"
-    assert found.stats["simulations"] == 1_000
-    assert found.stats["clip"] == 0.0
-    assert found.stats["simulations_per_second"] > 0.0
-    assert found.status == "searched"
-    assert "standard errors" in found.status.advice
-    assert found.bounds is None
-    assert np.array_equal(found.action, found.actions[found.index])
-
-
 @EACH
 def test_horizon_one(planner: TreePlanner) -> None:
     """Rewards are sure: values are exact, and so are they known to be."""
