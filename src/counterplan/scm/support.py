@@ -189,10 +189,10 @@ def collect_seen(transitions: Transitions, scaling: Scaling | None, seed: Seed =
         before, actions = scaling.encode_states(before), scaling.encode_actions(actions)
     states = before.astype(np.float32)
     distances = _to_other_episodes(number_array(states, "states"), transitions.episode[chosen], rng)
-    typical, far = np.median(distances), np.quantile(distances, FAR_QUANTILE, method="higher")
     rounded = _rounding(states)
-    typical, far = float(typical) or rounded, max(float(far), rounded)
-    return Seen(states, actions.astype(np.float32), min(typical, far), far)
+    far = max(float(np.quantile(distances, FAR_QUANTILE, method="higher")), rounded)
+    typical = float(np.median(distances)) or rounded
+    return Seen(states, actions.astype(np.float32), typical, far)
 
 
 def _rounding(states: SingleArray) -> float:
