@@ -47,7 +47,8 @@ class Options(TypedDict, total=False):
                  actions earn and what counts of the last state only
     risk         models with members, such as a `SmoothSCM`: the share of members, the worst for the
                  alternative, whose mean outcome is optimised (0.25 if not given; 1: the mean of
-                 all; None: the model alone)
+                 all; None: the model alone). Of a discrete model with counts: the share of
+                 posterior draws (None if not given)
     progress     called with a `Progress` now and then; where it returns False the solver stops as
                  at a limit
     """
@@ -136,7 +137,7 @@ def pose(scm: Any, episode: Episode, k: int | None, options: Options) -> tuple[K
     has_members = bool(getattr(scm, "members", ()))
     if "risk" not in options and has_members:
         given["risk"] = RISK
-    elif "risk" in given and not has_members:
+    elif "risk" in given and not has_members and kind != "discrete":
         raise InputError(
             f"risk= is for models with members: a {type(scm).__name__} is one model; leave it out"
         )

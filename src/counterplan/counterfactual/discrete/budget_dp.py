@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 
 # As explanations name it.
 METHOD = "dynamic programming"
-# Entries of a policy's table, (T, S, C): 2 GB.
-LARGEST_POLICY = 500_000_000
+# Entries of a policy's table, (T, S, C), of two bytes: 2 GB.
+LARGEST_POLICY = 1_000_000_000
 # Outcomes off any lattice are bracketed on a grid: as fine as about this many numbers and
 # operations allow.
 ENTRIES = 10_000_000
@@ -296,6 +296,12 @@ class BudgetDP:
 
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
         """One explanation for each budget 0..problem.k, all from one backward pass."""
+        if problem.risk is not None:
+            if self.doubt or self.samples is not None:
+                raise InputError("risk= stands alone: leave out doubt, and samples of a kernel")
+            from counterplan.counterfactual.discrete.posterior import posterior_frontier
+
+            return posterior_frontier(problem, self.seed)
         setting, law = prepare(problem)
         method = METHOD
         if self.samples is not None:
@@ -360,8 +366,8 @@ def prepare(problem: Problem) -> tuple[Setting, CounterfactualLaw]:
             f"entries (limit {LARGEST_POLICY:,}): count costs in larger units or lower k"
         )
     least = problem.constraints.least(mdp.visits is not None)
-    setting = Setting(mdp, episode, resolved, min(problem.k, spendable), least)
-    return setting, law_of(scm, episode)
+    k, anywhere = min(problem.k, spendable), not isinstance(scm, GumbelMaxSCM)
+    return Setting(mdp, episode, resolved, k, least, anywhere), law_of(scm, episode)
 
 
 def check_feasible(setting: Setting, bounds: FloatArray) -> None:
