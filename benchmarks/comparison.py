@@ -29,7 +29,7 @@ import counterplan as cp
 from benchmarks.baselines import numpy_sampler, python_loop
 from benchmarks.measure import Finding, Timing, ratio, timed, timing
 from benchmarks.problems import ALPHA, BUDGET, HORIZON, dense_transitions
-from counterplan.domains import synthetic
+from experiments import synthetic
 
 SAMPLES = 1000
 LOOP_SAMPLES = 20

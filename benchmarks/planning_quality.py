@@ -118,8 +118,8 @@ def _losses(problem: Any, player: Any, episodes: int, clip: Any, optimum: float)
     """(n,) by how much each episode falls short of V*, luck apart."""
     import counterplan as cp
     from counterplan.core.validation import generator
-    from counterplan.planning.evaluate import controlled_outcomes
     from counterplan.planning.policies import futures
+    from experiments.control_variate import controlled_outcomes
 
     played = cp.evaluate(problem, player, episodes=episodes, clip=clip, seed=SEED)
     # The futures of `evaluate`, drawn again.

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import counterplan as cp
-from counterplan.domains import synthetic
 from counterplan.domains.icu_sepsis import IcuSepsis
+from experiments import synthetic
 
 HORIZON = 20
 BUDGET = 10

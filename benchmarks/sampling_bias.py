@@ -18,7 +18,7 @@ from counterplan.counterfactual import BudgetDP
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 from counterplan.counterfactual.discrete.dynamic_program import evaluate
 from counterplan.counterfactual.discrete.laws import law_of
-from counterplan.domains import therapy
+from experiments import therapy
 from experiments.discrete_synthetic import ALPHA, draw_realizations, outcomes, relative_difference
 from experiments.figure import Options
 from experiments.therapy_sessions import load_sessions

@@ -19,7 +19,7 @@ IMPORT = "import counterplan"
 HELP = "import sys; from counterplan.cli import main; sys.argv = ['counterplan', '--help']; main()"
 FIRST = """
 import counterplan as cp
-from counterplan.domains import synthetic
+from experiments import synthetic
 process = synthetic.synthetic_process(0.4, seed=0)
 cp.frontier(process.mdp, process.sample_episodes(1, seed=1)[0], k_max=10)
 """

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import counterplan as cp
-from counterplan.domains import icu_sepsis, synthetic
+from counterplan.domains import icu_sepsis
+from experiments import synthetic
 
 
 @pytest.fixture(scope="module")

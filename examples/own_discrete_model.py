@@ -7,7 +7,7 @@ states are ordered and good luck is good luck whatever one does.
 import numpy as np
 
 import counterplan as cp
-from counterplan.testing import check_scm
+from counterplan.testing import check_scm, random_episode, random_transitions
 
 
 class QuantileSCM:
@@ -28,13 +28,15 @@ class QuantileSCM:
         return overlap / overlap.sum()
 
 
-process = cp.domains.synthetic.synthetic_process(alpha=0.4, seed=0)
-episode = process.sample_episodes(1, seed=0)[0]
-quantile = QuantileSCM(process.mdp)
+rng = np.random.default_rng(0)
+rewards = np.repeat(np.arange(20.0)[:, None], 10, axis=1)  # the number of the state
+mdp = cp.TabularMDP(random_transitions(rng, 20, 10), rewards)
+episode = random_episode(rng, mdp, 20)
+quantile = QuantileSCM(mdp)
 check_scm(quantile, trials=10)
 
-for name, scm in (("Gumbel-Max", cp.GumbelMaxSCM(process.mdp)), ("quantile", quantile)):
+for name, scm in (("Gumbel-Max", cp.GumbelMaxSCM(mdp)), ("quantile", quantile)):
     best = cp.explain(scm, episode, k=3)
     print(f"{name:>10}: {best.factual_value:.0f} observed, {best.value:.2f} with three changes")
-low, high = cp.value_interval(process.mdp, episode, cp.explain(process.mdp, episode, k=3))
+low, high = cp.value_interval(mdp, episode, cp.explain(mdp, episode, k=3))
 print(f"any causal model of this process: {low:.2f} to {high:.2f} for the Gumbel-Max plan")

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from counterplan.domains.therapy import TOPICS
 from counterplan.errors import InputError
 from experiments.figure import Drawn, Options, Track
 from experiments.panels import canvas, set_title
@@ -23,6 +22,7 @@ from experiments.patient_panels import (
     draw_explanations,
     draw_outcomes,
 )
+from experiments.therapy import TOPICS
 from experiments.therapy_sessions import (
     PATIENT_BUDGET,
     REALIZATIONS,

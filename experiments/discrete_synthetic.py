@@ -18,7 +18,6 @@ from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 from counterplan.counterfactual.explain import Frontier, frontier
-from counterplan.domains.synthetic import SyntheticProcess, synthetic_process
 from counterplan.viz import style
 from experiments.figure import PAPER_SEED, Drawn, Options, Track, in_parallel
 from experiments.panels import (
@@ -31,6 +30,7 @@ from experiments.panels import (
 )
 from experiments.published import PublishedSampling, published_episode, published_process
 from experiments.statistics import Average, average, count_unique
+from experiments.synthetic import SyntheticProcess, synthetic_process
 
 if TYPE_CHECKING:
     import polars as pl

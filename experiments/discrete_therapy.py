@@ -12,9 +12,9 @@ from counterplan.core.episode import Episode
 from counterplan.core.problem import Solver
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.baselines import Greedy, NoisyGreedy, Random
-from counterplan.domains import therapy
 from counterplan.scm.tabular import TabularMDP
 from counterplan.viz import style
+from experiments import therapy
 from experiments.figure import Drawn, Options, Track, in_parallel
 from experiments.panels import Look, canvas, draw_curves, draw_histogram, histogram_edges, set_title
 from experiments.statistics import Average, average, count_unique

@@ -35,7 +35,7 @@ class Options:
     sampled  the paper's Monte Carlo estimate of the counterfactual law instead of the exact one
     seed     0 draws synthetic realizations and noise by the seeds of the paper's authors, others
              draw independent ones; also seeds simulated therapy sessions and all sampling
-    data     a table of real therapy sessions (see `domains.therapy_table`), else simulated ones
+    data     a table of real therapy sessions (see `experiments.therapy`), else simulated ones
     parts    file that keeps what a resumable figure has finished, None to keep nothing
     """
 

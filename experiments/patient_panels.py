@@ -12,10 +12,10 @@ import numpy as np
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.discrete.budget_dp import OutcomeDistribution, PolicyExplanation
 from counterplan.counterfactual.discrete.distributions import Realizations
-from counterplan.domains.therapy import SEVERITIES, TOPICS
 from counterplan.viz import style
 from counterplan.viz.explanations import DistinctExplanation, distinct_explanations
 from counterplan.viz.quantity import Quantity, share
+from experiments.therapy import SEVERITIES, TOPICS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,8 +17,8 @@ import numpy as np
 
 from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray
-from counterplan.domains.synthetic import SyntheticProcess, optimal_policy
 from counterplan.scm.tabular import TabularMDP
+from experiments.synthetic import SyntheticProcess, optimal_policy
 
 N_STATES = 20
 N_ACTIONS = 10

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from counterplan.core.files import atomic_file, check_target
 from counterplan.core.validation import whole_number
-from counterplan.domains.therapy import read_sessions
 from counterplan.errors import FileError, InputError
 from counterplan.viz.style import png_bytes
 from experiments import (
@@ -23,6 +22,7 @@ from experiments import (
 )
 from experiments.expected import broken
 from experiments.figure import Drawn, Figure, Options, Track
+from experiments.therapy import read_sessions
 
 if TYPE_CHECKING:
     from rich.progress import Progress

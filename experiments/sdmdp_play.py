@@ -15,15 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from counterplan.core.validation import FloatArray
+from counterplan.domains.options import OptionProblem
 from counterplan.planning import policies
-from counterplan.planning.evaluate import (
-    Evaluation,
-    HasControlledOutcomes,
-    controlled_outcomes,
-    evaluate,
-)
+from counterplan.planning.evaluate import Evaluation, evaluate
 from counterplan.planning.hindsight import allocate
 from counterplan.planning.model import FiniteSupport
+from experiments.control_variate import controlled_outcomes
 from experiments.sdmdp_domains import Case, baseline
 from experiments.sdmdp_players import Ready, Recording, Unforced
 from experiments.sdmdp_study import CONTENDERS, Contender, Study, planner
@@ -156,7 +153,7 @@ def take_luck_out(
     case = players[0].case
     problem, paths, seed = study.problem(case), _futures(study, case).paths, study.seed(case)
     actions = np.array([results[cell]["actions"] for cell in players])
-    if isinstance(problem, FiniteSupport | HasControlledOutcomes):
+    if isinstance(problem, FiniteSupport | OptionProblem):
         # Penalties follow from the path alone, so that one fit serves all players.
         together = np.tile(paths, (len(players), 1, 1))
         values = controlled_outcomes(problem, together, np.concatenate(actions), seed)

@@ -192,8 +192,8 @@ class Study:
         return max(10, round(self.sizes.episodes * part * domain.episodes))
 
     def _referred(self, case: Case) -> Reference:
-        from counterplan.planning.evaluate import controlled_outcomes
         from counterplan.planning.model import estimate
+        from experiments.control_variate import controlled_outcomes
 
         problem, samples = self.problem(case), self.sizes.samples
         fit, play, bound = self.options.generator(self.seed(case)).spawn(3)

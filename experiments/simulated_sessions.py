@@ -19,8 +19,8 @@ import numpy as np
 import polars as pl
 
 from counterplan.core.validation import IntArray, Seed, generator, whole_number
-from counterplan.domains.therapy import LARGEST_ANSWER, MINIMUM_SESSIONS, QUESTIONS
 from counterplan.errors import FileError
+from experiments.therapy import LARGEST_ANSWER, MINIMUM_SESSIONS, QUESTIONS
 
 MANUAL = (
     *("STR", "BIO", "PSE", "PSE", "BHA", "BHA", "BHA", "REV", "CRT", "CRT"),

@@ -15,8 +15,8 @@ from counterplan.core.episode import Episode
 from counterplan.core.problem import Solver
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 from counterplan.counterfactual.explain import Frontier, frontier
-from counterplan.domains import therapy
 from counterplan.scm.tabular import TabularMDP
+from experiments import therapy
 from experiments.figure import Options, Track, in_parallel
 from experiments.simulated_sessions import write_sessions
 

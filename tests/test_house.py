@@ -189,10 +189,7 @@ def assert_acyclic(graph: dict[str, set[str]]) -> None:
 
 # A model that names one of its own policies as the best known, and a policy that is for that model
 # alone: each asks for the other when it is used.
-OWN_POLICIES = {
-    "counterplan.domains.options": "counterplan.domains.option_rules",
-    "counterplan.domains.hybrid": "counterplan.domains.hybrid_belief",
-}
+OWN_POLICIES = {"counterplan.domains.options": "counterplan.domains.option_rules"}
 
 
 def test_no_module_imports_itself_in_a_circle() -> None:

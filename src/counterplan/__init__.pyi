@@ -46,7 +46,6 @@ from .scm.transitions import Transitions as Transitions
 from .tables.models import load_model as load_model
 from .tables.models import save_model as save_model
 from .tables.reader import read_table as read_table
-from .tables.schema import Schema as Schema
 
 __version__: str
 __all__: list[str]

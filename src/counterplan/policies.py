@@ -5,7 +5,6 @@
     Greedy        the best reward now
     Optimal       by dynamic programming, where `exact_value` applies
     LeastSquares  by regression Monte Carlo
-    ScenarioTree  bunkering: the first purchase of the scenario-tree program E.1 (HiGHS)
 
 Any object with a name and `prepare(model, seed)`, which returns a rule (t, x (n, X), d (n, D)) ->
 actions (n, A), is a policy, too.
@@ -17,7 +16,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from counterplan.domains.stochastic_program import ScenarioTree as ScenarioTree
     from counterplan.planning.least_squares import LeastSquares as LeastSquares
     from counterplan.planning.policies import Greedy as Greedy
     from counterplan.planning.policies import OpenLoop as OpenLoop
@@ -31,10 +29,9 @@ _HOME = {
     "OpenLoop": "planning.policies",
     "Optimal": "planning.policies",
     "Resolve": "planning.policies",
-    "ScenarioTree": "domains.stochastic_program",
 }
 
-__all__ = ["Greedy", "LeastSquares", "OpenLoop", "Optimal", "Resolve", "ScenarioTree"]
+__all__ = ["Greedy", "LeastSquares", "OpenLoop", "Optimal", "Resolve"]
 
 
 def __getattr__(name: str) -> Any:

@@ -70,7 +70,7 @@ def test_explain_agrees_with_the_library(ward: Path, run: Run) -> None:
     assert improvements[0] > 0
     for record in records:
         episode = episodes[record["episode_id"]]
-        explanation = cp.explain(mdp, episode, k=2)
+        explanation = cp.explain(mdp, episode, k=2, doubt=0.2)
         low, high = cp.value_interval(mdp, episode, explanation)
         assert record["value"] == explanation.value
         assert record["factual"] == explanation.factual_value

@@ -14,7 +14,6 @@ from scipy.optimize import linprog
 
 from counterplan.core.validation import FloatArray
 from counterplan.domains.basket import OptionBasket
-from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.option_contract import BASKETS, BasketContract
 from counterplan.domains.option_rules import PerOption, penalised_options
 from counterplan.domains.options import AmericanOption, assign
@@ -233,11 +232,6 @@ def test_tight_bounds_bracket_the_classical_policy(config: str) -> None:
     if basket.most == len(basket.contracts):
         value = separate_value(basket)
         assert below.mean - 4 * below.se <= value <= above.mean + 4 * above.se + 1e-4 * value
-
-
-def test_per_option_is_for_options() -> None:
-    with pytest.raises(NotApplicableError, match="PerOption is for options, not a Bunkering"):
-        PerOption().prepare(Bunkering())
 
 
 # --- Options to dates: exact against the linear program and every assignment ---

@@ -8,7 +8,6 @@ import pytest
 from counterplan.core.episode import Episode
 from counterplan.domains import icu_sepsis
 from counterplan.domains.icu_sepsis import ABSORBING, DEATH, SURVIVAL, IcuSepsis
-from counterplan.errors import InputError
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +34,6 @@ def test_labels(icu: IcuSepsis) -> None:
     assert mdp.action_labels[23] == "fluids 4, vasopressor 3"
 
 
-def test_most_treatment_is_without_vasopressors(icu: IcuSepsis) -> None:
-    """Tells the two halves of an action apart: vasopressors are the rarer treatment."""
-    without = icu.behaviour[:DEATH].reshape(-1, 5, 5)[:, :, 0].sum(axis=1)
-    assert without.mean() > 0.8
-
-
 def test_terminal_states(icu: IcuSepsis) -> None:
     for state in (DEATH, SURVIVAL, ABSORBING):
         for action in (0, 24):
@@ -64,12 +57,6 @@ def test_inadmissible_actions_are_the_average_of_admissible_ones(icu: IcuSepsis)
         mean = np.mean([icu.mdp.row(state, a) for a in allowed], axis=0)
         for action in barred:
             np.testing.assert_allclose(icu.mdp.row(state, action), mean, atol=1e-15)
-
-
-def test_behaviour_is_admissible(icu: IcuSepsis) -> None:
-    assert icu.mdp.admissible is not None
-    assert (icu.behaviour[~icu.mdp.admissible] == 0.0).all()
-    np.testing.assert_allclose(icu.behaviour.sum(axis=1), 1.0, atol=1e-12)
 
 
 def test_usual_care_survival_is_the_fixed_point(icu: IcuSepsis) -> None:
@@ -131,15 +118,3 @@ def test_outcomes_of_each_ending(icu: IcuSepsis) -> None:
     assert icu.mdp.outcome(Episode([5, DEATH], [0, 0])) == 0.0
     assert icu.mdp.outcome(Episode([5, SURVIVAL], [0, 0])) == 1.0
     assert icu.mdp.outcome(Episode([5, 6], [0, 0])) == icu.mdp.final_rewards[6]
-
-
-def test_sampling_is_reproducible_and_follows_the_seed(icu: IcuSepsis) -> None:
-    assert icu.sample_episodes(20, seed=3) == icu.sample_episodes(20, seed=3)
-    assert icu.sample_episodes(20, seed=3) != icu.sample_episodes(20, seed=4)
-    assert all(len(episode) == 1 for episode in icu.sample_episodes(5, seed=0, horizon=1))
-
-
-@pytest.mark.parametrize(("n", "horizon"), [(0, 20), (5, 0), (2.5, 20)])
-def test_bad_sample_sizes(icu: IcuSepsis, n: int, horizon: int) -> None:
-    with pytest.raises(InputError, match=r"n must be|horizon must be"):
-        icu.sample_episodes(n, seed=0, horizon=horizon)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 
 from counterplan.domains import sepsis
@@ -139,17 +138,6 @@ def test_any_order_more_columns_and_skipped_blocs(tmp_path: Path) -> None:
     assert sorted(mixed.episodes, key=str) == sorted(in_order.episodes, key=str)
 
 
-def test_parquet_is_read_alike(tmp_path: Path) -> None:
-    path = write(tmp_path, [*stay(1), *stay(2, died_within_48h_of_out_time=1)])
-    frame = pl.read_csv(path)
-    flags = frame.with_columns(pl.col("mechvent") == 1)
-    for number, table in enumerate((frame, frame.cast(pl.String), flags)):
-        table.write_parquet(tmp_path / f"{number}.parquet")
-        again = sepsis.read_cohort(tmp_path / f"{number}.parquet")
-        assert again.episodes == sepsis.read_cohort(path).episodes
-        assert again.died.tolist() == [False, True]
-
-
 @pytest.mark.parametrize(
     ("row", "column", "value", "message"),
     [
@@ -179,12 +167,6 @@ def test_mistakes_are_named(
     assert message in text
     assert "\n" not in text
     assert "schema" not in text
-
-
-def test_deaths_are_0_or_1(tmp_path: Path) -> None:
-    rows = [*stay(1), *stay(2, died_within_48h_of_out_time=7)]
-    with pytest.raises(FileError, match=r"row 12, column 'died_.*': '7' is not 0 or 1; correct it"):
-        sepsis.read_cohort(write(tmp_path, rows))
 
 
 def test_tables_without_a_usable_stay(tmp_path: Path) -> None:

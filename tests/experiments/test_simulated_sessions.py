@@ -7,14 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from counterplan.domains import therapy
-from counterplan.errors import FileError, InputError
 from counterplan.scm.estimate import count_transitions
+from experiments import therapy
 from experiments.simulated_sessions import (
-    DETOURS,
-    EFFECTS,
-    MANUAL,
-    simulate_sessions,
     write_sessions,
 )
 
@@ -35,28 +30,11 @@ def test_simulated_cohort_has_the_size_of_the_papers(cohort: therapy.TherapyCoho
     assert max(lengths) == 20
 
 
-def test_simulated_sessions_obey_the_topic_rules(cohort: therapy.TherapyCohort) -> None:
-    for episode in cohort.episodes:
-        assert episode.actions[0] == therapy.START
-        assert episode.actions[-1] == therapy.END
-        assert not np.isin(episode.actions[1:-1], [therapy.START, therapy.END]).any()
-
-
 def test_simulated_episodes_have_a_finite_outcome(cohort: therapy.TherapyCohort) -> None:
     mdp = therapy.estimate(cohort)
     for episode in cohort.episodes:
         mdp.check_episode(episode)
         assert len(episode) <= mdp.outcome(episode) <= 5 * len(episode)
-
-
-def test_simulated_table_has_gaps_and_only_valid_answers() -> None:
-    table = simulate_sessions()
-    answers = table.select([f"phq{i}" for i in range(1, 10)]).to_numpy()
-    missing = np.isnan(answers)
-    assert 0.01 < missing.mean() < 0.03
-    assert set(np.unique(answers[~missing])) == {0.0, 1.0, 2.0, 3.0}
-    assert table["patient"].n_unique() == 77
-    assert set(table["topic"]) == set(therapy.TOPICS)
 
 
 def test_simulated_patients_improve_on_average(cohort: therapy.TherapyCohort) -> None:
@@ -80,24 +58,3 @@ def test_simulation_holds_a_finding_to_rediscover(tmp_path: Path) -> None:
     assert expected_severity(3, BHA) < expected_severity(3, CRT)
     assert expected_severity(4, BHA) < expected_severity(4, CRT)
     assert expected_severity(1, CRT) < expected_severity(1, BHA)
-
-
-def test_simulation_is_reproducible() -> None:
-    assert simulate_sessions(5, seed=1).equals(simulate_sessions(5, seed=1))
-    assert not simulate_sessions(5, seed=1).equals(simulate_sessions(5, seed=2))
-
-
-def test_manual_and_effects_cover_every_topic() -> None:
-    assert len(MANUAL) == 20
-    assert set(MANUAL) == set(EFFECTS) == set(therapy.TOPICS)
-    assert set(DETOURS) == set(therapy.TOPICS) - {"STR", "END"}
-
-
-def test_bad_number_of_patients() -> None:
-    with pytest.raises(InputError, match="patients must be at least 1"):
-        simulate_sessions(0)
-
-
-def test_unwritable_path(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match=r"cannot be written: .*; check the path"):
-        write_sessions(tmp_path / "absent" / "sessions.csv", patients=1)

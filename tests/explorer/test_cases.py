@@ -155,7 +155,7 @@ def test_a_continuous_case_is_what_explain_says(continuous: Explorer, k: int) ->
 def test_a_discrete_case_is_what_explain_says(discrete: Explorer) -> None:
     cases = discrete.service.cases
     episode = cases.recorded("e7").episode
-    found = cp.explain(**cases.run.explainer.problem(episode), episode=episode, k=2)
+    found = cp.explain(**cases.run.explainer.problem(episode), episode=episode, k=2, doubt=0.2)
     case = discrete.get("case", id="e7")
     answer = case["answer"]
     path = found.most_likely
@@ -255,6 +255,7 @@ def test_searched_outside_the_data(discrete: Explorer) -> None:
                 episode=episode,
                 k=2,
                 constraints=cp.Constraints(supported=not anywhere),
+                doubt=0.2,
             )
             answer = discrete.finished(solve(id=name, k=2, anywhere=anywhere))["solved"]["answer"]
             assert answer["value"] == found.value
@@ -277,6 +278,7 @@ def test_policies(discrete: Explorer, k: int, forbidden: list[int], fixed: list[
         episode=episode,
         k=k,
         constraints=cp.Constraints(allowed=allowed, fixed_steps=fixed),
+        doubt=0.2,
     )
     job = discrete.finished(solve(id=name, k=k, forbidden=forbidden, fixed=fixed))
     answer = job["solved"]["answer"]
@@ -614,6 +616,7 @@ def test_solved_again(explorer: Explorer) -> None:
         episode=episode,
         k=3,
         constraints=cp.Constraints(allowed=allowed, fixed_steps=[-1, 1]),
+        doubt=0.2,
     )
     question = {"kind": "solve", "id": "n3", "k": 3, "forbidden": [1], "fixed": [1]}
     answer = explorer.finished(question)["solved"]["answer"]

@@ -185,9 +185,10 @@ def other_tables() -> dict[str, Any]:
     """Simulators of domains: the first numbers that they draw."""
     recorded()
     from experiments.simulated_sessions import write_sessions
+    from experiments.therapy import read_sessions
 
     write_sessions("sessions.csv", 4, 0)
-    sessions = cp.domains.therapy.read_sessions("sessions.csv")
+    sessions = read_sessions("sessions.csv")
     paths = cp.domains.Bunkering("A").sample_paths(2, 1)
     return {
         "sessions": [[one.states, one.actions] for one in sessions.episodes],

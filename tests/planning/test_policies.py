@@ -63,7 +63,7 @@ def test_the_public_policies_and_nothing_else() -> None:
     import counterplan
 
     shown = dir(counterplan.policies)
-    assert shown == ["Greedy", "LeastSquares", "OpenLoop", "Optimal", "Resolve", "ScenarioTree"]
+    assert shown == ["Greedy", "LeastSquares", "OpenLoop", "Optimal", "Resolve"]
     assert shown == counterplan.policies.__all__
     for name in shown:
         assert isinstance(getattr(counterplan.policies, name)(), Policy)

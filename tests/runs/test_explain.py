@@ -18,7 +18,7 @@ from counterplan.core.limits import Progress
 from counterplan.counterfactual import Explanation
 from counterplan.errors import FileError, InputError, MistakesError
 from counterplan.runs.explain import open_cohort
-from counterplan.runs.question import DiscreteExplainer, Question
+from counterplan.runs.question import INTERVALS, DiscreteExplainer, Question
 from counterplan.runs.run import Run
 from counterplan.tables import write_episodes
 from counterplan.tables.layout import SchemaLayout
@@ -71,10 +71,14 @@ def test_discrete_results_are_those_of_the_library(tmp_path: Path) -> None:
     episodes = discrete_episodes(mdp, 12)
     result = task_of(tmp_path, mdp, Question((2,), robust=True)).solve(part_of(episodes))
     for row, recorded in zip(table(result).iter_rows(named=True), episodes, strict=True):
-        found = cp.explain(mdp, recorded.episode, 2)
+        found = cp.explain(mdp, recorded.episode, 2, doubt=0.2)
         assert_row(row, found, recorded)
-        interval = cp.value_interval(mdp, recorded.episode, found)
-        assert (row["interval_low"], row["interval_high"]) == interval
+        for name, assume in INTERVALS.items():
+            interval = cp.value_interval(mdp, recorded.episode, found, assume=assume)
+            assert (row[f"{name}_low"], row[f"{name}_high"]) == interval
+        # The model knows no counts: what is guaranteed is the lower end.
+        assert (row["doubt"], row["guaranteed"]) == (0.2, row["interval_low"])
+        assert row["established"] == (row["guaranteed"] > row["factual"] + 1e-9)
         assert row["outcome:cured"] == dict(recorded.outcomes)["cured"]
         for change in row["changes"]:
             likely = found.change_probabilities()[change["t"], change["alternative"]]
@@ -126,7 +130,7 @@ def test_several_budgets_are_a_frontier(tmp_path: Path, kind: str) -> None:
     rows = list(table(result).iter_rows(named=True))
     assert [row["k"] for row in rows] == [0, 1, 3, 9] * 5
     for number, recorded in enumerate(episodes):
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {"doubt": 0.2}
         if not is_discrete:
             options = {"actions": LAYOUT.action_set(recorded.episode), "reward": LAYOUT.reward()}
         front = cp.frontier(model, recorded.episode, 9, **options)
@@ -192,7 +196,7 @@ def test_paths_of_trajectories_are_the_likeliest(tmp_path: Path) -> None:
     episodes = discrete_episodes(mdp, 8)
     steps = table(task_of(tmp_path, mdp, Question((2,))).solve(part_of(episodes)), "trajectories")
     for recorded in episodes:
-        found = cp.explain(mdp, recorded.episode, 2)
+        found = cp.explain(mdp, recorded.episode, 2, doubt=0.2)
         mine = steps.filter(pl.col("episode_id") == recorded.episode.id)
         assert mine["state"].to_list() == recorded.episode.states.tolist()
         assert mine["counterfactual_state"].to_list() == found.most_likely.states.tolist()
@@ -386,7 +390,7 @@ def test_answers_are_those_of_the_library(files: Path) -> None:
         for model in (mdp, files / "model.safetensors"):
             found = cp.explain_table(source, model, k=2)
             for answer, recorded in zip(found, discrete_episodes(mdp, 6), strict=True):
-                alone = cp.explain(mdp, recorded.episode, 2)
+                alone = cp.explain(mdp, recorded.episode, 2, doubt=0.2)
                 assert (answer.episode_id, answer.value) == (recorded.episode.id, alone.value)
                 assert [(c.t, c.observed, c.alternative) for c in answer.changes] == list(
                     alone.changes

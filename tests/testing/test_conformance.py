@@ -26,7 +26,7 @@ from counterplan.counterfactual import (
     Tightest,
     oracle,
 )
-from counterplan.domains import sepsis, therapy
+from counterplan.domains import sepsis
 from counterplan.planning import State
 from counterplan.planning.search.planners import PLANNERS
 from counterplan.scm import PointSCM
@@ -34,7 +34,9 @@ from counterplan.scm.learned import LearnedSCM
 from counterplan.scm.point import ElementwiseSCM
 from counterplan.testing import check_model, check_planner, check_scm, check_solver
 from counterplan.testing.continuous import MODELS, random_sequence_problem
+from experiments import therapy
 from experiments.simulated_sessions import write_sessions
+from experiments.synthetic import synthetic_process
 from tests.domains.planning_support import discretised
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -51,7 +53,7 @@ def example(name: str) -> dict[str, Any]:
 
 
 def test_gumbel_max() -> None:
-    check_scm(cp.GumbelMaxSCM(cp.domains.synthetic.synthetic_process(alpha=0.4, seed=0).mdp))
+    check_scm(cp.GumbelMaxSCM(synthetic_process(alpha=0.4, seed=0).mdp))
     check_scm(cp.GumbelMaxSCM(cp.domains.icu_sepsis.load().mdp), trials=3)
 
 
@@ -178,7 +180,7 @@ def test_policies(name: str) -> None:
     """Greedy where it is sensible: a ship that buys what the next leg needs, while prices rise on
     average, does worse than random."""
     ship = cp.domains.Bunkering(legs=(12.0, 25.0, 30.0))
-    others = {"Greedy": cp.domains.HybridVehicle("A"), "ScenarioTree": discretised(ship, 4)}
+    others = {"Greedy": cp.domains.HybridVehicle("A")}
     check_planner(getattr(cp.policies, name)(), others.get(name, ship))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -86,6 +86,17 @@ class ExplainOptions(TableOptions):
     )
     robust: bool = option(
         "Add the lowest and highest value over every causal model that fits the data.", False
+    )
+    risk: float | None = option(
+        "Models with members: optimise the mean of the worst share of them (0.25; 1: of all).",
+        parse=number(lambda share: 0.0 < share <= 1.0, "a share above 0 and up to 1"),
+        metavar="SHARE",
+    )
+    doubt: float | None = option(
+        "Discrete models: the weight of the worst causal model at every step (0.2; 0: none, the "
+        "Gumbel-Max optimum; 1: the best guarantee).",
+        parse=number(lambda weight: 0.0 <= weight <= 1.0, "a number from 0 to 1"),
+        metavar="WEIGHT",
     )
     seconds: float | None = option(
         "Stop after so many seconds for each episode, with a bound on the optimum (continuous "
@@ -215,7 +226,7 @@ def _question(options: ExplainOptions, is_discrete: bool) -> Question:
         if budgets[0] > MOST_BUDGETS:
             raise InputError(f"--all-k goes up to --k {MOST_BUDGETS:,} at most, got {budgets[0]}")
         budgets = tuple(range(budgets[0] + 1))
-    same = ("nodes", "seconds", "gap", "max_move", "robust", "seed", "solver", "supported")
+    same = {one.name for one in fields(Question)} - {"budgets", *RULES}
     asked: dict[str, Any] = {name: getattr(options, name) for name in same}
     rules: dict[str, Any] = {name: getattr(options, name) or () for name in RULES}
     return Question(budgets=budgets, **asked, **rules)

@@ -1,10 +1,10 @@
 from . import baselines as baselines
+from . import contributions as contributions
 from . import oracle as oracle
 from .continuous.astar import FirstOrderBound as FirstOrderBound
 from .continuous.astar import NoBound as NoBound
 from .continuous.astar import Tightest as Tightest
 from .continuous.setting import SequenceExplanation as SequenceExplanation
-from .contributions import contributions as contributions
 from .discrete.budget_dp import BudgetDP as BudgetDP
 from .discrete.budget_dp import PolicyExplanation as PolicyExplanation
 from .executed.branching import BudgetAllocation as BudgetAllocation

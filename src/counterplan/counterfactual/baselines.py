@@ -88,6 +88,8 @@ class _Baseline(ABC):
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
         if isinstance(problem.scm, PointSCM | ExogenousModel):
             return [self.solve(replace(problem, k=k)) for k in range(problem.k + 1)]
+        if problem.risk is not None:
+            raise InputError("risk= is for the exact solver: leave solver= out")
         started = time.perf_counter()
         setting, law = prepare(problem)
         table = self._table(setting, law)

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from counterplan.counterfactual.executed.setting import AllocationExplanation
     from counterplan.planning.model import ExogenousModel
 
-# The share of the members of a model that is optimised for.
-RISK = 0.25
 Kind: TypeAlias = Literal["discrete", "continuous", "planning"]
 
 
@@ -136,7 +134,9 @@ def pose(scm: Any, episode: Episode, k: int | None, options: Options) -> tuple[K
     }
     has_members = bool(getattr(scm, "members", ()))
     if "risk" not in options and has_members:
-        given["risk"] = RISK
+        from counterplan.counterfactual.continuous.ensemble import DEFAULT_RISK
+
+        given["risk"] = DEFAULT_RISK
     elif "risk" in given and not has_members and kind != "discrete":
         raise InputError(
             f"risk= is for models with members: a {type(scm).__name__} is one model; leave it out"

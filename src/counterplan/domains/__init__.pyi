@@ -2,8 +2,6 @@ from . import icu_episodes as icu_episodes
 from . import icu_sepsis as icu_sepsis
 from . import interacting as interacting
 from . import sepsis as sepsis
-from . import synthetic as synthetic
-from . import therapy as therapy
 from .basket import OptionBasket as OptionBasket
 from .bunkering import Bunkering as Bunkering
 from .hybrid import HybridVehicle as HybridVehicle

@@ -36,16 +36,14 @@ first four states after (0.7 is less than the slope of the burden's own term), a
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from counterplan.core.episode import Episode
 from counterplan.core.reward import LinearReward
 from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
-from counterplan.errors import InputError
 from counterplan.scm.network import Network, gate_interval
-from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.point import AdditiveNoiseSCM, PointSCM, Region
 
 FEATURES = ("burden", "preparation")
@@ -79,28 +77,25 @@ def interacting_episode(
     horizon: int = 12,
     preparations: int = 1,
     levels: int = 1,
-    model: Literal["additive", "neural"] = "additive",
 ) -> InteractingEpisode:
     """A random episode of the family; the optimum needs k = preparations + 1 changes to show.
 
     horizon       number of states, at least preparations + 5
     preparations  m, full doses of the preparing drug that the main one needs, 1..3
     levels        doses of each drug, so that there are 1 + 3 * levels actions
-    model         the same mechanism as an `AdditiveNoiseSCM` or as a `NeuralSCM`
     """
     m = whole_number(preparations, "preparations", minimum=1, maximum=MOST_PREPARATIONS)
     T = whole_number(horizon, "horizon", minimum=m + 1 + AFTERMATH)
     n_levels = whole_number(levels, "levels", minimum=1)
-    if model not in ("additive", "neural"):
-        raise InputError(f"model must be 'additive' or 'neural', got {model!r}")
     network = Network.from_weights(mechanism_weights(m), "interacting")
-    scm = _additive(network) if model == "additive" else _neural(mechanism_weights(m))
     actions = _doses(n_levels)
     rng = generator(seed)
     observed = _observed(T - 1, n_levels, rng)
     states = _simulate(network, actions[observed], rng)
     reward = LinearReward([-1.0, 0.0])
-    return InteractingEpisode(scm, Episode(states, observed, id=f"m={m}"), actions, reward)
+    return InteractingEpisode(
+        _additive(network), Episode(states, observed, id=f"m={m}"), actions, reward
+    )
 
 
 def mechanism_weights(preparations: int) -> dict[str, Any]:
@@ -158,19 +153,6 @@ def _additive(network: Network) -> AdditiveNoiseSCM:
     largest = np.abs(network.output) @ np.abs(network.state)
     constant = float(np.linalg.norm(largest, 2)) * (1.0 + OUTWARD)
     return AdditiveNoiseSCM(network, lipschitz=constant, slopes=slopes)
-
-
-def _neural(weights: dict[str, Any]) -> NeuralSCM:
-    """Its scale is the softplus of a constant: exactly that noise, whatever the state."""
-    spread = np.array([BURDEN_NOISE, PREPARATION_NOISE])
-    scale = {
-        "state": np.zeros((1, 2)),
-        "bias": np.zeros(1),
-        "action": np.zeros((1, len(DRUGS))),
-        "output": np.zeros((2, 1)),
-        "output_bias": np.log(np.expm1(spread)),
-    }
-    return NeuralSCM.from_weights(location=weights, scale=scale, noise_cholesky=np.eye(2))
 
 
 def _doses(levels: int) -> FloatArray:

@@ -330,18 +330,6 @@ def penalised_gains(
     return problem.discounted(0, paths) - martingales - never[:, np.newaxis], never
 
 
-def controlled_outcomes(
-    problem: OptionProblem, paths: FloatArray, actions: FloatArray
-) -> FloatArray:
-    """(n,) what actions (n, T, B) earned along paths (n, T, B), minus the martingales of the
-    options' own optimal values: the same mean for whoever does not know the future, and hardly any
-    variance. Without a cap the optimal policy earns V* on every path, up to the grid; what is
-    missing was decided badly.
-    """
-    gains, never = penalised_gains(problem, [one.exercises for one in problem.singles], paths)
-    return np.asarray((actions * gains).sum(axis=(1, 2)) + never.sum(axis=1))
-
-
 # --- Rules with a cap, and the bounds they give -----------------------------------------------
 
 

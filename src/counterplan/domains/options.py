@@ -182,12 +182,6 @@ class OptionProblem(HasFutures):
 
         return penalised_options(self, samples, seed)
 
-    def controlled_outcomes(self, paths: FloatArray, actions: FloatArray) -> FloatArray:
-        """(n,) what actions (n, T, B) earned, minus the martingales of the options' own values."""
-        from counterplan.domains.option_rules import controlled_outcomes
-
-        return controlled_outcomes(self, paths, actions)
-
     def continuation(self, t: int, prices: FloatArray) -> FloatArray:
         """(n, B) what holding each option and then exercising it best is worth, in money of date t,
         where the cap can never bind."""

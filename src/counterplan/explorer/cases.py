@@ -18,15 +18,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from counterplan.core.episode import Episode
-from counterplan.core.limits import Limits, ProgressCallback
+from counterplan.core.limits import ProgressCallback
 from counterplan.core.result import Explanation, Status
-from counterplan.counterfactual.explain import explain
 from counterplan.counterfactual.replay import RowCache, replay
 from counterplan.errors import CounterplanError, InputError
 from counterplan.explorer import models
 from counterplan.explorer.lists import Items, collect, contains
 from counterplan.runs.answer import FAILED, OTHER, answer_of, changes_in_words, trajectory
-from counterplan.runs.question import ACTION, STATE, ContinuousExplainer, DiscreteExplainer
+from counterplan.runs.question import (
+    ACTION,
+    EXACT,
+    STATE,
+    ContinuousExplainer,
+    DiscreteExplainer,
+    Question,
+)
 from counterplan.runs.run import OUTCOME, RESULTS, TRAJECTORIES, Run
 from counterplan.tables.parts import ID, Recorded, episodes_from_bytes
 from counterplan.viz.labels import labels_of, with_unit
@@ -183,21 +189,18 @@ class Cases(Items):
         self.check(question)
         explainer, recorded = self._explainer, self.recorded(question.id)
         usual = self.run.question
-        ruled = replace(
+        asked_now = replace(
             usual,
+            budgets=(question.k,),
+            solver=EXACT,
+            nodes=None,
+            seconds=question.seconds or None,
             forbid=(*usual.forbid, *question.forbidden),
             keep=(*usual.keep, *question.fixed),
             supported=False if question.anywhere else usual.supported,
         )
-        found = explain(
-            **explainer.problem(recorded.episode),
-            episode=recorded.episode,
-            k=question.k,
-            constraints=explainer.constraints(recorded.episode, ruled),
-            limits=Limits(seconds=question.seconds or np.inf, gap=usual.gap),
-            progress=progress,
-        )
-        return models.Solved(**self._solved(recorded, found, usual.robust))
+        (found,) = explainer.explain(recorded.episode, asked_now, progress)
+        return models.Solved(**self._solved(recorded, found, asked_now))
 
     def _check(
         self, episode: Episode, steps: Iterable[int], actions: Iterable[int], to_do: str = ""
@@ -213,10 +216,10 @@ class Cases(Items):
                 raise InputError(f"action {action} is unknown; there are 0..{count - 1}")
 
     def _solved(
-        self, recorded: Recorded, found: Explanation, is_robust: bool = False
+        self, recorded: Recorded, found: Explanation, question: Question | None = None
     ) -> dict[str, Any]:
         """An explanation that was just found, see `models.Solved`."""
-        answer = answer_of(self._explainer, recorded, found, is_robust)
+        answer = answer_of(self._explainer, recorded, found, question)
         row = answer.row()
         course = self._course(recorded.episode, row["changes"], trajectory(self._explainer, answer))
         answered = _answer(row, course)

@@ -5,16 +5,6 @@ another stream: what it draws in its tree is never what happens. The same seed g
 same futures, so two evaluations are compared future by future (common random numbers):
 
     difference = mean_i (own_i - other_i),    se = sd_i(own_i - other_i) / sqrt(n)
-
-`controlled_outcomes` takes out what outcomes owe to chance alone: with the penalties z of `bounds`
-as a control variate,
-
-    sum_t r_t - z_t        has the same mean as   sum_t r_t        and hardly any variance
-
-where V is close to V*: with V* itself the optimal policy earns exactly V* on every path, and any
-other V* minus what its decisions cost. Two players on the same paths are then told apart by a
-fraction of the futures that plain paired differences need. The penalties depend on the paths and
-the seed only, so they are the same for both.
 """
 
 from __future__ import annotations
@@ -23,17 +13,15 @@ import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from counterplan.core.limits import ProgressCallback, Watch
-from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
-from counterplan.errors import InfeasibleError, InputError, NotApplicableError, StoppedError
-from counterplan.planning.bounds import DRAWS, FIT_PATHS, penalty
+from counterplan.core.validation import FloatArray, Seed, generator, whole_number
+from counterplan.errors import InfeasibleError, InputError, StoppedError
 from counterplan.planning.hindsight import IsResourceProgram, step_rows
-from counterplan.planning.least_squares import LeastSquares
 from counterplan.planning.model import (
     ExogenousModel,
     MakesFeasible,
@@ -41,7 +29,6 @@ from counterplan.planning.model import (
     State,
     checked_problem,
     estimate,
-    sign_of,
 )
 from counterplan.planning.policies import Played, Policy, Rule, futures, play
 from counterplan.planning.resource import ResourceProgram
@@ -290,53 +277,3 @@ def _check_program(program: ResourceProgram, state: State, action: FloatArray) -
             f"{action.tolist()} at t={state.t} with {levels.tolist()}: between {low:g} and "
             f"{high:g} may be spent in all, nothing negative and no more than there is"
         )
-
-
-# A level this far from the grid is not on it.
-OFF_GRID = 1e-6
-
-
-@runtime_checkable
-class HasControlledOutcomes(Protocol):
-    """A model with better penalties of its own."""
-
-    def controlled_outcomes(self, paths: FloatArray, actions: FloatArray) -> FloatArray:
-        """(n,) results of actions (n, T, A) along paths (n, T, X), penalised."""
-        ...
-
-
-def controlled_outcomes(
-    problem: ExogenousModel, paths: FloatArray, actions: FloatArray, seed: Seed = 0
-) -> FloatArray:
-    """(n,) what actions (n, T, A) earned along paths (n, T, X) from the start, without luck.
-
-    The actions must have been chosen without foresight, from those the problem offers.
-    """
-    if len(paths) != len(actions) or paths.shape[1] != actions.shape[1]:
-        raise InputError(
-            f"paths {paths.shape} and actions {actions.shape} must agree in episodes and steps"
-        )
-    if isinstance(problem, HasControlledOutcomes):
-        return problem.controlled_outcomes(paths, actions)
-    rng = generator(seed)
-    fit = LeastSquares(FIT_PATHS).fit(problem, rng)
-    found = play(problem, lambda t, x, d: actions[:, t - problem.start.t], paths)
-    totals, rows = np.zeros(len(paths)), np.arange(len(paths))
-    for t in range(paths.shape[1]):
-        levels = _places(fit.grids[t + 1], found.levels[:, t + 1], t)
-        paid = penalty(fit, t, paths, DRAWS, rng)[rows, levels]
-        totals += found.rewards[:, t] - sign_of(problem) * paid
-    return totals
-
-
-def _places(grid: FloatArray, resources: FloatArray, t: int) -> IntArray:
-    """(n,) the rows of the grid (H, D) that resources (n, D) are."""
-    distinct, which = np.unique(resources.round(9), axis=0, return_inverse=True)
-    distances = np.abs(distinct[:, np.newaxis] - grid).sum(axis=2)
-    if distances.min(axis=1).max() > OFF_GRID:
-        off = distinct[int(distances.min(axis=1).argmax())]
-        raise NotApplicableError(
-            f"the level {off.tolist()} after t={t} cannot be reached by the problem's own actions: "
-            "compare plain outcomes instead"
-        )
-    return np.asarray(distances.argmin(axis=1)[which.ravel()])

@@ -84,9 +84,20 @@ class Answer:
     `outside_range` are the columns of the results.
 
     status          optimal, limit, heuristic, or failed: then there is a `reason` and little else
+    value           what was optimised: of a model with members over the worst share `risk` of them
+    improvement     expected, or the mean over members, whose outcomes leave this interval of 90 %:
+    improvement_low, improvement_high
+    harm            how likely it is to be worse than what was done
+    established     whether it is an improvement in all of the interval; of discrete states: in
+                    every causal model that fits, and within what the data leaves open
+    guaranteed      the least value over these
+    doubt           the weight that the worst causal model had in the choice
+    interval_low    of the value over all causal models that fit, where asked for, and likewise
+    stable_low      over those that are stable, and
+    monotone_low    monotone
+    tipping_rho     how much luck may change, and how strong
+    tipping_gamma   a hidden cause may be, before nothing is left of it, see `sensitivity`
     nodes           what the solver counted: nodes of a search or rows of a dynamic program
-    interval_low    of the value over all causal models that fit, where asked for, and
-    interval_high   likewise
     observed        what the table says that the episode earned; `factual` is what the model says
     at_end_only     how many changes pay only because nothing is counted after the last step
     predicted       what counts at the end only
@@ -108,6 +119,13 @@ class Answer:
     factual: float | None = None
     value: float | None = None
     improvement: float | None = None
+    improvement_low: float | None = None
+    improvement_high: float | None = None
+    harm: float | None = None
+    established: bool | None = None
+    guaranteed: float | None = None
+    risk: float | None = None
+    doubt: float | None = None
     relative_improvement: float | None = None
     bound: float | None = None
     gap: float | None = None
@@ -119,6 +137,12 @@ class Answer:
     changes: tuple[ChangeAnswer, ...] = ()
     interval_low: float | None = None
     interval_high: float | None = None
+    stable_low: float | None = None
+    stable_high: float | None = None
+    monotone_low: float | None = None
+    monotone_high: float | None = None
+    tipping_rho: float | None = None
+    tipping_gamma: float | None = None
     filled: int
     distance_max: float | None = None
     distance_mean: float | None = None
@@ -144,7 +168,11 @@ class Answer:
 def answers(explainer: Explainer, recorded: Recorded, question: Question) -> list[Answer]:
     """What should have been done differently, for each budget that is asked about."""
     found = explainer.explain(recorded.episode, question)
-    return [answer_of(explainer, recorded, one, question.robust) for one in found]
+    *fewer, last = [answer_of(explainer, recorded, one, question) for one in found]
+    # Of the largest budget alone, where there is an improvement to undo.
+    if last.changes and last.established is not False:
+        last = replace(last, **explainer.tipping(last.explanation))
+    return [*fewer, last]
 
 
 def failed_answer(recorded: Recorded, k: int, reason: str) -> Answer:
@@ -161,16 +189,16 @@ def failed_answer(recorded: Recorded, k: int, reason: str) -> Answer:
 
 
 def answer_of(
-    explainer: Explainer, recorded: Recorded, found: Explanation, robust: bool = False
+    explainer: Explainer, recorded: Recorded, found: Explanation, question: Question | None = None
 ) -> Answer:
-    """An explanation, with all that is said about it; `robust`: whether to add the interval of its
-    value over all causal models that fit."""
+    """An explanation, with all that is said about it; no question was asked about a plan by
+    hand."""
     support, nodes = explainer.support(found), found.stats.get("nodes_expanded")
     ends = explainer.pays_at_end_only(found)
     if kept := float(np.sum(explainer.left_over(recorded))):
-        shifted = ("value", "factual_value", "bound")
-        found = replace(found, **{name: getattr(found, name) + kept for name in shifted})
-    low, high = explainer.interval(found) if robust else (None, None)
+        names = ("value", "factual_value", "bound", "outcomes")
+        shifted = {name: getattr(found, name) + kept for name in names if hasattr(found, name)}
+        found = replace(found, **shifted)
     far, distance = explainer.outliers(recorded.episode), support.distance
     return Answer(
         episode_id=found.episode.id,
@@ -187,8 +215,7 @@ def answer_of(
         nodes=None if nodes is None else int(nodes),
         n_changes=len(found.changes),
         changes=_changes(explainer, recorded, found, support.taken, ends),
-        interval_low=low,
-        interval_high=high,
+        **explainer.claim(found, question),
         filled=recorded.filled,
         distance_max=None if distance is None else float(distance.max()),
         distance_mean=None if distance is None else float(distance.mean()),

@@ -114,10 +114,10 @@ def explain_table(
               stopped. None: the answers are returned, in the order of the table
     schema    what the columns mean, or its file, if not as the model remembers
     progress  called as episodes (or parts of a run) are done; False stops
-    options   the other fields of `Question`: solver, nodes, seconds, gap, max_move, robust, seed,
-              supported, and rules by the names of actions: allow, forbid, keep, cost (see
-              `runs.rules`); `episodes`: ids, to explain no others; and for a folder `workers` and
-              `cluster`
+    options   the other fields of `Question`: solver, nodes, seconds, gap, max_move, robust, risk,
+              doubt, seed, supported, and rules by the names of actions: allow, forbid, keep,
+              cost (see `runs.rules`); `episodes`: ids, to explain no others; and for a folder
+              `workers` and `cluster`
     """
     chosen = tuple(options.pop("episodes", ()))
     places = {name: options.pop(name) for name in ("workers", "cluster") if name in options}
@@ -200,6 +200,7 @@ class Cohort:
     def answers(self, question: Question, progress: ProgressCallback | None = None) -> list[Answer]:
         """The answers about all episodes, in the order of the table; raises if there is none to
         one of them. Searches of neural models are limited in seconds unless the question says."""
+        question = self.explainer.completed(question)
         if self._is_searched(question) and question.seconds is None:
             question = replace(question, seconds=COHORT_SECONDS)
         self.explainer.rules(question)
@@ -223,6 +224,7 @@ class Cohort:
     ) -> RunSummary:
         """Explain all episodes and keep everything in a folder; `settings` has the arguments of the
         run and where to work. Searches are limited in nodes unless the question says."""
+        question = self.explainer.completed(question)
         self.explainer.rules(question)
         is_limited = question.nodes is not None or question.seconds is not None
         if self._is_searched(question) and not is_limited:

@@ -23,7 +23,7 @@ import numpy as np
 
 from counterplan.core.constraints import Constraints, policy_rule
 from counterplan.core.episode import Episode
-from counterplan.core.limits import Limits
+from counterplan.core.limits import Limits, ProgressCallback
 from counterplan.core.validation import LARGEST_BUDGET, FloatArray, whole_number
 from counterplan.errors import InputError
 from counterplan.runs.rules import Rule, listed_rules, named_grid, read_rules
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from counterplan.core.result import Explanation
     from counterplan.counterfactual.support import Support
     from counterplan.scm.learned import LearnedSCM
+    from counterplan.scm.row_sets import RowSets
     from counterplan.scm.support import Outlier
     from counterplan.tables.layout import Exit, SchemaLayout
     from counterplan.tables.parts import Recorded
@@ -44,6 +45,12 @@ EXACT = "exact"
 # Every budget has its own row for every episode.
 MOST_BUDGETS = 1_000
 STATE, ACTION = "state", "action"
+# The doubt of the exact solver unless another is asked for.
+DEFAULT_DOUBT = 0.2
+# Draws of luck behind a tipping rho: with 200 it takes longer than the search.
+TIPPING_DRAWS = 50
+# Intervals of a value by the causal models that are admitted, see `value_interval`.
+INTERVALS = {"interval": "none", "stable": "stable", "monotone": "monotone"}
 # Rules of a question, and how they are said.
 RULES = {
     "allow": "Only these may be done instead",
@@ -68,6 +75,10 @@ class Question:
     cost      what changes take of the budget
     keep      steps that stay as they were; -1 is the last decision
     robust    whether to add the lowest and highest value over all causal models that fit
+    risk      models with members: the share of them, the worst, whose mean is optimised; None: a
+              quarter
+    doubt     discrete models: the weight, from 0 to 1, of the worst causal model in every step;
+              None: a fifth, of the exact solver
     supported whether alternatives stay inside the data, see `Constraints`; None: where the model
               has kept its data
     seed      of solvers that draw; every episode has a generator of its own
@@ -86,12 +97,14 @@ class Question:
     keep: tuple[int, ...] = ()
     cost: tuple[Rule, ...] = ()
     supported: bool | None = None
+    risk: float | None = None
+    doubt: float | None = None
 
     @classmethod
     def stored(cls, values: Mapping[str, Any]) -> Question:
-        """The question of a run as its description holds it; one from before there was the rule
-        was answered without it."""
-        return cls(**{"supported": False, **values})
+        """The question of a run as its description holds it; one from before there were the rule
+        and the doubt was answered without them."""
+        return cls(**{"supported": False, "doubt": 0.0, **values})
 
     def __post_init__(self) -> None:
         # Plain values have a list.
@@ -106,6 +119,10 @@ class Question:
         for k in self.budgets:
             whole_number(k, "k, where there are several," if self.budgets[1:] else "k", 0, largest)
         whole_number(self.seed, "seed")
+        if self.risk is not None and not 0.0 < self.risk <= 1.0:
+            raise InputError(f"risk {self.risk}: is a share of members above 0 and up to 1")
+        if self.doubt is not None and not 0.0 <= self.doubt <= 1.0:
+            raise InputError(f"doubt {self.doubt}: is a weight from 0 to 1")
         self.solver_for("")
         self.limits()
 
@@ -158,6 +175,8 @@ class Question:
             "gap": self.gap or None,
             "max_move": self.max_move,
             "supported": self.supported,
+            "risk": self.risk,
+            "doubt": self.doubt,
             **{name: list(getattr(self, name)) or None for name in RULES},
         }
         return {name: value for name, value in asked.items() if value is not None}
@@ -288,13 +307,24 @@ class Explainer(ABC):
             found.append(f"What is added up: {self.outcome_in_words}; more is better.")
         return [*filter(None, found), *self.model.about.get("remarks", ())]
 
-    def explain(self, episode: Episode, question: Question) -> Sequence[Explanation]:
+    @abstractmethod
+    def completed(self, question: Question) -> Question:
+        """A question with the risk or doubt that it leaves to the model; raises where it asks for
+        one that the model has no use for."""
+
+    def explain(
+        self, episode: Episode, question: Question, progress: ProgressCallback | None = None
+    ) -> Sequence[Explanation]:
         """The answers for all budgets."""
         from counterplan.counterfactual.explain import explain, frontier
 
+        question = self.completed(question)
+        dials = {name: getattr(question, name) for name in ("risk", "doubt")}
         options: dict[str, Any] = {
             **self.problem(episode),
+            **{name: value for name, value in dials.items() if value is not None},
             "episode": episode,
+            "progress": progress,
             "constraints": self.constraints(episode, question),
             "solver": question.solver_for(episode.id or ""),
             "limits": question.limits(),
@@ -347,9 +377,14 @@ class Explainer(ABC):
         """(T, A) how likely a policy makes each change, None where changes are certain."""
         return None
 
-    def interval(self, explanation: Any) -> tuple[float, float] | tuple[None, None]:
-        """The value over all causal models that fit, where there are several."""
-        return None, None
+    @abstractmethod
+    def claim(self, explanation: Any, question: Question | None) -> dict[str, Any]:
+        """How sure an improvement is, by the fields of an `Answer`; nothing where the model has
+        nothing to say of it."""
+
+    def tipping(self, explanation: Any) -> dict[str, Any]:
+        """What would undo an improvement and no data rules out, by the fields of an `Answer`."""
+        return {}
 
     def outliers(self, episode: Episode) -> tuple[Outlier, ...] | None:
         """For each column with states far outside what the model has learned from, the farthest;
@@ -484,10 +519,30 @@ class DiscreteExplainer(Explainer):
         found: FloatArray = explanation.change_probabilities()
         return found
 
-    def interval(self, explanation: Any) -> tuple[float, float] | tuple[None, None]:
-        from counterplan.counterfactual.discrete.robust import value_interval
+    def completed(self, question: Question) -> Question:
+        if question.risk is not None:
+            raise InputError("risk is for models with members: a discrete model has doubt instead")
+        usual = DEFAULT_DOUBT if question.solver == EXACT else 0.0
+        return replace(question, doubt=usual if question.doubt is None else question.doubt)
 
-        return value_interval(self.mdp, explanation.episode, explanation)
+    @cached_property
+    def _row_sets(self) -> RowSets | None:
+        """What the data leaves open, None where the model does not know its counts."""
+        from counterplan.scm.row_sets import RowSets
+
+        return None if self.mdp.counts is None else RowSets.credible(self.mdp)
+
+    def claim(self, explanation: Any, question: Question | None) -> dict[str, Any]:
+        asked = {} if question is None else {"doubt": self.completed(question).doubt}
+        least = explanation.interval_in(self.mdp, rows=self._row_sets).low
+        rounding = 1e-9 * max(1.0, abs(explanation.factual_value))
+        found = {"guaranteed": least, "established": least > explanation.factual_value + rounding}
+        for name, assumed in (
+            INTERVALS if question is not None and question.robust else {}
+        ).items():
+            low, high = explanation.interval_in(self.mdp, assumed)
+            found |= {f"{name}_low": low, f"{name}_high": high}
+        return asked | found
 
     def paths(self, explanation: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
         episode, path = explanation.episode, explanation.most_likely
@@ -574,6 +629,37 @@ class ContinuousExplainer(Explainer):
         # Nothing is decided in the last state.
         vectors = action_vectors(self.layout.action_set(episode), len(episode) - 1)
         return [*map(int, action_indices(episode, vectors)), None]
+
+    def completed(self, question: Question) -> Question:
+        from counterplan.counterfactual.continuous.ensemble import DEFAULT_RISK
+
+        if question.doubt:
+            raise InputError(
+                "doubt is for discrete models: elsewhere what would have happened is one"
+            )
+        members = getattr(self.scm, "members", ())
+        if question.risk is not None and not members:
+            raise InputError("risk is for models with members: this one is a single network")
+        usual = DEFAULT_RISK if members and question.risk is None else question.risk
+        return replace(question, risk=usual, doubt=None)
+
+    def claim(self, explanation: Any, question: Question | None) -> dict[str, Any]:
+        if (risk := explanation.problem.risk) is None:
+            return {}
+        low, high = explanation.interval
+        return {
+            "risk": risk,
+            "improvement_low": low,
+            "improvement_high": high,
+            "harm": explanation.harm,
+            "established": low > 0.0,
+        }
+
+    def tipping(self, explanation: Any) -> dict[str, Any]:
+        from counterplan.counterfactual.sensitivity import sensitivity
+
+        found = sensitivity(self.scm, explanation.episode, explanation, TIPPING_DRAWS)
+        return {"tipping_rho": found.tipping_rho, "tipping_gamma": found.tipping_gamma}
 
     def outliers(self, episode: Episode) -> tuple[Outlier, ...]:
         from counterplan.scm.support import outliers

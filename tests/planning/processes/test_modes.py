@@ -12,7 +12,6 @@ import pytest
 from counterplan.errors import FileError, InputError
 from counterplan.planning.processes.modes import (
     BRAKING,
-    GaussianHiddenModes,
     HiddenModes,
     MarkovModes,
     ResampledTraces,
@@ -96,21 +95,6 @@ def test_observations_and_beliefs_have_the_law_of_the_hidden_chain() -> None:
     assert (np.abs(mileages.mean(axis=0) - paths[:, 1:, :2].mean(axis=0)) <= 5 * error).all()
 
 
-def test_gaussian_beliefs_follow_bayes_rule() -> None:
-    process = GaussianHiddenModes(MATRIX, MILEAGES, [[1.0, 2.0], [0.5, 1.0], [2.0, 1.0]], 1)
-    x = process.draw(0, process.start[None], np.random.default_rng(1))[0]
-    spread, means = np.asarray(process.spread), np.array(MILEAGES, dtype=float)
-    density = np.exp(-0.5 * ((x[:2] - means) / spread) ** 2) / spread
-    weights = P[1] * density.prod(axis=1)
-    assert process.beliefs(x) == pytest.approx(weights / weights.sum(), rel=1e-12)
-
-
-def test_beliefs_survive_observations_far_from_every_mean() -> None:
-    process = GaussianHiddenModes([[1.0, 0.0], [0.0, 1.0]], [[0.0], [1000.0]], 1e-3, 0)
-    x = process.sample_paths(5, 4, seed=2)
-    assert process.beliefs(x) == pytest.approx(np.broadcast_to([1.0, 0.0], (5, 4, 2)))
-
-
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -121,9 +105,6 @@ def test_beliefs_survive_observations_far_from_every_mean() -> None:
         (lambda: HiddenModes(MATRIX, MILEAGES, EMISSIONS, 3), "initial mode must be at most 2"),
         (lambda: MarkovModes(MATRIX, 3), "initial mode must be at most 2, got 3"),
         (lambda: HiddenModes(MATRIX, [[1, np.inf]] * 3, EMISSIONS), "values must be a table of"),
-        (lambda: GaussianHiddenModes(MATRIX, MILEAGES, 0.0), "spread must be greater than 0"),
-        (lambda: GaussianHiddenModes(MATRIX, MILEAGES, [1.0, 2.0]), "spread must be one number or"),
-        (lambda: GaussianHiddenModes(MATRIX, MILEAGES[:2], 1.0), "means must have 3 rows"),
     ],
 )
 def test_bad_hidden_modes(make: Any, words: str) -> None:

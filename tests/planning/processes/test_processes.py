@@ -12,7 +12,6 @@ from counterplan.planning.processes import (
     BinomialLattice,
     BootstrapPrices,
     FiniteProcess,
-    GaussianHiddenModes,
     HasQuantiles,
     HiddenModes,
     MarkovModes,
@@ -36,7 +35,6 @@ PROCESSES: dict[str, Process] = {
     "modes": MarkovModes(MATRIX),
     "indicators": MarkovModes(MATRIX, 1, indicators=True),
     "hidden": HiddenModes(MATRIX, MILEAGES, EMISSIONS),
-    "gaussian": GaussianHiddenModes(MATRIX, MILEAGES, 0.7, [0.2, 0.5, 0.3]),
     "bootstrap": BootstrapPrices(RECORD, initial=100.0, block=2),
     "independent bootstrap": BootstrapPrices(RECORD, 100.0, 3, "independent"),
     "traces": ResampledTraces.from_modes([TRACE], memory=2, indicators=True),
@@ -156,7 +154,7 @@ def test_the_mean_of_a_mode_number_is_refused() -> None:
         PROCESSES["modes"].mean_path(3)
 
 
-@pytest.mark.parametrize("name", ["correlated", "gaussian"])
+@pytest.mark.parametrize("name", ["correlated"])
 def test_quantiles_that_are_not_defined_are_refused(name: str) -> None:
     process = PROCESSES[name]
     assert isinstance(process, CompiledProcess)

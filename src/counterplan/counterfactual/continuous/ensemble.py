@@ -42,6 +42,8 @@ from counterplan.scm.point import number_array
 
 # What an interval is meant to hold.
 LEVEL = 0.9
+# The share of the members of a model that is optimised for, unless another is asked for.
+DEFAULT_RISK = 0.25
 
 
 def worst_mean(values: FloatArray, share: float) -> FloatArray:

@@ -208,7 +208,7 @@ class PolicyValue:
 
 def policy_value(
     mdp: TabularMDP | GumbelMaxSCM,
-    episodes: Episode | Iterable[Episode],
+    episodes: Iterable[Episode],
     policy: ArrayLike,
     *,
     behaviour: ArrayLike | None = None,

@@ -1,7 +1,6 @@
 from .base import FiniteProcess as FiniteProcess
 from .base import HasQuantiles as HasQuantiles
 from .base import Process as Process
-from .modes import GaussianHiddenModes as GaussianHiddenModes
 from .modes import HiddenModes as HiddenModes
 from .modes import MarkovModes as MarkovModes
 from .modes import ResampledTraces as ResampledTraces

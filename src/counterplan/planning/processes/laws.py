@@ -24,7 +24,7 @@ from counterplan.core.validation import FloatArray, Seed, whole_number
 from counterplan.planning.compiled import Layout, inlined, jit
 from counterplan.planning.processes.base import draw_paths, given_start
 
-GBM_CODE, LATTICE_CODE, MODES_CODE, BOOTSTRAP_CODE, HIDDEN_CODE, GAUSSIAN_CODE = range(1, 7)
+GBM_CODE, LATTICE_CODE, MODES_CODE, BOOTSTRAP_CODE, HIDDEN_CODE = range(1, 6)
 
 # The increments are lower @ upper @ independent normals, both triangular; upper_mixes is 0 where
 # upper is the identity.
@@ -41,10 +41,6 @@ LATTICE_NUMBERS = Layout(f"code={LATTICE_CODE} up down probability")
 MODES_NUMBERS = Layout(f"code={MODES_CODE} indicators", "M", matrix="M M")
 # x is an observation (O,) and a belief (M,); K values (K, O), how likely in each mode (M, K)
 HIDDEN_NUMBERS = Layout(f"code={HIDDEN_CODE}", "M O K", matrix="M M", values="K O", chances="M K")
-# begins as the one before; no K
-GAUSSIAN_NUMBERS = Layout(
-    f"code={GAUSSIAN_CODE}", "M O K", matrix="M M", means="M O", spreads="M O"
-)
 # where each row's factors begin and end, and their mean; then the factors of all rows
 BOOTSTRAP_NUMBERS = Layout(
     f"code={BOOTSTRAP_CODE} independent initial",
@@ -56,14 +52,13 @@ BOOTSTRAP_NUMBERS = Layout(
 )
 
 gbm, lattice, modes = GBM_NUMBERS.view, LATTICE_NUMBERS.view, MODES_NUMBERS.view
-hidden, gaussian = HIDDEN_NUMBERS.view, GAUSSIAN_NUMBERS.view
-bootstrap = BOOTSTRAP_NUMBERS.view
+hidden, bootstrap = HIDDEN_NUMBERS.view, BOOTSTRAP_NUMBERS.view
 
 
 @inlined
 def process_draw(block, t, x, generator, out):  # type: ignore[no-untyped-def]
     """x_{t+1} given x_t."""
-    if block[0] >= HIDDEN_CODE:
+    if block[0] == HIDDEN_CODE:
         _draw_mode(block, x, generator, out)
         _draw_observation(block, generator, out)
     else:
@@ -108,7 +103,7 @@ def process_mean(block, t, x, out):  # type: ignore[no-untyped-def]
     elif code == BOOTSTRAP_CODE:
         p = bootstrap(block)
         out[0] = (p.initial * p.means[t]) if p.independent > 0 else (x[0] * p.means[0])
-    elif code == HIDDEN_CODE:
+    else:
         p = hidden(block)
         _predict(p, x, out)
         for i in range(p.O):
@@ -116,10 +111,6 @@ def process_mean(block, t, x, out):  # type: ignore[no-untyped-def]
             for mode in range(p.M):
                 for k in range(p.K):
                     out[i] += out[p.O + mode] * p.chances[mode, k] * p.values[k, i]
-    else:
-        p = gaussian(block)
-        _predict(p, x, out)
-        _multiply(out[p.O :], p.means, out)
 
 
 @jit
@@ -277,7 +268,7 @@ def _observe(p, k, out):  # type: ignore[no-untyped-def]
 @jit
 def _draw_mode(block, x, generator, out):  # type: ignore[no-untyped-def]
     """The next hidden mode, into out[0], and its distribution in the place of the belief."""
-    p = gaussian(block)  # or hidden: both begin alike
+    p = hidden(block)
     _predict(p, x, out)
     out[0] = pick(out[p.O :], generator.random())
 
@@ -285,40 +276,14 @@ def _draw_mode(block, x, generator, out):  # type: ignore[no-untyped-def]
 @jit
 def _draw_observation(block, generator, out):  # type: ignore[no-untyped-def]
     """What that mode emits, and the belief after it."""
-    if block[0] == HIDDEN_CODE:
-        p = hidden(block)
-        _observe(p, pick(p.chances[int(out[0])], generator.random()), out)
-    else:
-        p = gaussian(block)
-        mode = int(out[0])
-        for i in range(p.O):
-            out[i] = p.means[mode, i] + p.spreads[mode, i] * generator.standard_normal()
-        _gaussian_belief(p, out)
-
-
-@inlined
-def _gaussian_belief(p, out):  # type: ignore[no-untyped-def]
-    """After a normal observation (Eq. F.4), by logarithms: densities may vanish."""
-    best = -np.inf
-    for mode in range(p.M):
-        log = np.log(out[p.O + mode]) if out[p.O + mode] > 0.0 else -np.inf
-        for i in range(p.O):
-            z = (out[i] - p.means[mode, i]) / p.spreads[mode, i]
-            log -= 0.5 * z * z + np.log(p.spreads[mode, i])
-        out[p.O + mode] = log
-        best = max(best, log)
-    total = 0.0
-    for mode in range(p.M):
-        out[p.O + mode] = np.exp(out[p.O + mode] - best)
-        total += out[p.O + mode]
-    for mode in range(p.M):
-        out[p.O + mode] /= total
+    p = hidden(block)
+    _observe(p, pick(p.chances[int(out[0])], generator.random()), out)
 
 
 @jit
 def draw_rows(block, t, x, generator, out):  # type: ignore[no-untyped-def]
     """x_{t+1} (n, X) for each x_t (n, X); of hidden modes first all modes, then what they emit."""
-    if block[0] >= HIDDEN_CODE:
+    if block[0] == HIDDEN_CODE:
         for i in range(x.shape[0]):
             _draw_mode(block, x[i], generator, out[i])
         for i in range(x.shape[0]):

@@ -10,9 +10,9 @@ Of hidden modes only what they emit is seen, and a belief about the mode is kept
 
 x = (observation (O,), belief (M,)) is a Markov process that no action touches: b holds all that
 the observations say about the present mode. For a hybrid vehicle the observation is a mileage
-(gas, electric) around the mode's mean; there are finitely many of them (`HiddenModes`: the belief
-tree is finite and exact), or it is normal (`GaussianHiddenModes`). At t = 0 nothing has been
-observed: the belief is the prior, the observation its mean.
+(gas, electric) around the mode's mean. There are finitely many of them, so the belief tree is
+finite and exact. At t = 0 nothing has been observed: the belief is the prior, the observation its
+mean.
 
 Recorded modes are resampled from traces, such as drive cycles. From a place in a record where the
 last `memory` modes were those just seen, the next mode is what followed there; all such places are
@@ -42,7 +42,6 @@ from counterplan.core.validation import FloatArray, IntArray, index_vector, whol
 from counterplan.errors import FileError, InputError, NotApplicableError
 from counterplan.planning.processes.base import number, stochastic_matrix
 from counterplan.planning.processes.laws import (
-    GAUSSIAN_NUMBERS,
     HIDDEN_NUMBERS,
     MODES_NUMBERS,
     Shipped,
@@ -105,48 +104,26 @@ class MarkovModes(Shipped):
         return MODES_NUMBERS.pack(indicators=self.indicators, matrix=self.probabilities)
 
 
-class _Beliefs(Shipped):
-    """What both laws share: `transitions` (M, M), `prior` (M,) and `mode_means` (M, O)."""
-
-    transitions: FloatArray
-    prior: FloatArray
-    mode_means: FloatArray
-
-    def _set(self, initial: ArrayLike, transitions: FloatArray, mode_means: FloatArray) -> None:
-        object.__setattr__(self, "transitions", transitions)
-        object.__setattr__(self, "mode_means", mode_means)
-        M = len(transitions)
-        if np.ndim(initial) == 0:
-            prior = np.eye(M)[whole_number(initial, "initial mode", maximum=M - 1)]
-        else:
-            row = np.atleast_2d(np.asarray(initial))
-            prior = stochastic_matrix(row, "initial belief", columns=M)[0]
-        object.__setattr__(self, "prior", np.asarray(prior))
-
-    @property
-    def start(self) -> FloatArray:
-        """(O + M,) the prior and the mean observation."""
-        return np.concatenate([self.prior @ self.mode_means, self.prior])
-
-    def beliefs(self, exogenous: FloatArray) -> FloatArray:
-        """(..., M) the beliefs in (..., O + M)."""
-        return np.asarray(exogenous)[..., self.mode_means.shape[1] :]
-
-
 @dataclass(frozen=True, eq=False)
-class HiddenModes(_Beliefs):
+class HiddenModes(Shipped):
     """Hidden modes with finitely many observations.
 
     matrix         (M, M) of the modes
     values         (K, O) what may be observed
     probabilities  (M, K) how likely each mode emits each of them
     initial        (M,) the belief at t = 0, or the number of the mode it begins in
+    transitions    (M, M) the matrix
+    mode_means     (M, O) what each mode emits on average
+    prior          (M,) the belief at t = 0
     """
 
     matrix: ArrayLike
     values: ArrayLike
     probabilities: ArrayLike
     initial: ArrayLike = 0
+    transitions: FloatArray = field(init=False)
+    mode_means: FloatArray = field(init=False)
+    prior: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
         values = _table(self.values, "values")
@@ -159,7 +136,23 @@ class HiddenModes(_Beliefs):
             )
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "probabilities", chances)
-        self._set(self.initial, transitions, chances @ values)
+        object.__setattr__(self, "transitions", transitions)
+        object.__setattr__(self, "mode_means", chances @ values)
+        if np.ndim(self.initial) == 0:
+            prior = np.eye(M)[whole_number(self.initial, "initial mode", maximum=M - 1)]
+        else:
+            row = np.atleast_2d(np.asarray(self.initial))
+            prior = stochastic_matrix(row, "initial belief", columns=M)[0]
+        object.__setattr__(self, "prior", np.asarray(prior))
+
+    @property
+    def start(self) -> FloatArray:
+        """(O + M,) the prior and the mean observation."""
+        return np.concatenate([self.prior @ self.mode_means, self.prior])
+
+    def beliefs(self, exogenous: FloatArray) -> FloatArray:
+        """(..., M) the beliefs in (..., O + M)."""
+        return np.asarray(exogenous)[..., self.mode_means.shape[1] :]
 
     def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Each observation with the belief after it, and its probability (Eq. F.5)."""
@@ -172,49 +165,6 @@ class HiddenModes(_Beliefs):
     def _block(self, rows: int, quantiles: int) -> FloatArray:
         numbers = {"values": self.values, "chances": self.probabilities}
         return HIDDEN_NUMBERS.pack(matrix=self.transitions, **numbers)
-
-
-@dataclass(frozen=True, eq=False)
-class GaussianHiddenModes(_Beliefs):
-    """Hidden modes with normal observations around each mode's mean.
-
-    matrix   (M, M) of the modes
-    means    (M, O)
-    spread   standard deviation, above 0: one, or (M, O)
-    initial  (M,) the belief at t = 0, or the number of the mode it begins in
-    """
-
-    matrix: ArrayLike
-    means: ArrayLike
-    spread: ArrayLike
-    initial: ArrayLike = 0
-
-    def __post_init__(self) -> None:
-        transitions = stochastic_matrix(self.matrix, "mode matrix")
-        means = _table(self.means, "means")
-        M = len(transitions)
-        if len(means) != M:
-            raise InputError(f"means must have {M} rows, one per mode, got {len(means)}")
-        spread = np.asarray(self.spread, dtype=np.float64)
-        if spread.ndim not in (0, 2) or (spread.ndim == 2 and spread.shape != means.shape):
-            raise InputError(f"spread must be one number or {means.shape}, got {spread.shape}")
-        if not ((spread > 0) & np.isfinite(spread)).all():
-            raise InputError("spread must be greater than 0: without noise the mode is observed")
-        object.__setattr__(self, "spread", np.broadcast_to(spread, means.shape).copy())
-        self._set(self.initial, transitions, means)
-
-    def most_successors(self, quantiles: int = 0) -> int:
-        """Observations are continuous."""
-        return 0
-
-    def _block(self, rows: int, quantiles: int) -> FloatArray:
-        if quantiles:
-            raise NotApplicableError(
-                "quantiles of a belief are not defined; draw samples, or use HiddenModes, whose "
-                "observations are finitely many"
-            )
-        numbers = {"means": self.mode_means, "spreads": self.spread}
-        return GAUSSIAN_NUMBERS.pack(K=0, matrix=self.transitions, **numbers)
 
 
 def _table(values: ArrayLike, name: str) -> FloatArray:

@@ -5,19 +5,16 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from counterplan.core.validation import IntArray
-from counterplan.domains.synthetic import (
+from counterplan.domains.icu_sepsis import TransitionSampler, draw_actions
+from counterplan.scm.tabular import TabularMDP
+from experiments.synthetic import (
     SyntheticProcess,
-    TransitionSampler,
-    draw_actions,
     synthetic_process,
 )
-from counterplan.errors import InputError
-from counterplan.scm.tabular import TabularMDP
 
 
 def transitions_of(mdp: TabularMDP) -> np.ndarray:
@@ -32,14 +29,6 @@ def value_of(process: SyntheticProcess, policy: IntArray) -> np.ndarray:
     for row in policy[::-1]:
         value = process.mdp.rewards[states, row] + transitions[states, row] @ value
     return value
-
-
-def test_default_size() -> None:
-    process = synthetic_process(0.4, seed=0)
-    assert (process.mdp.n_states, process.mdp.n_actions) == (20, 10)
-    assert process.policy.shape == (20, 20)
-    np.testing.assert_array_equal(process.mdp.rewards[7], np.full(10, 7.0))
-    np.testing.assert_allclose(process.mdp.initial, np.full(20, 0.05))
 
 
 @given(alpha=st.floats(0.0, 1.0), seed=st.integers(0, 10**6))
@@ -64,11 +53,6 @@ def test_policy_is_optimal_among_all() -> None:
         [value_of(process, np.reshape(p, (3, 2))) for p in product((0, 1), repeat=6)], axis=0
     )
     np.testing.assert_allclose(value_of(process, process.policy), best, atol=1e-12)
-
-
-def test_ties_go_to_the_lowest_action() -> None:
-    # The last step's rewards do not depend on the action.
-    assert (synthetic_process(0.4, seed=2).policy[-1] == 0).all()
 
 
 def test_episodes_without_noise_follow_the_policy() -> None:
@@ -102,44 +86,6 @@ def test_mean_outcome_agrees_with_the_authors_experiments() -> None:
     assert abs(np.mean(means) - 225.8) < 3 * 4.5 * np.sqrt(2 / 10)
 
 
-def test_less_uncertainty_gives_better_outcomes() -> None:
-    def value(alpha: float) -> float:
-        process = synthetic_process(alpha, seed=5)
-        return float(value_of(process, process.policy).mean())
-
-    assert value(0.1) > value(0.4) > value(1.0)
-
-
-def test_reproducible() -> None:
-    one, two = synthetic_process(0.4, seed=9), synthetic_process(0.4, seed=9)
-    np.testing.assert_array_equal(one.mdp.rows.probabilities, two.mdp.rows.probabilities)
-    assert one.sample_episodes(5, seed=1) == two.sample_episodes(5, seed=1)
-    other = synthetic_process(0.4, seed=10)
-    assert not np.array_equal(one.mdp.rows.probabilities, other.mdp.rows.probabilities)
-
-
-def test_single_action_has_no_noise() -> None:
-    process = synthetic_process(0.4, seed=0, n_actions=1)
-    assert all((e.actions == 0).all() for e in process.sample_episodes(3, seed=0, noise=1.0))
-
-
-@pytest.mark.parametrize("alpha", [-0.1, 1.5, float("nan")])
-def test_bad_alpha(alpha: float) -> None:
-    with pytest.raises(InputError, match="alpha must lie between"):
-        synthetic_process(alpha, seed=0)
-
-
-@pytest.mark.parametrize("name", ["n_states", "n_actions", "horizon"])
-def test_bad_sizes(name: str) -> None:
-    with pytest.raises(InputError, match=f"{name} must be at least 1"):
-        synthetic_process(0.4, seed=0, **{name: 0})
-
-
-def test_bad_noise() -> None:
-    with pytest.raises(InputError, match="noise is a probability"):
-        synthetic_process(0.4, seed=0).sample_episodes(1, seed=0, noise=1.2)
-
-
 # --- Vectorised draws against the probabilities they are drawn from ---
 
 TRANSITIONS = np.array(
@@ -164,13 +110,6 @@ def test_next_states_have_the_models_frequencies() -> None:
             expected = TRANSITIONS[state, action]
             np.testing.assert_allclose(frequencies, expected, atol=TOLERANCE)
             assert (frequencies[expected == 0] == 0).all()
-
-
-def test_mixed_pairs_are_drawn_from_their_own_rows() -> None:
-    sampler = TransitionSampler(TabularMDP(TRANSITIONS, np.zeros((3, 2))))
-    states, actions = np.array([0, 1, 2] * 50), np.ones(150, dtype=np.int64)
-    drawn = sampler.draw(states, actions, np.random.default_rng(1))
-    np.testing.assert_array_equal(drawn, [0, 2, 1] * 50)
 
 
 def test_actions_have_the_policys_frequencies() -> None:
