@@ -14,7 +14,7 @@ from counterplan.counterfactual.discrete.budget_dp import prepare
 from counterplan.counterfactual.discrete.dynamic_program import PolicyTable, evaluate
 from counterplan.counterfactual.discrete.laws import ExactLaw
 from counterplan.counterfactual.discrete.posterior import CHOOSING, PosteriorExplanation
-from counterplan.errors import InputError
+from counterplan.errors import InputError, NotApplicableError
 from counterplan.scm.estimate import (
     count_transitions,
     estimate_mdp,
@@ -121,13 +121,13 @@ def test_a_prior_learned_from_the_counts_knows_how_rows_scatter() -> None:
     ("options", "message"),
     [
         ({"risk": 0.0}, "risk is 0.0: expected a share of draws above 0"),
-        ({"risk": 0.5, "doubt": 0.2}, "risk= stands alone: leave out doubt"),
+        ({"risk": 0.5, "doubt": 0.2}, "for risk= leave solver= and doubt= out"),
         ({"risk": 0.5, "solver": cp.baselines.Greedy()}, "risk= is for the exact solver"),
     ],
 )
 def test_mistakes(options: dict[str, object], message: str) -> None:
     _, model, episode = learned(0, 5)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises((InputError, NotApplicableError), match=message):
         cp.explain(model, episode, 1, **options)  # type: ignore[call-overload]
     with pytest.raises(InputError, match="does not know the counts"):
         cp.explain(model.without_data(), episode, 1, risk=0.5)

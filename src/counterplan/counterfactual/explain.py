@@ -149,7 +149,7 @@ def _solver_for(kind: Kind, problem: Problem, options: Options) -> Solver:
     given, doubt = options.get("solver"), options.get("doubt", 0.0)
     if doubt and given is not None:
         raise InputError("doubt= is for the exact solver: leave solver= out")
-    solver = _default_solver(kind, doubt) if given is None else given
+    solver = _default_solver(kind, problem, doubt) if given is None else given
     if isinstance(solver, type) or not isinstance(solver, Solver):
         raise InputError(f"solver is {solver!r}: pass an object such as baselines.Greedy()")
     if refusal := solver.refuses(problem):
@@ -191,7 +191,7 @@ def _is_planning(scm: Any) -> bool:
     return isinstance(scm, ExogenousModel)
 
 
-def _default_solver(kind: Kind, doubt: float) -> Solver:
+def _default_solver(kind: Kind, problem: Problem, doubt: float) -> Solver:
     if kind == "continuous":
         from counterplan.counterfactual.continuous.astar import AStar
 
@@ -200,6 +200,10 @@ def _default_solver(kind: Kind, doubt: float) -> Solver:
         from counterplan.counterfactual.executed.branching import BudgetAllocation
 
         return BudgetAllocation()
+    if problem.risk is not None and not doubt:
+        from counterplan.counterfactual.discrete.posterior import PosteriorDP
+
+        return PosteriorDP()
     from counterplan.counterfactual.discrete.budget_dp import BudgetDP
 
     return cast(Solver, BudgetDP(doubt=doubt))

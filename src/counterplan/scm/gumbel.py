@@ -66,24 +66,16 @@ def kernel_row(
     size = indices.shape[0]
     at_entry = -1
     for j in range(size):
+        result[j] = 0.0
         if indices[j] == outcome:
             at_entry = j
     finish = factual[outcome] / probabilities[at_entry] if at_entry >= 0 else np.inf
-
     # Clocks that the observed row does not have start at once, and need no sorting.
     rate = 0.0
-    started = 0
     for j in range(size):
-        rival = factual[indices[j]]
-        if rival == 0.0:
+        if factual[indices[j]] == 0.0:
             rate += probabilities[j]
-        else:
-            result[j] = 0.0
-            if j != at_entry and starts_before(rival, probabilities[j], finish):
-                starts[started] = rival / probabilities[j]
-                entries[started] = j
-                started += 1
-    sort_pairs(starts[:started], entries[:started])
+    started = _late_starts(factual, outcome, indices, probabilities, finish, scratch)
 
     # Forward: D at each start, and the integral over the segment that begins there.
     density = 1.0
@@ -117,6 +109,25 @@ def kernel_row(
             result[j] = probabilities[j] * integral
     if at_entry >= 0 and finish < np.inf:
         result[at_entry] = 1.0 / density
+
+
+@njit(cache=True, nogil=True)
+def _late_starts(
+    factual: Any, outcome: int, indices: Any, probabilities: Any, finish: float, scratch: Any
+) -> int:
+    """Write when, and which, clocks of the observed row start before o rings, the first first into
+    the first two lines of `scratch`; returned is their number."""
+    starts, entries = scratch[0], scratch[1]
+    started = 0
+    for j in range(indices.shape[0]):
+        rival = factual[indices[j]]
+        late = rival > 0.0 and indices[j] != outcome
+        if late and starts_before(rival, probabilities[j], finish):
+            starts[started] = rival / probabilities[j]
+            entries[started] = j
+            started += 1
+    sort_pairs(starts[:started], entries[:started])
+    return started
 
 
 @njit(cache=True, nogil=True)

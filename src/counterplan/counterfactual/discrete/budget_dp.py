@@ -284,6 +284,8 @@ class BudgetDP:
     def refuses(self, problem: Problem) -> str | None:
         if not 0.0 <= float(numbers(self.doubt, "doubt")) <= 1.0:
             raise InputError(f"doubt is {self.doubt}: expected a number from 0 to 1")
+        if problem.risk is not None:
+            return "it solves one model: for risk= leave solver= and doubt= out"
         if self.samples is not None:
             whole_number(self.samples, "samples", minimum=1)
             whole_number(self.seed, "seed")
@@ -296,12 +298,6 @@ class BudgetDP:
 
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
         """One explanation for each budget 0..problem.k, all from one backward pass."""
-        if problem.risk is not None:
-            if self.doubt or self.samples is not None:
-                raise InputError("risk= stands alone: leave out doubt, and samples of a kernel")
-            from counterplan.counterfactual.discrete.posterior import posterior_frontier
-
-            return posterior_frontier(problem, self.seed)
         setting, law = prepare(problem)
         method = METHOD
         if self.samples is not None:

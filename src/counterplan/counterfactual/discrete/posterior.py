@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from counterplan.core.limits import Watch
 from counterplan.core.problem import Problem
-from counterplan.core.result import Frontier, Interval, Status
+from counterplan.core.result import Explanation, Frontier, Interval, Status
 from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.continuous.ensemble import LEVEL, worst_mean, worst_weights
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation, check_feasible, prepare
@@ -140,16 +140,31 @@ class _Members:
         return np.array(found)
 
 
-def posterior_frontier(problem: Problem, seed: int) -> Frontier[PosteriorExplanation]:
-    """Policies for the budgets 0..problem.k that are good over the worst share of draws."""
-    share = float(numbers(problem.risk, "risk"))  # type: ignore[arg-type]
-    if not 0.0 < share <= 1.0:
-        raise InputError(f"risk is {problem.risk}: expected a share of draws above 0 and up to 1")
-    if not isinstance(problem.scm, TabularMDP | GumbelMaxSCM):
-        raise InputError(
+@dataclass(frozen=True)
+class PosteriorDP:
+    """Dynamic programming over draws of a model with counts; the problem's risk is the share."""
+
+    seed: int = 0
+
+    def refuses(self, problem: Problem) -> str | None:
+        if not 0.0 < float(numbers(0.0 if problem.risk is None else problem.risk, "risk")) <= 1.0:
+            raise InputError(f"risk is {problem.risk}: expected a share of draws above 0, up to 1")
+        if isinstance(problem.scm, TabularMDP | GumbelMaxSCM):
+            return None
+        return (
             f"risk= is for models that draws can be made of: a {type(problem.scm).__name__} is one "
             "causal model; pass a TabularMDP with counts"
         )
+
+    def solve(self, problem: Problem) -> Explanation:
+        return self.frontier(problem)[-1]
+
+    def frontier(self, problem: Problem) -> Sequence[Explanation]:
+        return _frontier(problem, float(problem.risk or 1.0), self.seed)
+
+
+def _frontier(problem: Problem, share: float, seed: int) -> Frontier[PosteriorExplanation]:
+    """Policies for the budgets 0..problem.k that are good over the worst share of draws."""
     watch = Watch("draws", problem.limits, problem.progress)
     setting, _ = prepare(problem)
     choosing = _Members.drawn(setting, CHOOSING, seed)
