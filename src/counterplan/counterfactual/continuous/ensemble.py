@@ -141,13 +141,14 @@ class EnsembleExplanation(SequenceExplanation):
 
     @property
     def improvement(self) -> float:
-        """The mean over members."""
-        return float(self.outcomes.mean() - self.factual_value)
+        """The mean over members; nothing where nothing changes, whatever rounding says."""
+        return float(self.outcomes.mean() - self.factual_value) if self.changes else 0.0
 
     @cached_property
     def interval(self) -> Interval:
         """Of the improvement: what is left without the lowest and highest twentieth of members."""
-        ends = np.quantile(self.outcomes - self.factual_value, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        gains = self.outcomes - self.factual_value if self.changes else np.zeros(1)
+        ends = np.quantile(gains, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
         return Interval(float(ends[0]), float(ends[1]))
 
     @property
