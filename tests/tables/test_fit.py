@@ -136,7 +136,9 @@ def test_rows_without_action(tmp_path: Path) -> None:
     assert model.rewards[:, 2].tolist() == [0.0, 0.0]
     assert model.admissible is not None
     assert model.admissible[:, 2].tolist() == [False, False]
-    (episode,) = [one.episode for one in cp.read_table(path, DISCRETE) if one.episode.id == "bob"]
+    (episode,) = [
+        one.episode for one in cp.tables.read_table(path, DISCRETE) if one.episode.id == "bob"
+    ]
     layout = SchemaLayout(DISCRETE)
     rules = layout.constraints(episode)
     ex = cp.explain(cp.GumbelMaxSCM(model), episode, k=2, constraints=rules)
@@ -197,7 +199,7 @@ def test_grids_are_explained(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", GRID_ROWS)
     model = fit_discrete(path, GRID, FitSettings(bar_unobserved=False)).model
     layout = SchemaLayout(GRID)
-    for one in cp.read_table(path, GRID):
+    for one in cp.tables.read_table(path, GRID):
         rules = layout.constraints(one.episode)
         ex = cp.explain(cp.GumbelMaxSCM(model), one.episode, k=1, constraints=rules)
         worth = -sum(severity for severity in [[2, 1, 0], [1, 2, 2]][one.episode.id == "bob"])
