@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -14,7 +15,7 @@ from counterplan.scm.training import FitSettings as NeuralSettings
 from counterplan.tables.fit import FitSettings, fit_continuous, fit_discrete, fit_model
 from counterplan.tables.layout import SchemaLayout, layout_of_model, means_of_model
 from counterplan.tables.models import load_model, save_model
-from counterplan.tables.schema import Column, Schema
+from counterplan.tables.schema import Column, Schema, schema_toml
 
 from .schema_support import DISCRETE, measured, write
 
@@ -344,3 +345,29 @@ def test_too_little_data(tmp_path: Path) -> None:
     )
     with pytest.raises(FileError, match=r"t\.csv: 1 transitions to train on are too few"):
         fit_continuous(write(tmp_path / "t.csv", text), measured(), SMALL)
+
+
+# --- cp.fit -------------------------------------------------------------------------------------
+
+
+def test_fit_takes_files_and_frames_alike(world: Path) -> None:
+    frame = pl.read_csv(world)
+    models = [cp.fit(one, CONTINUOUS, members=2) for one in (world, frame, pd.read_csv(world))]
+    for one in models:
+        assert isinstance(one, cp.SmoothSCM)
+        np.testing.assert_array_equal(one.draws, models[0].draws)
+    chosen = models[0].about["training"]["chosen"]
+    assert chosen.startswith("smooth: the default; networks were not tried")
+    network = cp.fit(world, CONTINUOUS, learner="neural", hidden=2, epochs=1)
+    assert isinstance(network, cp.NeuralSCM)
+    with pytest.raises(TypeError, match="unknown argument 'member'"):
+        cp.fit(world, CONTINUOUS, member=2)
+
+
+def test_fit_of_discrete_states(tmp_path: Path) -> None:
+    rows = "a,0,ill,rest,1\na,1,well,rest,5\na,2,ill,walk,2\n"
+    table = write(tmp_path / "table.csv", HEADER + rows)
+    schema = write(tmp_path / "schema.toml", schema_toml(DISCRETE))
+    model = cp.fit(table, schema, prior=0.5)
+    assert isinstance(model, cp.TabularMDP)
+    np.testing.assert_allclose(model.row(0, 0), [0.25, 0.75])
