@@ -100,11 +100,12 @@ def learn(
     transitions, settings, networks, asked = given
     model: PointSCM
     if learner == SMOOTH:
-        model = SmoothSCM.fit(transitions, members=members, **settings)
+        own: SmoothSettings = {**settings, "members": members}
+        model = SmoothSCM.fit(transitions, **own)
     else:
         quiet = Training(scaling=settings.get("scaling"), progress=False)
-        fixed = settings.get("fixed", 0)
-        model = NeuralSCM.fit(transitions, lipschitz=None, fixed=fixed, training=quiet, **networks)
+        free: FitSettings = {**networks, "lipschitz": None, "training": quiet}
+        model = NeuralSCM.fit(transitions, **free)
     return Learned(model, *asked)
 
 
@@ -231,7 +232,12 @@ def _sepsis(patients: int, fresh: int, seed: int, fresh_seed: int) -> Given:
     settings = SmoothSettings(fixed=len(sepsis.FIXED), scaling=sepsis.scaling(cohort))
     cases = [_sepsis_case(episode) for episode in _sepsis_cohort(fresh, fresh_seed).episodes]
     transitions = Transitions.collect(cohort.episodes)
-    return transitions, settings, {"hidden": 64}, (cases, sepsis.reward(), False)
+    return (
+        transitions,
+        settings,
+        {"hidden": 64, "fixed": len(sepsis.FIXED)},
+        (cases, sepsis.reward(), False),
+    )
 
 
 def _sepsis_case(episode: Episode) -> Case:

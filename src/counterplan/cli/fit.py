@@ -266,7 +266,6 @@ def _print_learned(options: FitOptions, found: LearnedFit) -> None:
     how = f"{scm.kind} model"
     if "members" in counts:
         how += f" with {counts['members']} members"
-    how += f" ({record['chosen']})"
     when = f" in epoch {counts['best_epoch']} of {counts['epochs']}" if "epochs" in counts else ""
     typer.echo(
         f"{options.output}: {how}; {summary['features']} features, {summary['transitions']} "
@@ -274,7 +273,7 @@ def _print_learned(options: FitOptions, found: LearnedFit) -> None:
         f"{summary['validation_log_likelihood']:.3f} (linear regression: "
         f"{summary['linear_log_likelihood']:.3f}) nats{when}; "
         f"Lipschitz constants {scm.location.lipschitz:.4g} and {scm.scale.lipschitz:.4g}; "
-        f"{found.layout.offer.fact}"
+        f"{found.layout.offer.fact}; {record['chosen']}"
     )
 
 
