@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import counterplan as cp
-from counterplan.scm.second_opinion import UNKNOWN, Warp, second_opinion, stacked
-from counterplan.scm.training import min_max_scaling
+from counterplan.scm.second_opinion import UNKNOWN, Warp, stacked
 from counterplan.scm.transitions import Transitions
 
 
@@ -50,18 +49,15 @@ def test_the_better_form_has_the_weight() -> None:
 def test_noise_of_another_form_is_noticed() -> None:
     found = {}
     for skewed in (False, True):
-        data = walks(150, skewed)
-        scaling = min_max_scaling(data)
-        found[skewed] = second_opinion(data, scaling, 0, np.random.default_rng(0))
-        assert (found[skewed].widen >= 1.0).all()
-    # Over seeds 0 to 3: at most 0.03 and at least 0.2.
-    assert found[False].form < 0.08 < 0.12 < found[True].form
+        model = cp.SmoothSCM.fit(walks(150, skewed), members=2)
+        assert min(model.about["training"]["widened"]) >= 1.0
+        (found[skewed],) = model.form
+    assert found[False] < 0.05 < 0.15 < found[True]
 
 
 def test_halves_that_are_too_small_leave_it_wide() -> None:
-    data = walks(12, skewed=False)
-    found = second_opinion(data, min_max_scaling(data), 0, np.random.default_rng(0))
-    assert (found.widen[0], found.form[0]) == UNKNOWN
+    model = cp.SmoothSCM.fit(walks(12, skewed=False), members=2)
+    assert (model.about["training"]["widened"], model.form) == ([UNKNOWN[0]], UNKNOWN[1])
 
 
 def test_the_model_keeps_it(tmp_path: object) -> None:

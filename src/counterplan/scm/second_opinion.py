@@ -14,18 +14,19 @@ members are drawn so much farther from the mean. And with another form, in which
 learned from A as well. What random alternatives (some actions replaced) would have done to a
 feature of the episodes in B, summed over the steps, is e_i by the one and e'_i by the other form:
 
-    form_i^2 = w_i mean (e'_i - e_i)^2 / mean e_i^2
+    form_i^2 = w_i^2 mean (e'_i - e_i)^2 / mean e_i^2
 
 w_i is the weight of the other form in the mixture of both that makes B most likely (stacking):
-near 0 where data speak for the form as it is. A claim is then as uncertain as if the effect on
+near 0 where data speak for the form as it is; w_i (e'_i - e_i) is how far the mixture's mean is
+from what the model says. A claim is then as uncertain as if the effect on
 feature i were off by a share form_i of itself (`counterfactual.continuous.claims`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 from scipy.special import boxcox1p, inv_boxcox1p
@@ -33,9 +34,10 @@ from scipy.special import boxcox1p, inv_boxcox1p
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
 from counterplan.scm.point import Scaling
-from counterplan.scm.smooth import SmoothSCM
-from counterplan.scm.smooth_training import fit_smooth
 from counterplan.scm.transitions import Transitions
+
+if TYPE_CHECKING:
+    from counterplan.scm.smooth import SmoothSCM
 
 # Episodes in each half at most, and at least to tell anything.
 MOST, LEAST = 1_000, 10
@@ -61,23 +63,25 @@ class Doubts(NamedTuple):
 
 
 def second_opinion(
-    transitions: Transitions, scaling: Scaling, fixed: int, rng: np.random.Generator
+    learn: Callable[[Transitions, int, Scaling], SmoothSCM],
+    transitions: Transitions,
+    scaling: Scaling,
+    fixed: int,
+    rng: np.random.Generator,
 ) -> Doubts:
-    """What halves of the data and another form say."""
+    """What halves of the data and another form say; `learn` gives a model of some transitions with
+    so many members, in such units."""
     given = transitions.plausible()
     O = given.before.shape[1] - fixed  # noqa: E741
     halves = np.array_split(given.shuffled(rng)[: 2 * MOST], 2)
     ours, theirs = map(given.of_episodes, halves)
     if min(map(len, halves)) < LEAST:
         return Doubts(*(np.full(O, one) for one in UNKNOWN))
-    fit = partial(fit_smooth, fixed=fixed, seed=rng, validation=0.0)
     try:
-        first, second = (
-            SmoothSCM(**fit(part, members=DRAWS, scaling=scaling)) for part in (ours, theirs)
-        )
+        first, second = (learn(part, DRAWS, scaling) for part in (ours, theirs))
         warp = Warp.of(ours, fixed)
         bent = warp.transitions(ours)
-        other = SmoothSCM(**fit(bent, members=0, scaling=warp.scaling(scaling, bent)))
+        other = learn(bent, 0, warp.scaling(scaling, bent))
     except InputError:  # too little in a half, or a feature that does not move there
         return Doubts(*(np.full(O, one) for one in UNKNOWN))
     return Doubts(_widening(first, second, given, rng), _form(first, other, warp, theirs, rng))
@@ -110,7 +114,7 @@ def _form(
     square = (effects(other, courses, warp) - same) ** 2
     square = np.minimum(square, np.quantile(square, TRIMMED, axis=0))
     size = np.maximum((same**2).mean(axis=0), 1e-300)
-    return np.asarray(np.minimum(np.sqrt(weight * square.mean(axis=0) / size), 1.0))
+    return np.asarray(np.minimum(weight * np.sqrt(square.mean(axis=0) / size), 1.0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from counterplan.errors import InputError
 from counterplan.scm.cosine import CosineNetwork, CosineReplay, CosineSlopes, spread_of
 from counterplan.scm.learned import LearnedSCM, learned_format
 from counterplan.scm.network import Network
-from counterplan.scm.point import Region, Replay, Slopes
+from counterplan.scm.point import Region, Replay, Scaling, Slopes
 
 if TYPE_CHECKING:
     from counterplan.core.episode import Episode
@@ -95,7 +95,11 @@ class SmoothSCM(LearnedSCM):
 
         assert found.scaling is not None
         rng = generator(settings.get("seed", 0))
-        widen, form = second_opinion(given, found.scaling, found.fixed, rng)
+
+        def learn(some: Transitions, members: int, scaling: Scaling) -> Self:
+            return cls(**fit_smooth(some, members, found.fixed, rng, scaling, validation=0.0))
+
+        widen, form = second_opinion(learn, given, found.scaling, found.fixed, rng)
         draws = found._weights + widen[:, None] * (found.draws - found._weights)
         doubts = {"widened": widen.tolist(), "form": form.tolist()}
         about = {**found.about, "training": {**found.about["training"], **doubts}}
