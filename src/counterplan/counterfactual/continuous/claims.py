@@ -26,7 +26,7 @@ from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.continuous.setting import SequenceSetting
 
 # Scales that differ by less are called the same.
-TOLERATED = 1.05
+TOLERATED = 1.1
 
 
 def outcomes_under(setting: SequenceSetting, actions: IntArray, noises: FloatArray) -> FloatArray:
