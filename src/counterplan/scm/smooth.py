@@ -96,7 +96,7 @@ class SmoothSCM(LearnedSCM):
         assert found.scaling is not None
         rng = generator(settings.get("seed", 0))
 
-        def learn(some: Transitions, members: int, scaling: Scaling) -> Self:
+        def learn(some: Transitions, members: int, scaling: Scaling) -> SmoothSCM:
             return cls(**fit_smooth(some, members, found.fixed, rng, scaling, validation=0.0))
 
         widen, form = second_opinion(learn, given, found.scaling, found.fixed, rng)
