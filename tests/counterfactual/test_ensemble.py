@@ -112,6 +112,14 @@ def test_bounds_hold_at_every_node(kind: str, seed: int) -> None:
         assert (promise >= values - 1e-9).all()
 
 
+def test_what_changes_nothing_brings_nothing() -> None:
+    problem = question("neural", 1)
+    found: Any = cp.explain(
+        problem.scm, problem.episode, 0, actions=problem.actions, reward=problem.reward
+    )
+    assert (found.improvement, found.interval, found.harm) == (0.0, (0.0, 0.0), 0.0)
+
+
 def test_a_single_member_is_the_model_alone() -> None:
     problem = question("neural", 1, count=1)
     options: dict[str, Any] = {"actions": problem.actions, "reward": problem.reward}

@@ -148,8 +148,9 @@ class EnsembleExplanation(SequenceExplanation):
 
     @property
     def improvement(self) -> float:
-        """The mean over all members; `value` is that over the worst share of them."""
-        return float(self.outcomes.mean() - self.factual_value)
+        """The mean over all members (`value` is that over the worst share of them); nothing where
+        nothing changes, whatever rounding says."""
+        return float(self.outcomes.mean() - self.factual_value) if self.changes else 0.0
 
     @cached_property
     def interval(self) -> Interval:
