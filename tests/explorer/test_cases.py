@@ -555,7 +555,7 @@ def _served(folder: Path, question: Question, together: bool = True) -> Iterator
     about = {"kind": "schema", "schema": schema.as_dict()}
     content = (folder / "model.safetensors").read_bytes()
     spec = explain_spec(content, ".safetensors", about, question, [])
-    recorded = list(cp.read_table(table, schema))[:20]
+    recorded = list(cp.tables.read_table(table, schema))[:20]
     solved(spec, [episodes_to_bytes(recorded)], folder / "out")
     with serving(folder / "out") as explorer:
         yield explorer
