@@ -39,7 +39,7 @@ FILES = (".json", ".csv")
 OTHER_FILES = (".xlsx", ".xls", ".parquet", ".tsv", ".txt", ".html", ".pdf", ".toml", ".md")
 # Changes with less room than this stand below the table.
 NARROW = 16
-# Cases of a run that are shown at the end, and what became of all.
+# Cases of a run that are shown at the end, and what became of all searches.
 TOP = 10
 STATUSES = {
     "optimal": "proved optimal",
@@ -153,6 +153,7 @@ class ExplainOptions(TableOptions):
         "File for the results (.json or .csv), or a folder: then all results and trajectories are "
         "kept as Parquet, and the same command continues a run that was stopped."
     )
+    retry_failed: bool = option("With a folder: do anew what failed in it.", False)
     workers: int | None = workers()
     cluster: str | None = cluster()
 
@@ -162,8 +163,8 @@ def explain(options: ExplainOptions) -> None:
     """Say what should have been done differently in each episode.
 
     For every episode of the table: which actions, at most k, should have been others, all that was
-    left to chance being the same; ranked by improvement, with the proof that nothing is better, or
-    how much better anything could be where a search was stopped.
+    left to chance being the same; ranked by what is sure of the improvement, with whether the
+    search proved that nothing is better, or how much better anything could be.
 
     Where states are discrete the answer is a policy; the changes shown are those of the likeliest
     course, each with the probability that the policy makes it. Where they are measurements it is a
@@ -179,6 +180,7 @@ def explain(options: ExplainOptions) -> None:
     is_run = out is not None and not _is_file(out)
     why = None if is_run else "is for runs into a folder: give one with -o OUT"
     check_where(options, why)
+    refuse(given(options, "retry_failed") if why else {}, str(why))
     if out is not None:
         if not is_run:
             check_explanations_target(out)
@@ -235,7 +237,8 @@ def _question(options: ExplainOptions, is_discrete: bool) -> Question:
 def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> None:
     """To the terminal, or into one file."""
     from counterplan.cli.run_progress import episode_bar
-    from counterplan.runs.answer import records
+    from counterplan.runs.answer import records, results_table
+    from counterplan.runs.run import ranked
     from counterplan.tables.episodes import write_explanations
 
     noun, budgets = cohort.noun, question.budgets
@@ -255,10 +258,8 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
         (name, text), others = exits[0], len(exits) - 1
         more = f" (and {others} more like it, see outside_range in --json)" if others else ""
         note(f"warning: {noun} {name!r} as advised: {text}{more}")
-    rows = [answer.row() for answer in answers]
-    # What means nothing comes last.
-    ranked = sorted(rows, key=lambda row: (bool(row["far_outside_training"]), -row["improvement"]))
-    found = records(ranked, cohort.explainer.unit)
+    rows = ranked(results_table(answers, cohort.outcomes).lazy()).collect().to_dicts()
+    found = records(rows, cohort.explainer.unit)
     methods = _methods(found)
     document = {
         "k": budgets[0] if len(budgets) == 1 else list(budgets),
@@ -283,14 +284,16 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
 
 
 def _into_folder(options: ExplainOptions, folder: Path, cohort: Cohort, question: Question) -> None:
-    """Keeps everything; prints the most improvable cases, and what became of all."""
+    """Keeps everything; prints the surest improvements, and what became of all."""
     from counterplan.cli.run_progress import run_display
     from counterplan.runs.answer import records
     from counterplan.runs.cohort import RunSettings
     from counterplan.runs.run import CaseQuery, open_run
 
     arguments = question.arguments(cohort.chosen, options.all_k)
-    settings = RunSettings(arguments, workers=options.workers, cluster=options.cluster)
+    settings = RunSettings(
+        arguments, workers=options.workers, cluster=options.cluster, again=options.retry_failed
+    )
     with run_display() as progress:
         summary = cohort.run(folder, question, settings, progress)
     run, noun = open_run(summary.out), cohort.noun
@@ -302,13 +305,19 @@ def _into_folder(options: ExplainOptions, folder: Path, cohort: Cohort, question
         print_json({"out": str(summary.out), **counts, "notes": about, "top": top})
         return
     many = counted(totals["episodes"], noun)
-    heading = f"The most improvable of {many}, {_detail(cohort, question, top)}"
+    known = any("established" in record for record in top)
+    first = "surest improvements" if known else "most improvable"
+    heading = f"The {first} of {many}, {_detail(cohort, question, top)}"
     print_explanations(top, heading, noun, cohort.explainer.rule(question))
     _note_ends(top)
     for line in (*cohort.explainer.notes(question), *cohort.notes):
         note(line)
     became = [f"{totals[name]:,} {text}" for name, text in STATUSES.items() if totals[name]]
-    note(f"{many}: {', '.join(became)}.")
+    note(f"Searches for {many}: {', '.join(became)}.")
+    if totals["failed"]:
+        note(f"Why: counterplan cases {summary.out} --status failed; --retry-failed does it anew.")
+    if "established" in summary.totals:
+        note(f"Improvements established: {summary.totals['established']:,.0f}.")
     far, outside = run.count_warned()
     if outside:
         note(
@@ -359,7 +368,7 @@ def print_explanations(
     found: Sequence[Mapping[str, Any]], heading: str, noun: str, rule: str = ""
 ) -> None:
     """A table with one row for each record; `rule`: what kept them inside the data, if anything."""
-    from counterplan.runs.answer import changes_in_words, support_in_words
+    from counterplan.runs.answer import changes_in_words, claim_in_words, support_in_words
     from counterplan.viz.quantity import Quantity
 
     def number(name: str) -> Callable[[Mapping[str, Any]], str]:
@@ -374,7 +383,18 @@ def print_explanations(
     def predicted(record: Mapping[str, Any]) -> str:
         return "\n".join(one["text"] for one in record.get("predicted") or ())
 
-    low, high = number("interval_low"), number("interval_high")
+    def interval(record: Mapping[str, Any], name: str) -> str:
+        return f"{number(f'{name}_low')(record)} to {number(f'{name}_high')(record)}"
+
+    def established(record: Mapping[str, Any]) -> str:
+        if record.get("established") is None or not record["changes"]:
+            return ""
+        says = "yes" if record["established"] else "no"
+        if least := number("guaranteed")(record):
+            return f"{says}, at least {least}"
+        worse = f" ({record['harm']:.0%} worse)" if record["harm"] else ""
+        return f"{says}, {interval(record, 'improvement')}{worse}"
+
     nothing = "none inside the data" if rule else "none"
     cells: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
         noun: ("left", lambda record: str(record["episode_id"])),
@@ -383,9 +403,10 @@ def print_explanations(
         "observed": ("right", number("factual")),
         "value": ("right", number("value")),
         "improvement": ("right", number("improvement")),
-        "over causal models": ("right", lambda record: f"{low(record)} to {high(record)}"),
+        "established": ("left", established),
+        "over causal models": ("right", lambda record: interval(record, "interval")),
         "at the end": ("left", predicted),
-        "proof": ("left", proof),
+        "search": ("left", proof),
         "data": ("left", support_in_words),
         "changes": (
             "left",
@@ -394,19 +415,31 @@ def print_explanations(
     }
     if len({record["k"] for record in found}) <= 1:
         del cells["k"]
-    wanted = {"over causal models": "interval_low", "data": "supported", "at the end": "predicted"}
+    wanted = {
+        "established": "established",
+        "over causal models": "interval_low",
+        "data": "supported",
+        "at the end": "predicted",
+    }
     for name, needed in wanted.items():
         if not any(needed in record for record in found):
             del cells[name]
+    if any("risk" in record for record in found):  # what is optimised is not what is claimed
+        del cells["value"]
+    if {record["status"] for record in found} == {"optimal"}:
+        del cells["search"]
+        heading += "; searches proved optimal"
     if all(cells["table"][1](one) in ("", cells["observed"][1](one)) for one in found):
         del cells["table"]
     rows = [[text(record) for _, text in cells.values()] for record in found]
     alignments = {name: alignment for name, (alignment, _) in cells.items()}
     if room_for_last(alignments, rows) >= NARROW:
         print_table(heading, alignments, rows)
-        return
-    del alignments["changes"]
-    print_table(heading, alignments, [row[:-1] for row in rows])
-    for record, (*_, text) in zip(found, rows, strict=True):
-        k = f", k = {record['k']}" if "k" in cells else ""
-        print_text(f"{record['episode_id']}{k}: {'; '.join(text.splitlines())}")
+    else:
+        del alignments["changes"]
+        print_table(heading, alignments, [row[:-1] for row in rows])
+        for record, (*_, text) in zip(found, rows, strict=True):
+            k = f", k = {record['k']}" if "k" in cells else ""
+            print_text(f"{record['episode_id']}{k}: {'; '.join(text.splitlines())}")
+    if len(found) == 1 and (claim := claim_in_words(found[0], Quantity().write)):
+        print_text(claim)
