@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -244,16 +245,12 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
     noun, budgets = cohort.noun, question.budgets
     with episode_bar() as progress:
         answers = cohort.answers(question, progress)
-    if outliers := [far for one in answers if one.k == budgets[-1] for far in one.outliers]:
-        stay, column, value, low, high = outliers[0]
-        others = len(outliers) - 1
-        more = f" (and {others} more like it, see far_outside_training in --json)" if others else ""
-        note(
-            f"warning: {noun} {stay!r}, column {column!r}: {value:g} is far outside what the model "
-            f"has learned from, {low:g} to {high:g}; what it says about this {noun} means nothing"
-            f"{more}"
-        )
     last = [one for one in answers if one.k == budgets[-1]]
+    if senseless := [one for one in last if one.far_outside_training]:
+        others = len(senseless) - 1
+        more = f" (and {others} more like it, see reason in --json)" if others else ""
+        name, reason = senseless[0].episode_id, senseless[0].reason
+        note(f"warning: no answer about {noun} {name!r}, {reason}{more}")
     if exits := [(one.episode_id, out.text) for one in last for out in one.outside_range]:
         (name, text), others = exits[0], len(exits) - 1
         more = f" (and {others} more like it, see outside_range in --json)" if others else ""
@@ -327,7 +324,7 @@ def _into_folder(options: ExplainOptions, folder: Path, cohort: Cohort, question
     if far:
         note(
             f"warning: {counted(far, noun)} far outside what the model has learned from (see "
-            "far_outside_training): what it says there means nothing"
+            "far_outside_training): no answer about them"
         )
     if not question.is_repeatable:
         note("Limited in seconds: another run of the same question may give other answers.")
@@ -368,69 +365,11 @@ def print_explanations(
     found: Sequence[Mapping[str, Any]], heading: str, noun: str, rule: str = ""
 ) -> None:
     """A table with one row for each record; `rule`: what kept them inside the data, if anything."""
-    from counterplan.runs.answer import changes_in_words, claim_in_words, support_in_words
-    from counterplan.viz.quantity import Quantity
+    from counterplan.runs.answer import claim_in_words
 
-    def number(name: str) -> Callable[[Mapping[str, Any]], str]:
-        return lambda record: (
-            "" if record.get(name) is None else Quantity().write(float(record[name]))
-        )
-
-    def proof(record: Mapping[str, Any]) -> str:
-        is_limit = record["status"] == "limit"
-        return f"limit, gap {number('gap')(record)}" if is_limit else str(record["status"])
-
-    def predicted(record: Mapping[str, Any]) -> str:
-        return "\n".join(one["text"] for one in record.get("predicted") or ())
-
-    def interval(record: Mapping[str, Any], name: str) -> str:
-        return f"{number(f'{name}_low')(record)} to {number(f'{name}_high')(record)}"
-
-    def established(record: Mapping[str, Any]) -> str:
-        if record.get("established") is None or not record["changes"]:
-            return ""
-        says = "yes" if record["established"] else "no"
-        if least := number("guaranteed")(record):
-            return f"{says}, at least {least}"
-        worse = f" ({record['harm']:.0%} worse)" if record["harm"] else ""
-        return f"{says}, {interval(record, 'improvement')}{worse}"
-
-    nothing = "none inside the data" if rule else "none"
-    cells: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
-        noun: ("left", lambda record: str(record["episode_id"])),
-        "k": ("right", lambda record: str(record["k"])),
-        "table": ("right", number("observed")),
-        "observed": ("right", number("factual")),
-        "value": ("right", number("value")),
-        "improvement": ("right", number("improvement")),
-        "established": ("left", established),
-        "over causal models": ("right", lambda record: interval(record, "interval")),
-        "at the end": ("left", predicted),
-        "search": ("left", proof),
-        "data": ("left", support_in_words),
-        "changes": (
-            "left",
-            lambda one: one.get("reason") or "\n".join(changes_in_words(one)) or nothing,
-        ),
-    }
-    if len({record["k"] for record in found}) <= 1:
-        del cells["k"]
-    wanted = {
-        "established": "established",
-        "over causal models": "interval_low",
-        "data": "supported",
-        "at the end": "predicted",
-    }
-    for name, needed in wanted.items():
-        if not any(needed in record for record in found):
-            del cells[name]
-    if any("risk" in record for record in found):  # what is optimised is not what is claimed
-        del cells["value"]
-    if {record["status"] for record in found} == {"optimal"}:
-        del cells["search"]
+    cells = _cells(found, noun, "none inside the data" if rule else "none")
+    if "search" not in cells:
         heading += "; searches proved optimal"
-    if all(cells["table"][1](one) in ("", cells["observed"][1](one)) for one in found):
-        del cells["table"]
     rows = [[text(record) for _, text in cells.values()] for record in found]
     alignments = {name: alignment for name, (alignment, _) in cells.items()}
     if room_for_last(alignments, rows) >= NARROW:
@@ -441,5 +380,70 @@ def print_explanations(
         for record, (*_, text) in zip(found, rows, strict=True):
             k = f", k = {record['k']}" if "k" in cells else ""
             print_text(f"{record['episode_id']}{k}: {'; '.join(text.splitlines())}")
-    if len(found) == 1 and (claim := claim_in_words(found[0], Quantity().write)):
+    if len(found) == 1 and (claim := claim_in_words(found[0])):
         print_text(claim)
+
+
+Text = Callable[[Mapping[str, Any]], str]
+
+
+def _cells(
+    found: Sequence[Mapping[str, Any]], noun: str, nothing: str
+) -> dict[str, tuple[str, Text]]:
+    """By heading: how a column is aligned, and what it says of a record; only those columns that
+    say something of these."""
+    from counterplan.runs.answer import changes_in_words, support_in_words
+
+    def number(name: str) -> Text:
+        return lambda record: _number(record.get(name))
+
+    def predicted(record: Mapping[str, Any]) -> str:
+        return "\n".join(one["text"] for one in record.get("predicted") or ())
+
+    def changes(record: Mapping[str, Any]) -> str:
+        return record.get("reason") or "\n".join(changes_in_words(record)) or nothing
+
+    statuses = {record["status"] for record in found}
+    known = {name for record in found for name in record}
+    differs = any(one.get("observed") not in (None, one.get("factual")) for one in found)
+    cells: dict[str, tuple[bool, str, Text]] = {
+        noun: (True, "left", lambda record: str(record["episode_id"])),
+        "k": (len({record["k"] for record in found}) > 1, "right", lambda one: str(one["k"])),
+        "table": (differs, "right", number("observed")),
+        "observed": (True, "right", number("factual")),
+        # What is optimised over the worst members is not what is claimed.
+        "value": ("risk" not in known, "right", number("value")),
+        "improvement": (True, "right", number("improvement")),
+        "established": ("established" in known, "left", _established),
+        "over causal models": ("interval_low" in known, "right", partial(_interval, "interval")),
+        "at the end": ("predicted" in known, "left", predicted),
+        "search": (statuses != {"optimal"}, "left", _search),
+        "data": ("supported" in known, "left", support_in_words),
+        "changes": (True, "left", changes),
+    }
+    return {name: (align, text) for name, (is_shown, align, text) in cells.items() if is_shown}
+
+
+def _number(value: float | str | None) -> str:
+    from counterplan.viz.quantity import Quantity
+
+    return "" if value is None else Quantity().write(float(value))
+
+
+def _interval(name: str, record: Mapping[str, Any]) -> str:
+    return " to ".join(_number(record.get(f"{name}_{end}")) for end in ("low", "high"))
+
+
+def _established(record: Mapping[str, Any]) -> str:
+    if record.get("established") is None or not record["changes"]:
+        return ""
+    says = "yes" if record["established"] else "no"
+    if record.get("guaranteed") is not None:
+        return f"{says}, at least {_number(record['guaranteed'])}"
+    worse = f" ({record['harm']:.0%} worse)" if record["harm"] else ""
+    return f"{says}, {_interval('improvement', record)}{worse}"
+
+
+def _search(record: Mapping[str, Any]) -> str:
+    is_limit = record["status"] == "limit"
+    return f"limit, gap {_number(record['gap'])}" if is_limit else str(record["status"])

@@ -257,9 +257,11 @@ def _print_learned(options: FitOptions, found: LearnedFit) -> None:
         "findings": [asdict(one) for one in found.findings],
     }
     _print_findings(found.findings)
+    better = poor_fit(scm)
     for line in scm.about.get("remarks", ()):
-        note(line)
-    if better := poor_fit(scm):
+        if not better or better not in line:
+            note(line)
+    if better:
         note(f"warning: {better}: do not trust explanations by this model; {_advice(scm.kind)}")
     if options.as_json:
         print_json(summary)

@@ -59,9 +59,9 @@ from counterplan.tables.quality import (
 )
 from counterplan.tables.reader import CheckedTable, open_table
 from counterplan.tables.rewards import (
-    COST,
     end_by_state,
     expected_after,
+    is_cost_name,
     learn_rewards,
     values_ahead,
 )
@@ -200,6 +200,9 @@ def fit_continuous(
         scm = learn(episodes, layout, settings, support)
     except InputError as problem:
         raise FileError(f"{path}: {problem}") from None
+    if better := poor_fit(scm):
+        worse = f"warning: {better}: do not trust explanations by this model"
+        about[REMARKS] = [*remarks, *more, worse]
     described = replace(scm, about={**scm.about, **about})
     return LearnedFit(described, episodes, 0, summary, layout, found)
 
@@ -290,7 +293,7 @@ def doubtful_costs(table: CheckedTable) -> list[str]:
         f"warning: column {column.name!r} is named like a cost and never below 0, but more of it "
         'counts as better: write role = "cost" in the schema (or better = "higher", if so)'
         for column in table.schema.of("reward")
-        if column.better is None and COST.fullmatch(column.name) and table.lowest[column.name] >= 0
+        if column.better is None and is_cost_name(column.name) and table.lowest[column.name] >= 0
     ]
 
 
