@@ -440,7 +440,7 @@ def _established(record: Mapping[str, Any]) -> str:
     says = "yes" if record["established"] else "no"
     if record.get("guaranteed") is not None:
         return f"{says}, at least {_number(record['guaranteed'])}"
-    worse = f" ({record['harm']:.0%} worse)" if record["harm"] else ""
+    worse = f" ({record['harm']:.0%} worse)" if record["harm"] >= 0.005 else ""
     return f"{says}, {_interval('improvement', record)}{worse}"
 
 

@@ -110,7 +110,6 @@ class Answer:
 
     recorded        the episode as the table tells it; its outcomes are the columns "outcome:NAME"
     explanation     the library's own result, None if it failed
-    outliers        each an `Outlier`, the values behind `far_outside_training`
     """
 
     episode_id: str | None
@@ -157,7 +156,6 @@ class Answer:
     predicted: tuple[Prediction, ...] | None = None
     recorded: Recorded = field(repr=False, metadata=BESIDE)
     explanation: Any = field(default=None, repr=False, metadata=BESIDE)
-    outliers: tuple[Any, ...] = field(default=(), repr=False, metadata=BESIDE)
 
     def row(self) -> dict[str, Any]:
         """One row of the table of results."""
@@ -241,7 +239,6 @@ def answer_of(
         outside_range=_exits(explainer, recorded, found),
         recorded=recorded,
         explanation=found,
-        outliers=far or (),
         observed=explainer.observed(recorded),
         at_end_only=sum(ends) or None,
         predicted=explainer.predictions(found),
