@@ -54,6 +54,8 @@ from counterplan.scm.point import Region, Slopes
 
 # Steps of the method that places a cone.
 STEPS = 60
+# Seconds after the deadline for regions by constants, and as many for the bound made of them.
+GRACE = 0.5
 # Squares of less than this are lost in a norm.
 TINIEST = 1e-150
 
@@ -180,8 +182,9 @@ class Reach:
             jumps = self._jumps(t)
             for spent in sorted(spent for step, spent in self.regions if step == t):
                 # The first step is always asked about: it tells whether there are slopes at all.
-                self.late = self.late or (t > 0 and time.perf_counter() > deadline)
-                if self.late and setting.step_constants is None:
+                now = time.perf_counter()
+                self.late = self.late or (t > 0 and now > deadline)
+                if self.late and (setting.step_constants is None or now > deadline + GRACE):
                     return False
                 local = self._local(t, spent, jumps)
                 self.locals[t, spent] = local
@@ -253,15 +256,11 @@ class FirstOrder:
         self,
         setting: SequenceSetting,
         deadline: float = math.inf,
-        weights: FloatArray | None = None,
-        reaches: Sequence[Reach] | None = None,
     ) -> None:
-        """After the `deadline` (by `time.perf_counter`) constants stand in for slopes; without any
-        the bound is infinite. `reaches` of the members may be known already."""
-        self._setting, self._levels = setting, setting.levels
-        members = setting.members
-        self._weights = np.full(len(members), 1.0 / len(members)) if weights is None else weights
-        self.reaches = reaches or [Reach(member, deadline) for member in members]
+        """After the `deadline` (by `time.perf_counter`) constants stand in for slopes; without any,
+        or if that takes long too, the bound is infinite."""
+        self._setting, self._levels, self._deadline = setting, setting.levels, deadline
+        self.reaches = [Reach(member, deadline) for member in setting.members]
         self._finished = all(reach.finished for reach in self.reaches)
         self._build()
 
@@ -282,7 +281,7 @@ class FirstOrder:
     def restricted(self, setting: SequenceSetting) -> FirstOrder:
         """The bound for a smaller budget; regions and slopes hold there too."""
         smaller = copy(self)
-        smaller._setting = setting
+        smaller._setting, smaller._deadline = setting, math.inf
         smaller._build()
         return smaller
 
@@ -306,7 +305,7 @@ class FirstOrder:
             for steepness, far in zip(piece.steepness.T, distance[rows].T, strict=True):
                 heights += _times(far[:, None], steepness)
             result[rows] = heights.max(axis=1)
-        return rounded_up(result + setting.banked(states, self._weights))
+        return rounded_up(result + setting.banked(states))
 
     def _counted(self, spent: IntArray) -> IntArray:
         """(n,) the least amounts of the levels."""
@@ -317,7 +316,7 @@ class FirstOrder:
         self._pieces: dict[tuple[int, int], Piece] = {}
         if not self._finished:
             return
-        setting, members, weights = self._setting, self._setting.members, self._weights
+        setting, members, weights = self._setting, self._setting.members, self._setting.weights
         last, every = setting.horizon - 1, self.reaches[0]
         here = sum(w * one.reward(one.states) for w, one in zip(weights, members, strict=True))
         gradient, steep = _slopes_of([one.reward for one in members], members, weights)
@@ -332,6 +331,9 @@ class FirstOrder:
         for t, spent in sorted(every.locals, reverse=True):
             if spent > setting.k:
                 continue
+            if time.perf_counter() > self._deadline + 2 * GRACE:
+                self._finished = False
+                return
             steps = [reach.locals[t, spent] for reach in self.reaches]
             within = steps[0].spent <= setting.k
             # Actions beyond this budget get any cone, and are left out below.
