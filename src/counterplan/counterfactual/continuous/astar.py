@@ -377,7 +377,7 @@ class Search:
         their nodes stay open."""
         order = np.argsort(-ends.promise, kind="stable")
         for first in range(0, len(order), FOLLOWED):
-            batch = Ends(*(part[order[first : first + FOLLOWED]] for part in ends))
+            batch = ends.take(order[first : first + FOLLOWED])
             if batch.promise[0] <= self._enough:
                 self._dropped = max(self._dropped, float(batch.promise[0]))
                 return
@@ -406,12 +406,12 @@ class Search:
             rows = rows[values[rows] > least]
             if not rows.size:
                 return
-            judged = values[rows] if judge is self._setting else judge.outcomes(whole(rows))
+            ended = whole(rows)
+            judged = values[rows] if judge is self._setting else judge.outcomes(ended)
             better = np.where(judged > least, judged, -math.inf)
-            best = judge.best_inside(lambda some, rows=rows: whole(rows[some]), better, since=t)
+            best = judge.best_inside(ended.__getitem__, better, since=t)
             if best is not None:
-                self.value = float(judged[best])
-                self.sequence = whole(rows[best : best + 1])[0]
+                self.value, self.sequence = float(judged[best]), ended[best]
 
 
 class Ends(NamedTuple):
@@ -424,6 +424,11 @@ class Ends(NamedTuple):
     earned: FloatArray
     promise: FloatArray
     states: FloatArray
+
+    def take(self, rows: IntArray) -> Ends:
+        """Some of them."""
+        numbers = self.step[rows], self.row[rows], self.action[rows]
+        return Ends(*numbers, self.earned[rows], self.promise[rows], self.states[rows])
 
 
 @runtime_checkable

@@ -193,7 +193,7 @@ class EnsembleSetting(SequenceSetting):
         weights = worst_weights(self.outcomes_by_member(known[None])[0], self.share)
         # Where a state is among the data, all members tell.
         binds = self.inside is not None and self.inside.binds
-        chosen = np.arange(len(weights)) if binds else np.flatnonzero(weights)
+        chosen = (np.arange(len(weights)) if binds else np.flatnonzero(weights)).tolist()
         blocks, banked = _apart(self.states, len(self.parts))
         parts = tuple(self.parts[b] for b in chosen)
         return replace(
