@@ -165,7 +165,9 @@ class Reach:
     late      whether constants stand in for some slopes for lack of time
     """
 
-    def __init__(self, setting: SequenceSetting, deadline: float) -> None:
+    def __init__(self, setting: SequenceSetting, deadline: float, end: float = math.inf) -> None:
+        """After the `deadline` constants stand in for slopes, after the `end` nothing does."""
+        self._end = end
         self._setting, self._fixed, self._levels = setting, setting.scm.fixed, setting.levels
         self.regions: dict[tuple[int, int], Region] = {}
         self.locals: dict[tuple[int, int], Local] = {}
@@ -184,7 +186,7 @@ class Reach:
                 # The first step is always asked about: it tells whether there are slopes at all.
                 now = time.perf_counter()
                 self.late = self.late or (t > 0 and now > deadline)
-                if self.late and (setting.step_constants is None or now > deadline + GRACE):
+                if self.late and (setting.step_constants is None or now > self._end):
                     return False
                 local = self._local(t, spent, jumps)
                 self.locals[t, spent] = local
@@ -259,8 +261,9 @@ class FirstOrder:
     ) -> None:
         """After the `deadline` (by `time.perf_counter`) constants stand in for slopes; without any,
         or if that takes long too, the bound is infinite."""
-        self._setting, self._levels, self._deadline = setting, setting.levels, deadline
-        self.reaches = [Reach(member, deadline) for member in setting.members]
+        self._setting, self._levels = setting, setting.levels
+        self._end = max(deadline, time.perf_counter()) + GRACE
+        self.reaches = [Reach(member, deadline, self._end) for member in setting.members]
         self._finished = all(reach.finished for reach in self.reaches)
         self._build()
 
@@ -281,7 +284,7 @@ class FirstOrder:
     def restricted(self, setting: SequenceSetting) -> FirstOrder:
         """The bound for a smaller budget; regions and slopes hold there too."""
         smaller = copy(self)
-        smaller._setting, smaller._deadline = setting, math.inf
+        smaller._setting, smaller._end = setting, math.inf
         smaller._build()
         return smaller
 
@@ -331,7 +334,7 @@ class FirstOrder:
         for t, spent in sorted(every.locals, reverse=True):
             if spent > setting.k:
                 continue
-            if time.perf_counter() > self._deadline + 2 * GRACE:
+            if time.perf_counter() > self._end + GRACE:
                 self._finished = False
                 return
             steps = [reach.locals[t, spent] for reach in self.reaches]

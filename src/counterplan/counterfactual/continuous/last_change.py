@@ -202,10 +202,10 @@ class LastChange:
                 np.stack([w * part for w, part in zip(weights, of_all, strict=True)], axis=1)
                 for of_all in zip(*found, strict=True)
             )
-            steep = np.linalg.norm(bend, axis=(2, 3)) + np.linalg.norm(slack, axis=(2, 3))
-            steep *= 1.0 + OUTWARD
+            with np.errstate(over="ignore", invalid="ignore"):  # infinite is a bound too
+                steep = np.linalg.norm(bend, axis=(2, 3)) + np.linalg.norm(slack, axis=(2, 3))
             first = np.ascontiguousarray(actions[:, 0])
-            self._kept[t] = Courses(first, self._exact[t], slope, bend, slack, steep)
+            self._kept[t] = Courses(first, self._exact[t], slope, bend, slack, steep * (1 + 1e-9))
         return self._kept[t]
 
 
