@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -43,8 +42,6 @@ RHOS = np.linspace(1.0, -1.0, 21)
 GAMMAS = np.linspace(0.0, 5.0, 21)
 # Of the noise's standard deviation: how far to look for the direction that is worse.
 STEP = 1e-3
-# Changed steps whose luck is turned one by one; further ones keep theirs.
-MOST_TURNED = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +50,7 @@ class Sensitivity:
 
     rho            values of rho, from 1 down, and
     at_rho         (B, m) the mean improvement by each member of the model
-    turned         (B, m) the improvement where luck is turned in some of the changed steps
+    turned         (B, 2) the least and most where luck is turned in some features of changed steps
     gamma          values of gamma, from 0 up, and
     at_gamma       (B, m) the improvement in the worst direction
     spread         of the claim itself, by which the intervals are wider
@@ -175,14 +172,27 @@ def _by_member(
         one[:, changed] = luck
         mixed.append(one)
     by_rho = improvement(np.concatenate(mixed)).reshape(len(RHOS), -1).mean(axis=1)
-    some = list(product((1.0, -1.0), repeat=min(len(changed), MOST_TURNED)))
-    flipped = np.repeat(noise[None], len(some), axis=0)
-    flipped[:, changed[:MOST_TURNED]] *= np.array(some)[:, :, None]
-    turned = improvement(flipped)
+    turned = improvement(_turned(improvement, noise, changed))
     worse = _worse(improvement, noise, changed, deviation)
     shifted = noise + GAMMAS[:, None, None] * worse
     # What is worse may be found at a smaller shift already.
     return by_rho, turned, np.minimum.accumulate(improvement(shifted))
+
+
+def _turned(
+    improvement: Callable[[FloatArray], FloatArray], noise: FloatArray, changed: Any
+) -> FloatArray:
+    """(2, T-1, U) the noise with all that lowers, and all that raises the improvement turned round,
+    of each changed step and feature by itself."""
+    places = [(t, i) for t in changed for i in range(noise.shape[1])]
+    each = np.repeat(noise[None], 1 + len(places), axis=0)
+    for row, (t, i) in enumerate(places, 1):
+        each[row, t, i] *= -1.0
+    gains = improvement(each)
+    both = np.repeat(noise[None], 2, axis=0)
+    for (t, i), gain in zip(places, gains[1:] - gains[0], strict=True):
+        both[int(gain > 0.0), t, i] *= -1.0
+    return both
 
 
 def _worse(
