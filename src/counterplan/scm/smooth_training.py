@@ -330,15 +330,16 @@ def learn_effects(
     some = np.isin(episode, chosen)
     few = Samples(inputs[some], targets[some], given[0].features)
     moving = few.inputs[:, few.features - targets.shape[1] :]
-    found, now = None, learned
+    last, now = None, learned
     for _ in range(TURNS):
         left, spread = now.residuals(few)
-        last, found = found, find_variances(moving, left * spread, spread, episode[some])
+        found = find_variances(moving, left * spread, spread, episode[some])
         if found is None:
             return learned, None
         now = _allowing_for(learned, few, episode[some], found)
-        if last is not None and np.allclose(last.variance, found.variance, rtol=0.01, atol=1e-6):
+        if last is not None and np.allclose(last, found.variance, rtol=0.01, atol=1e-6):
             break
+        last = found.variance
     every = Samples(inputs, targets, given[0].features)
     return _allowing_for(learned, every, episode, found), found
 
@@ -532,7 +533,8 @@ def _named(
     D, d = scaling.widths
     features = about["features"] or [f"feature {i}" for i in range(D)]
     actions = about["actions"] or [f"action component {i}" for i in range(d)]
-    sizes = np.ones(d, int) if scaling.is_plain else np.maximum(scaling.action_categories, 1)
+    categories = scaling.action_categories
+    sizes = np.ones(d, int) if categories is None else np.maximum(categories, 1)
     names = ["level", *features[fixed:], *np.repeat(actions, sizes).tolist()]
     rows = [dict.fromkeys(names, 0.0) for _ in shares]
     for row, own in zip(rows, shares, strict=True):
