@@ -5,6 +5,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# A simulator for tests of learned models. What it asks for (a gym of 2017, gymnasium below 1.0) excludes
+# what we need, and no part of it that is used here needs them: without its dependencies.
+SIMULATOR := --no-deps 'simglucose>=0.2.11'
 # Pinned build backend and no build isolation: the build is as reproducible as the install.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
@@ -76,6 +79,7 @@ lock: ## resolve anew and rewrite constraints.txt (use the oldest supported Pyth
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python -m pip install --quiet hatchling editables
 	.venv-lock/bin/python -m pip install --quiet --no-build-isolation -e '.[dev]'
+	.venv-lock/bin/python -m pip install --quiet $(SIMULATOR)
 	{ echo "# Exact versions for a reproducible install, test and docs build. Written by \`make lock\`."; \
 	  .venv-lock/bin/python -m pip freeze --exclude-editable; } > constraints.txt.new
 	mv constraints.txt.new constraints.txt
@@ -100,4 +104,5 @@ $(VENV)/.installed-bench: EXTRAS := [test,bench]
 $(VENV)/.installed-dev: EXTRAS := [dev]
 $(VENV)/.installed-%: pyproject.toml constraints.txt $(VENV)/.build-backend
 	$(INSTALL) --no-build-isolation -e '.$(EXTRAS)'
+	$(if $(filter %-run,$@),,$(INSTALL) $(SIMULATOR))
 	@touch $@

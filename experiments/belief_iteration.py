@@ -5,7 +5,7 @@ with each belief that follows replaced by a mixture of grid points, it is a Mark
 
     V_t(b, d) = max_a [ <sum_m b(m) mileage_m, a> + sum_o P(o | b) sum_i w_i(b_o) V_{t+1}(b_i, d') ]
 
-which the dynamic program of the observed modes solves as it is (hybrid_exact). There is no discount
+which the dynamic program of the observed modes solves as it is. There is no discount
 (the score is the mileage). V is convex in the belief, so the grid's value is not below V*; the
 policy looks one step ahead with its exact belief, and playing it bounds V* from below.
 
@@ -28,8 +28,8 @@ import numpy as np
 
 from counterplan.core.validation import FloatArray, IntArray, Seed, whole_number
 from counterplan.domains.hybrid import HybridVehicle
-from counterplan.domains.hybrid_exact import OPTIMAL, Road, best_splits, rule_values
 from counterplan.errors import InputError, NotApplicableError
+from counterplan.planning.level_graph import chain_values
 from counterplan.planning.model import ExogenousModel, State
 from counterplan.planning.policies import Rule
 
@@ -119,8 +119,8 @@ class BeliefIteration:
 class BeliefValue:
     """Values on a grid of beliefs.
 
-    road    the belief as a Markov chain on the grid: points of driving beliefs, and last, braking
-    values  (T + 1, N + 1, c + 1, c + 1)
+    values  (T + 1, N + 1, G) over the belief as a Markov chain on the grid: points of driving
+            beliefs, and last, braking; by the number of the level
     """
 
     def __init__(self, problem: HybridVehicle, resolution: int | None = None) -> None:
@@ -132,26 +132,21 @@ class BeliefValue:
         beliefs[:-1, self.driving] = self.grid.points
         beliefs[-1] = road.brakes
         matrix = np.array([self.following(belief) for belief in beliefs])
-        mileage, brakes = beliefs @ road.mileage, beliefs @ road.brakes > 0.5
-        self.road: Road = road._replace(matrix=matrix, mileage=mileage, brakes=brakes)
-        self.values: FloatArray = rule_values(self.road, OPTIMAL)
+        mileage, kinds = beliefs @ road.mileage, np.rint(beliefs @ road.brakes).astype(np.int64)
+        chain = kinds, mileage, matrix
+        self.values: FloatArray = chain_values(problem.graph, chain, road.horizon, mileage, 1.0)
 
     def value(self, state: State | None = None) -> float:
         """The grid's value: not below V*."""
         at = self.problem.start if state is None else state
-        gas, battery = (int(level) for level in np.rint(at.resource))
-        table = self.values[at.t, :, gas, battery]
+        table = self.values[at.t, :, self.problem.level_numbers(at.resource)]
         return float(self.mixture(self.problem.beliefs(at.exogenous)) @ table)
 
     def actions(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
         """(n, 2) the best actions, looking one step ahead."""
-        problem = self.problem
-        beliefs, row = np.unique(problem.beliefs(exogenous), axis=0, return_inverse=True)
-        following = np.array([self.following(belief) for belief in beliefs])
-        ahead = np.tensordot(following, self.values[t + 1], axes=1)[row.ravel()]
-        rates = np.ascontiguousarray(problem.beliefs(exogenous) @ problem.road.mileage)
-        brakes = problem.beliefs(exogenous) @ problem.road.brakes > 0.5
-        return np.asarray(best_splits(problem.road, rates, brakes, resource, ahead))
+        beliefs, row = np.unique(self.problem.beliefs(exogenous), axis=0, return_inverse=True)
+        following = np.array([self.following(belief) for belief in beliefs])[row.ravel()]
+        return self.problem.best_actions(exogenous, resource, following, self.values[t + 1])
 
     def mixture(self, belief: FloatArray) -> FloatArray:
         """(N + 1,) a belief (S,) as a mixture of grid points."""

@@ -14,6 +14,7 @@ from .core.reward import LinearReward as LinearReward
 from .counterfactual import baselines as baselines
 from .counterfactual.continuous.anchors import AnchorHeuristic as AnchorHeuristic
 from .counterfactual.continuous.astar import AStar as AStar
+from .counterfactual.discrete.policy_value import policy_value as policy_value
 from .counterfactual.discrete.robust import robust_explain as robust_explain
 from .counterfactual.discrete.robust import value_interval as value_interval
 from .counterfactual.explain import explain as explain
@@ -45,7 +46,6 @@ from .scm.transitions import Transitions as Transitions
 from .tables.models import load_model as load_model
 from .tables.models import save_model as save_model
 from .tables.reader import read_table as read_table
-from .tables.schema import Schema as Schema
 
 __version__: str
 __all__: list[str]

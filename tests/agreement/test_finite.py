@@ -17,8 +17,8 @@ from quantecon.markov.ddp import backward_induction
 
 import counterplan as cp
 from counterplan.planning.model import State
-from counterplan.planning.oracle import expectimax
 from tests.domains.planning_support import discretised
+from tests.planning.expectimax import expectimax
 from tests.planning.selling import random_selling
 
 TOLERANCE = 1e-9

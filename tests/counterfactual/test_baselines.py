@@ -74,6 +74,8 @@ def test_greedy_follows_equation_13(seed: int) -> None:
         return float(reward + row @ mdp.rewards_at(t + 1, T)[:, episode.actions[t + 1]])
 
     for t, s, left in product(range(T), range(mdp.n_states), range(min(problem.k, 3) + 1)):
+        if s not in found.process.setting.reached[t]:
+            continue
         kept = int(episode.actions[t])
         may = rules.alternatives[t] & (rules.costs <= left)
         if mdp.admissible is not None:

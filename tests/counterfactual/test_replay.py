@@ -132,7 +132,7 @@ def test_cached_expectations_are_the_same_to_the_last_bit() -> None:
         wanted = np.array([0, 3, 17], dtype=np.int32)
         for _ in range(2):
             found = cached.expect(1, wanted, values)
-            assert np.array_equal(found[wanted], exact.expect(1, wanted, values)[wanted])
+            assert np.array_equal(found, exact.expect(1, wanted, values))
 
 
 def test_a_cache_stays_within_its_size() -> None:

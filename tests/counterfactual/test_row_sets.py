@@ -68,7 +68,7 @@ def extremes(
     for highest in (False, True):
         law = ExtremeLaw(mdp, episode, assume, highest, sets)
         every = law.expect(0, np.unique(law.row_of), values[:, None])
-        found.append(float(every[law.row_of[0, 1], 0]))
+        found.append(float(every[np.searchsorted(np.unique(law.row_of), law.row_of[0, 1]), 0]))
     return found[0], found[1]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 from typing import Any
 
 import numpy as np
@@ -127,12 +126,6 @@ def test_a_class_made_from_it_is_played_by_its_own_methods() -> None:
     taxed = Taxed(LATTICE, [[1.0]], Resource(2), [(0, 1)] * 3)
     assert not isinstance(taxed, Compiled)
     assert not isinstance(taxed, FiniteSupport)
-
-
-def test_pickles() -> None:
-    again = pickle.loads(pickle.dumps(SHIP))
-    assert type(again) is type(SHIP)
-    assert (again.sample_path(3) == SHIP.sample_path(3)).all()
 
 
 # --- Actions ----------------------------------------------------------------------------------

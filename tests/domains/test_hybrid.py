@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +16,11 @@ from counterplan.domains.hybrid_exact import (
     T1,
     THREE_MODES,
     HybridConfig,
-    path_hindsight,
 )
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning import exact_value as exact_module
 from counterplan.planning.exact_value import Solution
+from counterplan.planning.level_graph import hindsight
 from counterplan.planning.model import State
 from counterplan.planning.policies import Greedy, OpenLoop, Optimal, Resolve, follow
 from counterplan.planning.processes.modes import MarkovModes, ResampledTraces, drive_cycle_modes
@@ -47,6 +48,12 @@ def test_conforms(problem: HybridVehicle) -> None:
     check_model(problem)
 
 
+def myopic(problem: HybridVehicle, by: Any = None) -> float:
+    """At the start, of a policy that takes the most by these rates (the mileage), exactly."""
+    values = problem.myopic_values(problem.road.mileage if by is None else by)
+    return float(values[0, problem.chain.initial, problem.level_numbers(problem.start.resource)])
+
+
 class TestReference:
     @pytest.mark.parametrize(
         ("problem", "optimum", "hindsight", "greedy"),
@@ -61,7 +68,7 @@ class TestReference:
     ) -> None:
         assert problem.optimal_value() == pytest.approx(optimum, abs=0.005 + optimum * 2e-5)
         # Exact here; in the note, simulated: within 0.1 %.
-        assert problem.value_of("greedy") == pytest.approx(greedy, rel=1e-3)
+        assert myopic(problem) == pytest.approx(greedy, rel=1e-3)
         values = problem.allocate(problem.sample_paths(10_000, seed=1)).values
         # 0.3 % for the reference's own Monte Carlo error.
         assert hindsight == mean_of(values, 0.003 * hindsight)
@@ -69,8 +76,8 @@ class TestReference:
     @pytest.mark.parametrize("config", LETTERS)
     def test_greedy_is_optimal_with_three_modes_not_with_seven(self, config: str) -> None:
         three, seven = (HybridVehicle(config, modes, "half") for modes in (3, 7))
-        assert three.value_of("greedy") == pytest.approx(three.optimal_value(), rel=1e-12)
-        assert seven.value_of("greedy") < seven.optimal_value() * (1 - 1e-4)
+        assert myopic(three) == pytest.approx(three.optimal_value(), rel=1e-12)
+        assert myopic(seven) < seven.optimal_value() * (1 - 1e-4)
 
     def test_plug_in_value_is_no_lower_bound(self) -> None:
         """It exceeds even hindsight, here summed over all 3^9 paths; executed, the plan is far
@@ -117,10 +124,10 @@ def test_optimum_equals_listing_every_state(problem: HybridVehicle) -> None:
 def test_rules_are_evaluated_exactly(problem: HybridVehicle) -> None:
     """Against the mean over all paths."""
     paths, chances = every_path(problem)
-    for policy, rule in ((Greedy(), "greedy"), (Optimal(), "optimal")):
+    for policy, value in ((Greedy(), myopic(problem)), (Optimal(), problem.optimal_value())):
         played = chances @ follow(problem, policy.prepare(problem), paths)
-        assert problem.value_of(rule) == pytest.approx(played, rel=1e-9, abs=1e-9)  # type: ignore[arg-type]
-    best = max(problem.value_of(rule) for rule in ("greedy", "gas-first", "electric-first"))
+        assert value == pytest.approx(played, rel=1e-9, abs=1e-9)
+    best = max(myopic(problem, by) for by in (None, (1, 0), (0, 1)))
     assert problem.optimal_value() >= best - 1e-9
 
 
@@ -147,8 +154,9 @@ def test_comparative_advantage_where_nothing_brakes(problem: HybridVehicle) -> N
     paths = np.eye(3)[modes]
     found = problem.allocate(paths)
     assert found.method.startswith("comparative advantage")
-    rates, brakes = paths @ problem.road.mileage, np.zeros(modes.shape, dtype=bool)
-    values, _ = path_hindsight(problem.road, rates, brakes, np.full(2, problem.road.capacity))
+    rates = paths @ problem.road.mileage
+    start = int(problem.level_numbers(problem.start.resource))
+    values, _ = hindsight(problem.graph, np.zeros_like(modes), rates, start)
     assert np.allclose(found.values, values, rtol=1e-9)
 
 
@@ -165,7 +173,7 @@ def test_losses_add_up(problem: HybridVehicle) -> None:
         assert (losses >= -1e-9).all()
         lost += losses
         tanks = problem.step(t, paths[:, t], tanks, actions)[1]
-    lacks = problem.optimal_value() - problem.value_of("greedy")
+    lacks = problem.optimal_value() - myopic(problem)
     assert chances @ lost == pytest.approx(lacks, abs=1e-9)
 
 
@@ -198,7 +206,7 @@ def test_bounds_of_hidden_modes_hold_the_listed_optimum() -> None:
 def test_the_lower_bound_is_below_greedy() -> None:
     problem = HybridVehicle("E", 7, "half")
     low, _ = bounds_at(problem, problem.bound_tables(50))
-    assert low < problem.value_of("greedy") < problem.optimal_value()
+    assert low < myopic(problem) < problem.optimal_value()
 
 
 # --- Drive cycles -----------------------------------------------------------------------------
@@ -285,14 +293,10 @@ def test_bad_configurations(numbers: tuple[object, ...], message: str) -> None:
 
 def test_what_does_not_apply_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exact_module, "MOST_STATES", 1_000)
-    with pytest.raises(NotApplicableError, match="rules are evaluated by mode"):
-        HybridVehicle(hidden=True).value_of("greedy")
-    with pytest.raises(NotApplicableError, match="rules are evaluated by mode"):
+    with pytest.raises(NotApplicableError, match="losses are known by mode, which is hidden"):
         HybridVehicle(hidden=True).loss(0, np.ones((1, 5)), np.ones((1, 2)), np.ones((1, 2)))
     with pytest.raises(NotApplicableError, match="too many to list"):
         HybridVehicle("A", 7, hidden=True).optimal_value()
-    with pytest.raises(InputError, match="rule 'best' is not one of"):
-        HybridVehicle().rule_values("best")  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"paths must be \(n, 10, X\)"):
         HybridVehicle().allocate(np.ones((1, 9, 3)))
     t, x, d = HybridVehicle().start

@@ -24,22 +24,6 @@ def test_published_size(icu: IcuSepsis) -> None:
     assert np.count_nonzero(mdp.initial) == 712
 
 
-def test_labels(icu: IcuSepsis) -> None:
-    mdp = icu.mdp
-    assert mdp.state_labels is not None
-    assert mdp.action_labels is not None
-    assert mdp.state_labels[0] == "state 0 (SOFA 5.5)"
-    assert mdp.state_labels[DEATH:] == ("death", "survival", "absorbing")
-    assert mdp.action_labels[0] == "fluids 0, vasopressor 0"
-    assert mdp.action_labels[23] == "fluids 4, vasopressor 3"
-
-
-def test_terminal_states(icu: IcuSepsis) -> None:
-    for state in (DEATH, SURVIVAL, ABSORBING):
-        for action in (0, 24):
-            assert icu.mdp.probability(state, action, ABSORBING) == 1.0
-
-
 def test_reward_is_survival_counted_once(icu: IcuSepsis) -> None:
     rewards = icu.mdp.rewards
     assert (rewards[SURVIVAL] == 1.0).all()

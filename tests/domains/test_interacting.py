@@ -156,15 +156,6 @@ def test_constants_and_slopes_hold(preparations: int) -> None:
         assert (np.linalg.norm(moved, axis=1) <= constant[0] * length + 1e-12).all()
 
 
-@pytest.mark.parametrize("levels", [1, 8])
-def test_actions_are_one_drug_at_a_time(levels: int) -> None:
-    case = interacting_episode(0, levels=levels)
-    assert case.actions.shape == (1 + 3 * levels, 3)
-    assert ((case.actions > 0).sum(axis=1) == [0, *[1] * (3 * levels)]).all()
-    assert case.actions.max() == 1.0
-    assert (case.actions[case.episode.actions][:, :2] == 0.0).all()
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -24,25 +24,6 @@ from counterplan.domains.option_contract import (
 from counterplan.domains.options import AmericanOption
 from counterplan.errors import CounterplanError, InputError
 
-
-def test_payoffs_and_dates() -> None:
-    call = OptionContract(40, 36, 1.0, 0.1, 0.2, 0.1)
-    put = replace(call, kind="put")
-    assert call.dates == 11
-    prices = np.array([30.0, 36.0, 40.0])
-    assert call.payoff(prices).tolist() == [0.0, 0.0, 4.0]
-    assert put.payoff(prices).tolist() == [6.0, 0.0, 0.0]
-    assert call.discount(10) == pytest.approx(np.exp(-0.1))
-
-
-def test_tables() -> None:
-    assert sorted(OPTIONS) == sorted(BASKETS) == list("ABCDEF")
-    assert [OPTIONS[key].dates for key in "ABCDEF"] == [11, 16, 11, 21, 16, 11]
-    assert [BASKETS[key].options[0].dates for key in "ABCDEF"] == [51, 31, 27, 61, 36, 21]
-    assert [len(BASKETS[key].options) for key in "ABCDEF"] == [3, 4, 3, 5, 4, 4]
-    assert [BASKETS[key].cap for key in "ABCDEF"] == [3, 3, 2, 3, 2, 2]
-
-
 C = OPTIONS["C"]
 
 

@@ -14,7 +14,6 @@ from counterplan.domains.options import AmericanOption
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.evaluate import evaluate
 from counterplan.planning.least_squares import LeastSquares
-from counterplan.planning.oracle import expectimax
 from counterplan.planning.policies import (
     Greedy,
     OpenLoop,
@@ -25,6 +24,7 @@ from counterplan.planning.policies import (
     play,
 )
 from experiments.control_variate import controlled_outcomes
+from tests.planning.expectimax import expectimax
 from tests.planning.selling import random_selling
 from tests.planning.small_models import every_path
 

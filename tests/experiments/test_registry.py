@@ -72,12 +72,6 @@ def test_progress_is_for_terminals_and_goes_to_standard_error(
     assert "100%" in captured.err
 
 
-def test_negative_seed(stubs: list[str], tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="seed must be at least 0, got -1"):
-        reproduce(["one"], tmp_path, Options(seed=-1))
-    assert stubs == []
-
-
 def test_a_table_that_no_figure_reads(stubs: list[str], tmp_path: Path) -> None:
     write_sessions(tmp_path / "sessions.csv", patients=5)
     options = Options(data=tmp_path / "sessions.csv")
@@ -93,15 +87,6 @@ def test_target_that_cannot_be_written_is_noticed_before_the_work(
     with pytest.raises(FileError, match=r"two\.csv: cannot be written: it is a folder"):
         reproduce(["one", "two"], tmp_path, QUICK)
     assert stubs == []
-
-
-def test_parallel_work_keeps_the_order_and_passes_errors_on() -> None:
-    def track(items: object, total: int, what: str) -> object:
-        return items
-
-    assert in_parallel(lambda i: i * i, range(50), track, "") == [i * i for i in range(50)]  # type: ignore[arg-type]
-    with pytest.raises(ZeroDivisionError):
-        in_parallel(lambda i: 1 // i, range(3), track, "")  # type: ignore[arg-type]
 
 
 def test_sampled_solvers_have_noise_of_their_own() -> None:

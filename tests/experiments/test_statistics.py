@@ -21,11 +21,6 @@ def test_average_and_its_interval() -> None:
     }  # fmt: skip
 
 
-def test_one_realization_has_no_spread() -> None:
-    result = average([[4.0]])
-    assert (result.mean[0], result.low[0], result.high[0], result.n) == (4.0, 4.0, 4.0, 1)
-
-
 def test_intervals_cover_as_often_as_they_say() -> None:
     draws = np.random.default_rng(0).exponential(size=(200, 2000))
     result = average(draws)

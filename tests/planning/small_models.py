@@ -9,8 +9,8 @@ import numpy as np
 
 from counterplan.core.validation import FloatArray
 from counterplan.planning.model import State
-from counterplan.planning.oracle import expectimax
 from counterplan.planning.search.kernel import Kernel
+from tests.planning.expectimax import expectimax
 
 from .selling import Selling
 

@@ -26,10 +26,10 @@ from counterplan.planning.bounds import (
 )
 from counterplan.planning.least_squares import LeastSquares, Regression
 from counterplan.planning.model import State, estimate
-from counterplan.planning.oracle import expectimax
 from counterplan.planning.policies import follow
 from counterplan.planning.processes.prices import GBM
 from counterplan.planning.resource import Resource
+from tests.planning.expectimax import expectimax
 
 from .selling import random_selling
 from .small_models import every_path
@@ -163,13 +163,6 @@ def test_tight_is_tighter() -> None:
         assert tight.upper - tight.lower < 0.1 * (plain.upper - plain.lower)
 
 
-def test_which_side_is_hindsight() -> None:
-    reward, cost = value_bounds(AmericanOption("C"), 50), value_bounds(Bunkering("A"), 50)
-    assert reward.upper_method.startswith("hindsight")
-    assert cost.lower_method.startswith("hindsight")
-    assert reward.lower_method == cost.upper_method == "executed open loop"
-
-
 def test_reference_values_of_bunkering() -> None:
     """The note's table: hindsight 126,975 and open loop 171,495, within 4 standard errors. However
     many samples: hindsight excludes V*, which Thm. 1 would have it converge to."""
@@ -184,15 +177,6 @@ def test_plain_bounds_share_their_futures() -> None:
     for seed in range(20):
         bounds = value_bounds(AmericanOption("A"), samples=5, seed=seed)
         assert bounds.lower <= bounds.upper + 1e-12
-
-
-def test_same_seed_same_bounds() -> None:
-    for method in ("plain", "tight"):
-        first, second = (
-            value_bounds(HybridVehicle("A"), 100, seed=4, method=method)  # type: ignore[arg-type]
-            for _ in range(2)
-        )
-        assert first == second
 
 
 def test_interval_widens_with_confidence() -> None:

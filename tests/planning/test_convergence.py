@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterplan.planning.model import State
-from counterplan.planning.oracle import expectimax
 from counterplan.planning.search.planners import BTS, DENTS, MENTS, UCT, TreePlanner, plan
+from tests.planning.expectimax import expectimax
 
 from .selling import Selling, random_selling
 from .small_models import BUYING, CERTAIN, FAIR, STICKY, Bounded, continuous

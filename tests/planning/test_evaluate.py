@@ -18,7 +18,6 @@ from counterplan.domains.options import AmericanOption
 from counterplan.errors import InfeasibleError, InputError
 from counterplan.planning.evaluate import Evaluation, evaluate
 from counterplan.planning.model import ExogenousModel
-from counterplan.planning.oracle import expectimax
 from counterplan.planning.policies import (
     Rule,
     futures,
@@ -26,6 +25,7 @@ from counterplan.planning.policies import (
 from counterplan.planning.processes import GBM
 from counterplan.planning.resource import Resource
 from counterplan.planning.search.planners import BTS, UCT
+from tests.planning.expectimax import expectimax
 
 from .selling import Selling
 from .small_models import BUYING, FAIR, STICKY
@@ -110,18 +110,6 @@ def made(outcomes: FloatArray, name: str = "made") -> Evaluation:
     return Evaluation(
         name=name, sense="max", outcomes=outcomes, actions=actions, seconds=0.0, futures="f"
     )
-
-
-def test_no_variation() -> None:
-    """A constant difference is certain."""
-    found = made(np.array([2.0, 3.0])).compare(made(np.array([1.0, 2.0])))
-    assert found[:3] == (1.0, 0.0, 0.0)
-
-
-def test_a_generator_is_a_seed() -> None:
-    rng = np.random.default_rng(9)
-    one, two = evaluate(FAIR, SellFirst(), 5, seed=rng), evaluate(FAIR, SellFirst(), 5, seed=rng)
-    assert one.futures != two.futures
 
 
 class Constant:

@@ -13,9 +13,9 @@ from counterplan.errors import NotApplicableError
 from counterplan.planning import exact_value as exact_module
 from counterplan.planning.exact_value import Solution, exact_value
 from counterplan.planning.model import Sense, State
-from counterplan.planning.oracle import expectimax
 from counterplan.planning.policies import Optimal, follow
 from tests.domains.planning_support import discretised
+from tests.planning.expectimax import expectimax
 
 from .selling import Selling
 

@@ -12,20 +12,14 @@ from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.exogenous_mdp import ExogenousMDP
 from counterplan.domains.hybrid import HybridVehicle
 from counterplan.domains.options import AmericanOption
-from counterplan.errors import InputError, NotApplicableError
-from counterplan.planning.least_squares import LeastSquares, distinct_states, quadratic
-from counterplan.planning.model import State, estimate
-from counterplan.planning.oracle import expectimax
-from counterplan.planning.policies import follow, futures
+from counterplan.errors import NotApplicableError
+from counterplan.planning.least_squares import LeastSquares
+from counterplan.planning.model import State
 from counterplan.planning.processes.prices import GBM
 from counterplan.planning.resource import Resource
+from tests.planning.expectimax import expectimax
 
 from .selling import Selling, random_selling
-
-
-def test_quadratic_basis() -> None:
-    columns = quadratic(np.array([[2.0, 3.0]]))
-    assert columns.tolist() == [[1.0, 2.0, 3.0, 4.0, 6.0, 9.0]]
 
 
 @pytest.mark.parametrize("sense", ["max", "min"])
@@ -57,27 +51,10 @@ def test_values_in_and_out_of_sample(sense: str) -> None:
         assert found.mean == pytest.approx(value, abs=4 * found.se)
 
 
-def test_out_of_sample_is_the_rule_played() -> None:
-    model = random_selling(2)
-    fit = LeastSquares(500).fit(model, 0)
-    rule = LeastSquares(500).prepare(model, 0)
-    played = estimate(follow(model, rule, futures(model, 300, 9)))
-    assert fit.out_of_sample(300, 9) == played
-
-
 def test_grid_is_what_can_be_reached() -> None:
     model = Selling(np.array([1.0, 2.0, 3.0]), np.full((3, 3), 1 / 3), stock=3, daily=2)
     fit = LeastSquares(200).fit(model, 0)
     assert [grid[:, 0].tolist() for grid in fit.grids[:3]] == [[3], [1, 2, 3], [0, 1, 2, 3]]
-
-
-def test_few_values_of_x() -> None:
-    states = np.array([[2.0], [1.0], [2.0], [3.0]])
-    distinct, cells = distinct_states(states)
-    assert distinct[:, 0].tolist() == [1.0, 2.0, 3.0]
-    assert distinct[cells].tolist() == states.tolist()
-    many = np.arange(100.0)[:, None]
-    assert np.array_equal(distinct_states(many)[0], many)
 
 
 def test_independent_prices_have_constant_continuations() -> None:
@@ -128,8 +105,3 @@ def test_too_many_levels_of_two_resources(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("counterplan.planning.least_squares.MOST_LEVELS", 16)
     with pytest.raises(NotApplicableError, match="more than 16 resource levels"):
         LeastSquares(50).fit(HybridVehicle("A"), 0)
-
-
-def test_one_path_is_too_few() -> None:
-    with pytest.raises(InputError, match="paths must be at least 2, got 1"):
-        LeastSquares(1)

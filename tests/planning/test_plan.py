@@ -11,7 +11,6 @@ from numba import njit
 
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.model import State
-from counterplan.planning.oracle import expectimax
 from counterplan.planning.search.kernel import ACTIONS, Kernel, no_successors
 from counterplan.planning.search.planners import (
     BTS,
@@ -22,24 +21,13 @@ from counterplan.planning.search.planners import (
     TreePlanner,
     plan,
 )
+from tests.planning.expectimax import expectimax
 
 from .selling import Selling
 from .small_models import BUYING, FAIR, STICKY, Bounded
 
 ALL = [UCT(200), MENTS(200), BTS(200), DENTS(200)]
 EACH = pytest.mark.parametrize("planner", ALL, ids=lambda one: one.name)
-
-
-def test_defaults() -> None:
-    found = plan(STICKY)
-    assert found.planner == "UCT"
-    assert found.stats["simulations"] == 1_000
-    assert found.stats["clip"] == 0.0
-    assert found.stats["simulations_per_second"] > 0.0
-    assert found.status == "searched"
-    assert "standard errors" in found.status.advice
-    assert found.bounds is None
-    assert np.array_equal(found.action, found.actions[found.index])
 
 
 @EACH

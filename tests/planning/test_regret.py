@@ -19,7 +19,6 @@ from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning import exact_value as exact_module
 from counterplan.planning.exact_value import exact_value
 from counterplan.planning.model import Allocation, Sense, State
-from counterplan.planning.oracle import expectimax
 from counterplan.planning.policies import Greedy, OpenLoop, Optimal, Resolve, Rule, futures
 from counterplan.planning.processes.modes import ResampledTraces
 from counterplan.planning.processes.prices import GBM
@@ -27,6 +26,7 @@ from counterplan.planning.regret import benchmark, regret
 from counterplan.planning.resource import Resource
 from experiments.control_variate import controlled_outcomes
 from tests.domains.planning_support import discretised
+from tests.planning.expectimax import expectimax
 
 from .selling import Selling
 from .small_models import every_path

@@ -11,13 +11,13 @@ import pytest
 from numba import njit
 
 from counterplan.core.validation import FloatArray, IntArray
-from counterplan.planning.oracle import expectimax
 from counterplan.planning.search import kernel as compiled
 from counterplan.planning.search import parts as part
 from counterplan.planning.search import tree
 from counterplan.planning.search.kernel import Kernel
 from counterplan.planning.search.loop import bounded_mean, renew, search
 from counterplan.planning.search.planners import BTS, DENTS, MENTS, UCT, Parts, TreePlanner, plan
+from tests.planning.expectimax import expectimax
 
 from .selling import Selling
 from .small_models import CERTAIN, FAIR, STICKY, continuous
@@ -94,13 +94,6 @@ def test_growing_changes_nothing(model: Selling, planner: TreePlanner) -> None:
     assert np.array_equal(small.nodes[:used], large.nodes[:used])
 
 
-def test_used_room_is_proportional_to_simulations() -> None:
-    """One new decision node a simulation at most."""
-    for simulations in (10, 100, 1_000):
-        found = plan(continuous(STICKY), planner=UCT(simulations))
-        assert found.stats["nodes"] <= simulations + 1
-
-
 def test_resources_that_differ_by_rounding_are_one() -> None:
     kernel = FAIR.compiled()
     arrays = tree.allocate(kernel, tree.most_per_simulation(kernel, 1, False), 10)
@@ -112,15 +105,6 @@ def test_resources_that_differ_by_rounding_are_one() -> None:
     assert numbers[0] == numbers[1]
     assert numbers[2] == numbers[3]
     assert len(set(numbers)) == 4
-
-
-def test_hash_tables_keep_every_key() -> None:
-    table = np.full((1024, 2), -1, dtype=np.int64)
-    keys = np.random.default_rng(0).choice(2**62, size=600, replace=False)
-    for number, key in enumerate(keys):
-        row = tree.place(table, key)
-        table[row] = key, number
-    assert [table[tree.place(table, key), 1] for key in keys] == list(range(600))
 
 
 @njit(compiled.SELECT)

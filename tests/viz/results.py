@@ -23,7 +23,7 @@ CHANCE = Quantity("survival probability", percent=True)
 COST = Quantity("cost", better="lower")
 # Markup and formulas: shown as they are.
 ODD = "<b>dose & $more$</b>"
-SCHEMA = cp.Schema(
+SCHEMA = cp.tables.Schema(
     (
         Column("ill", "state", unit="points", better="lower", levels=(0.0, 1.0, 2.0, 4.0)),
         Column("dose", "action", unit="mg", levels=(0.0, 2.0, 5.0), labels=("no", ODD, "full")),

@@ -1,4 +1,5 @@
 from . import baselines as baselines
+from . import contributions as contributions
 from . import oracle as oracle
 from .continuous.astar import FirstOrderBound as FirstOrderBound
 from .continuous.astar import NoBound as NoBound

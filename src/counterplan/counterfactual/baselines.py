@@ -45,6 +45,7 @@ from counterplan.counterfactual.discrete.budget_dp import (
 from counterplan.counterfactual.discrete.distributions import PolicyProcess
 from counterplan.counterfactual.discrete.dynamic_program import (
     PolicyTable,
+    Rule,
     Setting,
     choose_best,
     evaluate,
@@ -87,6 +88,8 @@ class _Baseline(ABC):
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
         if isinstance(problem.scm, PointSCM | ExogenousModel):
             return [self.solve(replace(problem, k=k)) for k in range(problem.k + 1)]
+        if problem.risk is not None:
+            raise InputError("risk= is for the exact solver: leave solver= out")
         started = time.perf_counter()
         setting, law = prepare(problem)
         table = self._table(setting, law)
@@ -116,13 +119,14 @@ class Greedy(_Baseline):
     def _table(self, setting: Setting, law: CounterfactualLaw) -> PolicyTable:
         table = keep_observed(setting)
 
-        def look_one_step_ahead(t: int, worths: FloatArray) -> FloatArray:
-            choose_best(setting, table, t, worths)
+        def look_one_step_ahead(t: int, states: IntArray, worths: FloatArray) -> FloatArray:
+            choose_best(setting, table, t, states, worths)
             # What is passed back is only the next step's reward.
-            next_reward = setting.rewards_at(t)[:, setting.episode.actions[t]]
+            next_reward = setting.rewards_at(t)[states, setting.episode.actions[t]]
             return np.repeat(next_reward[:, None], worths.shape[2], axis=1)
 
-        run_backward(setting, law, setting.takeable_at, look_one_step_ahead)
+        rule = Rule(setting.reached, setting.takeable, look_one_step_ahead)
+        run_backward(setting, law, rule)
         return table
 
     def _sequence(self, setting: SequenceSetting) -> IntArray:

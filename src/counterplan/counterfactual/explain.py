@@ -45,7 +45,8 @@ class Options(TypedDict, total=False):
                  actions earn and what counts of the last state only
     risk         models with members, such as a `SmoothSCM`: the share of members, the worst for the
                  alternative, whose mean outcome is optimised (0.25 if not given; 1: the mean of
-                 all; None: the model alone)
+                 all; None: the model alone). Of a discrete model with counts: the share of
+                 posterior draws (None if not given)
     progress     called with a `Progress` now and then; where it returns False the solver stops as
                  at a limit
     """
@@ -136,7 +137,7 @@ def pose(scm: Any, episode: Episode, k: int | None, options: Options) -> tuple[K
         from counterplan.counterfactual.continuous.ensemble import DEFAULT_RISK
 
         given["risk"] = DEFAULT_RISK
-    elif "risk" in given and not has_members:
+    elif "risk" in given and not has_members and kind != "discrete":
         raise InputError(
             f"risk= is for models with members: a {type(scm).__name__} is one model; leave it out"
         )
@@ -148,7 +149,7 @@ def _solver_for(kind: Kind, problem: Problem, options: Options) -> Solver:
     given, doubt = options.get("solver"), options.get("doubt", 0.0)
     if doubt and given is not None:
         raise InputError("doubt= is for the exact solver: leave solver= out")
-    solver = _default_solver(kind, doubt) if given is None else given
+    solver = _default_solver(kind, problem, doubt) if given is None else given
     if isinstance(solver, type) or not isinstance(solver, Solver):
         raise InputError(f"solver is {solver!r}: pass an object such as baselines.Greedy()")
     if refusal := solver.refuses(problem):
@@ -190,7 +191,7 @@ def _is_planning(scm: Any) -> bool:
     return isinstance(scm, ExogenousModel)
 
 
-def _default_solver(kind: Kind, doubt: float) -> Solver:
+def _default_solver(kind: Kind, problem: Problem, doubt: float) -> Solver:
     if kind == "continuous":
         from counterplan.counterfactual.continuous.astar import AStar
 
@@ -199,6 +200,10 @@ def _default_solver(kind: Kind, doubt: float) -> Solver:
         from counterplan.counterfactual.executed.branching import BudgetAllocation
 
         return BudgetAllocation()
+    if problem.risk is not None and not doubt:
+        from counterplan.counterfactual.discrete.posterior import PosteriorDP
+
+        return PosteriorDP()
     from counterplan.counterfactual.discrete.budget_dp import BudgetDP
 
     return cast(Solver, BudgetDP(doubt=doubt))

@@ -306,7 +306,4 @@ def _select(ids: RowIds, rows: Rows, wanted: RowIds) -> Rows | None:
     places = np.searchsorted(ids, wanted)
     if (places == len(ids)).any() or (ids[places] != wanted).any():
         return None
-    starts, ends = rows.indptr[places], rows.indptr[places + 1]
-    indptr = np.concatenate([[0], np.cumsum(ends - starts)]).astype(np.int64)
-    entries = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], ends - starts)
-    return Rows(indptr, rows.indices[entries], rows.probabilities[entries])
+    return rows.take(places)

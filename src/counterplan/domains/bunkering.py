@@ -37,7 +37,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray, Seed, whole_number
 from counterplan.domains.bunkering_exact import (
     SAME,
@@ -51,6 +50,7 @@ from counterplan.domains.bunkering_exact import (
 from counterplan.errors import FileError, InfeasibleError, InputError, NotApplicableError
 from counterplan.planning.compiled import Layout, jit
 from counterplan.planning.description import Axes, Column, Columns, check_config, positive_number
+from counterplan.planning.level_graph import hindsight, mean_regrets, path_values
 from counterplan.planning.model import (
     Allocation,
     HasFutures,
@@ -244,8 +244,10 @@ class Bunkering(HasFutures):
         costs, amounts = np.empty(len(prices)), np.empty(prices.shape)
         for level in np.unique(levels):
             rows = np.flatnonzero(levels == level)
-            grid = self._levels_from(t, float(level))
-            costs[rows], amounts[rows] = grid_hindsight(prices[rows], grid, self.fixed_cost)
+            graph = self._levels_from(t, float(level)).graph(self.fixed_cost)
+            ports = np.tile(np.arange(len(legs)), (len(rows), 1))
+            values, bought = hindsight(graph, ports, -prices[rows, :, None], 0)
+            costs[rows], amounts[rows] = -values, bought[:, :, 0]
         return costs, amounts
 
     def _levels_from(self, t: int, level: float) -> Levels:
@@ -319,16 +321,23 @@ class Bunkering(HasFutures):
         levels, T, scaled, plan = self.levels, self.horizon, kind == "multiplies", self._plan
         resolved = VoyageValue.solve(levels, plan.fixed_cost, price_law(self.process, T), plan)
         expected = plan.on_grid()
-        paths = np.ascontiguousarray(self.sample_paths(samples, seed)[:, :, 0])
-        regret, error = mean_regrets(paths, levels, plan.fixed_cost, scaled, expected)
+        prices, ports = self.sample_paths(samples, seed), np.arange(T)
+        units = np.ones((samples, T + 1))
+        if scaled:
+            units[:, 1:] = prices[:, :, 0]
+        each = np.tile(ports, (samples, 1)), -prices, units
+        graph, groups = levels.graph(plan.fixed_cost), np.zeros((samples, T), dtype=np.int64)
+        regret, error, _ = mean_regrets(graph, each, -expected, groups, 1)
+        surplus = np.zeros_like(expected)
+        surplus[:T] = (regret + MARGIN * error)[:, 0]
         fewest, left = np.zeros_like(expected), np.zeros((T + 1, 1))
         if scaled and self.fixed_cost > 0:
-            choices = np.empty(fewest.shape, np.int64)
-            backward(np.zeros(T), levels, 1.0, False, fewest, fewest, choices)  # least purchases
+            choices, free = np.empty(fewest.shape, np.int64), np.zeros((T, 1))
+            path_values(levels.graph(1.0), ports, free, np.ones(T), fewest, fewest, choices)
             left = np.arange(T, -1.0, -1.0)[:, None]
         return BOUND_TABLES.pack(
-            below=resolved.on_grid() - regret - MARGIN * error,
-            below_fixed=self.fixed_cost * fewest,
+            below=resolved.on_grid() - surplus,
+            below_fixed=self.fixed_cost * np.abs(fewest),
             above=expected,
             above_fixed=np.broadcast_to(self.fixed_cost * left, expected.shape),
         )
@@ -505,76 +514,3 @@ def bounds(parameters, tables, t, x, d, generator, out):  # type: ignore[no-unty
             low = 0.0  # fuller than any arrival of the grid
         high = min(high, factor * b.above[s, below] + b.above_fixed[s, below])
     out[0], out[1] = -high, -low
-
-
-# --- Along whole paths of prices --------------------------------------------------------------
-
-
-@njit(cache=True)
-def backward(prices, levels, fixed_cost, scaled, plan, values, choices):  # type: ignore[no-untyped-def]
-    """The cost (T + 1, N) from every arrival on along prices (T,), of purchases that are best where
-    later costs are `plan` (T + 1, N), in units of the price if `scaled`; and where each leads: its
-    target, or -1 for buying nothing (T, N). With plan = values: hindsight."""
-    T, K = levels.targets.shape
-    values[T, :] = 0.0
-    for t in range(T - 1, -1, -1):
-        unit = prices[t] if scaled else 1.0
-        for g in range(levels.arrivals.shape[1]):
-            least, paid, choice = np.inf, np.inf, -1
-            stay = levels.stay_next[t, g]
-            if stay >= 0:
-                least, paid = unit * plan[t + 1, stay], values[t + 1, stay]
-            for k in range(K):
-                amount = levels.targets[t, k] - levels.arrivals[t, g]
-                if amount > SAME:
-                    after, now = levels.target_next[t, k], prices[t] * amount + fixed_cost
-                    if now + unit * plan[t + 1, after] < least:
-                        least, choice = now + unit * plan[t + 1, after], k
-                        paid = now + values[t + 1, after]
-            values[t, g] = paid
-            choices[t, g] = choice
-
-
-@njit(cache=True)
-def mean_regrets(prices, levels, fixed_cost, scaled, plan):  # type: ignore[no-untyped-def]
-    """By how much, on average over paths (n, T), re-solving costs more than hindsight from every
-    arrival on, (T + 1, N), and the standard error; `scaled`: in units of the price before."""
-    n, T = prices.shape
-    shape = levels.arrivals.shape
-    mean, squares = np.zeros(shape), np.zeros(shape)
-    values, costs = np.empty(shape), np.empty(shape)
-    choices = np.empty(shape, dtype=np.int64)
-    for i in range(n):
-        backward(prices[i], levels, fixed_cost, False, values, values, choices)
-        backward(prices[i], levels, fixed_cost, scaled, plan, costs, choices)
-        for t in range(1, T):
-            unit = prices[i, t - 1] if scaled else 1.0
-            for k in range(shape[1]):
-                if np.isnan(levels.arrivals[t, k]):
-                    continue
-                regret = (costs[t, k] - values[t, k]) / unit
-                gap = regret - mean[t, k]
-                mean[t, k] += gap / (i + 1)
-                squares[t, k] += gap * (regret - mean[t, k])
-    return mean, np.sqrt(squares / (n - 1) / n)
-
-
-@njit(cache=True)
-def grid_hindsight(prices, levels, fixed_cost):  # type: ignore[no-untyped-def]
-    """Least costs (n,) and purchases (n, T) along paths (n, T), from the grid's first arrival."""
-    n, T = prices.shape
-    N = levels.arrivals.shape[1]
-    costs, amounts = np.empty(n), np.zeros((n, T))
-    values, choices = np.empty((T + 1, N)), np.empty((T, N), dtype=np.int64)
-    for i in range(n):
-        backward(prices[i], levels, fixed_cost, False, values, values, choices)
-        at = 0
-        costs[i] = values[0, at]
-        for t in range(T):
-            k = choices[t, at]
-            if k >= 0:
-                amounts[i, t] = levels.targets[t, k] - levels.arrivals[t, at]
-                at = levels.target_next[t, k]
-            else:
-                at = levels.stay_next[t, at]
-    return costs, amounts

@@ -45,6 +45,7 @@ import numpy as np
 
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import NotApplicableError
+from counterplan.planning.level_graph import LevelGraph
 from counterplan.planning.processes.base import FiniteProcess, Process
 from counterplan.planning.processes.prices import GBM, BinomialLattice, BootstrapPrices
 
@@ -56,7 +57,7 @@ SAME = 1e-9
 
 
 class Levels(NamedTuple):
-    """Padded tables, nan or -1 where there is nothing; compiled functions read them as they are.
+    """Padded tables, nan or -1 where there is nothing; the search reads them as they are.
 
     legs         (T,) need of each leg
     capacity     of the tank
@@ -101,6 +102,16 @@ class Levels(NamedTuple):
         amounts[amounts <= SAME] = np.nan
         nothing = np.where(covers(level, self.legs[t]), 0.0, np.nan)
         return np.column_stack([amounts, nothing])
+
+    def graph(self, fixed_cost: float) -> LevelGraph:
+        """What may be bought at every port from every arrival, nothing first; costs negated."""
+        arrivals = enumerate(self.arrivals[:-1])
+        amounts = np.roll([self.purchases(t, row) for t, row in arrivals], 1, axis=2)
+        targets = np.broadcast_to(self.target_next[:, None], amounts[:, :, 1:].shape)
+        after = np.concatenate([self.stay_next[:, :, None], targets], axis=2)
+        after[np.isnan(amounts)] = -1
+        bought = np.nan_to_num(amounts)
+        return LevelGraph(bought[..., None], -fixed_cost * (bought > 0), after)
 
 
 def covers(level: FloatArray, leg: float) -> BoolArray:

@@ -32,14 +32,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from counterplan.core.validation import BoolArray, FloatArray, Seed, generator, whole_number
+from counterplan.core.validation import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Seed,
+    generator,
+    whole_number,
+)
 from counterplan.domains import hybrid_exact as exact
-from counterplan.domains.hybrid_exact import RULES, HybridConfig, Road, Rule
+from counterplan.domains.hybrid_exact import HybridConfig, Road
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning.compiled import Layout, inlined, jit
 from counterplan.planning.description import Axes, Column, Columns, check_config, positive_number
 from counterplan.planning.exact_value import Solution
+from counterplan.planning.level_graph import (
+    LevelGraph,
+    chain_values,
+    expected_ahead,
+    mean_regrets,
+)
 from counterplan.planning.model import (
     Allocation,
     ExogenousModel,
@@ -60,8 +74,7 @@ from counterplan.planning.processes.modes import (
 )
 
 if TYPE_CHECKING:
-    from counterplan.planning.policies import Policy
-    from counterplan.planning.policies import Rule as PolicyRule
+    from counterplan.planning.policies import Policy, Rule
     from counterplan.planning.search.kernel import Kernel
 
 # Tables hold (c + 1)^2 numbers per step and mode.
@@ -258,7 +271,9 @@ class HybridVehicle(HasFutures):
         """The best expected mileage; of hidden modes only where few beliefs can be reached."""
         if self.hidden:
             return Solution(self, state).value if state is not None else self._listed.value
-        return self.value_of("optimal", state)
+        at = self.start if state is None else state
+        mode = self.chain.modes(np.atleast_2d(at.exogenous))[0]
+        return float(self.optimum[at.t, mode, self.level_numbers(at.resource)])
 
     def optimal_actions(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
         """(n, 2) the actions that attain it."""
@@ -268,54 +283,62 @@ class HybridVehicle(HasFutures):
 
     def best_if_seen(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
         """(n, 2) the actions that would be best if modes were seen from the next step on."""
-        ahead = np.tensordot(self.beliefs(exogenous), self.values_ahead("optimal", t), axes=1)
-        rates, brakes = self._rates(exogenous), self._brakes(exogenous)
-        return np.asarray(exact.best_splits(self.road, rates, brakes, resource, ahead))
+        ahead = expected_ahead(self.road.matrix, self.optimum[t + 1])
+        return self.best_actions(exogenous, resource, self.beliefs(exogenous), ahead)
+
+    def best_actions(
+        self, exogenous: FloatArray, resource: FloatArray, chances: FloatArray, ahead: FloatArray
+    ) -> FloatArray:
+        """(n, 2) the best actions where levels are then worth ahead (K, G), by chances (n, K)."""
+        kinds, levels = self._brakes(exogenous).astype(np.int64), self.level_numbers(resource)
+        actions, after = self.graph.actions[kinds, levels], self.graph.after[kinds, levels]
+        worth = np.einsum("nma,na->nm", actions, self._rates(exogenous))
+        worth += np.einsum("nk,knm->nm", chances, ahead[:, after])
+        best = np.where(after >= 0, worth, -np.inf).argmax(axis=1)
+        return np.asarray(actions[np.arange(len(best)), best])
 
     def loss(
         self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
     ) -> FloatArray:
         """(n,) by how much each action's expected mileage falls short of the best one's; observed
         modes only. Summed along an episode: a policy's shortfall without the futures' noise."""
-        self._require_observed()
+        if self.hidden:
+            raise NotApplicableError(
+                "losses are known by mode, which is hidden; evaluate plays a policy"
+            )
         modes = self.chain.modes(exogenous)
         rewards, after = self.step(t, exogenous, resource, actions)
-        now, then = np.rint(resource).astype(np.int64), np.rint(after).astype(np.int64)
-        ahead = self.values_ahead("optimal", t)[modes, then[:, 0], then[:, 1]]
-        best = self.rule_values("optimal")[t, modes, now[:, 0], now[:, 1]]
-        return np.asarray(best - rewards - ahead)
+        ahead = expected_ahead(self.road.matrix, self.optimum[t + 1])
+        best = self.optimum[t, modes, self.level_numbers(resource)]
+        return np.asarray(best - rewards - ahead[modes, self.level_numbers(after)])
 
     def best_known_policy(self) -> Policy:
         """Where modes are hidden and too many beliefs can be reached."""
         return SeenNext()
 
-    def value_of(self, rule: Rule, state: State | None = None) -> float:
-        """The exact value of a rule where modes are observed: 'optimal', 'greedy' (the more
-        efficient fuel as far as it goes, gas where equal), 'gas-first' or 'electric-first'."""
-        self._require_observed()
-        at = self.start if state is None else state
-        gas, battery = (int(level) for level in np.rint(at.resource))
-        mode = self.chain.modes(np.atleast_2d(at.exogenous))[0]
-        return float(self.rule_values(rule)[at.t, mode, gas, battery])
+    @cached_property
+    def optimum(self) -> FloatArray:
+        """(T + 1, S, G) the best values where modes are observed, by the number of the level."""
+        return self._values(self.road.mileage, 1.0)
 
-    def _require_observed(self) -> None:
-        if self.hidden:
-            raise NotApplicableError(
-                "rules are evaluated by mode, which is hidden; evaluate plays a policy"
-            )
+    def myopic_values(self, by: ArrayLike) -> FloatArray:
+        """(T + 1, S, G) the same of a policy that takes the most by rates (2,) or (S, 2), whatever
+        follows: greedy by the mileage, gas or electricity first by (1, 0) or (0, 1)."""
+        rates = np.asarray(by, dtype=np.float64)
+        return self._values(np.array(np.broadcast_to(rates, self.road.mileage.shape)), 0.0)
 
-    def rule_values(self, rule: Rule) -> FloatArray:
-        """(T + 1, S, c + 1, c + 1) values of a rule that sees the mode."""
-        if rule not in RULES:
-            raise InputError(f"rule {rule!r} is not one of {', '.join(RULES)}")
-        solved: dict[Rule, FloatArray] = self.__dict__.setdefault("_solved", {})
-        if rule not in solved:
-            solved[rule] = exact.rule_values(self.road, RULES.index(rule))
-        return solved[rule]
+    def _values(self, by: FloatArray, foresight: float) -> FloatArray:
+        chain = self.road.brakes.astype(np.int64), self.road.mileage, self.road.matrix
+        return np.asarray(chain_values(self.graph, chain, self.horizon, by, foresight))
 
-    def values_ahead(self, rule: Rule, t: int) -> FloatArray:
-        """(S, c + 1, c + 1) the expected values after step t, by its mode."""
-        return np.asarray(exact.expected_ahead(self.road.matrix, self.rule_values(rule)[t + 1]))
+    @cached_property
+    def graph(self) -> LevelGraph:
+        """What may be done with the tanks."""
+        return exact.tank_graph(self.road)
+
+    def level_numbers(self, tanks: FloatArray) -> IntArray:
+        """(...) the numbers of levels (..., 2) in the graph."""
+        return np.asarray(np.rint(tanks).astype(np.int64) @ [self.road.capacity + 1, 1])
 
     @cached_property
     def _listed(self) -> Solution:
@@ -344,22 +367,22 @@ class HybridVehicle(HasFutures):
         each = -(-whole_number(samples, "samples", minimum=2) // S)
         paths = [self.chain.sample_paths(each, T, rng, 0, start) for start in np.eye(S)]
         modes = np.concatenate([path.argmax(axis=2) for path in paths])
-        sums, squares, counts = exact.sum_regrets(self.road, modes)
-        n = np.maximum(counts, 2.0)[:, :, None, None]
-        means = sums / n
-        errors = np.sqrt(np.maximum(squares / n - means**2, 0.0) / (n - 1.0))
-        regrets = np.where(counts[:, :, None, None] < 2, np.inf, means + MARGIN * errors)
-        greedy, *orders = (
-            self.rule_values(rule)[:T] for rule in ("greedy", "gas-first", "electric-first")
-        )
+        kinds = self.road.brakes.astype(np.int64)[modes]
+        futures = kinds, self.road.mileage[modes], np.ones((len(modes), T + 1))
+        myopic = np.zeros((T + 1, self.graph.after.shape[1]))
+        means, errors, counts = mean_regrets(self.graph, futures, myopic, modes, S)
+        regrets = np.where(counts[:, :, None] < 2, np.inf, means + MARGIN * errors)
+        first = self.road.mileage, (1.0, 0.0), (0.0, 1.0)
+        greedy, *orders = (self.myopic_values(by)[:T] for by in first)
         below = orders if self.hidden else [np.maximum(*orders)]
         above = greedy + regrets
         # A bound that is met exactly must not be crossed by rounding.
         before = np.array([np.maximum.reduce([above, *below]), *below])
         after = np.zeros_like(before)
         for k, t in np.ndindex(len(before), T - 1):
-            after[k, t] = exact.expected_ahead(self.road.matrix, before[k, t + 1])
-        return BOUND_TABLES.pack(values=after)
+            after[k, t] = expected_ahead(self.road.matrix, before[k, t + 1])
+        width = self.road.capacity + 1
+        return BOUND_TABLES.pack(values=after.reshape(*after.shape[:3], width, width))
 
     about: ClassVar[str] = (
         "a hybrid vehicle: gas or electricity at each step, the road being seen step by step"
@@ -442,7 +465,7 @@ class SeenNext:
 
     name: ClassVar[str] = "as if modes were seen next"
 
-    def prepare(self, model: ExogenousModel, seed: Seed = 0) -> PolicyRule:
+    def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Rule:
         """The rule for a vehicle."""
         if not isinstance(model, HybridVehicle):
             raise NotApplicableError(

@@ -7,12 +7,13 @@ and mileage f of mode m (Sec. F, which leaves open that the battery is capped at
     V_t(m, g, b) = E V_{t+1}(m', g, min(c, b + |Delta_d|))                   where m brakes
     V_T = 0
 
-Taking a fixed a instead of the best one evaluates a policy, exactly; knowing the modes to come
-gives hindsight. One realised path has two resources, but no ranking solves it: what braking adds is
-lost where the battery is full, so how much there is to spend depends on how it was spent (Top-K and
-comparative advantage need it fixed), and units must be used even where they earn least. So
-hindsight is the same recursion along the path. Without braking on the path the quota and
-what is left are fixed: then comparative advantage f_gas - f_electric applies, and is used. Where
+Both are a graph of levels (`planning.level_graph`). Taking a fixed a instead of the best one
+evaluates a policy, exactly; knowing the modes to come gives hindsight. One realised path has two
+resources, but no ranking solves it: what braking adds is lost where the battery is full, so how
+much there is to spend depends on how it was spent (Top-K and comparative advantage need it fixed),
+and units must be used even where they earn least. So hindsight is the same recursion along the
+path. Without braking on the path the quota and what is left are fixed: then comparative advantage
+f_gas - f_electric applies, and is used. Where
 braking is only a probability p_t (an expected path), the linear program of expected amounts: at
 most (1 - p_t) Delta_a units are used at the mileage of driving modes, p_t |Delta_d| are gained.
 """
@@ -20,23 +21,21 @@ most (1 - p_t) Delta_a units are used at the mileage of driving modes, p_t |Delt
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counterplan.core.compiled import njit
 from counterplan.core.validation import BoolArray, FloatArray, whole_number
 from counterplan.errors import InputError
 from counterplan.planning.allocation import allocate_advantage, allocate_transport
+from counterplan.planning.level_graph import LevelGraph, hindsight
 from counterplan.planning.model import Allocation
 from counterplan.planning.processes.base import stochastic_matrix
 from counterplan.planning.resource import Resource, ResourceProgram
 
 # Modes come in order: those in which gas is efficient, as many in which electricity is, and
 # braking.
-Rule: TypeAlias = Literal["optimal", "greedy", "gas-first", "electric-first"]
-RULES: tuple[Rule, ...] = ("optimal", "greedy", "gas-first", "electric-first")
 
 
 class Road(NamedTuple):
@@ -150,144 +149,22 @@ SEVEN_MODES = {
 }
 
 
-# --- Dynamic programs -------------------------------------------------------------------------
-
-# Places of the rules in RULES.
-OPTIMAL, GREEDY, GAS_FIRST, ELECTRIC_FIRST = range(4)
-
-
-@njit(cache=True)
-def best_use(road, rates, braking, rule, tanks, ahead):  # type: ignore[no-untyped-def]
-    """The best amounts of gas (the most of equals) and of electricity that a rule may take, and
-    their value with what remains worth `ahead` (c + 1, c + 1)."""
-    gas, battery = tanks
-    if braking:
-        return 0, 0, ahead[gas, min(road.capacity, battery + road.recharge)]
-    used = min(road.quota, gas + battery)
-    least, most = max(0, used - battery), min(used, gas)
-    if rule == GAS_FIRST or (rule == GREEDY and rates[0] >= rates[1]):
-        least = most
-    elif rule != OPTIMAL:
-        most = least
-    choice, best = most, -np.inf
-    for a in range(most, least - 1, -1):
-        value = rates[0] * a + rates[1] * (used - a) + ahead[gas - a, battery - used + a]
-        if value > best:
-            choice, best = a, value
-    return choice, used - choice, best
-
-
-@njit(cache=True)
-def _step_back(road, s, rule, ahead, values):  # type: ignore[no-untyped-def]
-    """values (c + 1, c + 1) before a step in mode s, given those after it."""
-    rates, braking = road.mileage[s], road.brakes[s]
-    for gas in range(road.capacity + 1):
-        for battery in range(road.capacity + 1):
-            used = best_use(road, rates, braking, rule, (gas, battery), ahead)
-            values[gas, battery] = used[2]
-
-
-@njit(cache=True)
-def expected_ahead(matrix, values):  # type: ignore[no-untyped-def]
-    """(S, c + 1, c + 1) the mean of values over the next mode, by the present one."""
-    ahead = np.zeros(values.shape)
-    for s in range(matrix.shape[0]):
-        for k in range(matrix.shape[0]):
-            if matrix[s, k] > 0.0:
-                ahead[s] += matrix[s, k] * values[k]
-    return ahead
-
-
-@njit(cache=True)
-def rule_values(road, rule):  # type: ignore[no-untyped-def]
-    """(T + 1, S, c + 1, c + 1) the value of a rule, by its place in RULES."""
-    S, c = road.matrix.shape[0], road.capacity
-    values = np.zeros((road.horizon + 1, S, c + 1, c + 1))
-    for t in range(road.horizon - 1, -1, -1):
-        ahead = expected_ahead(road.matrix, values[t + 1])
-        for s in range(S):
-            _step_back(road, s, rule, ahead[s], values[t, s])
-    return values
-
-
-@njit(cache=True)
-def sum_regrets(road, modes):  # type: ignore[no-untyped-def]
-    """By how much hindsight earns more than greedy from each step and mode on, summed over paths of
-    modes (n, T), (T, S, c + 1, c + 1); the sums of squares; and how many paths pass, (T, S)."""
-    n, T = modes.shape
-    S, c = road.matrix.shape[0], road.capacity
-    sums, squares = np.zeros((T, S, c + 1, c + 1)), np.zeros((T, S, c + 1, c + 1))
-    counts = np.zeros((T, S))
-    best, greedy = np.zeros((T + 1, c + 1, c + 1)), np.zeros((T + 1, c + 1, c + 1))
-    for i in range(n):
-        for t in range(T - 1, -1, -1):
-            s = modes[i, t]
-            _step_back(road, s, OPTIMAL, best[t + 1], best[t])
-            _step_back(road, s, GREEDY, greedy[t + 1], greedy[t])
-            counts[t, s] += 1.0
-            for gas in range(c + 1):
-                for battery in range(c + 1):
-                    regret = best[t, gas, battery] - greedy[t, gas, battery]
-                    sums[t, s, gas, battery] += regret
-                    squares[t, s, gas, battery] += regret * regret
-    return sums, squares, counts
-
-
-@njit(cache=True)
-def _reach(road, brakes, start, reached):  # type: ignore[no-untyped-def]
-    """Mark the tanks (T + 1, c + 1, c + 1) that can be reached along a path from `start`."""
-    reached[:] = False
-    reached[0, start[0], start[1]] = True
-    for t in range(brakes.size):
-        for gas, battery in np.argwhere(reached[t]):
-            if brakes[t]:
-                reached[t + 1, gas, min(road.capacity, battery + road.recharge)] = True
-                continue
-            used = min(road.quota, gas + battery)
-            for a in range(max(0, used - battery), min(used, gas) + 1):
-                reached[t + 1, gas - a, battery - used + a] = True
-
-
-@njit(cache=True)
-def path_hindsight(road, rates, brakes, start):  # type: ignore[no-untyped-def]
-    """Values (n,) and actions (n, T, 2) along paths of mileage (n, T, 2) and braking (n, T), from
-    tanks (2,)."""
-    n, T = brakes.shape
-    c = road.capacity
-    values, actions = np.empty(n), np.zeros((n, T, 2))
-    table = np.zeros((T + 1, c + 1, c + 1))
-    reached = np.zeros((T + 1, c + 1, c + 1), dtype=np.bool_)
-    for i in range(n):
-        _reach(road, brakes[i], start, reached)
-        for t in range(T - 1, -1, -1):
-            for gas in range(c + 1):
-                for battery in range(c + 1):
-                    if reached[t, gas, battery]:
-                        tanks, braking = (gas, battery), brakes[i, t]
-                        used = best_use(road, rates[i, t], braking, OPTIMAL, tanks, table[t + 1])
-                        table[t, gas, battery] = used[2]
-        gas, battery = start[0], start[1]
-        values[i] = table[0, gas, battery]
-        for t in range(T):
-            tanks, braking = (gas, battery), brakes[i, t]
-            a, e, _ = best_use(road, rates[i, t], braking, OPTIMAL, tanks, table[t + 1])
-            actions[i, t, 0], actions[i, t, 1] = a, e
-            gas, battery = gas - a, battery - e
-            if braking:
-                battery = min(c, battery + road.recharge)
-    return values, actions
-
-
-@njit(cache=True)
-def best_splits(road, rates, brakes, tanks, ahead):  # type: ignore[no-untyped-def]
-    """(n, 2) the best actions for mileage (n, 2), braking (n,) and tanks (n, 2), with what remains
-    worth ahead (n, c + 1, c + 1)."""
-    actions = np.zeros((brakes.size, 2))
-    for i in range(brakes.size):
-        full = int(tanks[i, 0] + 0.5), int(tanks[i, 1] + 0.5)
-        a, e, _ = best_use(road, rates[i], brakes[i], OPTIMAL, full, ahead[i])
-        actions[i, 0], actions[i, 1] = a, e
-    return actions
+def tank_graph(road: Road) -> LevelGraph:
+    """What may be done with tanks of c + 1 levels each, (gas, battery) being number gas (c + 1) +
+    battery: kind 0 drives, every split of the quota, most gas first; kind 1 brakes."""
+    c, gas = road.capacity, np.arange(road.quota, -1, -1)
+    levels = np.stack(np.divmod(np.arange((c + 1) ** 2), c + 1), axis=1)
+    used = np.minimum(road.quota, levels.sum(axis=1))[:, None]
+    driving = np.stack([np.broadcast_to(gas, (len(levels), len(gas))), used - gas], axis=2)
+    left = levels[:, None] - driving
+    possible = ((driving >= 0) & (left >= 0)).all(axis=2)
+    charged, number = levels + np.array([0, road.recharge]), np.array([c + 1, 1])
+    after = np.full((2, *possible.shape), -1)
+    after[0] = np.where(possible, left @ number, -1)
+    after[1, :, 0] = np.minimum(charged, c) @ number
+    actions = np.zeros((2, *driving.shape))
+    actions[0] = driving
+    return LevelGraph(actions, np.zeros(after.shape), after)
 
 
 # --- Hindsight, for any path ------------------------------------------------------------------
@@ -310,8 +187,9 @@ def allocate(road: Road, beliefs: FloatArray, tanks: FloatArray) -> Allocation:
         values[calm], actions[calm] = _without_braking(road, rates[calm], tanks)
         methods.append("comparative advantage where nothing brakes: quotas and stocks are fixed")
     if rest.any():
-        start = np.rint(tanks).astype(np.int64)
-        values[rest], actions[rest] = path_hindsight(road, rates[rest], braking[rest] > 0.5, start)
+        gas, battery = np.rint(tanks).astype(np.int64)
+        kinds, start = (braking[rest] > 0.5).astype(np.int64), gas * (road.capacity + 1) + battery
+        values[rest], actions[rest] = hindsight(tank_graph(road), kinds, rates[rest], start)
         methods.append("dynamic program along the path: what braking adds depends on what was used")
     for i in np.flatnonzero(uncertain):
         values[i], actions[i] = _expected(road, rates[i], braking[i], tanks)

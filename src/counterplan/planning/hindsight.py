@@ -170,10 +170,6 @@ def _by_program(
     return Allocation(sign * values, actions, f"{chosen}: {REASONS[chosen]}")
 
 
-def _sign(problem: ExogenousModel) -> int:
-    return 1 if problem.sense == "max" else -1
-
-
 def step_rows(values: ArrayLike, name: str, wanted: tuple[int, int], what: str) -> FloatArray:
     """Numbers (steps, columns), a row for each step; a list for a single column."""
     try:

@@ -5,7 +5,8 @@ s_j, the posterior is Dirichlet(alpha_i + c) and its mean is known:
 
     P(s_j | s_i, a) = (alpha_ij + c_j) / sum_l (alpha_il + c_l)
 
-The 2021 paper averages 100,000 posterior samples to approximate this number.
+The 2021 paper averages 100,000 posterior samples to approximate this number. How strong a prior to
+take, and around what, the data itself can tell (`pooled_prior`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from counterplan.core.episode import Episode, listed_episodes
 from counterplan.core.validation import BoolArray, FloatArray, whole_number
 from counterplan.errors import InputError
-from counterplan.scm.tabular import TabularMDP, numbers
+from counterplan.scm.tabular import Rows, TabularMDP, numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +67,65 @@ def neighbour_prior(n_states: int, near: float = 1.0, far: float = 0.01) -> Floa
     whole_number(n_states, "n_states", minimum=1)
     distance = np.abs(np.subtract.outer(np.arange(n_states), np.arange(n_states)))
     return np.where(distance <= 1, near, far)
+
+
+# Pseudo-counts in all that are tried for a level of the pooled prior.
+STRENGTHS = np.geomspace(0.3, 1000.0, 25)
+
+
+def pooled_prior(counts: TransitionCounts) -> FloatArray:
+    """(S, S) pseudo-counts learned from the counts themselves (empirical Bayes): rows of a state
+    scatter around the state's own mean, and those of states around the mean of all,
+
+        P(. | s, a) ~ Dirichlet(m_1 g_s),     g_s = (c_s + m_0 g) / (n_s + m_0)
+
+    with the strengths m_0 and m_1 under which the counts are most likely (Dirichlet-multinomial).
+    Where little was seen, a row is then as uncertain as rows of this table differ.
+    """
+    every = counts.transitions.sum(axis=(0, 1)) + 0.5
+    overall = every / every.sum()
+    of_state = counts.transitions.sum(axis=1).astype(np.float64)
+    S, A = counts.visits.shape
+    m_0 = _strength(of_state, np.broadcast_to(overall, (S, S)))
+    means = (of_state + m_0 * overall) / (of_state.sum(axis=1, keepdims=True) + m_0)
+    pairs, states = counts.transitions.reshape(S * A, S), np.repeat(np.arange(S), A)
+    seen = pairs.sum(axis=1) > 0
+    return np.asarray(_strength(pairs[seen], means, states[seen]) * means)
+
+
+def _strength(
+    counts: ArrayLike, means: FloatArray, group: NDArray[np.int64] | None = None
+) -> float:
+    """The m among STRENGTHS under which counts (R, S) are likeliest to be drawn from rows that are
+    Dirichlet(m means[group])."""
+    from scipy.special import gammaln
+
+    table = np.asarray(counts)
+    totals = table.sum(axis=1)
+    row, column = np.nonzero(table)
+    number, mean = table[row, column], means[row if group is None else group[row], column]
+    found = []
+    for m in STRENGTHS:
+        alike = gammaln(m) - gammaln(m + totals[totals > 0])
+        found.append(alike.sum() + (gammaln(m * mean + number) - gammaln(m * mean)).sum())
+    return float(STRENGTHS[int(np.argmax(found))])
+
+
+def posterior_draws(mdp: TabularMDP, count: int, seed: int = 0) -> list[TabularMDP]:
+    """Models whose rows are drawn from the Dirichlet posteriors of a model's rows; pairs with the
+    same evidence share a draw."""
+    from counterplan.scm.row_sets import by_evidence
+
+    row_of, table = by_evidence(mdp, "risk=")
+    rng, sizes = np.random.default_rng(seed), np.diff(table.indptr)
+    found = []
+    for _ in range(whole_number(count, "count", minimum=1)):
+        # Far below any probability that matters, yet never zero: what can happen still can.
+        drawn = np.maximum(rng.standard_gamma(table.posterior), 1e-280)
+        drawn /= np.repeat(np.add.reduceat(drawn, table.indptr[:-1]), sizes)
+        rows = Rows(table.indptr, table.indices, drawn)
+        found.append(mdp.with_rows(rows, row_of))
+    return found
 
 
 def estimate_mdp(

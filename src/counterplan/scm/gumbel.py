@@ -63,34 +63,39 @@ def kernel_row(
     result         (>= m,) P(i) at the same positions as `indices`; 0 for states not reached
     """
     starts, entries, segments = scratch[0], scratch[1], scratch[2]
+    size = indices.shape[0]
     at_entry = -1
-    for j in range(indices.shape[0]):
+    for j in range(size):
         result[j] = 0.0
         if indices[j] == outcome:
             at_entry = j
     finish = factual[outcome] / probabilities[at_entry] if at_entry >= 0 else np.inf
-
-    started = 0
-    for j in range(indices.shape[0]):
-        if j != at_entry and starts_before(factual[indices[j]], probabilities[j], finish):
-            starts[started] = factual[indices[j]] / probabilities[j]
-            entries[started] = j
-            started += 1
-    _sort_pairs(starts[:started], entries[:started])
+    # Clocks that the observed row does not have start at once, and need no sorting.
+    rate = 0.0
+    for j in range(size):
+        if factual[indices[j]] == 0.0:
+            rate += probabilities[j]
+    started = _late_starts(factual, outcome, indices, probabilities, finish, scratch)
 
     # Forward: D at each start, and the integral over the segment that begins there.
     density = 1.0
-    rate = 0.0
-    for position in range(started):
-        rate += probabilities[int(entries[position])]
+    start = first = 0.0
+    for position in range(-1, started):
+        if position >= 0:
+            rate += probabilities[int(entries[position])]
+            start = starts[position]
         end = starts[position + 1] if position + 1 < started else finish
         if end == np.inf:
-            segments[position] = 1.0 / (rate * density)
+            segment = 1.0 / (rate * density) if rate > 0.0 else 0.0
         else:
-            length = end - starts[position]
+            length = end - start
             after = density + rate * length
-            segments[position] = (length / after) / density
+            segment = (length / after) / density
             density = after
+        if position >= 0:
+            segments[position] = segment
+        else:
+            first = segment
 
     # Backward: the integral from each start to the finish.
     integral = 0.0
@@ -98,15 +103,38 @@ def kernel_row(
         integral += segments[position]
         j = int(entries[position])
         result[j] = probabilities[j] * integral
+    integral += first
+    for j in range(size):
+        if factual[indices[j]] == 0.0:
+            result[j] = probabilities[j] * integral
     if at_entry >= 0 and finish < np.inf:
         result[at_entry] = 1.0 / density
 
 
 @njit(cache=True, nogil=True)
-def _sort_pairs(keys: Any, companions: Any) -> None:
-    """Sort keys ascending in place, the companions with them."""
+def _late_starts(
+    factual: Any, outcome: int, indices: Any, probabilities: Any, finish: float, scratch: Any
+) -> int:
+    """Write when, and which, clocks of the observed row start before o rings, the first first into
+    the first two lines of `scratch`; returned is their number."""
+    starts, entries = scratch[0], scratch[1]
+    started = 0
+    for j in range(indices.shape[0]):
+        rival = factual[indices[j]]
+        late = rival > 0.0 and indices[j] != outcome
+        if late and starts_before(rival, probabilities[j], finish):
+            starts[started] = rival / probabilities[j]
+            entries[started] = j
+            started += 1
+    sort_pairs(starts[:started], entries[:started])
+    return started
+
+
+@njit(cache=True, nogil=True)
+def sort_pairs(keys: Any, companions: Any) -> None:
+    """Sort keys ascending in place, the companions with them; equal ones stay in their order."""
     if keys.shape[0] > SHORT:
-        order = np.argsort(keys)
+        order = np.argsort(keys, kind="mergesort")
         keys[:] = keys[order]
         companions[:] = companions[order]
         return
@@ -131,22 +159,22 @@ def expected_values(
     rows: Any,
     values: Any,
 ) -> Any:
-    """(R, C) expectations of values (S, C) under the counterfactual rows of the ids in `rows`.
+    """(rows, C) expectations of values (S, C) under the counterfactual rows of the ids in `rows`.
 
     Each kernel row is formed, used for all columns at once, and dropped. Entries of probability
     zero are skipped, so that a value of -inf behind them never makes 0 * -inf = nan.
     """
     columns = values.shape[1]
-    result = np.zeros((indptr.shape[0] - 1, columns))
+    result = np.zeros((rows.shape[0], columns))
     widest = 0
     for row in rows:
         widest = max(widest, indptr[row + 1] - indptr[row])
     scratch = np.empty((3, widest))
     kernel = np.empty(widest)
-    for row in rows:
-        start, end = indptr[row], indptr[row + 1]
+    for number in range(rows.shape[0]):
+        start, end = indptr[rows[number]], indptr[rows[number] + 1]
         kernel_row(factual, outcome, indices[start:end], probabilities[start:end], scratch, kernel)
-        _accumulate(indices[start:end], kernel, values, result[row])
+        _accumulate(indices[start:end], kernel, values, result[number])
     return result
 
 
@@ -208,12 +236,27 @@ def row_expectations(indptr: Any, indices: Any, probabilities: Any, values: Any)
 
 @njit(cache=True, nogil=True)
 def _accumulate(indices: Any, weights: Any, values: Any, total: Any) -> None:
-    for j in range(indices.shape[0]):
-        weight = weights[j]
-        if weight > 0.0:
-            source = values[indices[j]]
-            for c in range(total.shape[0]):
-                total[c] += weight * source[c]
+    """Write sum_j weights[j] values[indices[j]], four columns at a time: their sums stay in
+    registers, and the loads of a row do not wait for each other."""
+    columns = total.shape[0]
+    whole = columns - columns % 4
+    for c in range(0, whole, 4):
+        a = b = d = e = 0.0
+        for j in range(indices.shape[0]):
+            weight = weights[j]
+            if weight > 0.0:
+                i = indices[j]
+                a += weight * values[i, c]
+                b += weight * values[i, c + 1]
+                d += weight * values[i, c + 2]
+                e += weight * values[i, c + 3]
+        total[c], total[c + 1], total[c + 2], total[c + 3] = a, b, d, e
+    for c in range(whole, columns):
+        a = 0.0
+        for j in range(indices.shape[0]):
+            if weights[j] > 0.0:
+                a += weights[j] * values[indices[j], c]
+        total[c] = a
 
 
 @njit(cache=True, nogil=True)

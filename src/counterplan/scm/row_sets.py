@@ -75,7 +75,7 @@ class RowSets:
         """Every probability lies in its set with posterior probability `level`, all at once."""
         from scipy.stats import beta
 
-        row_of, table = _by_evidence(mdp, "credible")
+        row_of, table = by_evidence(mdp, "RowSets.credible")
         miss = _miss(1.0 - _share(level, "level"), table)
         rest = table.mass - table.posterior
         with np.errstate(invalid="ignore"):
@@ -88,7 +88,7 @@ class RowSets:
         """All true rows lie in their sets with probability 1 - delta, whatever they are."""
         from scipy.stats import beta
 
-        row_of, table = _by_evidence(mdp, "pac")
+        row_of, table = by_evidence(mdp, "RowSets.pac")
         miss = _miss(_share(delta, "delta"), table)
         seen, rest = table.counts, table.trials - table.counts
         lower = np.where(seen > 0, beta.ppf(miss, np.maximum(seen, 1e-9), rest + 1), 0.0)
@@ -175,11 +175,11 @@ class _Table(NamedTuple):
         return self.probabilities * self.mass
 
 
-def _by_evidence(mdp: TabularMDP, what: str) -> tuple[NDArray[np.int32], _Table]:
+def by_evidence(mdp: TabularMDP, what: str) -> tuple[NDArray[np.int32], _Table]:
     """(S, A) ids of rows with the same evidence, and these rows."""
     if mdp.counts is None or mdp.mass is None:
         raise InputError(
-            f"RowSets.{what}: the model does not know the counts that it was estimated from; fit "
+            f"{what}: the model does not know the counts that it was estimated from; fit "
             "it to episodes, or use RowSets.gamma or RowSets.box"
         )
     S, A = mdp.row_of.shape

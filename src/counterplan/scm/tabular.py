@@ -26,6 +26,8 @@ SUM_TOLERANCE = 1e-6
 # Stored rows were normalised when the model was made: what is left is rounding.
 STORED_SUM_TOLERANCE = 1e-9
 ROUNDING = 1e-12
+# Rows that are compared at a time, so that memory stays small.
+AT_ONCE = 1_000_000
 # Labels that are listed where none of them was meant.
 MOST_SHOWN = 12
 
@@ -54,6 +56,13 @@ class Rows:
     def slice(self, row: int) -> tuple[NDArray[np.int32], FloatArray]:
         start, end = self.indptr[row], self.indptr[row + 1]
         return self.indices[start:end], self.probabilities[start:end]
+
+    def take(self, chosen: IntArray) -> Rows:
+        """Some of the rows, in that order."""
+        starts, lengths = self.indptr[chosen], np.diff(self.indptr)[chosen]
+        indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        places = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], lengths)
+        return Rows(indptr, self.indices[places], self.probabilities[places])
 
     def dense(self, row: int, n_states: int) -> FloatArray:
         indices, probabilities = self.slice(row)
@@ -164,6 +173,13 @@ class TabularMDP:
         known["about"] = dict(self.about if about is None else about)
         for name, value in known.items():
             object.__setattr__(other, name, value)
+        return other
+
+    def with_rows(self, rows: Rows, row_of: NDArray[np.int32]) -> Self:
+        """The same model with other rows, which are taken as they are."""
+        other = copy(self)
+        object.__setattr__(other, "rows", rows)
+        object.__setattr__(other, "row_of", row_of)
         return other
 
     def without_data(self) -> Self:
@@ -288,22 +304,48 @@ def _distinct_rows(transitions: ArrayLike | Sequence[Any]) -> tuple[Rows, NDArra
         return rows, _checked_row_of(rows, table)
     matrices = _matrices(transitions)
     S = matrices[0].shape[0]
-    row_of = np.empty((S, len(matrices)), dtype=np.int32)
-    ids: dict[bytes, int] = {}
-    indices, probabilities = [], []
-    for action, given in enumerate(matrices):
-        matrix = _stochastic(given, action, S)
-        places = matrix.indices.astype(np.int32)
-        for state in range(S):
-            entries = slice(matrix.indptr[state], matrix.indptr[state + 1])
-            key = places[entries].tobytes() + matrix.data[entries].tobytes()
-            if key not in ids:
-                ids[key] = len(ids)
-                indices.append(places[entries])
-                probabilities.append(matrix.data[entries])
-            row_of[state, action] = ids[key]
-    indptr = np.concatenate([[0], np.cumsum([len(row) for row in indices])]).astype(np.int64)
-    return Rows(indptr, np.concatenate(indices), np.concatenate(probabilities)), row_of
+    parts = [_stochastic(given, action, S) for action, given in enumerate(matrices)]
+    indices = np.concatenate([one.indices.astype(np.int32, copy=False) for one in parts])
+    probabilities = np.concatenate([one.data for one in parts])
+    lengths = np.concatenate([np.diff(one.indptr) for one in parts]).astype(np.int64)
+    del parts
+    every = Rows(np.concatenate([[0], np.cumsum(lengths)]), indices, probabilities)
+    kept, row_of = _alike(every)
+    if len(kept) < len(every):
+        every = every.take(kept)
+    return every, np.ascontiguousarray(row_of.reshape(len(matrices), S).T)
+
+
+def _alike(rows: Rows) -> tuple[IntArray, NDArray[np.int32]]:
+    """The first of all rows that are equal, and which of them every row is."""
+    marks = np.empty(len(rows), dtype=np.uint64)
+    for start in range(0, len(rows), AT_ONCE):
+        part = slice(start, min(start + AT_ONCE, len(rows)))
+        begin, end = rows.indptr[part.start], rows.indptr[part.stop]
+        mixed = _mixed(rows.probabilities[begin:end].view(np.uint64))
+        mixed = _mixed(mixed ^ rows.indices[begin:end].astype(np.uint64))
+        marks[part] = np.add.reduceat(mixed, rows.indptr[part] - begin)
+    _, first, group = np.unique(marks, return_index=True, return_inverse=True)
+    original = first[group]
+    # Equal marks of different rows are next to impossible; such rows are kept apart.
+    lengths, copies = np.diff(rows.indptr), np.flatnonzero(original != np.arange(len(rows)))
+    apart = copies[lengths[copies] != lengths[original[copies]]]
+    original[apart] = apart
+    for start in range(0, len(copies), AT_ONCE):
+        some = copies[start : start + AT_ONCE]
+        one, other = rows.take(some), rows.take(original[some])
+        differ = (one.indices != other.indices) | (one.probabilities != other.probabilities)
+        apart = some[np.logical_or.reduceat(differ, one.indptr[:-1])]
+        original[apart] = apart
+    kept, row_of = np.unique(original, return_inverse=True)
+    return kept, row_of.astype(np.int32)
+
+
+def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of splitmix64: every bit depends on all."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(bits ^ (bits >> np.uint64(31)))
 
 
 def _matrices(transitions: ArrayLike | Sequence[Any]) -> Sequence[Any]:

@@ -6,4 +6,5 @@ from .layout import SchemaLayout as SchemaLayout
 from .reader import TablePath as TablePath
 from .reader import from_frame as from_frame
 from .schema import Column as Column
+from .schema import Schema as Schema
 from .schema import read_schema as read_schema

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 from counterplan.core.validation import FloatArray, Seed, generator
 from counterplan.domains.exogenous_mdp import ExogenousMDP
+from counterplan.errors import NotApplicableError
 from counterplan.planning.evaluate import evaluate
-from counterplan.planning.model import ExogenousModel, FiniteSupport, HasExactValue, Sense, State
-from counterplan.planning.oracle import expectimax
+from counterplan.planning.exact_value import exact_value
+from counterplan.planning.model import ExogenousModel, Sense, State
 from counterplan.planning.policies import Policy, Rule
 from counterplan.planning.processes import MarkovModes
 from counterplan.planning.resource import Resource
@@ -121,10 +124,8 @@ def _check_honesty(planner: Planner | Policy, model: ExogenousModel, seed: int) 
     sign = -1.0 if model.sense == "min" else 1.0
     found = evaluate(model, planner, EPISODES, seed=seed)
     best = None
-    if isinstance(model, HasExactValue):
-        best = model.optimal_value()
-    elif isinstance(model, FiniteSupport):
-        best = expectimax(model).value
+    with suppress(NotApplicableError):
+        best = exact_value(model)
     rounding = 1e-9 * (1.0 + abs(found.mean))
     if best is not None:
         assert sign * (found.mean - best) <= ERRORS * found.se + rounding, (

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 
 # As explanations name it.
 METHOD = "dynamic programming"
-# Entries of a policy's table, (T, S, C): 2 GB.
-LARGEST_POLICY = 500_000_000
+# Entries of a policy's table, (T, S, C), of two bytes: 2 GB.
+LARGEST_POLICY = 1_000_000_000
 # Outcomes off any lattice are bracketed on a grid: as fine as about this many numbers and
 # operations allow.
 ENTRIES = 10_000_000
@@ -284,6 +284,8 @@ class BudgetDP:
     def refuses(self, problem: Problem) -> str | None:
         if not 0.0 <= float(numbers(self.doubt, "doubt")) <= 1.0:
             raise InputError(f"doubt is {self.doubt}: expected a number from 0 to 1")
+        if problem.risk is not None:
+            return "it solves one model: for risk= leave solver= and doubt= out"
         if self.samples is not None:
             whole_number(self.samples, "samples", minimum=1)
             whole_number(self.seed, "seed")
@@ -360,8 +362,8 @@ def prepare(problem: Problem) -> tuple[Setting, CounterfactualLaw]:
             f"entries (limit {LARGEST_POLICY:,}): count costs in larger units or lower k"
         )
     least = problem.constraints.least(mdp.visits is not None)
-    setting = Setting(mdp, episode, resolved, min(problem.k, spendable), least)
-    return setting, law_of(scm, episode)
+    k, anywhere = min(problem.k, spendable), not isinstance(scm, GumbelMaxSCM)
+    return Setting(mdp, episode, resolved, k, least, anywhere), law_of(scm, episode)
 
 
 def check_feasible(setting: Setting, bounds: FloatArray) -> None:

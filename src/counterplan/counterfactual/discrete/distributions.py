@@ -363,7 +363,7 @@ class PolicyProcess:
         mass[self.setting.episode.states[0], self.setting.k] = 1.0
         return mass
 
-    def _policy(self, t: int) -> tuple[NDArray[np.int32], FloatArray]:
+    def _policy(self, t: int) -> tuple[NDArray[np.integer[Any]], FloatArray]:
         return self.table.at(t, self.setting.k)
 
     def _changes_at(self, t: int, mass: FloatArray) -> FloatArray:

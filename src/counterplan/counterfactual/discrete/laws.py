@@ -30,6 +30,7 @@ here; where steps share one, what holds for all of them at once lies inside.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -44,6 +45,7 @@ from counterplan.scm.gumbel import (
     expected_values,
     kernel_rows,
     row_expectations,
+    sort_pairs,
     starts_before,
     winner_shares,
 )
@@ -78,8 +80,8 @@ class Expectation(Protocol):
         ...
 
     def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
-        """(ids, C): for each row id in `rows`, its expectation of each column of values (S, C);
-        other ids are left undefined. Values may be -inf, never +inf or nan."""
+        """(rows, C): for each row id in `rows`, its expectation of each column of values (S, C).
+        Values may be -inf, never +inf or nan; where no row leads, they may be anything."""
         ...
 
 
@@ -105,7 +107,11 @@ class _TabularLaw:
     def _observed(self, t: int) -> tuple[FloatArray, int]:
         """The row of the pair observed at step t, and the state that followed."""
         states, actions = self.episode.states, self.episode.actions
-        return self.mdp.row(states[t], actions[t]), int(states[t + 1])
+        known = self.__dict__.get("_known")
+        if known is None or known[0] != t:
+            known = t, self.mdp.row(states[t], actions[t]), int(states[t + 1])
+            self.__dict__["_known"] = known  # a step is asked about in parts
+        return known[1], known[2]
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,9 +200,7 @@ def law_of(scm: DiscreteSCM, episode: Episode) -> CounterfactualLaw:
 
 def expect_by_rows(law: CounterfactualLaw, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
     """The expectations of a law that only knows its rows."""
-    result = np.zeros((int(law.row_of.max()) + 1, values.shape[1]))
-    result[rows] = row_expectations(*law.rows_at(t, rows).arrays, values)
-    return result
+    return np.asarray(row_expectations(*law.rows_at(t, rows).arrays, values))
 
 
 # Mass below this is what rounding left over, not something to place in a state worth -inf.
@@ -214,11 +218,9 @@ LEAST = 1e-290
 def caps_of_row(
     factual: Any, outcome: int, entries: Any, assume: int, within: Any, beyond: Any
 ) -> float:
-    """Write the largest c_i of one row into the dense (S,) `within`, and how much more of it counts
+    """Write the largest c_i of the entries of one row into `within`, and how much more of it counts
     against the limit for all into `beyond`; the least c_o is returned, and left out of both."""
     indices, lower, upper = entries
-    within[:] = 0.0
-    beyond[:] = 0.0
     finish, least = np.inf, max(factual[0, outcome], LEAST)
     for j in range(indices.shape[0]):
         if indices[j] == outcome and lower[j] > 0.0:
@@ -226,61 +228,71 @@ def caps_of_row(
     kept = 0.0
     for j in range(indices.shape[0]):
         i = indices[j]
+        within[j] = beyond[j] = 0.0
         if i != outcome and assume >= STABLE and not starts_before(factual[0, i], upper[j], finish):
             continue  # q_o / p_o >= q_i / p_i, decided as the Gumbel-Max kernel decides it
-        within[i], beyond[i] = lower[j] / least, (upper[j] - lower[j]) / least
+        within[j], beyond[j] = lower[j] / least, (upper[j] - lower[j]) / least
         if assume == MONOTONE and i == outcome:
             kept = lower[j]
-            within[i] -= kept
+            within[j] -= kept
         elif assume == MONOTONE and factual[1, i] > 0.0:
-            within[i] = min(within[i], upper[j])
-            beyond[i] = min(beyond[i], upper[j] - within[i])
+            within[j] = min(within[j], upper[j])
+            beyond[j] = min(beyond[j], upper[j] - within[j])
     return kept
 
 
 @njit(cache=True, nogil=True)
 def extreme_values(
-    factual: Any, outcome: int, table: Any, rows: Any, values: Any, order: Any, assume: int
+    factual: Any, outcome: int, table: Any, rows: Any, values: Any, sign: float, assume: int
 ) -> Any:
-    """(R, C) extreme expectations of values (S, C) for the row ids in `rows`.
+    """(rows, C) extreme expectations of values (S, C) for the row ids in `rows`.
 
     factual  (2, S) the least and the largest probability of each outcome of the observed pair
     table    indptr, indices, and the least and the largest probabilities
-    order    (S, C) states in the order in which they are filled, for each column
+    sign     1 for the lowest, -1 for the highest expectation
     """
     indptr, indices, lower, upper = table
-    n_states, columns = values.shape
-    result = np.zeros((indptr.shape[0] - 1, columns))
-    within, beyond = np.empty(n_states), np.empty(n_states)
-    least = max(factual[0, outcome], LEAST)
+    columns = values.shape[1]
+    result = np.zeros((rows.shape[0], columns))
+    widest = 0
     for row in rows:
-        part = slice(indptr[row], indptr[row + 1])
+        widest = max(widest, indptr[row + 1] - indptr[row])
+    within, beyond = np.empty(widest), np.empty(widest)
+    keys, order = np.empty(widest), np.empty(widest)
+    least = max(factual[0, outcome], LEAST)
+    for number in range(rows.shape[0]):
+        part = slice(indptr[rows[number]], indptr[rows[number] + 1])
         entries = indices[part], lower[part], upper[part]
+        size = entries[0].shape[0]
         kept = caps_of_row(factual, outcome, entries, assume, within, beyond)
         # The rest of the row must hold what the lower limits ask for.
         limit = 1.0 - max(0.0, lower[part].sum() - (1.0 - least)) / least
         for c in range(columns):
+            for j in range(size):
+                keys[j], order[j] = sign * values[entries[0][j], c], j
+            sort_pairs(keys[:size], order[:size])
             left, extra, last = 1.0 - kept, limit, outcome if kept > 0.0 else -1
             total = kept * values[outcome, c] if kept > 0.0 else 0.0
             lowest = highest = values[outcome, c] if kept > 0.0 else np.nan
-            for position in range(n_states):
-                i = order[position, c]
-                share = min(left, within[i])
-                more = min(left - share, beyond[i], extra)
+            for position in range(size):
+                j = int(order[position])
+                share = min(left, within[j])
+                more = min(left - share, beyond[j], extra)
                 if share + more > 0.0:
-                    total += (share + more) * values[i, c]
+                    last = entries[0][j]
+                    value = values[last, c]
+                    total += (share + more) * value
                     left -= share + more
                     extra -= more
-                    last = i
                     # A comparison with nan is never true.
-                    lowest = lowest if lowest <= values[i, c] else values[i, c]
-                    highest = highest if highest >= values[i, c] else values[i, c]
+                    lowest = lowest if lowest <= value else value
+                    highest = highest if highest >= value else value
                     if left <= ROUNDING:
                         break
             if left > 0.0 and last >= 0:
                 total += left * values[last, c]
             # A mean lies between what it is a mean of, whatever rounding says.
-            result[row, c] = min(max(total, lowest), highest)
+            result[number, c] = min(max(total, lowest), highest)
     return result
 
 
@@ -308,7 +320,6 @@ class ExtremeLaw(_TabularLaw):
         return self.mdp.row_of if self.sets is None else self.sets.row_of
 
     def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
-        order = np.argsort(-values if self.highest else values, axis=0, kind="stable")
         state, action = self.episode.states[t], self.episode.actions[t]
         if self.sets is None:
             indptr, indices, both = self.mdp.rows.arrays
@@ -317,7 +328,8 @@ class ExtremeLaw(_TabularLaw):
             table, factual = self.sets.arrays, self.sets.dense(state, action)
         outcome = int(self.episode.states[t + 1])
         assume = ASSUMPTIONS[self.assume]
-        return np.asarray(extreme_values(factual, outcome, table, rows, values, order, assume))
+        sign = -1.0 if self.highest else 1.0
+        return np.asarray(extreme_values(factual, outcome, table, rows, values, sign, assume))
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,10 +346,14 @@ class DoubtfulLaw:
         return self.worst.row_of
 
     def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
+        own, places = np.unique(self._believed_rows[rows], return_inverse=True)
+        expected = self.believed.expect(t, own, values)[places]
         worst = self.worst.expect(t, rows, values)
-        # A row of the sets belongs to pairs that share a row of the model.
-        own = np.empty(len(worst), dtype=np.int32)
+        return np.asarray(self.doubt * worst + (1.0 - self.doubt) * expected)
+
+    @cached_property
+    def _believed_rows(self) -> RowIds:
+        """The row of the model that pairs with a row of the sets have in common."""
+        own = np.empty(int(self.row_of.max()) + 1, dtype=np.int32)
         own[self.row_of] = self.believed.row_of
-        expected = self.believed.expect(t, np.unique(own[rows]), values)
-        worst[rows] = self.doubt * worst[rows] + (1.0 - self.doubt) * expected[own[rows]]
-        return worst
+        return own
