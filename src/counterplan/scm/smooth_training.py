@@ -340,6 +340,7 @@ def learn_effects(
         if last is not None and np.allclose(last, found.variance, rtol=0.01, atol=1e-6):
             break
         last = found.variance
+    assert found is not None
     every = Samples(inputs, targets, given[0].features)
     return _allowing_for(learned, every, episode, found), found
 
