@@ -98,7 +98,7 @@ $(VENV)/.build-backend: constraints.txt | $(VENV)/bin/python
 	$(INSTALL) hatchling editables
 	@touch $@
 
-$(VENV)/.installed-run: EXTRAS := [web]
+$(VENV)/.installed-run: EXTRAS := [neural,web]
 $(VENV)/.installed-test: EXTRAS := [test,docs]
 $(VENV)/.installed-bench: EXTRAS := [test,bench]
 $(VENV)/.installed-dev: EXTRAS := [dev]

@@ -96,7 +96,9 @@ def read_cases(folder: Path, simulated: list[Any]) -> list[Case]:
     """The fresh table, read as the command reads it."""
     schema = cp.tables.read_schema(folder / "schema.toml")
     layout, cases = cp.tables.SchemaLayout(schema), []
-    for recorded, one in zip(cp.read_table(folder / "fresh.csv", schema), simulated, strict=True):
+    for recorded, one in zip(
+        cp.tables.read_table(folder / "fresh.csv", schema), simulated, strict=True
+    ):
         vectors = np.asarray(layout.action_set(recorded.episode))
         name = str(recorded.episode.id)
         cases.append(Case(name, one, recorded.episode, vectors, np.asarray(one.actions)))
@@ -219,7 +221,7 @@ def ask_forecaster(process: str, folder: Path, cases: list[Case]) -> Measured:
     started = time.process_time()
     schema = cp.tables.read_schema(folder / "schema.toml")
     layout = cp.tables.SchemaLayout(schema)
-    episodes = [one.episode for one in cp.read_table(folder / "train.csv", schema)]
+    episodes = [one.episode for one in cp.tables.read_table(folder / "train.csv", schema)]
     forecaster = Forecaster(_course(episodes, layout))
     rng, parts, wrong, moved, held = np.random.default_rng(0), [], 0.0, 0.0, []
     for case in cases:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from counterplan.domains import sepsis
-from counterplan.scm.neural_validation import Constants, GridPoint, GridSettings, cross_validate
 from counterplan.scm.training import Training
 from counterplan.viz import style
 from experiments.continuous_study import LOCATION, SCALE, Study
 from experiments.figure import Drawn, Options, Track
+from experiments.neural_validation import Constants, GridPoint, GridSettings, cross_validate
 from experiments.panels import canvas
 from experiments.parts import Parts
 

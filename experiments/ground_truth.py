@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, product
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from counterplan.domains import sepsis
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.point import PointSCM
 from counterplan.scm.smooth import SmoothSCM
-from counterplan.scm.training import Training
+from counterplan.scm.training import FitSettings, SmoothSettings, Training
 from counterplan.scm.transitions import Transitions
 from experiments import infection
 from experiments.infection import DOSES, Infection
@@ -82,12 +82,31 @@ class Learned:
     enumerable: bool
 
 
-def learn(process: str, patients: int, fresh: int, learner: str = SMOOTH, seed: int = 0) -> Learned:
+def learn(
+    process: str,
+    patients: int,
+    fresh: int,
+    learner: str = SMOOTH,
+    seed: int = 0,
+    fresh_seed: int = FRESH_SEED,
+    members: int = 0,
+) -> Learned:
     """A model of 'sepsis' or of a version of the infection, from a cohort of this size; by smooth
     regression, or by networks without constants."""
     if process == SEPSIS:
-        return _sepsis(patients, fresh, learner, seed)
-    return _infection(process, patients, fresh, learner, seed)
+        given = _sepsis(patients, fresh, seed, fresh_seed)
+    else:
+        given = _infection(process, patients, fresh, seed, fresh_seed)
+    transitions, settings, networks, asked = given
+    model: PointSCM
+    if learner == SMOOTH:
+        own: SmoothSettings = {**settings, "members": members}
+        model = SmoothSCM.fit(transitions, **own)
+    else:
+        quiet = Training(scaling=settings.get("scaling"), progress=False)
+        free: FitSettings = {**networks, "lipschitz": None, "training": quiet}
+        model = NeuralSCM.fit(transitions, **free)
+    return Learned(model, *asked)
 
 
 def measure(learned: Learned, seed: int = 0) -> Measured:
@@ -131,8 +150,13 @@ def _claimed(learned: Learned, case: Case) -> tuple[float, float]:
         reward=learned.reward,
         limits=Limits(seconds=SECONDS),
     )
-    true = _outcomes(learned, case.replay(found.actions[None]))[0]
-    return found.improvement, float(true - _outcomes(learned, case.episode.states[None])[0])
+    return found.improvement, true_improvement(learned, case, found.actions)
+
+
+def true_improvement(learned: Learned, case: Case, sequence: IntArray) -> float:
+    """What a sequence of actions (T-1,) would truly have brought."""
+    true = _outcomes(learned, case.replay(sequence[None]))[0]
+    return float(true - _outcomes(learned, case.episode.states[None])[0])
 
 
 def _possible(learned: Learned, case: Case) -> float:
@@ -186,35 +210,34 @@ def _observed(case: Case) -> IntArray:
     return np.asarray(same.argmax(axis=1))
 
 
-def _infection(version: str, patients: int, fresh: int, learner: str, seed: int) -> Learned:
+# Transitions, settings of both learners and of networks, and what is asked about.
+Given: TypeAlias = tuple[
+    Transitions, SmoothSettings, FitSettings, tuple[list[Case], LinearReward, bool]
+]
+
+
+def _infection(version: str, patients: int, fresh: int, seed: int, fresh_seed: int) -> Given:
     process = Infection(version)
     cohort = [patient.episode for patient in process.simulate(patients, seed)]
-    transitions = Transitions.collect(cohort, DOSES)
-    model: PointSCM
-    if learner == SMOOTH:
-        model = SmoothSCM.fit(transitions, members=0)
-    else:
-        quiet = Training(progress=False)
-        model = NeuralSCM.fit(transitions, hidden=32, lipschitz=None, epochs=300, training=quiet)
     cases = [
         Case(one.episode, DOSES, partial(process.replay, one))
-        for one in process.simulate(fresh, FRESH_SEED)
+        for one in process.simulate(fresh, fresh_seed)
     ]
-    return Learned(model, cases, infection.reward(), enumerable=True)
+    transitions = Transitions.collect(cohort, DOSES)
+    return transitions, {}, {"hidden": 32, "epochs": 300}, (cases, infection.reward(), True)
 
 
-def _sepsis(patients: int, fresh: int, learner: str, seed: int) -> Learned:
+def _sepsis(patients: int, fresh: int, seed: int, fresh_seed: int) -> Given:
     cohort = _sepsis_cohort(patients, seed)
-    transitions, fixed = Transitions.collect(cohort.episodes), len(sepsis.FIXED)
-    scaling = sepsis.scaling(cohort)
-    model: PointSCM
-    if learner == SMOOTH:
-        model = SmoothSCM.fit(transitions, members=0, fixed=fixed, scaling=scaling)
-    else:
-        quiet = Training(scaling=scaling, progress=False)
-        model = NeuralSCM.fit(transitions, hidden=64, lipschitz=None, fixed=fixed, training=quiet)
-    cases = [_sepsis_case(episode) for episode in _sepsis_cohort(fresh, FRESH_SEED).episodes]
-    return Learned(model, cases, sepsis.reward(), enumerable=False)
+    settings = SmoothSettings(fixed=len(sepsis.FIXED), scaling=sepsis.scaling(cohort))
+    cases = [_sepsis_case(episode) for episode in _sepsis_cohort(fresh, fresh_seed).episodes]
+    transitions = Transitions.collect(cohort.episodes)
+    return (
+        transitions,
+        settings,
+        {"hidden": 64, "fixed": len(sepsis.FIXED)},
+        (cases, sepsis.reward(), False),
+    )
 
 
 def _sepsis_case(episode: Episode) -> Case:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from counterplan.core.episode import Episode
+from counterplan.core.result import Change
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.discrete.budget_dp import OutcomeDistribution, PolicyExplanation
 from counterplan.counterfactual.discrete.distributions import Realizations
 from counterplan.viz import style
-from counterplan.viz.explanations import DistinctExplanation, distinct_explanations
 from counterplan.viz.quantity import Quantity, share
 from experiments.therapy import SEVERITIES, TOPICS
 
@@ -24,6 +25,37 @@ if TYPE_CHECKING:
 LISTED_EXPLANATIONS = 10
 CHANGED_FILL = "#cfe8dc"
 OBSERVED_FILL = "#eceef1"
+
+
+class DistinctExplanation(NamedTuple):
+    """A set of changes with the share of realizations that make them and their mean outcome."""
+
+    changes: tuple[Change, ...]
+    frequency: float
+    mean_outcome: float
+
+
+def distinct_explanations(
+    realizations: Realizations, episode: Episode
+) -> tuple[DistinctExplanation, ...]:
+    """All distinct action sequences among sampled counterfactual episodes, most frequent first; the
+    observed one has no changes."""
+    sequences, member, counts = np.unique(
+        realizations.actions, axis=0, return_inverse=True, return_counts=True
+    )
+    totals = np.bincount(member.reshape(-1), weights=realizations.outcomes)
+    observed = episode.actions
+    return tuple(
+        DistinctExplanation(
+            tuple(
+                Change(int(t), int(observed[t]), int(sequences[i, t]))
+                for t in np.flatnonzero(sequences[i] != observed)
+            ),
+            float(counts[i] / len(realizations.outcomes)),
+            float(totals[i] / counts[i]),
+        )
+        for i in np.argsort(-counts, kind="stable")
+    )
 
 
 @dataclass(frozen=True, eq=False)

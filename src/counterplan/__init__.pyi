@@ -43,9 +43,9 @@ from .scm.row_sets import RowSets as RowSets
 from .scm.smooth import SmoothSCM as SmoothSCM
 from .scm.tabular import TabularMDP as TabularMDP
 from .scm.transitions import Transitions as Transitions
+from .tables.fit import fit as fit
 from .tables.models import load_model as load_model
 from .tables.models import save_model as save_model
-from .tables.reader import read_table as read_table
 
 __version__: str
 __all__: list[str]

@@ -11,17 +11,25 @@ from urllib.parse import urlencode
 import counterplan as cp
 from counterplan.core.problem import Problem
 from counterplan.counterfactual.continuous.setting import SequenceSetting, prepare_sequence
-from counterplan.runs.question import Explainer, Question
+from counterplan.runs.question import DEFAULT_DOUBT, Explainer, Question
 
 from ..explorer.long_episodes import long_episodes
 from ..explorer.serving import Explorer, serving
 from ..runs.models import small_scm
-from ..viz.report.runs import ODD, continuous_run, discrete_run, explain_run, regret_run
+from ..viz.report.runs import (
+    ODD,
+    continuous_run,
+    discrete_run,
+    ensemble_run,
+    explain_run,
+    regret_run,
+)
 
 Served = Callable[[str], Explorer]
 MAKERS: dict[str, Callable[[Path], Path]] = {
     "continuous": lambda folder: continuous_run(folder, 30).folder,
     "discrete": lambda folder: discrete_run(folder, 70, robust=False).folder,
+    "members": lambda folder: ensemble_run(folder).folder,
     "voyages": lambda folder: regret_run(folder).folder,
     "drives": lambda folder: regret_run(folder, "hybrid", None).folder,
     "options": lambda folder: regret_run(folder, "options", None).folder,
@@ -104,7 +112,9 @@ def setting_of(explorer: Explorer, name: str) -> SequenceSetting:
     )
 
 
-def explained(explorer: Explorer, name: str, k: int, **constraints: Any) -> Any:
+def explained(
+    explorer: Explorer, name: str, k: int, doubt: float | None = None, **constraints: Any
+) -> Any:
     explainer: Explainer = explorer.service.cases.run.explainer
     episode = explorer.service.cases.recorded(name).episode
     return cp.explain(
@@ -112,6 +122,7 @@ def explained(explorer: Explorer, name: str, k: int, **constraints: Any) -> Any:
         episode=episode,
         k=k,
         constraints=cp.Constraints(**constraints),
+        **({"doubt": DEFAULT_DOUBT if doubt is None else doubt} if explainer.is_discrete else {}),
     )
 
 

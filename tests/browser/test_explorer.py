@@ -187,6 +187,48 @@ def test_solved_again_under_rules(page: Any, served: Served) -> None:
     wait_for_value(page, "best", explorer.get("case", id=name)["answer"]["value"])
 
 
+def test_claims_are_told_with_bands_and_what_they_rest_on(page: Any, served: Served) -> None:
+    explorer = served("members")
+    open_list(page, explorer)
+    lines = explorer.get("cases")["lines"]
+    assert ids(page) == [line["id"] for line in lines]
+    name = next(line["id"] for line in lines if line["changes"])
+    open_case(page, explorer, name)
+    answer = explorer.get("case", id=name)["answer"]
+    wait_for_value(page, "best", answer["value"])
+    card = page.locator(".card.best").inner_text()
+    assert answer["claim"] in card
+    assert "90 %" in card
+    assert page.locator("#holds").inner_text() == answer["holds"]
+    assert page.locator("path.band.best").count() == 1
+    page.wait_for_selector(".rests-words")
+    assert page.locator(".rests-charts svg").count() == 2
+    taken = explorer.get("case", id=name)["observed"]["actions"][0]
+    action = next(one for one in range(3) if one != taken)
+    page.select_option("#action-0-0", str(action))
+    page.wait_for_selector("path.band.hand")
+    assert "90 %" in page.locator(".card.hand").inner_text()
+    assert fits(page)
+
+
+def test_the_dial_is_turned(page: Any, served: Served) -> None:
+    explorer = served("discrete")
+    name = improvable(explorer)
+    open_case(page, explorer, name)
+    page.wait_for_selector(".rests-words")
+    page.locator("#dial").fill("1")
+    assert "doubt 1" in page.locator(".rules-head").first.inner_text()
+    page.click("#resolve")
+    found = explained(explorer, name, 2, doubt=1.0)
+    wait_for_value(page, "best", found.value)
+    page.wait_for_selector("text=under your rules")
+    assert "dial=1" in page.url
+    before = shown(page)
+    page.reload()
+    page.wait_for_selector("text=under your rules")
+    assert shown(page) == before
+
+
 def test_a_search_is_cancelled(page: Any, served: Served) -> None:
     explorer = served("long")
 

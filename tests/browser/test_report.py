@@ -138,7 +138,7 @@ def test_everything_can_be_reached_with_the_tab_key(opened: Any) -> None:
             opened.evaluate("document.activeElement.textContent + document.activeElement.id")
         )
     assert {"ranking-search", "In short"} <= reached
-    assert any(text.startswith("Improvement") for text in reached)
+    assert any(text.startswith("Guaranteed") for text in reached)
 
 
 def test_without_scripts_the_first_cases_are_there(browser: Any, address: str, run: Run) -> None:
@@ -170,7 +170,7 @@ def test_printing(opened: Any, tmp_path: Path) -> None:
     # The table goes over several pages, each with its heading; what searches it is left out.
     of_table = [text for text in pages if "run (" in text or "rest (" in text]
     assert len(of_table) > 1
-    heads = [text for text in pages if "Observed" in text and "Improvement" in text]
+    heads = [text for text in pages if "Observed" in text and "Guaranteed" in text]
     assert len(heads) >= 2
     assert not any("next ▶" in text for text in pages)
     # Every case begins on a page of its own.

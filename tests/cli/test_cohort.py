@@ -234,13 +234,14 @@ def test_states_far_from_what_was_learned_are_named(ward: Path, run: Run) -> Non
     result = run(*arguments, "strange.csv")
     first, *more = result.stderr.splitlines()
     assert first.startswith(
-        f"warning: stay '{stay}', column 'paO2': 1e+12 is far outside what the model has learned"
+        f"warning: no answer about stay '{stay}', column 'paO2': 1e+12 is far outside what the"
     )
     assert more == []
-    for record in json.loads(result.stdout)["explanations"]:
-        assert record["far_outside_training"] == (
-            "paO2" if record["episode_id"] == f"{stay}" else ""
-        )
+    *others, last = json.loads(result.stdout)["explanations"]
+    assert all(one["status"] != "failed" for one in others)
+    told = [last.get(name) for name in ("episode_id", "status", "improvement", "changes")]
+    assert told == [f"{stay}", "failed", None, []]
+    assert last["far_outside_training"] == "paO2"
     assert run(*arguments, "new.csv").stderr == ""
 
 
@@ -257,12 +258,16 @@ def test_into_a_folder(ward: Path, run: Run) -> None:
     model, edges = cp.load_model("model.safetensors"), sepsis.read_cohort("cohort.csv").edges
     cohort = sepsis.read_cohort("strange.csv", edges)
     assert rows["outcome:died"].to_list() == [str(int(one)) for one in cohort.died]
-    for row, episode in zip(rows.iter_rows(named=True), cohort.episodes, strict=True):
+    *known, strange = zip(rows.iter_rows(named=True), cohort.episodes, strict=True)
+    assert strange[0]["status"] == "failed"
+    for row, episode in known:
         found = explained(model, episode, 1, limits=cp.Limits(nodes=20_000))
         assert row["episode_id"] == episode.id
         assert (row["value"], row["factual"]) == (found.value, found.factual_value)
         assert row["supported"] is not None
-    printed = json.loads(run(*asked, "--json").stdout)["explanations"]
+    *printed, strange = json.loads(run(*asked, "--json").stdout)["explanations"]
+    assert all(one.pop("reason") is None for one in printed)
+    assert strange["reason"]
     stored = json.loads(run("cases", "out", "--json").stdout)["cases"]
     assert stored == printed
     chosen = json.loads(run("cases", "out", "--changed-action", "fluids", "--json").stdout)
@@ -288,7 +293,8 @@ def test_fits_that_are_worse_than_simple_models_are_told(ward: Path, run: Run) -
     small = ("--hidden", "8", "--epochs", "2")
     tight = run("fit", "cohort.csv", "-o", "tight.safetensors", "--lipschitz", "1e-9,1e-9", *small)
     assert tight.exit_code == 0
-    (line,) = tight.stderr.splitlines()
+    line, claims = tight.stderr.splitlines()
+    assert claims.startswith("warning: claims of networks are not calibrated")
     assert line.startswith("warning: a constant, which looks at neither states nor actions, fits")
     assert "--epochs" in line
     assert "--lipschitz" in line

@@ -27,7 +27,7 @@ def rows_of(path: Path, wanted: list[str] | None = None) -> list[tuple[int, list
     return found
 
 
-FIELDS = st.text(st.sampled_from('ab1é ",\n\r;'), max_size=5)
+FIELDS = st.text(st.sampled_from('ab1é ",\n;'), max_size=5)
 
 
 @given(st.lists(st.lists(FIELDS, min_size=3, max_size=3), max_size=8), st.sampled_from([7, 20, 99]))
@@ -76,11 +76,10 @@ MISTAKES = {
     "header not utf-8": (b"a,\xff\1\n", "row 1: is not text in UTF-8 (byte 0xff)"),
     "nul": (b"a,b\n1,2\n1,\0\n", "row 3: holds a NUL byte"),
     "nul in header": (b"a,\0\n", "row 1: holds a NUL byte"),
-    "old line ends": (b"a,b\r1,2\r", "its lines end in CR only"),
+    "old line ends": (b"a,b\r1,2\r", "a line ends in CR alone"),
     "open quote": (b'a,b\n1,2\n"3,4\n5,6\n', "row 3: a quote is opened and never closed; put the"),
     "text behind a quote": (b'a,b\n1,2\n"3"x,4\n', "row 3: a quote stands inside a field"),
-    "quote inside": (b'a,b\n1,5" tube\n', "row 2: a quote stands inside a field; put the whole"),
-    "quote in header": (b'"a"x,b\n1,2\n', "row 1: is not CSV: "),
+    "quote in header": (b'"a"x,b\n1,2\n', "row 1: a quote stands inside a field"),
     "open quote, others after it": (b'a,b\n"1,2\n"3",4\n', "row 2: a quote stands inside a field"),
 }
 
@@ -108,23 +107,18 @@ def test_rows_of_the_wrong_length_are_all_named(tmp_path: Path) -> None:
 def test_endless_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv_blocks, "BLOCK", 1000)
     monkeypatch.setattr(csv_blocks, "LONGEST_ROW", 5000)
-    path = write(tmp_path / "t.csv", b'a,b\n1,"' + b"x" * 10_000)
-    with pytest.raises(FileError, match="row 2: a quote is opened and not closed in the next"):
-        rows_of(path)
-    write(path, b"a,b\n1," + b"x" * 10_000)
+    path = write(tmp_path / "t.csv", b"a,b\n1," + b"x" * 10_000)
     with pytest.raises(FileError, match="row 2: is longer than 5,000 bytes"):
         rows_of(path)
-    write(path, b'a,b\n1,x"' + b"x" * 10_000)
-    with pytest.raises(FileError, match="row 2: here or after it a quote stands inside a field"):
-        rows_of(path)
     write(path, b"a" * 10_000)
-    with pytest.raises(FileError, match="row 1: the header does not end"):
+    with pytest.raises(FileError, match="row 1: is longer than 5,000 bytes"):
         rows_of(path)
 
 
-def test_huge_field(tmp_path: Path) -> None:
-    path = write(tmp_path / "t.csv", b"a,b\n1,2\n1," + b"x" * 2_000_000 + b"\n")
-    with pytest.raises(FileError, match=r"row 3: has a field of 2,000,00\d bytes, more"):
+@pytest.mark.parametrize("field", [b"x" * 2_000_000, b'"' + b"x,y\n" * 500_000])
+def test_huge_field(tmp_path: Path, field: bytes) -> None:
+    path = write(tmp_path / "t.csv", b"a,b\n1,2\n1," + field + b"\n")
+    with pytest.raises(FileError, match=r"row 3: has a field of more than 1,048,576 bytes, or a"):
         rows_of(path)
 
 

@@ -70,7 +70,7 @@ CASES = {
     "csv a link to itself": csv(link("ward.csv", "ward.csv"), ": cannot be read: .*links; check"),
     "csv a pipe": csv(pipe("ward.csv"), ": is a pipe or a device; give a file"),
     "csv a device": csv(link("ward.csv", "/dev/zero"), ": is a pipe or a device; give"),
-    "csv of a terabyte": csv(absurd("ward.csv", 2**40), ", row 1: the header does not end; give"),
+    "csv of a terabyte": csv(absurd("ward.csv", 2**40), ", row 1: is longer than .*; corr"),
     "csv empty": whole("", ": is empty; expected a table"),
     "csv blank": whole(" \n\n\t\n", ": is empty; expected a table"),
     "csv header only": whole(HEADER, ": has a header but no rows; give one for each step"),
@@ -128,7 +128,7 @@ CASES = {
         ("ann,1", "z" * 1001 + ",1"), ", 3 'episode_id': 'z.* longer .*; shorten", OUT
     ),
     "folder: field of 2 MB": csv(
-        ("ann,1", "z" * 2**21 + ",1"), ", row 3: has a field of 2,.* more than .*; remove", OUT
+        ("ann,1", "z" * 2**21 + ",1"), ", row 3: has a field of more than .*; remove", OUT
     ),
     "folder: row of 18 MB": csv(
         ("ann,1,0", "z," * 9_000_000), ", row 3: is longer than 16,777,216 bytes; correct it", OUT

@@ -101,7 +101,7 @@ CASES = {
     "decimals of a comma, said to be points": semicolons(
         "70", ", 2 'map': '65,5' has a comma where .*; write them", "--decimal ."
     ),
-    "a unit behind a number": semicolons("70,5 mmHg", ", 4 'map': '70,5 mmHg' is not a num.*; c"),
+    "a unit behind a number": semicolons("70,5 mmHg", ", 4 'map': '70,5 mmHg' has a unit.*; w"),
     "draft of either": Case(
         "schema s.csv",
         r"^error: s\.csv, row 2, column 'x': '1,250' has a sign before .* --decimal",

@@ -87,16 +87,19 @@ CASES = {
     ),
     # --- cells that programs and people write -------------------------------------------------
     "an error of a spreadsheet": text("lactate", "#DIV/0!", "'#DIV/0!' is not a number; correct"),
-    "below the limit of detection": text("lactate", "<0.3", "'<0.3' is not a number; correct"),
-    "a unit in the cell": text("lactate", "2.5 mmol/L", "'2.5 mmol/L' is not a number; correct"),
-    "an asterisk": text("lactate", "2.5*", r"'2\.5\*' is not a number; correct"),
+    "below the limit of detection": text("lactate", "<0.3", "'<0.3' says where .*; write one, or"),
+    "a unit in the cell": text("lactate", "2.5 mmol/L", ".* has a unit beside the number; write"),
+    "an asterisk": text("lactate", "2.5*", r"'2\.5\*' has a unit beside the number; write unit"),
     "a dash": text("pressure", "-", "'-' is not a number; correct or empty it"),
     "unknown": text("pressure", "unknown", "'unknown' is not a number; correct or empty it"),
     "wide digits": text(
         "pressure", "\uff17\uff10", "'\uff17\uff10' is not a number; correct or empty it"
     ),
-    "a letter for a digit": text("pressure", "7O", "'7O' is not a number; correct or empty it"),
-    "another capital": text("dose", "High", "'High' is none of 'none', 'low', 'high'; correct it"),
+    "a letter for a digit": text("pressure", "7O", "'7O' has a unit beside the number; write"),
+    "a price": text("lactate", "$2.5", r"'\$2.5' has a unit beside the number; write unit = '...'"),
+    "a slip of the key": text(
+        "dose", "hihg", "'hihg' is none of 'none', 'low', 'high'; correct it"
+    ),
     "two doses": text("dose", "low high", "'low high' is none of 'none', .*; correct it, or add"),
     # --- nothing to learn from ----------------------------------------------------------------
     "actions that never vary": refused(

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import counterplan as cp
 from counterplan.core.problem import Problem
+from counterplan.counterfactual.continuous.claims import TOLERATED
 from counterplan.counterfactual.continuous.ensemble import (
     EnsembleBound,
     EnsembleSetting,
@@ -20,6 +22,7 @@ from counterplan.counterfactual.continuous.ensemble import (
 )
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.scm import PointSCM
+from counterplan.scm.cosine import CosineNetwork, spread_of
 
 from .sequence_support import random_question
 
@@ -109,6 +112,14 @@ def test_bounds_hold_at_every_node(kind: str, seed: int) -> None:
         assert (promise >= values - 1e-9).all()
 
 
+def test_what_changes_nothing_brings_nothing() -> None:
+    problem = question("neural", 1)
+    found: Any = cp.explain(
+        problem.scm, problem.episode, 0, actions=problem.actions, reward=problem.reward
+    )
+    assert (found.improvement, found.interval, found.harm) == (0.0, (0.0, 0.0), 0.0)
+
+
 def test_a_single_member_is_the_model_alone() -> None:
     problem = question("neural", 1, count=1)
     options: dict[str, Any] = {"actions": problem.actions, "reward": problem.reward}
@@ -161,3 +172,45 @@ def test_mistakes() -> None:
     solver = cp.AStar(cp.AnchorHeuristic(samples=3))
     with pytest.raises(NotApplicableError, match="anchors are for one model"):
         cp.explain(problem.scm, problem.episode, 1, solver=solver, **options)
+
+
+# --- How sure a claim is ------------------------------------------------------------------------
+
+
+def by_hand(lean: float) -> cp.SmoothSCM:
+    """s' = s + a + phi u with two members, s' = s + (1 -+ 0.1) a + phi u; phi depends on the
+    action where `lean` is not 0; effects may be off by half."""
+
+    def network(slope: float, on_action: float, constant: float) -> CosineNetwork:
+        return CosineNetwork(
+            state=np.zeros((0, 1)), bias=np.zeros(0), action=np.zeros((0, 1)),
+            output=np.zeros((1, 0)), output_bias=np.array([constant]),
+            skip=np.array([[slope]]), action_skip=np.array([[on_action]]),
+        )  # fmt: skip
+
+    draws = np.array([[[1.0, 0.9, 0.0]], [[1.0, 1.1, 0.0]]])
+    location, scale = network(1.0, 1.0, 0.0), network(0.0, lean, 0.0)
+    return cp.SmoothSCM(location, scale, np.eye(1), draws=draws, form=np.array([0.5]))
+
+
+@pytest.mark.parametrize("lean", [0.0, 0.1, 2.0])
+def test_the_spread_of_a_claim(lean: float) -> None:
+    scm, episode = by_hand(lean), cp.Episode(np.array([[0.0], [0.3], [0.2]]), [0, 0])
+    asked: dict[str, Any] = {"actions": [[0.0], [1.0]], "reward": cp.LinearReward([1.0])}
+    found: Any = cp.replay(scm, episode, {0: 1}, **asked)
+    observed, new = spread_of(np.array([0.0, lean]))
+    rho = min(1.0, TOLERATED * observed / new)
+    # Members: 2 (0.9 or 1.1), but noise that was observed is scaled anew.
+    noise = 0.3 / observed
+    luck = 2 * (new - observed) * noise
+    assert found.outcomes - found.factual_value == pytest.approx(
+        np.array([1.8, 2.2]) + luck, abs=1e-9
+    )
+    moved = (1 - rho) ** 2 * noise**2 + 1 - rho**2
+    expected = 1.5 * 0.08 + (0.5 * (2 + luck)) ** 2 + (2 * new) ** 2 * moved
+    assert found.spread**2 == pytest.approx(expected, abs=1e-9)
+    half = stats.t(1).ppf(0.95) * found.spread
+    assert found.interval == pytest.approx((2 + luck - half, 2 + luck + half), abs=1e-9)
+    assert found.harm == pytest.approx(stats.t(1).cdf(-(2 + luck) / found.spread), abs=1e-9)
+    same: Any = cp.replay(scm, episode, {}, **asked)
+    assert (same.spread, same.harm, same.interval) == (0.0, 0.0, (0.0, 0.0))

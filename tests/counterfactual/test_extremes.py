@@ -6,6 +6,7 @@ bound with what they earn; an input that overflows is refused in one line.
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,12 @@ from hypothesis import strategies as st
 import counterplan as cp
 from counterplan.core.problem import Problem
 from counterplan.counterfactual import FirstOrderBound, Tightest
+from counterplan.counterfactual.continuous.ensemble import prepare_continuous
 from counterplan.counterfactual.continuous.setting import prepare_sequence
 from counterplan.counterfactual.oracle import brute_force
 from counterplan.errors import CounterplanError, InfeasibleError
+
+from .test_ensemble import Together
 
 KINDS = ("first-order", "anchors", "both")
 MAGNITUDES = st.floats(-300.0, 300.0).map(lambda power: 10.0**power)
@@ -108,6 +112,67 @@ def test_no_sequence_beats_one_that_is_called_optimal(problem: Problem, anchors:
 @given(problem=sequence_problems(lengths=(200, 1000)))
 def test_nor_one_of_a_long_episode(problem: Problem) -> None:
     check_sequences(problem, anchors=False)
+
+
+@pytest.mark.slow
+def test_nor_one_of_many_steps_of_which_all_may_change() -> None:
+    T = 300
+    scm = cp.AdditiveNoiseSCM(lambda s, a: 0.5 * s + a, lipschitz=0.5)
+    problem = Problem(
+        scm,
+        cp.Episode(np.zeros((T, 1)), np.arange(T - 1) % 2),
+        k=T,
+        actions=np.array([[0.0], [1.0]]),
+        reward=cp.LinearReward([1.0]),
+        limits=cp.Limits(nodes=3),
+    )
+    check_sequences(problem, anchors=False)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    problem=sequence_problems(lengths=(2, 3, 5)),
+    factors=st.lists(st.sampled_from([0.0, 1e-160, 0.5, 1.0, -2.0, 1e6]), min_size=1, max_size=3),
+    share=st.sampled_from([1e-9, 0.3, 0.5, 1.0]),
+)
+def test_nor_one_over_the_worst_members(
+    problem: Problem, factors: list[float], share: float
+) -> None:
+    """Members that differ by factors of their location, from the model itself to six orders."""
+    first: Any = problem.scm
+
+    def scaled(factor: float) -> cp.AdditiveNoiseSCM:
+        constant = min(max(abs(factor), 1.0) * first.constants[0], 1e300)
+        return cp.AdditiveNoiseSCM(lambda s, a: factor * first.location(s, a), lipschitz=constant)
+
+    scm = Together((first, *map(scaled, factors)))
+    try:
+        found: Any = cp.explain(
+            scm,
+            problem.episode,
+            problem.k,
+            actions=problem.actions,
+            reward=problem.reward,
+            limits=problem.limits,
+            risk=share,
+        )
+        setting: Any = prepare_continuous(replace(problem, scm=scm, risk=share))
+        with np.errstate(over="ignore", invalid="ignore"):
+            competitors = setting.outcomes(competing_sequences(setting))
+    except CounterplanError as refusal:
+        refused = ("finite", "larger units", "does not reproduce")
+        assert any(words in str(refusal) for words in refused)  # noqa: PT017
+        return
+    assert math.isfinite(found.value)
+    assert np.isfinite(found.outcomes).all()
+    assert math.isfinite(found.improvement)
+    assert found.interval.low <= found.interval.high
+    size = max(np.abs(found.outcomes).max(), abs(found.factual_value))
+    room = setting.negligible(found.value) + 1e-9 * size
+    best = competitors[np.isfinite(competitors)].max(initial=-math.inf)
+    assert best <= found.bound + room
+    if found.status == "optimal":
+        assert best <= found.value + room
 
 
 def check_sequences(problem: Problem, anchors: bool) -> None:

@@ -312,3 +312,54 @@ def ask(model: cp.TabularMDP) -> cp.Episode:
 
 def other() -> cp.TabularMDP:
     return cp.TabularMDP(np.full((2, 2, 2), 0.5), np.zeros((2, 2)))
+
+
+def vertices(p: np.ndarray, q: np.ndarray, o: int, assume: str) -> list[np.ndarray]:
+    """All corners of the counterfactual rows that an assumption allows: every entry but one is at
+    a limit."""
+    low, high = np.zeros(len(q)), np.minimum(1.0, q / p[o])
+    for i in range(len(q)):
+        if i != o and assume != "none" and q[o] * p[i] >= q[i] * p[o] * (1 - 1e-12):
+            high[i] = 0.0
+        if i != o and assume == "monotone" and p[i] > 0.0:
+            high[i] = min(high[i], q[i])
+    if assume == "monotone":
+        low[o] = q[o]
+    found = []
+    for free in range(len(q)):
+        others = [i for i in range(len(q)) if i != free]
+        for ends in itertools.product((0, 1), repeat=len(others)):
+            row = np.zeros(len(q))
+            row[others] = [(low, high)[end][i] for i, end in zip(others, ends, strict=True)]
+            row[free] = 1.0 - row.sum()
+            if low[free] - 1e-12 <= row[free] <= high[free] + 1e-12:
+                found.append(row)
+    return found
+
+
+@settings(max_examples=25)
+@given(SEEDS)
+def test_intervals_equal_the_enumeration_of_corners(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    mdp = cp.TabularMDP(random_transitions(rng, 3, 2), rng.normal(size=(3, 2)))
+    episode = random_episode(rng, mdp, 3)
+    found = cp.explain(mdp, episode, k=2)
+
+    def worth(t: int, s: int, used: int, assume: str, sign: float) -> float:
+        a = found.policy(t, s, used)
+        total = float(mdp.rewards[s, a])
+        if t == 2:
+            return total
+        kept = int(episode.actions[t])
+        seen, o = (int(episode.states[t]), kept), int(episode.states[t + 1])
+        spent = used + int(a != kept)
+        if (s, a) == seen:
+            return total + worth(t + 1, o, spent, assume, sign)
+        ahead = np.array([worth(t + 1, i, spent, assume, sign) for i in range(3)])
+        corners = vertices(mdp.row(*seen), mdp.row(s, a), o, assume)
+        return total + sign * min(sign * float(row @ ahead) for row in corners)
+
+    for assume in ("none", "stable", "monotone"):
+        expected = [worth(0, int(episode.states[0]), 0, assume, sign) for sign in (1.0, -1.0)]
+        interval = cp.value_interval(mdp, episode, found, assume=assume)
+        assert interval == pytest.approx(expected, abs=1e-9)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import counterplan as cp
 from counterplan.core.problem import Problem
-from counterplan.counterfactual import oracle
+from counterplan.counterfactual import oracle, tree_baseline
 from counterplan.counterfactual.discrete.budget_dp import prepare
 from counterplan.counterfactual.discrete.dynamic_program import evaluate
 from counterplan.counterfactual.tree_baseline import PolicyWorld, planned_table
@@ -74,8 +74,9 @@ def test_the_discrete_world_is_honest() -> None:
             row = law.rows_at(place.t, law.row_of[int(place.resource[0]), [int(action[0])]])
             dense = np.zeros(2)
             dense[row.indices] = row.probabilities
-            luck = world.draw(place.t, np.zeros((2000, 1)), rng)[:, 0]
-            landed = [world._settled(place.t + 1, float(u), pending[0]) for u in luck]
+            luck = world.draw(place.t, np.zeros((2000, 1)), rng)
+            then = np.repeat(pending, 2000, axis=0), np.zeros((2000, 1))
+            landed = world.step(place.t + 1, luck, *then)[1][:, 0]
             # Four standard errors of a share of 2,000 draws.
             assert abs(np.mean(landed) - dense[1]) < 4 * 0.5 / np.sqrt(2000)
 
@@ -158,35 +159,38 @@ def test_the_likeliest_places_are_searched_first() -> None:
 
 @settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1))
-def test_the_compiled_world_is_the_same_world(seed: int) -> None:
-    """The same actions, rewards and levels in every state that play leads to, and so the same
-    policies; where the world is too large to be compiled, it is searched as it is."""
+def test_the_world_is_as_the_problem_says(seed: int) -> None:
+    """In every state that play leads to: the state is the quantile of its row, what is offered may
+    be taken and paid for, and rewards and budgets are the setting's."""
     rng = np.random.default_rng(seed)
-    problem = _barred(random_problems(1, seed)[0], rng)
-    world = PolicyWorld(*prepare(problem))
-    kernel = world.compiled()
-    offered, after = np.empty((kernel.most_actions, 1)), np.empty(3)
-    state = world.start
+    setting, law = prepare(_barred(random_problems(1, seed)[0], rng))
+    world = PolicyWorld(setting, law)
+    at, state = int(setting.episode.states[0]), world.start
     for t in range(world.horizon):
-        expected = world.actions(state)
-        m = kernel.actions(kernel.parameters, *state, offered)
-        assert offered[:m].tolist() == expected.tolist()
-        at = world._settled(t, float(state.exogenous[0]), state.resource)
-        barred = np.isneginf(world.rewards[t][at])
-        assert not barred[expected[1:, 0].astype(int)].any()
-        action = expected[rng.integers(m)]
-        reward = kernel.step(kernel.parameters, *state, action, after)
+        observed, left = int(setting.episode.actions[t]), state.resource[2]
+        rewards = setting.rewards_at(t)[at]
+        may = setting.takeable_at(t)[at] & np.isfinite(rewards) & (setting.costs_at(t) <= left)
+        may[observed] = False
+        offered = world.actions(state)
+        assert offered[:, 0].tolist() == [observed, *np.flatnonzero(may)]
+        action = offered[rng.integers(len(offered))]
         one = state.exogenous[None], state.resource[None], action[None]
-        rewards, levels = world.step(t, *one)
-        assert reward == rewards[0]
-        assert after.tolist() == levels[0].tolist()
-        luck = np.array([rng.choice([0.0, 0.5, np.nextafter(1.0, 0.0), rng.random()])])
-        state = State(t + 1, luck, after.copy())
-    small = PolicyWorld(world.setting, world.law, largest=0)
-    with pytest.raises(NotApplicableError, match="the world takes more than 0 numbers"):
-        small.compiled()
-    decide, slowly = (cp.UCT(20).begin(one, False, seed) for one in (world, small))
-    assert decide(world.start).action == slowly(small.start).action
+        (reward,), (after,) = world.step(t, *one)
+        assert reward == max(rewards[int(action[0])], world.worst)
+        cost = setting.costs_at(t)[int(action[0])]
+        assert after.tolist() == [at, action[0], left - cost]
+        luck = float(rng.choice([0.0, 0.5, np.nextafter(1.0, 0.0), rng.random()]))
+        if t + 1 < world.horizon:
+            states, odds = world.row(t, at, int(action[0]))
+            at = int(states[np.searchsorted(np.cumsum(odds)[:-1], luck, side="right")])
+        state = State(t + 1, np.array([luck]), after)
+
+
+def test_worlds_too_large_to_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree_baseline, "LARGEST_WORLD", 10)
+    problem = random_problems(1, 0)[0]
+    with pytest.raises(NotApplicableError, match="more than 10 numbers; leave the solver out"):
+        SEARCH.solve(problem)
 
 
 def test_executed_plans_keep_to_the_budget() -> None:

@@ -10,7 +10,13 @@ import pytest
 from counterplan.runs.question import Question
 
 from ..runs.models import small_scm
-from ..viz.report.runs import continuous_run, discrete_run, explain_run, regret_run
+from ..viz.report.runs import (
+    continuous_run,
+    discrete_run,
+    ensemble_run,
+    explain_run,
+    regret_run,
+)
 from .long_episodes import long_episodes
 from .serving import Explorer, serving
 
@@ -25,6 +31,13 @@ def continuous_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def discrete_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Episodes of a tabular model for k = 0, 1, 2; one has failed."""
     return discrete_run(tmp_path_factory.mktemp("discrete"), 30).folder
+
+
+@pytest.fixture(scope="package")
+def members(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
+    """The explorer of a model with members."""
+    with serving(ensemble_run(tmp_path_factory.mktemp("members")).folder) as explorer:
+        yield explorer
 
 
 @pytest.fixture(scope="package")

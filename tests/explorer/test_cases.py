@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,12 +21,13 @@ from counterplan.counterfactual.discrete.budget_dp import prepare
 from counterplan.counterfactual.discrete.dynamic_program import evaluate, keep_observed
 from counterplan.explorer.models import CaseQuery
 from counterplan.runs.explain import explain_spec
-from counterplan.runs.question import Question
-from counterplan.runs.run import open_run
+from counterplan.runs.question import TIPPING_DRAWS, Question
+from counterplan.runs.run import Run, open_run
 from counterplan.tables.fit import FitSettings, fit_discrete
 from counterplan.tables.models import save_model
 from counterplan.tables.parts import episodes_to_bytes
 from counterplan.tables.schema import schema_from_dict
+from counterplan.viz.claims import ASSUMPTIONS, DOUBTS
 
 from ..viz.report.runs import ODD, solved
 from .serving import Explorer, serving
@@ -52,10 +54,12 @@ def test_all_lines_are_those_of_the_run(discrete: Explorer) -> None:
         for name, column in (("factual", "factual"), ("value", "value"), ("gap", "gap")):
             assert line[name] == row[column]
         assert (line["supported"], line["reason"]) == (row["supported"], row["reason"])
+        assert line["guaranteed"] == row["guaranteed"]
+        assert (line["claim"] == "established") == bool(row["established"])
         assert line["outcomes"] == {"cured": row["outcome:cured"]}
     assert not by_id
-    gains = [line["improvement"] for line in found["lines"][:-1]]
-    assert gains == sorted(gains, reverse=True)
+    sure = [(bool(line["changes"]), line["low"]) for line in found["lines"][:-1]]
+    assert sure == sorted(sure, reverse=True), "by what is vouched for, what is not changed last"
     assert found["lines"][-1]["status"] == "failed"
 
 
@@ -70,7 +74,8 @@ def test_pages_fit_together(discrete: Explorer, sort: str, descending: str) -> N
     assert [line for page in pages for line in page] == whole
     column = {"id": "id", "steps": "steps", "changes": None}.get(sort, sort)
     if column is not None:
-        keys = [line[column] for line in whole if line[column] is not None]
+        shown = whole if sort != "low" else [line for line in whole if line["changes"]]
+        keys = [line[column] for line in shown if line[column] is not None]
         if column != "id":
             keys = [as_number(key) for key in keys]
         assert keys == sorted(keys, reverse=descending == "true")
@@ -91,8 +96,11 @@ def test_filters(discrete: Explorer) -> None:
     assert ids(support="yes") == those(pl.col("supported"))
     assert ids(support="no") == those(~pl.col("supported"))
     assert ids(max_changes=1) == those(pl.col("n_changes") <= 1)
-    middle = rows["improvement"].drop_nulls().median()
-    assert ids(min_improvement=middle) == those(pl.col("improvement") >= middle)
+    low = pl.col("guaranteed") - pl.col("factual")
+    middle = rows.select(low).to_series().drop_nulls().median()
+    assert ids(min_improvement=middle) == those(low >= middle)
+    assert ids(established="yes") == those(pl.col("established"))
+    assert ids(established="no") == those(~pl.col("established").fill_null(False))
     assert ids(outcome="cured=1") == those(pl.col("outcome:cured") == "1")
     assert ids(search="E1") == {f"e{n}" for n in (*range(10, 20), 1)} - {"e1"}
     changed = those(
@@ -120,7 +128,8 @@ def test_overview(discrete: Explorer) -> None:
     assert found["total"] == rows.height
     assert found["statuses"] == {"optimal": 30, "failed": 1}
     assert found["supported"] == rows["supported"].sum()
-    assert found["median"] == rows["improvement"].median()
+    assert found["established"] == rows["established"].sum()
+    assert found["median"] == rows.select(pl.col("guaranteed") - pl.col("factual")).median().item()
     assert sum(bar["count"] for bar in found["bars"]) == rows["improvement"].drop_nulls().len()
     assert found["outcomes"] == {"cured": ["0", "1"]}
     assert discrete.get("overview", k=0)["largest"] == 0.0
@@ -160,8 +169,11 @@ def test_a_discrete_case_is_what_explain_says(discrete: Explorer) -> None:
     answer = case["answer"]
     path = found.most_likely
     assert answer["value"] == found.value
-    assert (answer["low"], answer["high"]) == tuple(
-        cp.value_interval(cases.run.explainer.problem(episode)["scm"].mdp, episode, found)
+    low, high = cp.value_interval(cases.run.explainer.mdp, episode, found)
+    assert (answer["guaranteed"], answer["doubt"]) == (low, 0.2)
+    assert (answer["low"], answer["high"]) == (
+        low - found.factual_value,
+        high - found.factual_value,
     )
     assert [state[0] for state in answer["course"]["states"]] == path.states.tolist()
     assert answer["course"]["actions"] == path.actions.tolist()
@@ -285,8 +297,10 @@ def test_policies(discrete: Explorer, k: int, forbidden: list[int], fixed: list[
     assert (answer["value"], answer["bound"]) == (found.value, found.bound)
     assert answer["course"]["actions"] == found.most_likely.actions.tolist()
     # The run asked for robust intervals, and so does this.
-    assert (answer["low"], answer["high"]) == tuple(
-        cp.value_interval(cases.run.explainer.mdp, episode, found)
+    low, high = cp.value_interval(cases.run.explainer.mdp, episode, found)
+    assert (answer["low"], answer["high"]) == (
+        low - found.factual_value,
+        high - found.factual_value,
     )
 
 
@@ -541,7 +555,7 @@ def _served(folder: Path, question: Question, together: bool = True) -> Iterator
     about = {"kind": "schema", "schema": schema.as_dict()}
     content = (folder / "model.safetensors").read_bytes()
     spec = explain_spec(content, ".safetensors", about, question, [])
-    recorded = list(cp.read_table(table, schema))[:20]
+    recorded = list(cp.tables.read_table(table, schema))[:20]
     solved(spec, [episodes_to_bytes(recorded)], folder / "out")
     with serving(folder / "out") as explorer:
         yield explorer
@@ -627,3 +641,77 @@ def test_solved_again(explorer: Explorer) -> None:
     assert plan["value"] <= explorer.finished(
         {"kind": "solve", "id": "n3", "k": 1}
     )["solved"]["answer"]["value"] + 1e-12  # fmt: skip
+
+
+def test_a_plan_by_many_models_has_an_interval_bands_and_a_dial(members: Explorer) -> None:
+    about = members.get("run")
+    assert (about["dial"], about["usual"]) == ("risk", 0.25)
+    line = next(one for one in members.get("cases")["lines"] if one["changes"])
+    case, cases = members.get("case", id=line["id"]), members.service.cases
+    episode, stored = cases.recorded(line["id"]).episode, case["answer"]
+    edits = {change["t"]: change["alternative"] for change in stored["changes"]}
+    problem = cases.run.explainer.problem(episode)
+    found: Any = cp.replay(**problem, episode=episode, changes=edits)
+    asked = [{"t": t, "action": action} for t, action in edits.items()]
+    by_hand = members.post("what-if", {"id": line["id"], "edits": asked})["answer"]
+    ends = np.quantile(found.member_states, [0.05, 0.95], axis=0, method="nearest")
+    for answer in (stored, by_hand):
+        assert answer["improvement"] == pytest.approx(found.improvement, rel=1e-9)
+        assert (answer["low"], answer["high"]) == pytest.approx(found.interval, rel=1e-9)
+        assert answer["harm"] == found.harm
+        assert answer["holds"].lower().startswith(answer["claim"])
+        np.testing.assert_allclose(answer["course"]["band"], ends, rtol=1e-9)
+    question = {"kind": "rests", "id": line["id"], "k": 1, "edits": asked}
+    rests = members.finished(question)["rests"]
+    curves = cp.sensitivity(problem["scm"], episode, found, TIPPING_DRAWS)
+    np.testing.assert_allclose(rests["rho"]["mean"], curves.at_rho.mean(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(rests["gamma"]["mean"], curves.at_gamma.mean(axis=0), rtol=1e-9)
+    assert rests["gamma"]["tipping"] == pytest.approx(curves.tipping_gamma)
+    careful, mean = (
+        members.finished({"kind": "solve", "id": line["id"], "k": 1, "risk": risk})["solved"]
+        for risk in (0.2, 1.0)
+    )
+    assert (careful["answer"]["risk"], mean["answer"]["risk"]) == (0.2, 1.0)
+    assert careful["answer"]["value"] <= mean["answer"]["value"] + 1e-9
+
+
+def test_the_dial_of_a_discrete_model_is_doubt(discrete: Explorer) -> None:
+    about = discrete.get("run")
+    assert (about["dial"], about["usual"]) == ("doubt", 0.2)
+    cases, name = discrete.service.cases, discrete.long_ids()[0]
+    episode, question = cases.recorded(name).episode, cases.run.question
+    rests = discrete.finished({"kind": "rests", "id": name, "k": 2, "doubt": 0.5})["rests"]
+    assert [row[0] for row in rests["by_doubt"]] == [*DOUBTS]
+    for doubt, value, sure in rests["by_doubt"]:
+        wanted = replace(question, budgets=(2,), doubt=doubt)
+        (found,) = cases.run.explainer.explain(episode, wanted)
+        assert (value, sure) == pytest.approx((found.value, found.guaranteed), rel=1e-9)
+        solve = {"kind": "solve", "id": name, "k": 2, "doubt": doubt}
+        if doubt in (0.0, 0.5):
+            answer = discrete.finished(solve)["solved"]["answer"]
+            assert (answer["doubt"], answer["value"]) == (doubt, value)
+        if doubt == 0.5:
+            ranges = [found.interval_in(cases.run.explainer.mdp, one) for one in ASSUMPTIONS]
+            np.testing.assert_allclose(rests["ranges"], ranges)
+    for wrong in ({"doubt": 1.5}, {"risk": 0.0}, {"doubt": "nan"}):
+        body = {"kind": "solve", "id": name, "k": 1, **wrong}
+        assert discrete.client.post("/api/jobs", json=body).status_code == 422
+    body = {"kind": "solve", "id": name, "k": 1, "risk": 0.5}
+    refused = discrete.client.post("/api/jobs", json=body)
+    assert refused.status_code == 400
+    assert "risk is for models with members" in refused.json()["error"]
+
+
+def test_a_run_by_an_earlier_version_is_served(
+    discrete_out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Run, "verify", lambda run: None)  # its checksums are of the later tables
+    out = shutil.copytree(discrete_out, tmp_path / "out")
+    later = ["guaranteed", "established", "doubt", "interval_low", "interval_high", "stable_low"]
+    for path in (out / "results").glob("*.parquet"):
+        pl.read_parquet(path).drop(later).write_parquet(path)
+    with serving(out) as explorer:
+        lines = explorer.get("cases", limit=200)["lines"]
+        assert {line["claim"] for line in lines} == {"not established", "no change", ""}
+        assert explorer.get("overview")["established"] is None
+        assert "not known" in explorer.get("case", id=lines[0]["id"])["answer"]["holds"]

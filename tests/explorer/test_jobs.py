@@ -173,7 +173,7 @@ def test_old_jobs_are_forgotten(make: Make, monkeypatch: pytest.MonkeyPatch) -> 
     assert [jobs.find(job.id) is None for job in asked] == [True] * 3 + [False] * 3
     assert jobs.find(last.id) is last
     assert jobs.find("unknown") is None
-    known = jobs.answered("ann", 7)
+    known = jobs.answered("ann", {"kind": "solve"}, 7)
     assert (known.state, known.result, known.elapsed) == ("done", 7, 0.0)
 
 

@@ -73,7 +73,7 @@ def small_scm(seed: int = 0) -> cp.NeuralSCM:
 
     scaling = Scaling([50.0, 10.0, 80.0], [40.0, 20.0, 40.0], [1.0, 0.5], [2.0, 1.0])
     about = {"features": list(FEATURES), "actions": list(ACTIONS), "schema": SCHEMA, "means": {}}
-    bare = cp.NeuralSCM.from_weights(network(0.6), network(0.2), np.eye(2) * 0.1, 1, scaling)
+    bare = cp.NeuralSCM.from_weights(network(0.4), network(0.2), np.eye(2) * 0.1, 1, scaling)
     scm = cp.NeuralSCM(
         bare.location, bare.scale, bare.noise_cholesky, fixed=1, scaling=scaling, about=about
     )

@@ -115,7 +115,7 @@ def test_ending_without_an_action_is_no_new_action(tmp_path: Path) -> None:
     save_model(model, tmp_path / "m.safetensors")
     content = (tmp_path / "m.safetensors").read_bytes()
     spec = explain_spec(content, ".safetensors", about, Question((2,)), [])
-    found = table(open_task(spec).solve(part_of(cp.read_table(path, schema))))
+    found = table(open_task(spec).solve(part_of(cp.tables.read_table(path, schema))))
     assert found["n_changes"].sum() > 0
     assert found["unseen_probability"].to_list() == [0.0] * 6
     assert found["supported"].all()

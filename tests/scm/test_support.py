@@ -46,6 +46,18 @@ def test_distances_to_other_episodes(episodes: int, length: int) -> None:
     assert found.far == pytest.approx(np.quantile(expected, 0.99, method="higher"))
 
 
+def test_whole_numbers_are_as_near_as_rounding_allows() -> None:
+    """A score from 0 to 40: every value occurs in another episode, but what lies between two of
+    them is no farther from the data than half a step."""
+    rng = np.random.default_rng(0)
+    episodes = [cp.Episode(rng.integers(0, 41, (8, 1)), rng.normal(size=(7, 1))) for _ in range(60)]
+    scaling = Scaling([20.0], [40.0], [0.0], [1.0])
+    seen = collect_seen(cp.Transitions.collect(episodes), scaling)
+    assert (seen.typical, seen.far) == pytest.approx((0.5 / 40, 0.5 / 40))
+    between = scaling.encode_states(np.array([[23.4], [44.0]]))
+    assert (seen.nearest(between) <= seen.far).tolist() == [True, False]
+
+
 def test_a_single_episode_has_no_others() -> None:
     found = collect_seen(transitions(np.random.default_rng(0), 1, 5), None)
     assert (found.typical, found.far) == (np.inf, np.inf)

@@ -18,10 +18,10 @@ from counterplan.core.limits import Progress
 from counterplan.core.validation import Seed
 from counterplan.errors import InputError, TrainingError
 from counterplan.scm.neural import NeuralSCM
-from counterplan.scm.neural_validation import GridPoint, GridSettings, cross_validate
 from counterplan.scm.point import Scaling
 from counterplan.scm.training import Training, min_max_scaling, split
 from counterplan.scm.transitions import Transitions
+from experiments.neural_validation import GridPoint, GridSettings, cross_validate
 
 from .neural_support import CURVED, LINEAR, Process
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -14,7 +15,7 @@ from counterplan.scm.training import FitSettings as NeuralSettings
 from counterplan.tables.fit import FitSettings, fit_continuous, fit_discrete, fit_model
 from counterplan.tables.layout import SchemaLayout, layout_of_model, means_of_model
 from counterplan.tables.models import load_model, save_model
-from counterplan.tables.schema import Column, Schema
+from counterplan.tables.schema import Column, Schema, schema_toml
 
 from .schema_support import DISCRETE, measured, write
 
@@ -136,7 +137,9 @@ def test_rows_without_action(tmp_path: Path) -> None:
     assert model.rewards[:, 2].tolist() == [0.0, 0.0]
     assert model.admissible is not None
     assert model.admissible[:, 2].tolist() == [False, False]
-    (episode,) = [one.episode for one in cp.read_table(path, DISCRETE) if one.episode.id == "bob"]
+    (episode,) = [
+        one.episode for one in cp.tables.read_table(path, DISCRETE) if one.episode.id == "bob"
+    ]
     layout = SchemaLayout(DISCRETE)
     rules = layout.constraints(episode)
     ex = cp.explain(cp.GumbelMaxSCM(model), episode, k=2, constraints=rules)
@@ -197,7 +200,7 @@ def test_grids_are_explained(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", GRID_ROWS)
     model = fit_discrete(path, GRID, FitSettings(bar_unobserved=False)).model
     layout = SchemaLayout(GRID)
-    for one in cp.read_table(path, GRID):
+    for one in cp.tables.read_table(path, GRID):
         rules = layout.constraints(one.episode)
         ex = cp.explain(cp.GumbelMaxSCM(model), one.episode, k=1, constraints=rules)
         worth = -sum(severity for severity in [[2, 1, 0], [1, 2, 2]][one.episode.id == "bob"])
@@ -342,3 +345,29 @@ def test_too_little_data(tmp_path: Path) -> None:
     )
     with pytest.raises(FileError, match=r"t\.csv: 1 transitions to train on are too few"):
         fit_continuous(write(tmp_path / "t.csv", text), measured(), SMALL)
+
+
+# --- cp.fit -------------------------------------------------------------------------------------
+
+
+def test_fit_takes_files_and_frames_alike(world: Path) -> None:
+    frame = pl.read_csv(world)
+    models = [cp.fit(one, CONTINUOUS, members=2) for one in (world, frame, pd.read_csv(world))]
+    for one in models:
+        assert isinstance(one, cp.SmoothSCM)
+        np.testing.assert_array_equal(one.draws, models[0].draws)
+    chosen = models[0].about["training"]["chosen"]
+    assert chosen.startswith("smooth: the default; networks were not tried")
+    network = cp.fit(world, CONTINUOUS, learner="neural", hidden=2, epochs=1)
+    assert isinstance(network, cp.NeuralSCM)
+    with pytest.raises(TypeError, match="unknown argument 'member'"):
+        cp.fit(world, CONTINUOUS, member=2)
+
+
+def test_fit_of_discrete_states(tmp_path: Path) -> None:
+    rows = "a,0,ill,rest,1\na,1,well,rest,5\na,2,ill,walk,2\n"
+    table = write(tmp_path / "table.csv", HEADER + rows)
+    schema = write(tmp_path / "schema.toml", schema_toml(DISCRETE))
+    model = cp.fit(table, schema, prior=0.5)
+    assert isinstance(model, cp.TabularMDP)
+    np.testing.assert_allclose(model.row(0, 0), [0.25, 0.75])

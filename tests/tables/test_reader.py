@@ -338,7 +338,7 @@ CSV = {
     "state nan": (changed("65.5", "NaN"), "row 2, column 'map': is missing; fill it in"),
     "hexadecimal": (changed("65.5", "0x41"), "row 2, column 'map': '0x41' is not a number"),
     "underscore": (changed("65.5", "6_5"), "row 2, column 'map': '6_5' is not a number"),
-    "label in small letters": (changed("55,M", "55,m"), "row 5, column 'sex': 'm' is none of 'F'"),
+    "unknown label": (changed("55,M", "55,x"), "row 5, column 'sex': 'x' is none of 'F'"),
     "level between": (changed("0,0,low,1", "0,1.5,low,1"), "column 'vaso': '1.5' is none of 0, 1"),
     "fixed changes": (
         changed("8,70,70", "8,70,71"),
@@ -353,7 +353,7 @@ CSV = {
     ),
     "contextual missing": (changed("F,1,2", "F,,2"), "row 3, column 'vent': is missing"),
     "too few fields": (changed("1,2,high,1", "1,2"), "row 3: has 8 fields, but the header has 10"),
-    "broken quote": (changed("ann,1", 'a"nn,1'), "row 3: a quote stands inside a field"),
+    "broken quote": (changed("ann,1", '"a"nn,1'), "row 3: a quote stands inside a field"),
 }
 
 

@@ -77,6 +77,28 @@ def sequence(nodes: int | None = None) -> SequenceExplanation:
     return cp.explain(given.scm, given.episode, k=2, limits=limits, solver=solver, **options)
 
 
+@cache
+def ensemble() -> tuple[cp.SmoothSCM, Any]:
+    """A model with members of a small process, and an explanation by all of them."""
+    rng, episodes = np.random.default_rng(0), []
+    for _ in range(30):
+        states, doses = [rng.normal(size=2)], rng.integers(0, 3, size=(7, 1)).astype(float)
+        for (dose,) in doses:
+            burden, load = states[-1]
+            after = (0.8 * burden - 0.3 * dose + 0.2 * np.sin(load), 0.7 * load + 0.1 * dose)
+            states.append(after + rng.normal(size=2) * (0.1, 0.3))
+        episodes.append(cp.Episode(np.array(states), doses))
+    model = cp.SmoothSCM.fit(episodes, members=8, seed=0)
+    options: Any = {"actions": [[0.0], [1.0], [2.0]], "reward": cp.LinearReward([-1.0, -0.5])}
+    return model, cp.explain(model, episodes[0], k=1, **options)
+
+
+@cache
+def sensitivity() -> Any:
+    model, found = ensemble()
+    return cp.sensitivity(model, found.episode, found, draws=20)
+
+
 def policy_rows() -> pl.DataFrame:
     """The policy as rows of a run's `trajectories`."""
     found, path, episode = policy(), policy().most_likely, policy().episode
@@ -144,11 +166,13 @@ def bounds() -> Any:
 
 
 INTERVALS = [Interval(0.0, 1.0), Interval(1.0, 9.0), Interval(2.0, 16.0)]
-GAINS = [*[0.0] * 4, *np.linspace(0.5, 9.0, 36)]
-ROWS = (
-    ("first", 0.8, Interval(0.2, 1.0), 0.5, Interval(0.4, 0.9)),
-    (ODD, 0.6, Interval(0.6, 0.7), None, None),
-)
+CLAIMS = [viz.Claim(gain, gain - 2.0, gain + 3.0) for gain in np.linspace(0.0, 9.0, 40).tolist()]
+COLUMNS = ("episode_id", "value", "guaranteed", "interval_low", "interval_high", "stable_low",
+           "stable_high", "monotone_low", "monotone_high")  # fmt: skip
+ROWS = [
+    dict(zip(COLUMNS, ("first", 0.8, 0.5, 0.2, 1.0, 0.4, 0.9, 0.5, 0.8), strict=True)),
+    dict(zip(COLUMNS, (ODD, 0.6, None, 0.6, 0.7), strict=False)),
+]
 
 # Every figure, by name.
 FIGURES: dict[str, Callable[[], Figure]] = {
@@ -159,12 +183,15 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     ),
     "frontier with a gap": lambda: viz.frontier_figure([sequence(4)]),
     "outcome": lambda: viz.outcome_figure(policy()),
-    "change strip": lambda: viz.change_strip_figure(policy(), labels=layout()),
-    "explanations": lambda: viz.explanations_figure(policy()),
-    "interval": lambda: viz.interval_figure(
-        [viz.IntervalRow(*row) for row in ROWS], observed=0.1, quantity=CHANCE
+    "change strip": lambda: viz.change_strip_figure(policy(), layout()),
+    "interval": lambda: viz.interval_figure(ROWS, observed=0.1, quantity=CHANCE),
+    "cohort": lambda: viz.cohort_figure(CLAIMS),
+    "trajectory of many models": lambda: viz.trajectory_figure(
+        ensemble()[1], Labels.named(["burden", "load"], ["dose"], [0.0, 1.0, 2.0]), feature=0
     ),
-    "cohort": lambda: viz.cohort_figure(GAINS, guaranteed=[0.5 * gain for gain in GAINS]),
+    "doubt": lambda: viz.doubt_figure({0.0: (0.8, 0.1), 0.2: (0.75, 0.3), 1.0: (0.5, 0.4)}),
+    "sensitivity": lambda: viz.sensitivity_figure(sensitivity()),
+    "calibration": lambda: viz.calibration_figure(ensemble()[0]),
     "progress": lambda: viz.progress_figure(sequence()),
     "path": lambda: viz.path_figure(voyage()[1], ship(), voyage()[0]),
     "convergence": lambda: viz.convergence_figure(

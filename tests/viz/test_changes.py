@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from counterplan.errors import InputError
-from counterplan.viz import StateBand, change_strip_figure, style
+from counterplan.viz import change_strip_figure, style
+from counterplan.viz.changes import StateBand, draw_change_strip
 
 from .results import (
     FIGURES,
@@ -64,14 +63,14 @@ def test_a_policy_with_the_names_of_its_schema() -> None:
     shades = [sum(to_rgb(cell.get_facecolor())) for cell in lower.patches[:5]]
     order = np.argsort(LEVELS[policy().episode.states], kind="stable")
     assert np.all(np.diff(np.array(shades)[order]) <= 0), "more severe is darker"
-    rows = change_strip_figure(policy_rows(), labels=layout())
+    rows = change_strip_figure(policy_rows(), layout())
     assert (changed(rows), ticks(rows)) == (changed(figure), ticks(figure))
     assert [*bands(rows).values()] == [*bands(figure).values()][:2]
 
 
 def test_a_sequence_changes_for_sure() -> None:
     for found in (sequence(), sequence_rows()):
-        figure = change_strip_figure(found, labels=drugs(), feature="burden")
+        figure = change_strip_figure(found, drugs(), feature="burden")
         assert set(np.flatnonzero(changed(figure))) == {change.t for change in sequence().changes}
         assert bands(figure) == {
             "observed": numbers(problem().episode.states[:, 0]),
@@ -80,15 +79,15 @@ def test_a_sequence_changes_for_sure() -> None:
         assert figure.axes[1].get_title() == "burden: darker is higher"
 
 
-def test_shades_rise_with_levels_and_stay_within_the_scale() -> None:
-    band = StateBand("x", np.array([0.0, 5.0, 20.0]), ["a", "b", "c"])
-    figure = change_strip_figure([0.0, 0.5, 1.0], [band], scale=(0.0, 10.0))
+def test_shades_rise_with_levels() -> None:
+    band = StateBand("x", np.array([0.0, 5.0, 10.0]), ["a", "b", "c"])
+    figure = draw_change_strip(np.array([0.0, 0.5, 1.0]), [band], "x", range(3), "step")
     expected = [to_rgb(style.severity_colours()(shade)) for shade in (0.0, 0.5, 1.0)]
     assert [to_rgb(cell.get_facecolor()) for cell in figure.axes[1].patches] == expected
 
 
 def test_an_episode_that_is_over_has_no_more_cells() -> None:
-    found = bands(change_strip_figure(policy(), labels=mortal()))
+    found = bands(change_strip_figure(policy(), mortal()))
     for name, states in (
         ("observed", policy().episode.states),
         ("likeliest", policy().most_likely.states),
@@ -100,15 +99,7 @@ def test_an_episode_that_is_over_has_no_more_cells() -> None:
 def test_long_strips_stay_on_the_page() -> None:
     steps = 60
     band = StateBand("x", np.r_[np.arange(59.0), np.nan], [*["text"] * 59, "died"])
-    figure = change_strip_figure(np.full(steps, 0.001), [band])
+    figure = draw_change_strip(np.full(steps, 0.001), [band], "x", range(steps), "step")
     assert figure.get_figwidth() <= 11.0
     assert texts(figure) == ["died"], "what does not fit is left out, but for how it ends"
-    assert texts(change_strip_figure(np.ones(steps), [band])) == ["died"]
     assert len(figure.axes[1].get_xticks()) <= 24
-
-
-def test_bad_input() -> None:
-    with pytest.raises(InputError, match="'short' has 1 levels and 1 texts for 2 steps"):
-        change_strip_figure([0.5, 0.5], [StateBand("short", np.zeros(1), ["a"])])
-    with pytest.raises(InputError, match="no bands of states"):
-        change_strip_figure([0.5, 0.5])

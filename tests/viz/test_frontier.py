@@ -20,7 +20,7 @@ BOUND = "bound: nothing is better"
 def test_values_ranges_and_what_was_observed() -> None:
     figure, frontier = FIGURES["frontier"](), discrete()[1]
     np.testing.assert_allclose(
-        line(figure, "best explanation, proved"), [*enumerate(frontier.values)]
+        line(figure, "best explanation; search complete"), [*enumerate(frontier.values)]
     )
     np.testing.assert_allclose(line(figure, "guaranteed in every model")[:, 1], [0.0, 1.0, 2.0])
     assert (line(figure, "observed")[:, 1] == frontier[0].factual_value).all()
@@ -62,7 +62,7 @@ def test_rows_of_a_run_give_the_same() -> None:
         for one in frontier
     )
     figure, direct = frontier_figure(frame.reverse()), FIGURES["frontier"]()
-    for name in ("observed", "best explanation, proved"):
+    for name in ("observed", "best explanation; search complete"):
         np.testing.assert_array_equal(line(figure, name), line(direct, name))
     for bars, same in zip(figure.axes[0].collections, direct.axes[0].collections, strict=True):
         np.testing.assert_array_equal(bars.get_segments(), same.get_segments())

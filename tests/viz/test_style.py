@@ -18,9 +18,9 @@ from matplotlib.figure import Figure
 from counterplan import viz
 from counterplan.errors import CounterplanError
 from counterplan.viz import Quantity, style
-from counterplan.viz.style import FULL, MEANINGS, MOST_LINES, PALE, SERIES, TAIL, Mark, wrap
+from counterplan.viz.style import FULL, MEANINGS, MOST_LINES, PALE, SERIES, Mark, wrap
 
-from .results import FIGURES, INTERVALS, plans, sequence
+from .results import FIGURES, plans, sequence
 
 # Machado, Oliveira and Fernandes 2009, severity 1: what linear colours look like without one kind
 # of cone.
@@ -85,7 +85,7 @@ def test_greys_differ_and_stand_out_from_paper() -> None:
 
 
 def test_parts_of_bars_are_told_apart_in_grey() -> None:
-    greys = [grey(colour) for colour in (PALE, FULL, TAIL)]
+    greys = [grey(colour) for colour in (PALE, FULL)]
     assert greys == sorted(greys, reverse=True)
     assert min(-np.diff(greys)) > 20.0
 
@@ -158,7 +158,7 @@ def test_every_figure_is_written_the_same_each_time(name: str) -> None:
 
 
 def test_a_dollar_in_data_is_no_formula() -> None:
-    row = viz.IntervalRow("$\\broken{$", 0.5, INTERVALS[0])
+    row = {"episode_id": "$\\broken{$", "value": 0.5, "interval_low": 0.0, "interval_high": 1.0}
     assert style.png_bytes(viz.interval_figure([row])).startswith(b"\x89PNG")
 
 

@@ -82,8 +82,8 @@ def test_a_trajectory_that_is_over_says_how() -> None:
 
 
 def test_times_are_those_of_the_rows_or_counted_from_the_beginning() -> None:
-    begun = trajectory_of(sequence(), drugs(), begin=6.0)
-    np.testing.assert_array_equal(begun.times, 6.0 + 2.0 * np.arange(12))
+    begun = trajectory_of(sequence(), drugs())
+    np.testing.assert_array_equal(begun.times, 2.0 * np.arange(12))
     times = [0.0, 8.0, 12.0, 16.0, *range(36, 44)]
     rows = trajectory_of(sequence_rows().with_columns(time=pl.Series(times)), drugs())
     assert (rows.times.tolist(), rows.step) == (times, 1.0)

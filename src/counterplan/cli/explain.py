@@ -241,23 +241,19 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
     noun, budgets = cohort.noun, question.budgets
     with episode_bar() as progress:
         answers = cohort.answers(question, progress)
-    if outliers := [far for one in answers if one.k == budgets[-1] for far in one.outliers]:
-        stay, column, value, low, high = outliers[0]
-        others = len(outliers) - 1
-        more = f" (and {others} more like it, see far_outside_training in --json)" if others else ""
-        note(
-            f"warning: {noun} {stay!r}, column {column!r}: {value:g} is far outside what the model "
-            f"has learned from, {low:g} to {high:g}; what it says about this {noun} means nothing"
-            f"{more}"
-        )
     last = [one for one in answers if one.k == budgets[-1]]
+    if senseless := [one for one in last if one.far_outside_training]:
+        others = len(senseless) - 1
+        more = f" (and {others} more like it, see reason in --json)" if others else ""
+        name, reason = senseless[0].episode_id, senseless[0].reason
+        note(f"warning: no answer about {noun} {name!r}, {reason}{more}")
     if exits := [(one.episode_id, out.text) for one in last for out in one.outside_range]:
         (name, text), others = exits[0], len(exits) - 1
         more = f" (and {others} more like it, see outside_range in --json)" if others else ""
         note(f"warning: {noun} {name!r} as advised: {text}{more}")
     rows = [answer.row() for answer in answers]
-    # What means nothing comes last.
-    ranked = sorted(rows, key=lambda row: (bool(row["far_outside_training"]), -row["improvement"]))
+    # What has no answer comes last.
+    ranked = sorted(rows, key=lambda row: (bool(row["reason"]), -(row["improvement"] or 0.0)))
     found = records(ranked, cohort.explainer.unit)
     methods = _methods(found)
     document = {
@@ -318,7 +314,7 @@ def _into_folder(options: ExplainOptions, folder: Path, cohort: Cohort, question
     if far:
         note(
             f"warning: {counted(far, noun)} far outside what the model has learned from (see "
-            "far_outside_training): what it says there means nothing"
+            "far_outside_training): no answer about them"
         )
     if not question.is_repeatable:
         note("Limited in seconds: another run of the same question may give other answers.")

@@ -93,8 +93,9 @@ class FitOptions(TableOptions):
         "Names of the actions 0, 1, ... separated by commas.", metavar="NAMES"
     )
     learner: Literal["smooth", "neural", "auto"] | None = option(
-        "Continuous states: learn with a smooth regression, with networks, or with both to keep "
-        "what predicts held-out episodes better (networks, if their options are given)."
+        "Continuous states: learn with a smooth regression (the default), with networks (the "
+        "default if their options are given; their claims are not calibrated), or with both to "
+        "take networks where they predict held-out episodes clearly better."
     )
     members: int | None = option(
         "Smooth models: draws from the posterior to keep (16).", parse=whole_number(0, 1000)
@@ -222,18 +223,13 @@ def _learned(options: FitOptions, schema: Schema | None) -> None:
     except TrainingError as problem:
         hint = "options --lipschitz and --epochs"
         raise TrainingError(f"{options.table}: {problem} ({hint})") from None
-    if options.learner is None and not any(given(options, *NETWORKS).values()):
-        note(
-            "note: networks claim too much where data is scarce (docs/ground-truth.md); "
-            "--learner smooth needs far less of it"
-        )
     found.model.save(options.output)
     _print_learned(options, found)
 
 
 def _print_learned(options: FitOptions, found: LearnedFit) -> None:
     from counterplan.domains.stays import EDGES
-    from counterplan.tables.fit import poor_fit
+    from counterplan.tables.fit import UNCALIBRATED, poor_fit
 
     scm = found.model
     record = scm.about["training"]
@@ -248,6 +244,7 @@ def _print_learned(options: FitOptions, found: LearnedFit) -> None:
         "features": len(scm.about["features"]),
         **_advised(found.layout),
         "learner": scm.kind,
+        "chosen": record["chosen"],
         **({"tried": tried} if tried else {}),
         **counts,
         "validation_log_likelihood": -scm.held_out_loss,
@@ -257,19 +254,20 @@ def _print_learned(options: FitOptions, found: LearnedFit) -> None:
         "findings": [asdict(one) for one in found.findings],
     }
     _print_findings(found.findings)
+    better = poor_fit(scm)
     for line in scm.about.get("remarks", ()):
-        note(line)
-    if better := poor_fit(scm):
+        if not better or better not in line:
+            note(line)
+    if better:
         note(f"warning: {better}: do not trust explanations by this model; {_advice(scm.kind)}")
+    if scm.kind == "neural":
+        note(UNCALIBRATED)
     if options.as_json:
         print_json(summary)
         return
     how = f"{scm.kind} model"
     if "members" in counts:
         how += f" with {counts['members']} members"
-    if tried:
-        how += ", chosen by held-out log-likelihood: "
-        how += ", ".join(f"{kind} {likelihood:.3f}" for kind, likelihood in tried.items())
     when = f" in epoch {counts['best_epoch']} of {counts['epochs']}" if "epochs" in counts else ""
     typer.echo(
         f"{options.output}: {how}; {summary['features']} features, {summary['transitions']} "
@@ -277,7 +275,7 @@ def _print_learned(options: FitOptions, found: LearnedFit) -> None:
         f"{summary['validation_log_likelihood']:.3f} (linear regression: "
         f"{summary['linear_log_likelihood']:.3f}) nats{when}; "
         f"Lipschitz constants {scm.location.lipschitz:.4g} and {scm.scale.lipschitz:.4g}; "
-        f"{found.layout.offer.fact}"
+        f"{found.layout.offer.fact}; {record['chosen']}"
     )
 
 

@@ -129,15 +129,16 @@ class Stream:
 
 
 class Texts:
-    """Turns rows of bytes into UTF-8: they are, or all of the file is Windows-1252."""
+    """Turns rows of bytes into text: UTF-8, or all of the file is Windows-1252."""
 
     def __init__(self, path: str | Path) -> None:
         self.path, self.is_windows, self._is_utf8 = path, False, False
 
-    def decoded(self, line: int, content: bytes) -> bytes:
-        """Rows of which the first is in line `line`, as UTF-8."""
+    def decoded(self, line: int, content: bytes) -> str:
+        """Rows of which the first is in line `line`."""
+        text = ""
         try:
-            content.decode("utf-8")
+            text = content.decode("utf-8")
             place, why = content.find(b"\0"), "holds a NUL byte; it is no text file, save it as CSV"
             self._is_utf8 |= not content.isascii()
         except UnicodeDecodeError as found:
@@ -146,7 +147,7 @@ class Texts:
             why += "in which --encoding it is"
             self._is_utf8 |= bool(re.search(rb"\xc3[\x80-\xbf]|\xe2\x80", content))
             if re.search(rb"[\x00-\x08\x0e-\x1f\x81\x8d\x8f\x90\x9d]", content) is None:
-                content, place = content.decode(WINDOWS).encode(), -1
+                text, place = content.decode(WINDOWS), -1
         if self.is_windows and self._is_utf8:
             raise FileError(
                 f"{self.path}, row {line} or before: is partly in UTF-8 and partly not; save it in "
@@ -154,7 +155,7 @@ class Texts:
             )
         if place >= 0:
             raise FileError(f"{self.path}, row {line + content.count(10, 0, place)}: {why}")
-        return content
+        return text
 
 
 def separator(header: bytes, rows: list[bytes]) -> str:
@@ -196,6 +197,12 @@ TELLS = {
     ".?": r"^[-+]?[1-9]\d{0,2}\.\d{3}$",
 }
 OPEN, MIXED = "open", "mixed"
+# A number with a currency before it or a unit behind it: "$1,828", "26 %", "5 mg".
+MEASURED = (
+    r"^\s*(?P<before>[$€£¥]?)\s*"
+    r"(?P<number>[-+]?(?:\d[\d.,'\u2019 \u00a0\u202f]*)?\d(?:[eE][-+]?\d+)?)"
+    r"\s*(?P<after>[^\d\s.,][^\d]{0,15}?)?\s*$"
+)
 
 
 @dataclass
@@ -208,7 +215,8 @@ class Signs:
     def add(self, frame: pl.DataFrame) -> None:
         """Look at the texts of some more rows."""
         for column in frame.iter_columns():
-            texts = column.drop_nulls().str.strip_chars().unique()
+            texts = column.drop_nulls().unique().str.replace(MEASURED, "${number}")
+            texts = texts.str.strip_chars()
             texts = texts.filter(texts.str.contains(r"^[-+]?[\d.,'\u2019 \u00a0\u202f]*[.,]\d"))
             if len(texts):
                 found = {tell for tell, how in TELLS.items() if texts.str.contains(how).any()}
@@ -234,13 +242,25 @@ def _sign(found: set[str], is_comma: bool) -> str:
     return OPEN if is_comma and "." not in found else "."
 
 
+def without_unit(texts: pl.Series, unit: str) -> pl.Series:
+    """Numbers without the unit that stands before or behind them."""
+    import polars as pl
+
+    if not unit:
+        return texts
+    parts = texts.str.extract_groups(MEASURED).struct.unnest()
+    given = parts["before"] + parts["after"].fill_null("")
+    is_own = (given.str.to_lowercase() == unit.lower()).fill_null(False)
+    return pl.select(pl.when(is_own).then(parts["number"]).otherwise(texts)).to_series()
+
+
 def plain_numbers(texts: pl.Series, sign: str) -> pl.Series:
     """Numbers with a decimal point and nothing between thousands; what is written otherwise is
     left as it is, but for what may be read in two ways, which becomes no number."""
     import polars as pl
 
     if sign == OPEN:
-        return texts.str.replace(r"^([-+]?\d{1,3})[.,](\d{3})$", "${1}?${2}")
+        return texts.str.replace(r"^(\D?\s*[-+]?\d{1,3})[.,](\d{3}\D*)$", "${1}?${2}")
     if sign not in WRITTEN:
         return texts
     text = pl.col("text")

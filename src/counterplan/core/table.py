@@ -12,9 +12,8 @@ numbered as editors number its lines, so the header is usually row 1; rows of a 
 from 1, those of a frame from 0. How text files are packed, separated and encoded, and what sets off
 decimals, is recognised (`core.source`).
 
-Polars splits the fields of CSV; what it would mend in silence is checked before, byte by byte:
-quotes that stand inside a field or are left open, rows with too few or too many fields, bytes that
-are no text. A line break ends a row unless the quotes before it are odd in number.
+Fields of CSV are split by Python's reader, strictly: quotes that are left open, rows with too few
+or too many fields and bytes that are no text are mistakes.
 """
 
 from __future__ import annotations
@@ -24,14 +23,15 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterplan.core.files import check_readable, suffix_of
 from counterplan.core.source import (
@@ -44,6 +44,7 @@ from counterplan.core.source import (
     Texts,
     plain_numbers,
     separator,
+    without_unit,
 )
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import FileError, MistakesError
@@ -67,6 +68,7 @@ GAPS = ("", "NA", "NAN", "NULL")
 LARGEST_NUMBER = 1e100
 # How a number is written, be it too large to be used.
 A_NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
+A_MEASUREMENT = r"^[$€£¥]\s*[-+]?\d[\d.,]*\D*$|^[-+]?\d[\d.,]*\s*[^\d\s.,]\D*$"
 # In place of an entry that has been reported, so that nobody reports it again.
 BAD = np.inf
 NO_ROWS = "has a header but no rows; give one for each step"
@@ -155,6 +157,18 @@ def shown(value: object) -> str:
     return f"{text[: LONGEST_VALUE - 10]}... ({len(text):,} characters)"
 
 
+def numbered(values: FloatArray, rows: IntArray) -> str:
+    """Which values stand where: "-999 in 24 rows (row 33 first) and 99999999 in row 519"."""
+    distinct, counts = np.unique(values, return_counts=True)
+    parts = []
+    for place in np.argsort(-counts, kind="stable")[:3]:
+        first, many = rows[values == distinct[place]].min(), counts[place]
+        where = f"row {first}" if many == 1 else f"{many:,} rows (row {first} first)"
+        parts.append(f"{distinct[place]:.12g} in {where}")
+    more = len(distinct) - len(parts)
+    return " and ".join(parts) + (f" and {more:,} more such values" if more else "")
+
+
 # --- Blocks of rows ---------------------------------------------------------------------------
 
 
@@ -183,21 +197,24 @@ class Block:
             values = self.texts[name].gather(places[:MOST_ALIKE].tolist()).to_list()
             self.mistakes.in_rows(name, problem, self.rows[places].tolist(), values)
 
-    def numbers(self, name: str, may_miss: bool = True, problem: str = "") -> FloatArray:
+    def numbers(
+        self, name: str, may_miss: bool = True, problem: str = "", unit: str = ""
+    ) -> FloatArray:
         """(n,) the numbers of a column, nan where nothing is given, BAD where there is no number.
 
         may_miss  whether nothing may be given
         problem   what to say of what is no number, if not the usual
+        unit      what may stand beside a number
         """
         import polars as pl
 
-        texts = self.plain(name) if name in self.signs else self.texts[name]
+        texts = self.plain(name, unit) if name in self.signs else self.texts[name]
         values: FloatArray = texts.cast(pl.Float64, strict=False).to_numpy().copy()
         odd = ~(np.abs(values) <= LARGEST_NUMBER)
         if not odd.any():
             return values
         if name not in self.signs:
-            texts = self.plain(name)
+            texts = self.plain(name, unit)
             values = texts.cast(pl.Float64, strict=False).to_numpy().copy()
             odd = ~(np.abs(values) <= LARGEST_NUMBER)
         gap = texts.str.to_uppercase().is_in(GAPS).to_numpy()
@@ -208,12 +225,17 @@ class Block:
         advice = "correct or empty it" if may_miss else "correct it"
         either = "could be thousands or decimals; say which: --decimal . or --decimal ,"
         kinds = {
-            r"^[-+]?\d+\?\d+$": f"has a sign before its last three digits, which {either}",
+            r"^\D?\s*[-+]?\d+\?\d+\D*$": f"has a sign before its last three digits, which {either}",
             r"^[-+]?\d[\d.]*,[\d.,]*$": "has a comma where other numbers of the column have a "
             "decimal point; write them alike",
             r"^[-+]?[\d,]*\.\.\d": "has a point where decimals have a comma; write them alike",
             "(?i)^[-+]?inf": f"is not a finite number; {advice}",
             A_NUMBER: f"is too far from 0, {LARGEST_NUMBER:g} at most; {advice}",
+            r"^[<>≤≥~]": "says where a number lies, not which it is; write one, or empty it",
+            A_MEASUREMENT: f"is not in {unit}; convert it"
+            if unit
+            else "has a unit beside the "
+            "number; write unit = '...' in the schema, or the number alone",
             "": f"is not a number; {advice}",
         }
         for pattern, why in ({"": problem} if problem else kinds).items():
@@ -223,9 +245,9 @@ class Block:
                 wrong &= ~found
         return values
 
-    def plain(self, name: str) -> pl.Series:
-        """The texts of a column, its numbers with a decimal point."""
-        texts, sign = self.texts[name], self.signs.get(name)
+    def plain(self, name: str, unit: str = "") -> pl.Series:
+        """The texts of a column, its numbers with a decimal point and without their unit."""
+        texts, sign = without_unit(self.texts[name], unit), self.signs.get(name)
         if sign is None and not texts.str.contains(GROUPED).any():
             return texts
         return plain_numbers(texts, sign or ".")
@@ -243,18 +265,26 @@ class Block:
         numbers: Collection[float],
         problem: str,
         may_miss: bool = True,
+        unit: str = "",
     ) -> FloatArray:
-        """(n,) what the entries of a column stand for, by their texts or as numbers; nan where
-        nothing is given, BAD where it is neither."""
+        """(n,) what the entries of a column stand for, by their texts (in capitals or not, where
+        that is clear) or as numbers; nan where nothing is given, BAD where it is neither."""
 
         def meaning(text: str) -> float:
             if text in texts:
                 return texts[text]
-            number = np.nan if text.upper() in GAPS else as_number(plain.get(text, text))
-            return BAD if number is None or not (np.isnan(number) or number in numbers) else number
+            if text.upper() in GAPS:
+                return np.nan
+            if text.casefold() in folded:
+                return folded[text.casefold()]
+            number = as_number(plain.get(text, text))
+            return number if number is not None and number in numbers else BAD
 
         distinct, codes = distinct_texts(self.texts[name])
-        plain = dict(zip(self.texts[name], self.plain(name), strict=True)) if self.signs else {}
+        folded = {label.casefold(): value for label, value in texts.items()}
+        folded = folded if len(folded) == len(texts) else {}
+        is_plain = not (self.signs or unit)
+        plain = {} if is_plain else dict(zip(self.texts[name], self.plain(name, unit), strict=True))
         found = np.array([meaning(text) for text in distinct])[codes]
         self.report(np.isinf(found) if may_miss else ~np.isfinite(found), name, problem)
         return found
@@ -470,7 +500,10 @@ def _stored_pieces(
         for column in texts.iter_columns():
             largest = column.str.len_bytes().max()
             if isinstance(largest, int) and largest > LARGEST_FIELD:
-                raise _too_large(f"{path}, column {column.name!r}", largest)
+                raise FileError(
+                    f"{path}, column {column.name!r}: has a field of {largest:,} bytes, more than "
+                    f"{LARGEST_FIELD:,}; remove or shorten it"
+                )
         yield texts, np.arange(start + 1, start + 1 + texts.height)
 
 
@@ -483,63 +516,117 @@ def _check_kinds(path: str | Path, kinds: Mapping[str, Any], wanted: Sequence[st
             raise FileError(f"{path}, column {name!r}: holds {kinds[name]}; store numbers or texts")
 
 
-def _too_large(where: str, size: int) -> FileError:
-    limit = f"more than {LARGEST_FIELD:,}; remove or shorten it"
-    return FileError(f"{where}: has a field of {size:,} bytes, {limit}")
-
-
 # --- CSV --------------------------------------------------------------------------------------
 
-# Longer rows come from a quote that is never closed.
+# Longer rows are no rows of a table.
 LONGEST_ROW = 16 * 2**20
-QUOTE, NEWLINE, RETURN = b'"\n\r'
-# Rows that are looked at to see how they are separated.
-SAMPLE = 50
-
-Letters: TypeAlias = NDArray[np.uint8]
+# Entries that are read at a time, and rows that are looked at to see how they are separated.
+ENTRIES, SAMPLE = 200_000, 50
+# What Python's reader says, and what it means.
+BROKEN_ROWS = {
+    "unexpected end": "a quote is opened and never closed; put the whole field in quotes and "
+    "double those within it",
+    "expected after": "a quote stands inside a field; put the whole field in quotes and double "
+    "those within it",
+    "field limit": f"has a field of more than {LARGEST_FIELD:,} bytes, or a quote that is not "
+    "closed; remove or shorten it",
+    "new-line": "a line ends in CR alone; save it with LF or CR LF line ends",
+}
 
 
 @dataclass(frozen=True)
 class _Csv:
-    """A text table: its rows begin in line `line`, with byte `start`."""
+    """A text table: its rows begin with byte `start`, in line `line`; the first is the header."""
 
     path: TablePath
     sep: str
-    header: list[str]
     start: int
     line: int
-    texts: Texts
     form: dict[str, None]
 
-    def pieces(self, wanted: Sequence[str], mistakes: Mistakes) -> Iterator[Piece]:
-        """The rows from the first on."""
-        line = self.line
+    def rows(self) -> Iterator[tuple[list[list[str]], IntArray]]:
+        """The fields of some rows at a time, and the lines that they begin in."""
+        csv.field_size_limit(LARGEST_FIELD)
+        reader, line = csv.reader(self._lines(), delimiter=self.sep, strict=True), self.line
+        size = 1
+        while True:
+            try:
+                some = list(islice(reader, size))
+            except csv.Error as problem:
+                raise self._broken(str(problem)) from None
+            if not some:
+                return
+            lines = np.ones(len(some), dtype=np.int64)
+            if line + len(some) != self.line + reader.line_num:  # some break within a field
+                lines += [sum(field.count("\n") for field in row) for row in some]
+            yield some, line + np.cumsum(lines) - lines
+            line, size = self.line + reader.line_num, max(ENTRIES // max(len(some[0]), 1), 1)
+
+    def _broken(self, problem: str) -> FileError:
+        """What Python's reader says of a row, with the line that it begins in."""
+        reader, line = csv.reader(self._lines(), delimiter=self.sep, strict=True), self.line
+        with suppress(csv.Error):
+            for _ in reader:
+                line = self.line + reader.line_num
+        known = (why for what, why in BROKEN_ROWS.items() if what in problem)
+        why = next(known, f"is not CSV: {problem}; correct it")
+        return FileError(f"{self.path}, row {line}: {why}")
+
+    def _lines(self) -> Iterator[str]:
+        """The lines as text; what they are in is noted. The first comes alone, so that a header can
+        be read whatever its rows are like."""
+        texts, line = Texts(self.path), self.line
         with Stream(self.path, self.path.encoding) as stream:
             pending = stream.read(BLOCK)[self.start :]
-            while True:
+            end, content = pending.find(b"\n") + 1, pending
+            while pending or content:
+                if not end and len(pending) > LONGEST_ROW:
+                    raise FileError(
+                        f"{self.path}, row {line}: is longer than {LONGEST_ROW:,} bytes; correct it"
+                    )
+                found = texts.decoded(line, pending[:end])
+                if texts.is_windows:
+                    self.form["in Windows-1252 (or say --encoding)"] = None
+                line, pending = line + found.count("\n"), pending[end:]
+                yield from io.StringIO(found, newline="\n")
                 content = stream.read(BLOCK)
                 pending += content
-                end = _last_row_end(pending) if content else len(pending)
-                if end:
-                    yield from _CsvRows(self, line, pending[:end]).piece(wanted, mistakes)
-                    line += pending.count(b"\n", 0, end)
-                    pending = pending[end:]
-                elif len(pending) > LONGEST_ROW:
-                    why = _endless(pending, self.sep)
-                    raise FileError(f"{self.path}, row {line}: {why}; correct it")
-                if not content:
-                    return
+                end = pending.rfind(b"\n") + 1 if content else len(pending)
 
-    def decoded(self, line: int, content: bytes) -> bytes:
-        """Rows as UTF-8; what they are in is noted."""
-        found = self.texts.decoded(line, content)
-        if self.texts.is_windows:
-            self.form["in Windows-1252 (or say --encoding)"] = None
-        return found
+    def header(self) -> tuple[list[str], int]:
+        """The fields of the first row that is not blank, and its line."""
+        for some, lines in self.rows():
+            for row, line in zip(some, lines.tolist(), strict=True):
+                if any(map(str.strip, row)):
+                    return [name.strip() for name in row], line
+        return [], self.line
+
+    def pieces(self, wanted: Sequence[str], mistakes: Mistakes) -> Iterator[Piece]:
+        """The wanted columns; rows of the wrong length are reported."""
+        import polars as pl
+
+        header, first = self.header()
+        places, count = {name: header.index(name) for name in wanted}, len(header)
+        for some, lines in self.rows():
+            whole = np.array([len(row) == count for row in some]) & (lines > first)
+            for place in np.flatnonzero(~whole & (lines > first)).tolist():
+                if any(map(str.strip, some[place])):
+                    problem = f": has {len(some[place])} fields, but the header has {count}; add "
+                    problem += f"or remove {SEPARATORS.get(self.sep, repr(self.sep))}"
+                    mistakes.in_row(int(lines[place]), problem, BROKEN)
+            kept = some if whole.all() else [some[place] for place in np.flatnonzero(whole)]
+            if kept:
+                columns = list(zip(*kept, strict=True))
+                yield (
+                    pl.DataFrame(
+                        [pl.Series(name, columns[i], dtype=pl.String) for name, i in places.items()]
+                    ),
+                    lines[whole],
+                )
 
     def has_commas(self) -> bool:
         """Whether a number with a comma may stand in a field."""
-        number = rb'"\s*[-+]?[\d.,]*\d,\d[^"\n]*"' if self.sep == "," else rb"\d,\d"
+        number = rb'"\D{0,4}[-+]?[\d.,]*\d,\d[^"\n]*"' if self.sep == "," else rb"\d,\d"
         before = b""
         with Stream(self.path, self.path.encoding) as stream:
             while content := stream.read(BLOCK):
@@ -551,167 +638,26 @@ class _Csv:
 
 def _open_csv(path: TablePath, usual: str | None) -> TableFile:
     """`usual`: what separates fields unless the caller says."""
-    form, start, line = dict[str, None](), 0, 1
+    form = dict[str, None]()
     with Stream(path, path.encoding) as stream:
         first = stream.read(BLOCK)
         if stream.is_packed:
             form["packed by gzip"] = None
         if stream.encoding not in (None, "utf-8-sig", "utf-8"):
             form[f"in {stream.encoding}"] = None
-    sep = path.sep or usual
+    sep, start, line = path.sep or usual, 0, 1
     if marked := re.match(rb"sep=(.)\r?\n", first):  # as Excel writes it
         sep, start, line = sep or marked[1].decode("latin-1"), marked.end(), 2
-    while True:
-        end = first.find(b"\n", start)
-        while end >= 0 and first.count(b'"', start, end) % 2:
-            end = first.find(b"\n", end + 1)
-        end = end + 1 or len(first)
-        if end >= BLOCK:
-            raise FileError(f"{path}, row {line}: the header does not end; give a CSV table")
-        content = first[start:end]
-        if content.strip() or end == len(first):
-            break
-        start, line = end, line + content.count(b"\n")
-    sep = sep or separator(content, first[end:].split(b"\n")[:SAMPLE][:-1])
+    head, *sample = [one for one in first[start:].split(b"\n") if one.strip()] or [b""]
+    sep = sep or separator(head, sample[:SAMPLE][:-1])
     if sep != ",":
         form[f"separated by {SEPARATORS.get(sep, repr(sep))}"] = None
-    found = _Csv(path, sep, [], end, line + content.count(b"\n"), Texts(path), form)
-    found.header.extend(_header_fields(path, line, found.decoded(line, content), sep))
+    found = _Csv(path, sep, start, line, form)
     return TableFile(
-        path, found.header, found.pieces, form=form, decimal=path.decimal, suspect=found.has_commas
+        path,
+        found.header()[0],
+        found.pieces,
+        form=form,
+        decimal=path.decimal,
+        suspect=found.has_commas,
     )
-
-
-def _header_fields(path: str | Path, line: int, content: bytes, sep: str) -> list[str]:
-    text = content.decode().rstrip("\r\n")
-    if "\r" in text and '"' not in text:
-        raise FileError(f"{path}: its lines end in CR only; save it with LF or CR LF line ends")
-    try:
-        fields = next(csv.reader(io.StringIO(text, newline=""), delimiter=sep, strict=True), [])
-    except csv.Error as problem:
-        raise FileError(f"{path}, row {line}: is not CSV: {problem}; correct the header") from None
-    return [one.strip() for one in fields]
-
-
-def _last_row_end(content: bytes) -> int:
-    """Just behind the last line break that ends a row, 0 if none does."""
-    if b'"' not in content:
-        return content.rfind(b"\n") + 1
-    letters = np.frombuffer(content, dtype=np.uint8)
-    ends = np.flatnonzero((letters == NEWLINE) & ~_inside(letters))
-    return int(ends[-1]) + 1 if ends.size else 0
-
-
-def _inside(letters: Letters) -> BoolArray:
-    """Whether the quotes up to and including each byte are odd in number."""
-    return np.asarray(np.bitwise_xor.accumulate(letters == QUOTE))
-
-
-def _stray_quotes(letters: Letters, sep: str) -> BoolArray:
-    """Which quotes neither enclose a field nor are doubled in one.
-
-    An opening quote follows a separator; a closing one precedes one; the two halves of a doubled
-    quote close and open again.
-    """
-    is_quote = letters == QUOTE
-    ends = (letters == ord(sep)) | (letters == NEWLINE) | is_quote
-    before = np.concatenate([[True], ends[:-1]])
-    after = np.concatenate([(ends | (letters == RETURN))[1:], [True]])
-    return np.asarray(is_quote & np.where(_inside(letters), ~before, ~after))
-
-
-def _endless(pending: bytes, sep: str) -> str:
-    if b'"' not in pending:
-        return f"is longer than {LONGEST_ROW:,} bytes"
-    if _stray_quotes(np.frombuffer(pending, dtype=np.uint8), sep).any():
-        return "here or after it a quote stands inside a field, so that no row ends"
-    return f"a quote is opened and not closed in the next {LONGEST_ROW:,} bytes"
-
-
-class _CsvRows:
-    """Some bytes that begin and end where rows do; the first row is in line `line`.
-
-    starts, ends  (n,) where each row begins and ends, its line break included
-    fields        (n,) how many fields it has
-    rows          (n,) in which line it begins
-    """
-
-    def __init__(self, table: _Csv, line: int, content: bytes) -> None:
-        self.table, self.path = table, table.path
-        self.content = content = table.decoded(line, content)
-        letters = np.frombuffer(content, dtype=np.uint8)
-        newlines, commas = (
-            np.flatnonzero(letters == NEWLINE),
-            np.flatnonzero(letters == ord(table.sep)),
-        )
-        breaks, inside = newlines, None
-        if b'"' in content:
-            inside = _inside(letters)
-            breaks, commas = newlines[~inside[newlines]], commas[~inside[commas]]
-        rest = [] if len(breaks) and breaks[-1] + 1 == len(content) else [len(content)]
-        self.ends = np.concatenate([breaks + 1, np.array(rest, dtype=np.int64)])
-        self.starts = np.concatenate([[0], self.ends[:-1]])
-        self.rows = line + np.searchsorted(newlines, self.starts)
-        self.fields = 1 + np.diff(np.searchsorted(commas, np.append(self.starts, len(content))))
-        if inside is not None:
-            self._check_quotes(_stray_quotes(letters, table.sep), is_open=bool(inside[-1]))
-        separators = np.sort(np.concatenate([self.starts - 1, commas]))
-        sizes = np.diff(separators, append=len(content))
-        if sizes.max() > LARGEST_FIELD:
-            large = int(np.argmax(sizes > LARGEST_FIELD))
-            raise _too_large(
-                f"{self.path}, row {self._row_at(separators[large] + 1)}", int(sizes[large])
-            )
-
-    def _row_at(self, place: int) -> int:
-        return int(self.rows[np.searchsorted(self.starts, place, side="right") - 1])
-
-    def _check_quotes(self, stray: BoolArray, is_open: bool) -> None:
-        if stray.any() or is_open:
-            row = self._row_at(int(stray.argmax()) if stray.any() else len(stray))
-            what = "stands inside a field" if stray.any() else "is opened and never closed"
-            advice = "put the whole field in quotes and double those within it"
-            raise FileError(f"{self.path}, row {row}: a quote {what}; {advice}")
-
-    def piece(self, wanted: Sequence[str], mistakes: Mistakes) -> Iterator[Piece]:
-        """The wanted columns of all rows that are whole, if there are any."""
-        import polars as pl
-
-        header = self.table.header
-        whole = self._whole(len(header), mistakes)
-        if not whole.any():
-            return
-        content, rows = self.content, self.rows[whole]
-        if not whole.all():
-            bounds = zip(self.starts[whole], self.ends[whole], strict=True)
-            content = b"".join(content[start:end] for start, end in bounds)
-        places, problem = sorted(header.index(name) for name in wanted), ""
-        try:
-            frame = pl.read_csv(
-                content,
-                has_header=False,
-                infer_schema=False,
-                columns=places,
-                separator=self.table.sep,
-            )
-            if frame.height != len(rows):
-                problem = "its rows cannot be told apart; write the file anew"
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as found:
-            problem = f"is not CSV: {str(found).splitlines()[0]}; correct the file"
-        if problem:
-            raise FileError(f"{self.path}, from row {rows[0]}: {problem}")
-        frame.columns = [header[place] for place in places]
-        yield frame, rows
-
-    def _whole(self, count: int, mistakes: Mistakes) -> BoolArray:
-        """Which rows are neither blank nor of the wrong length; the latter are reported."""
-        whole = np.asarray(self.fields == count)
-        # A line with blanks only is short, or of one field.
-        for place in np.flatnonzero((self.ends - self.starts <= 2) | ~whole):
-            if not self.content[self.starts[place] : self.ends[place]].strip():
-                whole[place] = False
-            elif not whole[place]:
-                problem = f": has {self.fields[place]} fields, but the header has {count}; add or "
-                signs = SEPARATORS.get(self.table.sep, repr(self.table.sep))
-                mistakes.in_row(int(self.rows[place]), f"{problem}remove {signs}", BROKEN)
-        return whole

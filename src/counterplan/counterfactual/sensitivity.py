@@ -28,6 +28,7 @@ import numpy as np
 from counterplan.core.episode import Episode
 from counterplan.core.result import Interval
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
+from counterplan.counterfactual.continuous.claims import outcomes_under
 from counterplan.counterfactual.continuous.ensemble import LEVEL
 from counterplan.counterfactual.continuous.setting import (
     SequenceExplanation,
@@ -83,19 +84,24 @@ class Sensitivity:
         ends = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
         return Interval(float(ends[0].min()), float(ends[1].max()))
 
-    def __str__(self) -> str:
+    @property
+    def sentence(self) -> str:
+        """Both tipping points, in words."""
         rho, gamma = self.tipping_rho, self.tipping_gamma
         luck = (
-            "however the luck of the changed steps is turned, an improvement is left"
+            "However the luck of the changed steps is turned, an improvement is left"
             if rho is None
-            else f"nothing is left of it where luck is kept to less than {rho:.2f}"
+            else f"Nothing is left of it where luck is kept to less than {rho:.2f}"
         )
         hidden = (
             f"a hidden cause of {self.gamma[-1]:g} times the noise does not undo it"
             if gamma is None
             else f"a hidden cause {gamma:.2g} times as strong as the noise would undo it"
         )
-        return f"{luck}; {hidden}"
+        return f"{luck}; {hidden}."
+
+    def __str__(self) -> str:
+        return self.sentence
 
 
 def sensitivity(
@@ -147,7 +153,7 @@ def _by_member(
     noise, deviation = setting.noise, np.sqrt((factor**2).sum(axis=1))
 
     def improvement(noises: FloatArray) -> FloatArray:
-        return _outcomes(setting, actions, noises) - observed
+        return outcomes_under(setting, actions, noises) - observed
 
     drawn, mixed = fresh @ factor.T, []
     for rho in RHOS:
@@ -181,18 +187,6 @@ def _worse(
     for (t, i), rises in zip(places, up > down, strict=True):
         result[t, i] = -deviation[i] if rises else deviation[i]
     return result
-
-
-def _outcomes(setting: SequenceSetting, actions: Any, noises: FloatArray) -> FloatArray:
-    """(n,) what the actions earn under noises (n, T-1, U)."""
-    states = [np.repeat(setting.states[:1], len(noises), axis=0)]
-    for t, action in enumerate(actions):
-        vectors = np.broadcast_to(
-            setting.vectors[t, action], (len(noises), setting.vectors.shape[2])
-        )
-        states.append(setting.scm.step(states[-1], vectors, noises[:, t]))
-    every = np.repeat(np.asarray(actions)[None], len(noises), axis=0)
-    return setting.earned(np.stack(states, axis=1), every)
 
 
 def _crossing(places: FloatArray, values: FloatArray) -> float | None:

@@ -17,14 +17,13 @@ follows is not.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from counterplan.core.compiled import njit
 from counterplan.core.result import Sense
-from counterplan.core.validation import BoolArray, FloatArray, IntArray
+from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.continuous.setting import SequenceSetting
 from counterplan.counterfactual.discrete.dynamic_program import PolicyTable, Setting, keep_observed
 from counterplan.counterfactual.discrete.laws import CounterfactualLaw
@@ -203,33 +202,25 @@ def cumulate(indptr, probabilities):  # type: ignore[no-untyped-def]
 
 
 class PolicyWorld:
-    """A discrete episode: states follow the counterfactual law.
+    """A discrete episode: states follow the counterfactual law, as the functions above state it.
 
     Resource: a state, the action pending there (or SETTLED), and the budget left.
-
-    largest  numbers that a compiled world may take; larger ones are searched by its methods
     """
 
     sense: Sense = "max"
 
-    def __init__(
-        self, setting: Setting, law: CounterfactualLaw, largest: int = LARGEST_WORLD
-    ) -> None:
-        self.setting, self.law, self.largest = setting, law, largest
+    def __init__(self, setting: Setting, law: CounterfactualLaw) -> None:
+        self.setting, self.law = setting, law
         self.horizon = len(setting.episode)
         self.start = self.place(0, int(setting.episode.states[0]), setting.k)
         # What stands for minus infinity, since a search adds and averages: more than all steps can
         # make up for, and no more, since searches explore in proportion to what returns span.
         self.worst = -(1.0 + 2.0 * self.horizon * setting.scale)
-        self._rows: dict[tuple[int, int], tuple[IntArray, FloatArray]] = {}
+        self._numbers = self._packed()
 
     def place(self, t: int, state: int, left: int) -> State:
         """Where a decision is to be made."""
         return State(t, np.zeros(1), np.array([float(state), SETTLED, float(left)]))
-
-    def rollout(self, state: State) -> int:
-        """The observed action."""
-        return 0
 
     def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
         """A new number."""
@@ -237,53 +228,23 @@ class PolicyWorld:
 
     def actions(self, state: State) -> FloatArray:
         """(m, 1) those that may be taken and paid for, and do not lead to minus infinity."""
-        t, s = state.t, self._settled(state.t, float(state.exogenous[0]), state.resource)
-        may = self.may[t, s] & (self.setting.costs_at(t) <= state.resource[2])
-        observed = int(self.setting.episode.actions[t])
-        may[observed] = False
-        return np.append(observed, np.flatnonzero(may)).astype(np.float64)[:, None]
+        rows = np.empty((self.setting.mdp.n_actions, 1))
+        return rows[: actions(self._numbers, *state, rows)]
 
     def step(
         self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Rewards, and the actions pending in the states they were taken in."""
-        pairs = zip(exogenous[:, 0].tolist(), resource, strict=True)
-        states = np.array([self._settled(t, uniform, one) for uniform, one in pairs])
-        chosen = actions[:, 0].astype(np.int64)
-        rewards = np.maximum(self.rewards[t, states, chosen], self.worst)
-        left = resource[:, 2] - self.setting.costs_at(t)[chosen]
-        return rewards, np.column_stack([states, chosen, left]).astype(np.float64)
+        rewards, after = np.empty(len(actions)), np.empty((len(actions), 3))
+        for i, one in enumerate(zip(exogenous, resource, actions, strict=True)):
+            rewards[i] = step(self._numbers, t, *one, after[i])
+        return rewards, after
 
     def row(self, t: int, state: int, action: int) -> tuple[IntArray, FloatArray]:
-        """States that may follow a pair at step t, and the probabilities of all up to each."""
-        number = int(self.law.row_of[state, action])
-        if (t, number) not in self._rows:
-            found = self.law.rows_at(t, np.array([number], dtype=np.int32))
-            likely = found.probabilities > 0.0
-            below = np.cumsum(found.probabilities[likely])
-            self._rows[t, number] = found.indices[likely].astype(np.int64), below
-        return self._rows[t, number]
-
-    def _settled(self, t: int, uniform: float, resource: FloatArray) -> int:
-        if resource[1] == SETTLED:
-            return int(resource[0])
-        states, below = self.row(t - 1, int(resource[0]), int(resource[1]))
-        return int(states[np.searchsorted(below[:-1], uniform, side="right")])
-
-    @cached_property
-    def takeable(self) -> BoolArray:
-        """(T, S, A) the observed action, and alternatives."""
-        return np.array([self.setting.takeable_at(t) for t in range(self.horizon)])
-
-    @cached_property
-    def rewards(self) -> FloatArray:
-        """(T, S, A)"""
-        return np.array([self.setting.rewards_at(t) for t in range(self.horizon)])
-
-    @cached_property
-    def may(self) -> BoolArray:
-        """(T, S, A) takeable, and not leading to minus infinity."""
-        return self.takeable & np.isfinite(self.rewards)
+        """States that may follow a pair at step t, and their probabilities."""
+        found = self.law.rows_at(t, self.law.row_of[state, [action]])
+        likely = found.probabilities > 0.0
+        return found.indices[likely].astype(np.int64), found.probabilities[likely]
 
     def compiled(self, quantiles: int = 0) -> Kernel:
         """The world as compiled functions; its chance is continuous whatever the quantiles."""
@@ -293,7 +254,7 @@ class PolicyWorld:
             draw,
             actions,
             step,
-            self._packed(),
+            self._numbers,
             self.horizon,
             self.start.exogenous,
             self.start.resource,
@@ -304,13 +265,13 @@ class PolicyWorld:
 
     def _packed(self) -> FloatArray:
         """All rows that may be needed, and the rest of the world's numbers."""
-        row_of, T = self.law.row_of, self.horizon
+        row_of, T, setting = self.law.row_of, self.horizon, self.setting
         R = int(row_of.max()) + 1
         size, count = 2 * (T * row_of.size + (T - 1) * R), 0
         ends, blocks = np.zeros((T - 1, R, 2)), [np.empty((0, 2))]
         for t in range(T - 1):
-            self._check_size(size + 2 * count)
-            rows = np.unique(row_of[self.takeable[t]])
+            _check_size(size + 2 * count)
+            rows = np.unique(row_of[setting.takeable_at(t)])
             found = self.law.rows_at(t, rows)
             likely = found.probabilities > 0.0
             indptr = np.concatenate([[0], np.cumsum(likely)])[found.indptr]
@@ -318,21 +279,27 @@ class PolicyWorld:
             blocks.append(np.column_stack([found.indices[likely], below]))
             ends[t, rows] = count + np.column_stack([indptr[:-1], indptr[1:]])
             count += len(below)
-        self._check_size(size + 2 * count)
+        _check_size(size + 2 * count)
+        rewards = np.array([setting.rewards_at(t) for t in range(T)])
+        takeable = np.array([setting.takeable_at(t) for t in range(T)])
         return WORLD.pack(
             worst=self.worst,
             row_of=row_of,
-            may=self.may,
-            rewards=self.rewards,
-            costs=np.array([self.setting.costs_at(t) for t in range(T)]),
-            observed=self.setting.episode.actions,
+            may=takeable & np.isfinite(rewards),
+            rewards=rewards,
+            costs=np.array([setting.costs_at(t) for t in range(T)]),
+            observed=setting.episode.actions,
             ends=ends,
             entries=np.concatenate(blocks),
         )
 
-    def _check_size(self, size: int) -> None:
-        if size > self.largest:
-            raise NotApplicableError(f"the world takes more than {self.largest:,} numbers")
+
+def _check_size(size: int) -> None:
+    if size > LARGEST_WORLD:
+        raise NotApplicableError(
+            f"a tree search of this episode takes more than {LARGEST_WORLD:,} numbers; leave the "
+            "solver out: the exact one needs no such table"
+        )
 
 
 def planned_sequence(setting: SequenceSetting, planner: Planner, seed: int) -> IntArray:
@@ -389,8 +356,8 @@ def planned_table(
             table.actions[t, state, left, 0] = action
             after = left - int(setting.costs_at(t)[action])
             if t + 1 < world.horizon and after > 0:
-                states, below = world.row(t, state, action)
-                chances = np.diff(below, prepend=0.0) * reached[state, left]
+                states, odds = world.row(t, state, action)
+                chances = odds * reached[state, left]
                 for name, chance in zip(states.tolist(), chances.tolist(), strict=True):
                     place = (name, after)
                     following[place] = following.get(place, 0.0) + chance

@@ -63,7 +63,10 @@ log = logging.getLogger(__name__)
 Page = TypeVar("Page")
 Case = Annotated[Name, Query(description="The id of an episode.")]
 Budget = Annotated[int | None, Query(ge=0, le=LARGEST)]
-Question = Annotated[models.SolveQuestion | models.AdviseQuestion, Body(discriminator="kind")]
+Asked = models.SolveQuestion | models.RestsQuestion | models.AdviseQuestion
+Question = Annotated[Asked, Body(discriminator="kind")]
+# What the answer to each kind of question is called.
+ANSWERED = {"solve": "solved", "rests": "rests", "advise": "advice"}
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,7 @@ class Service:
         """`make(query)`, or what it made before, unless the run has gone on since."""
         return cast(Page, self._page(len(self.run.done), make, query))
 
-    def submit(self, client: str, asked: models.SolveQuestion | models.AdviseQuestion) -> Job:
+    def submit(self, client: str, asked: Asked) -> Job:
         """Put a question in line; one that was answered before is done at once."""
         limit = self.settings.seconds
         if isinstance(asked, models.SolveQuestion):
@@ -143,7 +146,7 @@ class Service:
         # The same question has the same answer, whatever its limit of time.
         key = asked.model_dump_json(exclude={"seconds"})
         if (known := self._answers.get(key)) is not None:
-            return self.jobs.answered(client, known)
+            return self.jobs.answered(client, asked.model_dump(), known)
 
         def keep(result: dict[str, Any]) -> None:
             # What was stopped early may be better next time.
@@ -163,7 +166,7 @@ class Service:
 
     def job_about(self, job: Job) -> models.JobAbout:
         """A job and how far it is."""
-        kind = "solved" if self.run.kind == EXPLAIN else "advice"
+        kind = ANSWERED[job.question["kind"]]
         # Read once, and first: a job that ends meanwhile must not be done without an answer.
         state = job.state
         about: Any = {

@@ -1,7 +1,10 @@
 """Cases: the episodes of a run of `explain`, what the run says about each, and questions about it.
 
     what if   the observed actions with some changed by hand are replayed (`cp.replay`)
-    solve     the best alternative is searched for anew, under rules of one's own (`cp.explain`)
+    solve     the best alternative is searched for anew, under rules of one's own (`cp.explain`),
+              more or less careful
+    rests     what an improvement rests on: luck and hidden causes (`cp.sensitivity`), or causal
+              models and doubts
 
 A stored answer and one that was just found are shown by the same fields: those of `Answer` in
 `runs.answer`.
@@ -29,13 +32,23 @@ from counterplan.runs.question import (
     ACTION,
     EXACT,
     STATE,
+    TIPPING_DRAWS,
     ContinuousExplainer,
     DiscreteExplainer,
     Question,
 )
 from counterplan.runs.run import OUTCOME, RESULTS, TRAJECTORIES, Run
 from counterplan.tables.parts import ID, Recorded, episodes_from_bytes
+from counterplan.viz.claims import (
+    ASSUMPTIONS,
+    ROUNDING,
+    claim_ends,
+    claim_of,
+    plans_by_doubt,
+)
+from counterplan.viz.explained import MODELS, band_around
 from counterplan.viz.labels import labels_of, with_unit
+from counterplan.viz.quantity import Quantity
 
 if TYPE_CHECKING:
     import polars as pl
@@ -93,16 +106,39 @@ class Cases(Items):
             "notes": explainer.notes(run.question),
             "barred": np.flatnonzero(~np.asarray(allowed)[: explainer.n_actions]).tolist(),
             "sense": "max",
+            "dial": self._dial,
+            "usual": getattr(explainer.completed(run.question), self._dial, None),
         }
 
+    @property
+    def _dial(self) -> str:
+        """What a search can be more or less careful about."""
+        if self._explainer.is_discrete:
+            return "doubt"
+        return "risk" if getattr(self._explainer.model, "members", ()) else ""
+
+    @property
+    def compared(self) -> pl.Expr:
+        import polars as pl
+
+        return pl.coalesce(claim_ends()[0], "improvement")
+
+    def sort_key(self, name: str) -> pl.Expr:
+        return self.compared if name == "low" else super().sort_key(name)
+
     def overview(self, k: int | None) -> models.Overview:
-        return self.spread("improvement", self.run.outcomes, self._budget(k))
+        import polars as pl
+
+        low = claim_ends()[0]
+        sure = pl.when(low.count() > 0).then((low > ROUNDING).sum())
+        return self.spread(self.run.outcomes, self._budget(k), established=sure)
 
     def page(self, query: models.CaseQuery) -> models.CasePage:
         """A page of the list."""
         page = self.listed(query)
         for row in page["lines"]:
             row |= {"changes": changes_in_words(row), "outcomes": self._outcomes(row)}
+            row |= _claim(row)
         return models.CasePage(**page, k=self._budget(query.k))
 
     def _budget(self, k: int | None) -> int:
@@ -118,7 +154,10 @@ class Cases(Items):
 
         found = [pl.col("k") == self._budget(query.k), *super().conditions(query)]
         if query.min_improvement is not None:
-            found.append(pl.col("improvement") >= query.min_improvement)
+            found.append(self.compared >= query.min_improvement)
+        if query.established:
+            is_sure = (claim_ends()[0] > ROUNDING).fill_null(False)
+            found.append(is_sure.eq(query.established == "yes"))
         if query.max_changes is not None:
             found.append(pl.col("n_changes") <= query.max_changes)
         if query.support:
@@ -148,6 +187,8 @@ class Cases(Items):
             steps = steps.filter(steps["k"] == wanted).sort("t")
             if len(steps):
                 course = self._course(recorded.episode, row["changes"], steps.to_dict())
+            if course is not None and self._dial == "risk":
+                course["band"] = self._band(self._replayed(recorded.episode, _edits(row)))
             answer = _answer(row, course)
         observed = self._observed(recorded)
         case: Any = {
@@ -172,35 +213,88 @@ class Cases(Items):
         recorded = self.recorded(name)
         episode = recorded.episode
         self._check(episode, edits.keys(), edits.values(), " to edit")
-        problem = self._explainer.problem(episode)
-        found = replay(**problem, episode=episode, changes=edits, cache=self._rows)
-        solved = self._solved(recorded, found)
+        solved = self._solved(recorded, self._replayed(episode, edits))
         return models.WhatIfAnswer(**solved, milliseconds=1000 * (time.perf_counter() - started))
+
+    def _replayed(self, episode: Episode, edits: Mapping[int, int]) -> Any:
+        problem = self._explainer.problem(episode)
+        return replay(**problem, episode=episode, changes=edits, cache=self._rows)
+
+    def _band(self, found: Any) -> tuple[Any, Any] | None:
+        """(T, features) between which nine in ten members of the model see the course."""
+        if getattr(found, "member_states", None) is None:
+            return None
+        every = np.moveaxis(self._features(found.member_states), -1, 0)
+        low, high = zip(*(band_around(one, MODELS.outside) for one in every), strict=True)
+        return np.stack(low, axis=-1), np.stack(high, axis=-1)
 
     def check(self, question: models.SolveQuestion) -> None:
         episode = self.recorded(question.id).episode
         if question.k > len(episode):
             raise InputError(f"{episode.name} has {len(episode)} steps: k cannot be {question.k}")
         self._check(episode, question.fixed, question.forbidden)
+        if isinstance(question, models.RestsQuestion):
+            edits = {edit.t: edit.action for edit in question.edits}
+            self._check(episode, edits.keys(), edits.values())
+        self._asked(question)
 
-    def answer(self, asked: Mapping[str, Any], progress: ProgressCallback) -> models.Solved:
-        # What a question does not say is as the run had it.
-        question = models.SolveQuestion.model_validate(asked)
-        self.check(question)
-        explainer, recorded = self._explainer, self.recorded(question.id)
+    def _asked(self, question: models.SolveQuestion) -> Question:
+        """A question as the run would have asked it; what it does not say is as the run had it."""
         usual = self.run.question
-        asked_now = replace(
+        asked = replace(
             usual,
             budgets=(question.k,),
             solver=EXACT,
             nodes=None,
-            seconds=question.seconds or None,
+            seconds=question.seconds,
             forbid=(*usual.forbid, *question.forbidden),
             keep=(*usual.keep, *question.fixed),
             supported=False if question.anywhere else usual.supported,
+            doubt=usual.doubt if question.doubt is None else question.doubt,
+            risk=usual.risk if question.risk is None else question.risk,
         )
-        (found,) = explainer.explain(recorded.episode, asked_now, progress)
-        return models.Solved(**self._solved(recorded, found, asked_now))
+        return self._explainer.completed(asked)
+
+    def answer(
+        self, asked: Mapping[str, Any], progress: ProgressCallback
+    ) -> models.Solved | models.Rests:
+        kind = models.RestsQuestion if asked["kind"] == "rests" else models.SolveQuestion
+        question = kind.model_validate(asked)
+        self.check(question)
+        recorded, wanted = self.recorded(question.id), self._asked(question)
+        if isinstance(question, models.RestsQuestion):
+            if self._explainer.is_discrete:
+                return self._rests_on_model(recorded.episode, wanted, progress)
+            return self._rests_on_luck(recorded.episode, question)
+        (found,) = self._explainer.explain(recorded.episode, wanted, progress)
+        return models.Solved(**self._solved(recorded, found, wanted))
+
+    def _rests_on_luck(self, episode: Episode, question: models.RestsQuestion) -> models.Rests:
+        from counterplan.counterfactual.sensitivity import sensitivity
+
+        scm: Any = self._explainer.model
+        found = self._replayed(episode, {edit.t: edit.action for edit in question.edits})
+        curves = sensitivity(scm, episode, found, TIPPING_DRAWS)
+        outside = [MODELS.outside, 1.0 - MODELS.outside]
+        both: Any = {}
+        for name, values in (("rho", curves.at_rho), ("gamma", curves.at_gamma)):
+            low, high = np.quantile(values, outside, axis=0)
+            tipping = getattr(curves, f"tipping_{name}")
+            at, mean = getattr(curves, name).round(9) + 0.0, values.mean(axis=0)
+            both[name] = {"at": at, "mean": mean, "low": low, "high": high, "tipping": tipping}
+        return models.Rests(words=f"No data can tell, but {curves}.", **both)
+
+    def _rests_on_model(
+        self, episode: Episode, question: Question, progress: ProgressCallback
+    ) -> models.Rests:
+        explainer = self._explainer
+        assert isinstance(explainer, DiscreteExplainer)
+        found: Any = explainer.explain(episode, question, progress)[0]
+        ranges = [found.interval_in(explainer.mdp, one) for one in ASSUMPTIONS]
+        words = f"Depending on the causal model, it is worth {Quantity().write_range(*ranges[0])}."
+        others = plans_by_doubt(explainer, episode, question, progress=progress)
+        rows: Any = [[doubt, *both] for doubt, both in others.items()]
+        return models.Rests(words=words, ranges=ranges, by_doubt=rows)
 
     def _check(
         self, episode: Episode, steps: Iterable[int], actions: Iterable[int], to_do: str = ""
@@ -222,6 +316,7 @@ class Cases(Items):
         answer = answer_of(self._explainer, recorded, found, question)
         row = answer.row()
         course = self._course(recorded.episode, row["changes"], trajectory(self._explainer, answer))
+        course["band"] = self._band(found)
         answered = _answer(row, course)
         answered["notes"] += self._notes(found, row["changes"])
         return {"answer": answered, **self._legend(course)}
@@ -308,6 +403,20 @@ class Cases(Items):
         return {"names": names, "order": order}
 
 
+def _claim(row: Mapping[str, Any]) -> dict[str, Any]:
+    """How sure an improvement is, see `models.Claim`."""
+    if row["status"] == FAILED:
+        return {"claim": "", "holds": ""}
+    claim = claim_of(row)
+    holds = claim.sentence(Quantity(), row["factual"])
+    return {"low": claim.low, "high": claim.high, "claim": claim.verdict, "holds": holds}
+
+
+def _edits(row: Mapping[str, Any]) -> dict[int, int]:
+    """The changes of a row of results, as they would be made by hand."""
+    return {change["t"]: change["alternative"] for change in row["changes"] or ()}
+
+
 def _answer(row: Mapping[str, Any], course: Mapping[str, Any] | None) -> dict[str, Any]:
     """A row of results with its course, see `models.Answer`."""
     advice = "" if row["status"] == FAILED else Status(row["status"]).advice
@@ -315,7 +424,7 @@ def _answer(row: Mapping[str, Any], course: Mapping[str, Any] | None) -> dict[st
     notes = [one["text"] for one in row.get("outside_range") or ()]
     notes += [f"At the end: {one['text']}" for one in row.get("predicted") or ()]
     answered = {**row, "changes": changes, "support": row, "advice": advice, "course": course}
-    return answered | {"notes": notes}
+    return answered | {"notes": notes} | _claim(row)
 
 
 def _column(column: Column, is_fixed: bool = False) -> dict[str, Any]:

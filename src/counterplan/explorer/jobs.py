@@ -153,10 +153,11 @@ class Jobs:
             self._begin_next()
         return job
 
-    def answered(self, client: str, result: Any) -> Job:
+    def answered(self, client: str, question: Mapping[str, Any], result: Any) -> Job:
         """A question whose answer is known already, as a job that is done."""
+        done = Job(client, question, 0.0, self._notes_file(), state="done", result=result)
         with self._lock:
-            return self._add(Job(client, {}, 0.0, self._notes_file(), state="done", result=result))
+            return self._add(done)
 
     def find(self, name: str) -> Job | None:
         """A job by its id; None if it is unknown or forgotten."""
@@ -305,7 +306,7 @@ class Answering:
         self._items = items
 
     def solve(self, part: bytes) -> PartResult:
-        """The answer to a question, see `models.SolveQuestion` and `models.AdviseQuestion`."""
+        """The answer to a question, see `models.SolveQuestion` and the others."""
         question = json.loads(part)
         notes = Notes(Path(question.pop("notes")))
         found = self._items.answer(question, notes)

@@ -55,6 +55,17 @@ class Items(ABC):
 
     sorts: ClassVar[Mapping[str, str]]
 
+    @property
+    @abstractmethod
+    def compared(self) -> pl.Expr:
+        """What items are compared by at a glance."""
+
+    def sort_key(self, name: str) -> pl.Expr:
+        """What a list is put in order by."""
+        import polars as pl
+
+        return pl.col(self.sorts.get(name, name))
+
     def __init__(self, run: Run) -> None:
         self.run = run
         items = max(1, run.manifest.parts * run.manifest.part_size)
@@ -126,10 +137,14 @@ class Items(ABC):
 
     def _rank(self, done: int, query: models.ListQuery) -> pl.DataFrame:
         """The names of all items in order, and the part of each, while `done` parts are done."""
-        name, column = self.run.id_column, self.sorts.get(query.sort, query.sort)
+        import polars as pl
+
+        name = self.run.id_column
         # Ties stand in the order of names, so that pages fit.
-        columns: list[Any] = [*dict.fromkeys((column, name))]
-        falling = [query.descending, False][: len(columns)]
+        columns: list[Any] = [self.sort_key(query.sort), name]
+        falling = [query.descending, False]
+        if query.sort == "low":  # what is not improved at all is no case to look at
+            columns, falling = [pl.col("n_changes") == 0, *columns], [False, *falling]
         chosen = self.results().filter(*self.conditions(query))
         if "far_outside_training" in chosen.collect_schema():
             columns, falling = [is_far(), *columns], [False, *falling]
@@ -137,16 +152,17 @@ class Items(ABC):
         return collect(ranked.select(name, PART))[0]
 
     def spread(
-        self, column: str, outcomes: Sequence[str] = (), k: int | None = None
+        self, outcomes: Sequence[str] = (), k: int | None = None, **facts: pl.Expr
     ) -> models.Overview:
-        """Counts and the spread of a column; `k` chooses among budgets where there are some."""
+        """Counts, the spread of what is compared, and other facts of all; `k` chooses among budgets
+        where there are some."""
         import polars as pl
 
-        frame = self.results()
+        frame = self.results().with_columns(compared=self.compared)
         if k is not None:
             frame = frame.filter(pl.col("k") == k)
-        finite = pl.col(column).filter(pl.col(column).is_finite())
-        facts = {"total": pl.len(), "mean": finite.mean(), "median": finite.median()}
+        finite = pl.col("compared").filter(pl.col("compared").is_finite())
+        facts |= {"total": pl.len(), "mean": finite.mean(), "median": finite.median()}
         if "supported" in frame.collect_schema():
             known = pl.col("supported")
             facts["supported"] = pl.when(known.count() > 0).then(known.sum())
@@ -161,13 +177,13 @@ class Items(ABC):
         return models.Overview(
             k=k,
             statuses=dict(statuses.iter_rows()),
-            bars=_bars(frame, column, found),
+            bars=_bars(frame, found),
             outcomes=dict(zip(outcomes, few, strict=True)),
             **found,
         )
 
 
-def _bars(frame: pl.LazyFrame, column: str, facts: dict[str, Any]) -> list[models.Bar]:
+def _bars(frame: pl.LazyFrame, facts: dict[str, Any]) -> list[models.Bar]:
     """Counts in equal steps from the lowest to the highest number, or from zero if it is higher."""
     import polars as pl
 
@@ -177,8 +193,8 @@ def _bars(frame: pl.LazyFrame, column: str, facts: dict[str, Any]) -> list[model
     width = (high - low) / BARS
     if not width > 0.0:
         return [models.Bar(low=low, high=high, count=facts["total"])]
-    bar = ((pl.col(column) - low) / width).floor().clip(0, BARS - 1).cast(pl.Int64)
-    chosen = frame.filter(pl.col(column).is_finite()).select(bar=bar)
+    bar = ((pl.col("compared") - low) / width).floor().clip(0, BARS - 1).cast(pl.Int64)
+    chosen = frame.filter(pl.col("compared").is_finite()).select(bar=bar)
     counts = dict(collect(chosen.group_by("bar").len())[0].iter_rows())
     return [
         models.Bar(low=low + i * width, high=low + (i + 1) * width, count=counts.get(i, 0))

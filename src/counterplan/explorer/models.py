@@ -89,19 +89,22 @@ class ListQuery(Asked):
 class CaseQuery(ListQuery):
     """Which cases.
 
-    k        None for the largest of the run
-    support  "yes", "no" or "" for both
-    outcome  "name=value" of what the table says
-    changed  with these words in a change
+    k                None for the largest of the run
+    min_improvement  vouched for: the lower end of the interval, where there is one
+    support          "yes", "no" or "" for both, and likewise
+    established      whether all of the interval is an improvement
+    outcome          "name=value" of what the table says
+    changed          with these words in a change
     """
 
     sort: Literal[
-        "improvement", "relative", "gap", "factual", "value", "changes", "steps", "id"
-    ] = "improvement"
+        "low", "improvement", "relative", "gap", "factual", "value", "changes", "steps", "id"
+    ] = "low"
     k: Place | None = None
     min_improvement: Amount | None = None
     max_changes: Place | None = None
     support: Literal["yes", "no", ""] = ""
+    established: Literal["yes", "no", ""] = ""
     outcome: Annotated[tuple[Text, ...], Field(max_length=20)] = ()
     changed: Text = ""
 
@@ -142,18 +145,35 @@ class Support(Shape):
     new_actions: int | None
 
 
-class CaseLine(Shape):
-    """A line of the list."""
+class Claim(Shape):
+    """What is claimed, how sure that is, and how it was found.
 
-    id: str = Field(validation_alias="episode_id")
-    steps: int
+    value       what was optimised
+    low, high   of the interval of the improvement
+    harm        the share of models by which it is worse than what was done
+    guaranteed  the least value over causal models, and over what the data leaves open
+    claim       "established", "not established", "no change", or "" where there is no answer
+    """
+
     factual: Number
     value: Number
     improvement: Number
     relative: Relative
+    low: Number = None
+    high: Number = None
+    harm: Number = None
+    guaranteed: Number = None
+    claim: str
     gap: Number
     status: str
     reason: str | None
+
+
+class CaseLine(Claim):
+    """A line of the list."""
+
+    id: str = Field(validation_alias="episode_id")
+    steps: int
     changes: list[str]
     new_actions: int | None
     far: Far
@@ -174,9 +194,11 @@ class Course(Shape):
     states   for each step the features
     actions  for each step the number of the action, null where nothing is decided
     changed  for each step how likely its action is changed
+    band     for each step and feature between what nine in ten models lie, where there are several
     """
 
     states: Table
+    band: tuple[Table, Table] | None = None
     actions: list[int | None]
     rewards: Numbers
     changed: Numbers
@@ -196,23 +218,21 @@ class ChangeAbout(Shape):
     taken: int | None
 
 
-class Answer(Shape):
-    """An explanation, or a plan made by hand, with the course it leads to."""
+class Answer(Claim):
+    """An explanation, or a plan made by hand, with the course it leads to.
+
+    holds        what holds regardless of what is not known, in a sentence
+    risk, doubt  of what was optimised, where there are such
+    """
 
     k: int
-    factual: Number
-    value: Number
-    improvement: Number
-    relative: Relative
     bound: Number
-    gap: Number
-    status: str
-    reason: str | None
+    holds: str
+    risk: Number = None
+    doubt: Number = None
     advice: str
     method: str | None
     nodes: int | None
-    low: Number = Field(validation_alias="interval_low")
-    high: Number = Field(validation_alias="interval_high")
     changes: list[ChangeAbout]
     support: Support
     course: Course | None
@@ -279,16 +299,30 @@ class SolveQuestion(Asked):
     forbidden  actions that nothing may be changed to; one that was taken may stay
     fixed      steps whose action stays as it was
     anywhere   whether it may leave the data, though the run has not
+    doubt      the weight of the worst causal model, of a discrete model; if not as the run had it
+    risk       the share of a model's members that counts, the worst; likewise
     seconds    when to stop; the server's own limit holds as well
     """
 
     kind: Literal["solve"]
     id: Name
     k: Place
+    doubt: Annotated[float, Field(ge=0, le=1)] | None = None
+    risk: Annotated[float, Field(gt=0, le=1)] | None = None
     forbidden: Annotated[list[Place], Field(max_length=MOST_RULES)] = []
     fixed: Annotated[list[Place], Field(max_length=MOST_RULES)] = []
     anywhere: bool = False
     seconds: Annotated[float, Field(gt=0, le=86_400)] | None = None
+
+
+class RestsQuestion(SolveQuestion):
+    """What does the improvement of an answer rest on?
+
+    edits  its changes; of a discrete model it is found anew
+    """
+
+    kind: Literal["rests"]  # type: ignore[assignment]
+    edits: Annotated[list[Edit], Field(max_length=MOST_EDITS)] = []
 
 
 class AdviseQuestion(Asked):
@@ -300,6 +334,34 @@ class AdviseQuestion(Asked):
     player: Player = "executed"
     planner: Literal["uct", "ments", "bts", "dents"] = "uct"
     simulations: Annotated[int, Field(ge=1, le=20_000)] = 1_000
+
+
+class Curve(Shape):
+    """The improvement by something that no data tells: its mean over models and between what nine
+    in ten of them lie; and where nothing is left of it, null if nowhere."""
+
+    at: Numbers
+    mean: Numbers
+    low: Numbers
+    high: Numbers
+    tipping: Number
+
+
+class Rests(Shape):
+    """What an improvement rests on.
+
+    words     in one sentence
+    rho       by how much of luck is kept, of a continuous model, and
+    gamma     by the strength of a hidden cause
+    ranges    of the value over all, over stable and over monotone causal models, of a discrete one
+    by_doubt  rows of a doubt, what is expected of the plan that it advises, and what is guaranteed
+    """
+
+    words: str
+    rho: Curve | None = None
+    gamma: Curve | None = None
+    ranges: Table = []
+    by_doubt: Table = []
 
 
 class Progress(Shape):
@@ -354,6 +416,7 @@ class JobAbout(Shape):
     progress: Progress | None
     error: str | None
     solved: Solved | None = None
+    rests: Rests | None = None
     advice: Advice | None = None
 
 
@@ -468,6 +531,8 @@ class RunAbout(Shape):
     names     for each action its name
     notes     sentences about all answers: which actions they advise, and the rules of the run
     barred    actions that no answer changes to, by these rules or since they hardly occur
+    dial      what a search can be more or less careful about: "doubt", "risk" or nothing, and
+    usual     where the run had it
     """
 
     kind: Literal["explain", "regret"]
@@ -489,6 +554,8 @@ class RunAbout(Shape):
     names: list[str] = []
     notes: list[str] = []
     barred: list[int] = []
+    dial: Literal["doubt", "risk", ""] = ""
+    usual: Number = None
     sense: str
     planner: str | None = None
     players: list[str] = []
@@ -507,13 +574,15 @@ class Bar(Shape):
 class Overview(Shape):
     """All items of a run together, for one k.
 
-    bars  how the improvement, or the loss, is spread
+    bars         how the improvement that is vouched for, or the loss, is spread
+    established  how many improvements are, null where no interval is known
     """
 
     k: int | None
     total: int
     statuses: dict[str, int]
     supported: int | None = None
+    established: int | None = None
     mean: Number
     median: Number
     largest: Number

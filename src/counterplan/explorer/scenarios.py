@@ -63,8 +63,14 @@ class Scenarios(Items):
             "players": [*PLAYERS],
         }
 
+    @property
+    def compared(self) -> pl.Expr:
+        import polars as pl
+
+        return pl.col("expected_regret")
+
     def overview(self, k: int | None) -> models.Overview:
-        return self.spread("expected_regret")
+        return self.spread()
 
     def page(self, query: models.ScenarioQuery) -> models.ScenarioPage:
         """A page of the list."""

@@ -24,6 +24,10 @@ import numpy as np
 
 from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray, IntArray
+from counterplan.planning.compiled import inlined, jit
+
+# So many levels are solved without asking which can be reached.
+FEW = 64
 
 
 class LevelGraph(NamedTuple):
@@ -39,9 +43,10 @@ class LevelGraph(NamedTuple):
     after: IntArray
 
 
-@njit(cache=True)
+@inlined
 def _step_back(graph, kind, earned, judged, values, choices):  # type: ignore[no-untyped-def]
-    """values (G,) before a step, and the edges chosen (G,); levels that are nan stay as they are.
+    """values (G,) before a step, and the edges chosen (G,), -1 where there is none; levels that are
+    nan are not wanted.
 
     earned  rates (A,), and what levels are worth after the step (G,)
     judged  the same, by which edges are chosen, and the unit of the second
@@ -52,19 +57,24 @@ def _step_back(graph, kind, earned, judged, values, choices):  # type: ignore[no
     for g in range(values.size):
         if np.isnan(values[g]):
             continue
-        best, paid, choice = -np.inf, -np.inf, -1
+        best, choice = -np.inf, -1
         for m in range(after.shape[1]):
             to = after[g, m]
-            if to < 0:
-                continue
-            worth = now = extra[g, m]
+            if to >= 0:
+                worth = extra[g, m]
+                for i in range(by.size):
+                    worth += by[i] * actions[g, m, i]
+                worth += unit * ahead[to]
+                if worth > best:
+                    best, choice = worth, m
+        choices[g] = choice
+        paid = -np.inf
+        if choice >= 0:
+            paid = extra[g, choice]
             for i in range(rates.size):
-                now += rates[i] * actions[g, m, i]
-                worth += by[i] * actions[g, m, i]
-            worth += unit * ahead[to]
-            if worth > best:
-                best, paid, choice = worth, now + later[to], m
-        values[g], choices[g] = paid, choice
+                paid += rates[i] * actions[g, choice, i]
+            paid += later[after[g, choice]]
+        values[g] = paid
 
 
 @njit(cache=True)
@@ -98,11 +108,12 @@ def chain_values(graph, chain, T, by, foresight):  # type: ignore[no-untyped-def
     return values
 
 
-@njit(cache=True)
+@jit
 def path_values(graph, kinds, rates, units, plan, values, choices):  # type: ignore[no-untyped-def]
     """values (T + 1, G) along a path of kinds (T,) and rates (T, A), and the edges chosen (T, G).
 
-    plan  (T + 1, G) what levels are believed to be worth, in units (T,); `values`: hindsight
+    plan    (T + 1, G) what levels are believed to be worth, in units (T,); `values`: hindsight
+    values  nan before: not wanted
     """
     values[kinds.size] = 0.0
     for t in range(kinds.size - 1, -1, -1):
@@ -110,17 +121,18 @@ def path_values(graph, kinds, rates, units, plan, values, choices):  # type: ign
         _step_back(graph, kinds[t], earned, judged, values[t], choices[t])
 
 
-@njit(cache=True)
+@jit
 def _only_reached(graph, kinds, start, values):  # type: ignore[no-untyped-def]
-    """Set values (T + 1, G) to nan where no level can be reached from the start."""
-    values[:] = np.nan
+    """Set values (T + 1, G) to nan where no level can be reached from the start; few are not worth
+    looking for."""
+    values[:] = 0.0 if values.shape[1] <= FEW else np.nan
     values[0, start] = 0.0
     for t in range(kinds.size):
         for g in range(values.shape[1]):
-            if values[t, g] == 0.0:
-                for to in graph.after[kinds[t], g]:
-                    if to >= 0:
-                        values[t + 1, to] = 0.0
+            if values[t, g] == 0.0 and values.shape[1] > FEW:
+                for m in range(graph.after.shape[2]):
+                    if graph.after[kinds[t], g, m] >= 0:
+                        values[t + 1, graph.after[kinds[t], g, m]] = 0.0
 
 
 @njit(cache=True)
@@ -135,8 +147,10 @@ def hindsight(graph, kinds, rates, start):  # type: ignore[no-untyped-def]
         path_values(graph, kinds[i], rates[i], units, values, values, choices)
         best[i], g = values[0, start], start
         for t in range(T):
-            actions[i, t] = graph.actions[kinds[i, t], g, choices[t, g]]
-            g = graph.after[kinds[i, t], g, choices[t, g]]
+            kind, m = kinds[i, t], choices[t, g]
+            for k in range(A):
+                actions[i, t, k] = graph.actions[kind, g, m, k]
+            g = graph.after[kind, g, m]
     return best, actions
 
 
@@ -151,22 +165,24 @@ def mean_regrets(graph, paths, plan, groups, S):  # type: ignore[no-untyped-def]
     """
     kinds, rates, units = paths
     (n, T), size = kinds.shape, graph.after.shape[1]
-    mean, squares, counts = np.zeros((T, S, size)), np.zeros((T, S, size)), np.zeros((T, S))
+    sums, squares, counts = np.zeros((T, S, size)), np.zeros((T, S, size)), np.zeros((T, S))
     best, earned = np.zeros((T + 1, size)), np.zeros((T + 1, size))
     choices, ones = np.empty((T, size), dtype=np.int64), np.ones(T)
     for i in range(n):
         path_values(graph, kinds[i], rates[i], ones, best, best, choices)
         path_values(graph, kinds[i], rates[i], units[i, 1:], plan, earned, choices)
         for t in range(T):
-            s = groups[i, t]
+            s, share = groups[i, t], 1.0 / units[i, t]
             counts[t, s] += 1.0
             for g in range(size):
                 if choices[t, g] >= 0:
-                    regret = (best[t, g] - earned[t, g]) / units[i, t]
-                    away = regret - mean[t, s, g]
-                    mean[t, s, g] += away / counts[t, s]
-                    squares[t, s, g] += away * (regret - mean[t, s, g])
+                    regret = (best[t, g] - earned[t, g]) * share
+                    sums[t, s, g] += regret
+                    squares[t, s, g] += regret * regret
     for t in range(T):
         for s in range(S):
-            squares[t, s] /= max(counts[t, s] * (counts[t, s] - 1.0), 1.0)
-    return mean, np.sqrt(squares), counts
+            many = max(counts[t, s], 2.0)
+            sums[t, s] /= many
+            spread = np.maximum(squares[t, s] / many - sums[t, s] ** 2, 0.0)
+            squares[t, s] = np.sqrt(spread / (many - 1.0))
+    return sums, squares, counts

@@ -110,7 +110,6 @@ class Answer:
 
     recorded        the episode as the table tells it; its outcomes are the columns "outcome:NAME"
     explanation     the library's own result, None if it failed
-    outliers        each an `Outlier`, the values behind `far_outside_training`
     """
 
     episode_id: str | None
@@ -157,7 +156,6 @@ class Answer:
     predicted: tuple[Prediction, ...] | None = None
     recorded: Recorded = field(repr=False, metadata=BESIDE)
     explanation: Any = field(default=None, repr=False, metadata=BESIDE)
-    outliers: tuple[Any, ...] = field(default=(), repr=False, metadata=BESIDE)
 
     def row(self) -> dict[str, Any]:
         """One row of the table of results."""
@@ -167,6 +165,8 @@ class Answer:
 
 def answers(explainer: Explainer, recorded: Recorded, question: Question) -> list[Answer]:
     """What should have been done differently, for each budget that is asked about."""
+    if far := explainer.outliers(recorded):
+        return [_senseless(recorded, k, far) for k in question.budgets]
     found = explainer.explain(recorded.episode, question)
     *fewer, last = [answer_of(explainer, recorded, one, question) for one in found]
     # Of the largest budget alone, where there is an improvement to undo.
@@ -188,6 +188,18 @@ def failed_answer(recorded: Recorded, k: int, reason: str) -> Answer:
     )
 
 
+def _senseless(recorded: Recorded, k: int, far: Sequence[Any]) -> Answer:
+    """An episode with a cell far outside what the model has learned from: whatever a model said of
+    it would mean nothing."""
+    one, more = far[0], f" (and {len(far) - 1} more columns)" if len(far) > 1 else ""
+    reason = (
+        f"column {one.column!r}: {one.value:g} is far outside what the model has learned from, "
+        f"{one.low:g} to {one.high:g}{more}; correct it"
+    )
+    columns = ", ".join(each.column for each in far)
+    return replace(failed_answer(recorded, k, reason), far_outside_training=columns)
+
+
 def answer_of(
     explainer: Explainer, recorded: Recorded, found: Explanation, question: Question | None = None
 ) -> Answer:
@@ -199,7 +211,7 @@ def answer_of(
         names = ("value", "factual_value", "bound", "outcomes")
         shifted = {name: getattr(found, name) + kept for name in names if hasattr(found, name)}
         found = replace(found, **shifted)
-    far, distance = explainer.outliers(recorded.episode), support.distance
+    far, distance = explainer.outliers(recorded), support.distance
     return Answer(
         episode_id=found.episode.id,
         k=found.k,
@@ -227,7 +239,6 @@ def answer_of(
         outside_range=_exits(explainer, recorded, found),
         recorded=recorded,
         explanation=found,
-        outliers=far or (),
         observed=explainer.observed(recorded),
         at_end_only=sum(ends) or None,
         predicted=explainer.predictions(found),

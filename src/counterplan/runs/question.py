@@ -305,6 +305,18 @@ class Explainer(ABC):
             found.append(f"{words}: {', '.join(said)}." if said else "")
         if self.outcome_in_words:
             found.append(f"What is added up: {self.outcome_in_words}; more is better.")
+        warned: Any = self.model.about.get("findings", ())
+        about = [one["column"] or one["kind"] for one in warned if one["severity"] == "warning"]
+        if self._layout is not None and self._layout.states is None:
+            unseen = [one.name for one in self._layout.schema.of("ignore")]
+            found.append(
+                "Assumes that what was done was chosen by what these columns say, or by chance: "
+                f"{', '.join(self._layout.features)}"
+                + (f" (not used: {', '.join(unseen)})." if unseen else ".")
+            )
+        if about:
+            names = ", ".join(dict.fromkeys(about))
+            found.append(f"The table behind the model has drawn warnings: {names} (see fit).")
         return [*filter(None, found), *self.model.about.get("remarks", ())]
 
     @abstractmethod
@@ -386,7 +398,7 @@ class Explainer(ABC):
         """What would undo an improvement and no data rules out, by the fields of an `Answer`."""
         return {}
 
-    def outliers(self, episode: Episode) -> tuple[Outlier, ...] | None:
+    def outliers(self, recorded: Recorded) -> tuple[Outlier, ...] | None:
         """For each column with states far outside what the model has learned from, the farthest;
         None where states have no distance."""
         return None
@@ -433,7 +445,7 @@ class Explainer(ABC):
     @property
     def has_dates(self) -> bool:
         """Whether steps have dates."""
-        return self._layout is not None and self._layout.schema.dates
+        return self._layout is not None and bool(self._layout.schema.dates)
 
     def time_text(self, time: float, date: str | None = None) -> str:
         """When a step begins: "at 8 h", "step 3", "on 2024-03-31"."""
@@ -661,10 +673,13 @@ class ContinuousExplainer(Explainer):
         found = sensitivity(self.scm, explanation.episode, explanation, TIPPING_DRAWS)
         return {"tipping_rho": found.tipping_rho, "tipping_gamma": found.tipping_gamma}
 
-    def outliers(self, episode: Episode) -> tuple[Outlier, ...]:
-        from counterplan.scm.support import outliers
+    def outliers(self, recorded: Recorded) -> tuple[Outlier, ...]:
+        from counterplan.scm.support import Outlier, outliers
 
-        return tuple(outliers(self.scm.scaling, self.layout.features, episode))
+        found = outliers(self.scm.scaling, self.layout.features, recorded.episode)
+        if reward := self.layout.odd_reward(recorded):
+            found.append(Outlier(recorded.episode.id, *reward))
+        return tuple(found)
 
     def exits(self, explanation: Any) -> list[Exit]:
         return self.layout.exits(explanation.states, self.scm.about)

@@ -179,6 +179,12 @@ def refuse_other_question(out: Path, there: Manifest, now: Manifest) -> None:
     found = _differences(_asked(there), _asked(now)) or _differences(_task(there), _task(now))
     if not found:
         return
+    known = _question(there).keys()
+    if known and (new := [name for name in _question(now) if name not in known]):
+        raise InputError(
+            f"{out}: was begun by an earlier counterplan, whose questions had no {', '.join(new)}: "
+            "it cannot be continued; choose another folder for a new run"
+        )
     rest = len(found) - SHOWN_DIFFERENCES
     more = f" and {counted(rest, 'more difference')}" if rest > 0 else ""
     raise InputError(
@@ -203,7 +209,13 @@ def _asked(manifest: Manifest) -> Sequence[Entries]:
 
 
 def _task(manifest: Manifest) -> Sequence[Entries]:
-    return _values(manifest.task.description), _sums(manifest.task.files)
+    about = {k: v for k, v in manifest.task.description.items() if k != "question"}
+    return _values(about), _values(_question(manifest)), _sums(manifest.task.files)
+
+
+def _question(manifest: Manifest) -> Mapping[str, Any]:
+    given = manifest.task.description.get("question")
+    return given if isinstance(given, Mapping) else {}
 
 
 def _values(given: Mapping[str, Any]) -> Entries:

@@ -71,6 +71,8 @@ def neighbour_prior(n_states: int, near: float = 1.0, far: float = 0.01) -> Floa
 
 # Pseudo-counts in all that are tried for a level of the pooled prior.
 STRENGTHS = np.geomspace(0.3, 1000.0, 25)
+# Log-likelihood that a strength may fall short of the best: half the 90 % quantile of chi-squared.
+DOUBTFUL = 1.35
 
 
 def pooled_prior(counts: TransitionCounts) -> FloatArray:
@@ -79,8 +81,9 @@ def pooled_prior(counts: TransitionCounts) -> FloatArray:
 
         P(. | s, a) ~ Dirichlet(m_1 g_s),     g_s = (c_s + m_0 g) / (n_s + m_0)
 
-    with the strengths m_0 and m_1 under which the counts are most likely (Dirichlet-multinomial).
-    Where little was seen, a row is then as uncertain as rows of this table differ.
+    with the weakest strengths m_0 and m_1 among those under which the counts are about as likely as
+    they can be (Dirichlet-multinomial). Where little was seen, a row is then as uncertain as the
+    rows of this table differ.
     """
     every = counts.transitions.sum(axis=(0, 1)) + 0.5
     overall = every / every.sum()
@@ -96,7 +99,7 @@ def pooled_prior(counts: TransitionCounts) -> FloatArray:
 def _strength(
     counts: ArrayLike, means: FloatArray, group: NDArray[np.int64] | None = None
 ) -> float:
-    """The m among STRENGTHS under which counts (R, S) are likeliest to be drawn from rows that are
+    """The least m among STRENGTHS under which counts (R, S) are likely drawn from rows that are
     Dirichlet(m means[group])."""
     from scipy.special import gammaln
 
@@ -108,7 +111,8 @@ def _strength(
     for m in STRENGTHS:
         alike = gammaln(m) - gammaln(m + totals[totals > 0])
         found.append(alike.sum() + (gammaln(m * mean + number) - gammaln(m * mean)).sum())
-    return float(STRENGTHS[int(np.argmax(found))])
+    # The weakest that the counts do not speak against: too strong a prior makes claims too sure.
+    return float(STRENGTHS[int(np.argmax(np.array(found) >= np.max(found) - DOUBTFUL))])
 
 
 def posterior_draws(mdp: TabularMDP, count: int, seed: int = 0) -> list[TabularMDP]:

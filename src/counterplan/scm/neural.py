@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from counterplan.core.tensors import TensorFormat
 from counterplan.core.validation import FloatArray, whole_number
+from counterplan.errors import NotApplicableError, not_installed
 from counterplan.scm.learned import LearnedSCM, learned_format
 from counterplan.scm.network import Network, NeuralReplay, NeuralSlopes
 from counterplan.scm.point import Region, Replay, Scaling, Slopes
@@ -67,8 +68,12 @@ class NeuralSCM(LearnedSCM):
         The same data and seed give the same model, bit for bit, on the same machine with the same
         versions and number of cores.
         """
-        from counterplan.scm.neural_training import Request, fit_neural
         from counterplan.scm.transitions import Transitions
+
+        try:
+            from counterplan.scm.neural_training import Request, fit_neural
+        except ModuleNotFoundError:
+            raise NotApplicableError(not_installed("networks need jax", "neural")) from None
 
         given = episodes if isinstance(episodes, Transitions) else Transitions.collect(episodes)
         return cls(*fit_neural(given, Request(**settings)))

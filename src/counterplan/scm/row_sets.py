@@ -17,7 +17,7 @@ no prior) is in no set. A set holds a single row where nothing is open.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -99,13 +99,19 @@ class RowSets:
     @classmethod
     def gamma(cls, mdp: TabularMDP, gamma: float) -> Self:
         """Hidden causes make an outcome up to `gamma` times as likely, or as unlikely."""
+        indptr, indices, q = mdp.rows.arrays
+        return cls(mdp.row_of, indptr, indices, q, q, "known rows").widened(gamma)
+
+    def widened(self, gamma: float) -> Self:
+        """The same sets where hidden causes may add a factor of up to `gamma`."""
         factor = float(numbers(gamma, "gamma"))
         if not 1.0 <= factor < np.inf:
             raise InputError(f"gamma is {gamma}: expected a number from 1 up")
-        indptr, indices, q = mdp.rows.arrays
         words = f"hidden causes up to a factor of {factor:g}"
-        upper = np.minimum(1.0, factor * q)
-        return cls(mdp.row_of, indptr, indices, q / factor, upper, words)
+        if self.words != "known rows":
+            words = f"{self.words}, {words}"
+        upper = np.minimum(1.0, factor * self.upper)
+        return replace(self, lower=self.lower / factor, upper=upper, words=words)
 
     @classmethod
     def box(cls, mdp: TabularMDP, lower: ArrayLike, upper: ArrayLike) -> Self:

@@ -21,7 +21,7 @@ from counterplan.scm.cosine import CosineNetwork, CosineReplay, CosineSlopes, sp
 from counterplan.scm.effects import Effects
 from counterplan.scm.learned import LearnedSCM, array_group, learned_format
 from counterplan.scm.network import Network
-from counterplan.scm.point import Region, Replay, Slopes
+from counterplan.scm.point import Region, Replay, Scaling, Slopes
 
 if TYPE_CHECKING:
     from counterplan.core.episode import Episode
@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from counterplan.scm.transitions import Transitions
 
 EFFECTS = tuple(f"effects_{name}" for name in Effects._fields)
-SMOOTH = learned_format(
-    "counterplan smooth model", CosineNetwork, draws="F64", **dict.fromkeys(EFFECTS, "F64")
-)
+MORE = dict.fromkeys(("draws", "form", *EFFECTS), "F64")
+SMOOTH = learned_format("counterplan smooth model", CosineNetwork, **MORE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +39,8 @@ class SmoothSCM(LearnedSCM):
 
     draws    (B, O, H + D + d + 1) weights of B draws from the posterior, in the order of units,
              features, action components and constant; None in a member
+    form     (O,) by what share of itself an effect on a feature may be off, whatever the posterior
+             says (`scm.second_opinion`); None if unknown
     effects  what stays with an episode, None where nothing is known to
     """
 
@@ -50,15 +51,20 @@ class SmoothSCM(LearnedSCM):
     location: CosineNetwork
     scale: CosineNetwork
     draws: FloatArray | None = None
+    form: FloatArray | None = None
     effects: Effects | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        expected = self._weights.shape
+        if self.form is not None and (
+            np.shape(self.form) != expected[:1] or not (np.asarray(self.form) >= 0.0).all()
+        ):
+            raise InputError(f"form: expected {expected[0]} shares from 0 on, got {self.form}")
         if self.draws is None or not len(self.draws):
             object.__setattr__(self, "draws", None)
             object.__setattr__(self, "effects", None)
             return
-        expected = self._weights.shape
         if np.shape(self.draws)[1:] != expected or not np.isfinite(self.draws).all():
             raise InputError(
                 f"draws: expected finite numbers of shape (members, {expected[0]}, {expected[1]}), "
@@ -74,7 +80,8 @@ class SmoothSCM(LearnedSCM):
         """Learn a model from episodes with states (T, D) and action vectors, in physical units.
 
         episodes    where actions are indices or columns have names, `Transitions.collect(...)`
-        members     how many draws from the posterior to keep (16)
+        members     how many draws from the posterior to keep (16), so far apart as halves of the
+                    data and another form show to be right (`scm.second_opinion`)
         fixed       leading features that never change (0)
         seed        of all that is drawn (0)
         scaling     physical units, None to scale every column of the data to [-0.5, 0.5]
@@ -84,11 +91,27 @@ class SmoothSCM(LearnedSCM):
         The same data and seed give the same model, bit for bit, on the same machine with the same
         versions.
         """
+        from counterplan.core.validation import generator
         from counterplan.scm.smooth_training import fit_smooth
         from counterplan.scm.transitions import Transitions
 
         given = episodes if isinstance(episodes, Transitions) else Transitions.collect(episodes)
-        return cls(**fit_smooth(given, **settings))
+        found = cls(**fit_smooth(given, **settings))
+        if found.draws is None:
+            return found
+        from counterplan.scm.second_opinion import second_opinion
+
+        assert found.scaling is not None
+        rng = generator(settings.get("seed", 0))
+
+        def learn(some: Transitions, members: int, scaling: Scaling) -> SmoothSCM:
+            return cls(**fit_smooth(some, members, found.fixed, rng, scaling, validation=0.0))
+
+        widen, form = second_opinion(learn, given, found.scaling, found.fixed, rng)
+        draws = found._weights + widen[:, None] * (found.draws - found._weights)
+        doubts = {"widened": widen.tolist(), "form": form.tolist()}
+        about = {**found.about, "training": {**found.about["training"], **doubts}}
+        return replace(found, draws=draws, form=form, about=about)
 
     @cached_property
     def members(self) -> tuple[Self, ...]:
@@ -125,8 +148,10 @@ class SmoothSCM(LearnedSCM):
         return np.concatenate([one.output, one.skip, one.action_skip, one.output_bias[:, None]], 1)
 
     def _more_arrays(self) -> dict[str, FloatArray]:
-        found = {} if self.draws is None else {"draws": self.draws}
-        return found | dict(zip(EFFECTS, self.effects or (), strict=self.effects is not None))
+        more = {"draws": self.draws, "form": self.form}
+        if self.effects is not None:
+            more |= dict(zip(EFFECTS, self.effects, strict=True))
+        return {name: array for name, array in more.items() if array is not None}
 
     @classmethod
     def _parts(cls, arrays: dict[str, Any], entries: dict[str, Any]) -> dict[str, Any]:

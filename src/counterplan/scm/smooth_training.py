@@ -43,6 +43,7 @@ from counterplan.scm.training import (
     LEAST_NOISE,
     Samples,
     Training,
+    calibration,
     check_learnable,
     min_max_scaling,
     reference_losses,
@@ -200,6 +201,8 @@ def fit_smooth(
         "reference_nll": reference_losses(data, judged),
     }
     if check is not None:
+        left = learned.residuals(check)[0] * learned.size
+        record["calibration"] = calibration(left / np.sqrt((factor**2).sum(axis=1)))
         learned = with_more(learned, check)
         inputs, targets = (np.concatenate(pair) for pair in zip(data[:2], check[:2], strict=True))
         both = Samples(inputs, targets, data.features)

@@ -2,7 +2,8 @@
 
 How far a state is from them is a distance in the model's own units, beside how far apart the states
 of different episodes are themselves: `typical`, the median over them of the distance to the nearest
-state of another episode, and `far`, which 99 in 100 of them do not exceed.
+state of another episode, and `far`, which 99 in 100 of them do not exceed; where features are
+written down in steps, as scores are, states half a step apart are not far.
 
 The nearest are found by looking at blocks of them, sorted by the feature that varies most, from the
 block of the state outwards, until that feature alone is farther away than what was found.
@@ -188,8 +189,17 @@ def collect_seen(transitions: Transitions, scaling: Scaling | None, seed: Seed =
         before, actions = scaling.encode_states(before), scaling.encode_actions(actions)
     states = before.astype(np.float32)
     distances = _to_other_episodes(number_array(states, "states"), transitions.episode[chosen], rng)
-    typical, far = np.median(distances), np.quantile(distances, FAR_QUANTILE, method="higher")
-    return Seen(states, actions.astype(np.float32), float(typical), float(far))
+    rounded = _rounding(states)
+    far = max(float(np.quantile(distances, FAR_QUANTILE, method="higher")), rounded)
+    typical = float(np.median(distances)) or rounded
+    return Seen(states, actions.astype(np.float32), typical, far)
+
+
+def _rounding(states: SingleArray) -> float:
+    """How far a state can be from one like it because features are written down in steps, such as
+    whole numbers: half a step in each that has more than two values."""
+    distinct = [np.unique(column) for column in states.T]
+    return float(np.linalg.norm([np.median(np.diff(x)) / 2 for x in distinct if len(x) > 2]))
 
 
 def _to_other_episodes(

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from counterplan.scm.transitions import Transitions
 MOST_UNITS = 10_000
 # Noise of a feature that a linear regression explains fully.
 LEAST_NOISE = 1e-3
+# Where what was predicted is held against what was held out.
+LEVELS = (0.05, *(round(0.1 * tenth, 1) for tenth in range(1, 10)), 0.95)
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,15 @@ def check_learnable(transitions: Transitions, scaling: Scaling, fixed: int) -> N
             f"{transitions.feature(int(still[0]) + fixed)} never changes within an episode: put it "
             "first and count it in `fixed`, or drop it"
         )
+
+
+def calibration(errors: FloatArray) -> dict[str, Any]:
+    """Errors (n, O) of predicting what was held out, in predicted standard deviations: for each
+    feature the share `below` each level of the predicted law. A right model has the levels."""
+    from scipy.special import ndtri
+
+    below = (errors[:, :, None] <= ndtri(LEVELS)).mean(axis=0)
+    return {"levels": list(LEVELS), "below": below.round(6).tolist(), "steps": len(errors)}
 
 
 def reference_losses(train: Samples, judged: Samples) -> dict[str, float]:

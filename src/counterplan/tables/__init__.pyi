@@ -5,6 +5,7 @@ from .episodes import write_episodes as write_episodes
 from .layout import SchemaLayout as SchemaLayout
 from .reader import TablePath as TablePath
 from .reader import from_frame as from_frame
+from .reader import read_table as read_table
 from .schema import Column as Column
 from .schema import Schema as Schema
 from .schema import read_schema as read_schema

@@ -2,8 +2,9 @@
 
     2024-03-01   2024-03-01 14:30   2024-03-01T14:30:05.5Z   2024-03-01 14:30+01:00   31.03.2024
 
-A date is its seconds since 1970; one without an offset from UTC is taken as it stands. Day and
-month cannot be told apart in 01/03/2024, so that is no date.
+A date is its seconds since 1970; one without an offset from UTC is taken as it stands. Whether
+01/03/2024 is in January or in March must be said, "mdy" or "dmy"; a draft sees it where other dates
+of the column leave no choice.
 
 Visits are regular if the time from one to the next is mostly the same and otherwise a multiple of
 it, as where a visit was missed.
@@ -34,7 +35,7 @@ UNITS = {"weeks": 7 * DAY, "d": DAY, "h": 3600.0, "min": 60.0, "s": 1.0} | {
     for name in names.split()
 }
 DATE = re.compile(
-    r"(?:(\d{4})-(\d\d)-(\d\d)|(\d\d?)\.(\d\d?)\.(\d{4}))"
+    r"(?:(\d{4})([-/])(\d\d?)\2(\d\d?)|(\d\d?)([./-])(\d\d?)\6(\d{4}))"
     r"(?:[T ]+(\d\d?):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)? *(?:(Z)|([+-])(\d\d):?(\d\d))?)?",
     re.IGNORECASE | re.ASCII,
 )
@@ -45,16 +46,21 @@ EPOCH = datetime(1970, 1, 1)
 SAME = 1e-6
 
 
-def seconds_of(text: str) -> tuple[float, bool]:
-    """A date as seconds since 1970, nan if it is none, and whether it has an offset from UTC."""
+def seconds_of(text: str, order: str = "") -> tuple[float, bool]:
+    """A date as seconds since 1970, nan if it is none, and whether it has an offset from UTC;
+    `order`: of day and month, if their place does not say."""
     found = DATE.fullmatch(text)
     if found is None:
         return np.nan, False
-    year, month, day, *other, hour, minute, second, part, zulu, sign, hours, minutes = (
+    year, _, month, day, *other, hour, minute, second, part, zulu, sign, hours, minutes = (
         found.groups()
     )
     if year is None:
-        day, month, year = other
+        day, between, month, year = other
+        if between != ".":
+            day, month = (month, day) if order == "mdy" else (day, month)
+            if not order:
+                return np.nan, False
     try:
         at = (int(hour or 0), int(minute or 0), int(second or 0))
         date = datetime(int(year), int(month), int(day), *at)
@@ -65,10 +71,18 @@ def seconds_of(text: str) -> tuple[float, bool]:
     return since - (-offset if sign == "-" else offset), bool(zulu or sign)
 
 
-def read_dates(texts: pl.Series) -> tuple[FloatArray, BoolArray]:
+def order_of(texts: pl.Series) -> str:
+    """Whether the day or the month comes first, "dmy" or "mdy", empty if nothing tells."""
+    parts = texts.str.extract_groups(r"^(\d\d?)[/-](\d\d?)[/-]\d{4}").struct.unnest()
+    first, second = (parts[name].cast(int).max() for name in parts.columns)
+    is_day = [isinstance(one, int) and one > 12 for one in (first, second)]
+    return {(True, False): "dmy", (False, True): "mdy"}.get((is_day[0], is_day[1]), "")
+
+
+def read_dates(texts: pl.Series, order: str = "") -> tuple[FloatArray, BoolArray]:
     """(n,) the same of many texts."""
     distinct, codes = distinct_texts(texts)
-    found = [seconds_of(text) for text in distinct]
+    found = [seconds_of(text, order) for text in distinct]
     return np.array([one for one, _ in found])[codes], np.array([one for _, one in found])[codes]
 
 
@@ -86,11 +100,13 @@ class Spacing:
     """How time goes on from one row of an episode to the next, as far as it has been looked at.
 
     dates  whether times are dates; None if none was seen yet
+    order  of day and month in them, where it must be said
     odd    a time that is neither a number nor a date, or not what the others are
     steps  how often time grew by so much: seconds, or as the table has it
     """
 
     dates: bool | None = None
+    order: str = ""
     odd: str = ""
     steps: Counter[float] = field(default_factory=Counter)
     _latest: pl.DataFrame | None = None
@@ -104,9 +120,10 @@ class Spacing:
         if not len(texts):
             return
         if self.dates is None:
-            self.dates = not np.isnan(seconds_of(texts[0])[0])
+            self.order = order_of(texts)
+            self.dates = not np.isnan(seconds_of(texts[0], self.order)[0])
         if self.dates:
-            times = pl.Series(read_dates(texts)[0]).fill_nan(None)
+            times = pl.Series(read_dates(texts, self.order)[0]).fill_nan(None)
         else:
             times = texts.cast(pl.Float64, strict=False)
         if odd := texts.filter(times.is_null()).head(1).to_list():

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from counterplan.core.source import MIXED, OPEN
-from counterplan.core.table import GAPS, NO_ROWS, Block, Mistakes, as_number, open_table_file, shown
+from counterplan.core.source import MEASURED, MIXED, OPEN, plain_numbers
+from counterplan.core.table import GAPS, NO_ROWS, Block, Mistakes, open_table_file, shown
 from counterplan.errors import FileError, InputError
 from counterplan.scm.transitions import is_code
 from counterplan.tables.dates import UNITS, Spacing
-from counterplan.tables.rewards import COST
+from counterplan.tables.rewards import is_cost_name, word
 from counterplan.tables.schema import ALLOW, INPUT, REFUSE, STEP, Column, Schema
 
 if TYPE_CHECKING:
@@ -37,24 +37,23 @@ TIMES = (
 # Columns of tables with a row for each measurement: what it is of, and the value.
 MEASUREMENTS = ("variable", "parameter", "measurement", "itemid", "item", "analyte", "name", "test")
 VALUES = ("value", "valuenum", "result")
+# Of names as `word` writes them.
 ACTION = re.compile(
-    r"(.+[_ ])?(action|treatment|decision|dose|drug|intervention|therapy)s?([_ ].*|\d*)"
-    r"|(a|act)(_.*|\d*)",
-    re.IGNORECASE,
+    r"(.+_)?(action|treatment|decision|dose|drug|intervention|therapy)s?(_.*|\d*)|(a|act)(_.*|\d*)"
 )
-OUTCOME = re.compile(
-    r".*(died|death|dead|mortality|surviv|outcome|readmi|discharge).*", re.IGNORECASE
-)
-SURVIVAL = re.compile(r".*(surviv|discharge).*", re.IGNORECASE)
-REWARD = re.compile(r"reward|rewards|r", re.IGNORECASE)
-FLAG = re.compile(r"done|terminal|terminated|truncated|timeout|is_last|final", re.IGNORECASE)
-LATER = re.compile(r"(next|following|future|upcoming)[_ ].*|.+[_ ]next", re.IGNORECASE)
+GOOD = r"surviv|discharge|passed|success|recover|cured|graduat|respon"
+OUTCOME = re.compile(rf".*(died|death|dead|mortality|outcome|readmi|relapse|churn|failed|{GOOD}).*")
+SURVIVAL = re.compile(rf".*({GOOD}).*")
+REWARD = re.compile(r"rewards?|r|(.*_)?(profit|revenue|earnings|income|margin|gewinn)(_.*)?")
+FLAG = re.compile(r"done|terminal|terminated|truncated|timeout|is_last|final")
+LATER = re.compile(r"(next|following|future|upcoming)_.*|.+_next")
 IDENTIFIER = re.compile(
     r"(.*_)?(id|mrn|uuid|guid|key|index|idx|nr|ssn|serial|row|(row|case|record)_?(no|num|number))",
     re.IGNORECASE,
 )
-STATE = re.compile(r"(state|s|obs|observation)(_.*|\d*)?", re.IGNORECASE)
-PERCENT = re.compile(r"(.*_)?(pct|perc|percent|percentage|prozent)(_.*)?|.*%.*|s[ap]o2|fio2", re.I)
+STATE = re.compile(r"(state|s|obs|observation)(_.*|\d*)?")
+PERCENT = re.compile(r"(.*_)?(pct|perc|percent|percentage|prozent)(_.*)?|s[ap]o2|fio2")
+HEADING = re.compile(r".*[(\[](.+)[)\]]")
 # A score has no more different values.
 MOST_POINTS = 31
 MOST_LEVELS = 30
@@ -67,6 +66,8 @@ FEWEST = 20
 MOST_VALUES = 1_000
 # Of so many episodes it is looked at whether a column changes within them.
 WATCHED = 20_000
+# A column holds numbers, some of them mistaken, if so large a share of it does.
+MOSTLY = 0.9
 
 
 # A column with its role, and why.
@@ -98,7 +99,9 @@ def draft(path: str | Path) -> Draft:
         _guess_action(path, guesses, found.columns)
     _ignore_doubles(guesses)
     guesses = [
-        (replace(column, **_range(column, profile)[0]), why)
+        (replace(column, unit=profile.unit, **_range(column, profile)[0]), why)
+        if column.role != "ignore"
+        else (column, why)
         for (column, why), profile in zip(guesses, found.columns, strict=True)
     ]
     columns = tuple(column for column, _ in guesses)
@@ -137,34 +140,35 @@ def _check_form(path: str | Path, found: TableProfile) -> None:
 
 
 def _guess(profile: ColumnProfile, rows: int, episodes: int) -> Guess:
-    name, constant = profile.name, profile.is_constant
+    name, constant, called = profile.name, profile.is_constant, word(profile.name)
     if profile.values is not None and not profile.values:
         return Column(name, "ignore"), "empty"
-    if FLAG.fullmatch(name):
+    if FLAG.fullmatch(called):
         return Column(name, "ignore"), "says where an episode ends"
-    if LATER.fullmatch(name):
+    if LATER.fullmatch(called):
         return Column(name, "ignore"), "by its name it is known only after the decision"
-    if REWARD.fullmatch(name) and profile.is_number:
+    is_reward = profile.is_number and REWARD.fullmatch(called) is not None
+    if is_reward and not constant:
         return Column(name, "reward"), "by its name"
-    is_cost = profile.is_number and profile.high > 0.0 and COST.fullmatch(name) is not None
-    if (OUTCOME.fullmatch(name) or is_cost) and constant:
-        role = "reward" if SURVIVAL.fullmatch(name) else "cost"
+    is_cost = profile.is_number and profile.high > 0.0 and is_cost_name(name)
+    if (OUTCOME.fullmatch(called) or is_cost or is_reward) and constant:
+        role = "reward" if is_reward or SURVIVAL.fullmatch(called) else "cost"
         names = sorted(profile.values or ()) if not profile.is_number else []
         more = f'; to optimise it: role = "{role}", when = "last"'
         if names:
             more = f"{more}, labels = {json.dumps(names)}" if len(names) == 2 else ""
         return Column(name, "outcome"), f"one value for each episode{more}"
-    if OUTCOME.fullmatch(name) and set(profile.numbers()) == {0.0, 1.0}:
-        role = "reward" if SURVIVAL.fullmatch(name) else "cost"
+    if OUTCOME.fullmatch(called) and profile.numbers() == [0.0, 1.0]:
+        role = "reward" if SURVIVAL.fullmatch(called) else "cost"
         return Column(name, role, when="last"), "by its name; its last value counts"
     if is_cost:
         return Column(name, "cost"), "by its name: less is better"
-    if ACTION.fullmatch(name) and (chosen := profile.choice("action", MOST_LEVELS)):
+    if ACTION.fullmatch(called) and (chosen := profile.choice("action", MOST_LEVELS)):
         return chosen, "by its name"
     if profile.values is not None and len(profile.values) == 1:
         return Column(name, "ignore"), "the same in every row"
     if (
-        STATE.fullmatch(name)
+        STATE.fullmatch(called)
         and profile.counts
         and (chosen := profile.choice("state", MOST_STATES))
     ):
@@ -172,7 +176,7 @@ def _guess(profile: ColumnProfile, rows: int, episodes: int) -> Guess:
     if profile.is_identifier:
         return Column(name, "ignore"), "a name: another one in every episode or row"
     if not profile.is_number and max(map(len, profile.values or ("",))) > LONGEST_LABEL:
-        return Column(name, "ignore"), "free text"
+        return Column(name, "ignore"), "free text: what it says of why things were done is not used"
     if (
         not constant
         and profile.counts
@@ -183,7 +187,9 @@ def _guess(profile: ColumnProfile, rows: int, episodes: int) -> Guess:
     if constant and profile.missing == rows - episodes and rows > episodes:
         how = '; to optimise it: role = "cost" or "reward", when = "last"'
         return Column(name, "outcome"), f"once in every episode{how if profile.is_number else ''}"
-    role, why = ("fixed", "never changes within an episode") if constant else ("state", "changes")
+    role, why = "state", "changes"
+    if constant:
+        role, why = "fixed", 'never changes within an episode; known at its end only: "outcome"'
     if profile.is_number:
         return Column(name, role), why
     if chosen := profile.choice(role, MOST_LABELS):
@@ -247,7 +253,7 @@ def _range(column: Column, profile: ColumnProfile) -> tuple[dict[str, Any], dict
         return {"low": 0.0, "high": profile.high}, {"high": why}
     if profile.high <= 1.0:
         return {"low": 0.0, "high": 1.0}, {"high": "a share, or 0 and 1, as it seems"}
-    if PERCENT.fullmatch(column.name) and profile.high <= 100.0:
+    if (PERCENT.fullmatch(word(column.name)) or profile.unit == "%") and profile.high <= 100.0:
         return {"low": 0.0, "high": 100.0}, {"high": "percent, as it seems"}
     return {"low": 0.0}, {"low": "no value seen is negative"}
 
@@ -261,7 +267,7 @@ def _pace(spacing: Spacing, is_discrete: bool) -> dict[str, Any]:
         return {"step": step, "increment": step, "gaps": gaps}
     unit = spacing.unit(whole=regular or is_discrete)
     step = usual / UNITS[unit] if regular and spacing.steps else 1.0
-    return {"step": step, "unit": unit, "dates": True, "gaps": gaps}
+    return {"step": step, "unit": unit, "dates": spacing.order or True, "gaps": gaps}
 
 
 def _comments(column: Column, profile: ColumnProfile, why: str, rows: int) -> dict[str, str]:
@@ -273,9 +279,18 @@ def _comments(column: Column, profile: ColumnProfile, why: str, rows: int) -> di
         if codes and column.role in ("state", "fixed", "contextual") and column.size is None:
             words = f'{" and ".join(codes)} may stand for gaps: low, high and outside = "missing"'
             comments["role"] += f"; {words} make them such"
+        if profile.odd:
+            many = f"{profile.odd:,} entries" if profile.odd > 1 else "one entry"
+            comments["role"] += f"; no numbers: {many}, {profile.first_odd}: correct or empty them"
     elif profile.values and column.labels is None:
         some = ", ".join(repr(value[:30]) for value in sorted(profile.values)[:4])
         comments["role"] += f"; seen: {some}{', ...' if len(profile.values) > 4 else ''}"
+        if len(profile.units) > 1 and profile.odd <= (1.0 - MOSTLY) * profile.count:
+            units = " and ".join(map(repr, sorted(profile.units)[:4]))
+            comments["role"] += f"; if these are numbers in {units}, convert them to one unit"
+    if column.labels is not None and len(column.labels) < len(profile.values or ()):
+        others = sorted((profile.values or set()) - set(column.labels))
+        comments["labels"] = f"{', '.join(map(repr, others[:4]))}: the same in other letters"
     if profile.missing and column.role in ("state", "fixed", "contextual", "action"):
         fill = '"carry-forward"' if column.size is not None else '"carry-forward" or "mean"'
         last = "fine in the last row of an episode, elsewhere " if column.role == "action" else ""
@@ -289,10 +304,10 @@ def _head(name: str, found: TableProfile, schema: Schema) -> str:
     lines = [
         f"Draft from {name}: {len(found.episodes):,} episodes, {found.rows:,} rows"
         f"{f', read as {found.form}' if found.form else ''}.",
-        "Read every role: state (moves, and is moved by actions), fixed, contextual (an input that",
-        "is replayed as it was), action, reward, cost, outcome (describes an episode; no model",
-        "sees it) or ignore. Add units, and low and high: values beyond them are mistakes, and",
-        "answers that lead beyond them say so.",
+        "Read every role: state (moves, and is moved by actions), fixed (known from the start),",
+        "contextual (an input that is replayed as it was), action, reward, cost, outcome (says",
+        "how an episode ended; no model sees it) or ignore. Add units, and low and high: values",
+        "beyond them are mistakes, and answers that lead beyond them say so.",
         *_pace_in_words(found.time, found.spacing, schema),
     ]
     if found.nameless:
@@ -314,9 +329,14 @@ def _head(name: str, found: TableProfile, schema: Schema) -> str:
 def _pace_in_words(name: str, spacing: Spacing, schema: Schema) -> list[str]:
     if spacing.odd:
         wanted = "a date such as 2024-03-31 14:30" if spacing.dates else "a number or a date"
+        other = "name another column in [table], such as one that counts the steps (0, 1, 2, ...)."
+        if "/" in spacing.odd:
+            other = (
+                'say which comes first, the day or the month: dates = "dmy" or "mdy" in [table].'
+            )
         return [
-            f"{name!r} holds {shown(spacing.odd)}, but time must be {wanted}: correct it, or name",
-            "another column in [table], such as one that counts the steps (0, 1, 2, ...).",
+            f"{name!r} holds {shown(spacing.odd)}, but time must be {wanted}: correct it, or",
+            other,
         ]
     scale, unit = schema.step / schema.spacing, f" {schema.unit}".rstrip()
     if schema.gaps == REFUSE:
@@ -347,7 +367,10 @@ class ColumnProfile:
     """A column so far.
 
     values       its different texts, None if there are too many
-    is_number    whether every value is a number
+    levels       its different numbers, likewise
+    count, odd   how many entries there are, and how many of them are no numbers
+    first_odd    the first of these, and its row
+    units        what stands beside its numbers
     is_constant  whether it has one value in each episode
     is_rising    whether it is a larger whole number in every row
     """
@@ -355,7 +378,11 @@ class ColumnProfile:
     name: str
     missing: int = 0
     values: set[str] | None = field(default_factory=set)
-    is_number: bool = True
+    levels: set[float] | None = field(default_factory=set)
+    count: int = 0
+    odd: int = 0
+    first_odd: str = ""
+    units: set[str] = field(default_factory=set)
     is_constant: bool = True
     is_rising: bool = True
     low: float = np.inf
@@ -363,9 +390,20 @@ class ColumnProfile:
     _first: dict[str, str] = field(default_factory=dict)
 
     @property
+    def is_number(self) -> bool:
+        """Whether it holds numbers in one unit, but for a few entries."""
+        return self.odd <= (1.0 - MOSTLY) * self.count and len(self.units) < 2
+
+    @property
+    def unit(self) -> str:
+        """What its numbers are in, as far as the table says."""
+        found = HEADING.fullmatch(self.name)
+        return next(iter(self.units), found[1].strip() if found else "") if self.is_number else ""
+
+    @property
     def is_whole(self) -> bool:
         """Whether it holds a few different whole numbers."""
-        return self.is_number and bool(self.values) and all(n.is_integer() for n in self.numbers())
+        return self.is_number and bool(self.levels) and all(n.is_integer() for n in self.numbers())
 
     @property
     def counts(self) -> bool:
@@ -378,47 +416,51 @@ class ColumnProfile:
         own = list(self._first.values())
         if not self.is_constant or len(own) < FEWEST:
             return self.is_rising and self.is_number and self.high - self.low >= FEWEST
-        found = [as_number(value) if self.is_number else None for value in own]
-        numbers = [number for number in found if number is not None and number.is_integer()]
-        rises = len(numbers) == len(own) and numbers == sorted(numbers)
-        return len(set(own)) == len(own) and bool(rises or IDENTIFIER.fullmatch(self.name))
+        return len(set(own)) == len(own) and bool(
+            (self.is_number and self.is_rising) or IDENTIFIER.fullmatch(self.name)
+        )
 
     def numbers(self) -> list[float]:
-        """Its different values as numbers, in order."""
-        found = {as_number(value) for value in self.values or ()}
-        return sorted(number for number in found if number is not None)
+        """Its different numbers, in order."""
+        return sorted(self.levels or ())
 
     def choice(self, role: str, most: int) -> Column | None:
         """A column with the values found as its levels or labels, None if there are too many."""
-        if self.values is None or not 2 <= len(self.values) <= most:
-            return None
-        if not self.is_number:
-            return Column(self.name, role, labels=tuple(sorted(self.values)))
-        levels = tuple(self.numbers())
-        return Column(self.name, role, levels=levels) if len(levels) > 1 else None
+        if self.is_number:
+            levels = tuple(self.numbers())
+            return Column(self.name, role, levels=levels) if 2 <= len(levels) <= most else None
+        # Of those that differ in capitals only, one.
+        labels = tuple(sorted({one.casefold(): one for one in sorted(self.values or ())}.values()))
+        return Column(self.name, role, labels=labels) if 2 <= len(labels) <= most else None
 
-    def add(self, texts: pl.Series, episodes: pl.Series) -> None:
+    def add(self, block: Block, episodes: pl.Series) -> None:
         """Look at some more rows."""
         import polars as pl
 
+        texts = block.plain(self.name)
         gap = texts.str.to_uppercase().is_in(GAPS)
         known, owners = texts.filter(~gap), episodes.filter(~gap)
         self.missing += int(gap.sum())
+        self.count += len(known)
         if not len(known):
             return
         if self.values is not None:
             self.values |= set(known.unique().to_list())
-            if len(self.values) > MOST_VALUES:
-                self.values = None
-        if self.is_number:
-            numbers = known.cast(pl.Float64, strict=False)
-            self.is_number = not numbers.is_null().any() and bool(numbers.is_finite().all())
-            if self.is_number:
-                given = numbers.to_numpy()
-                steps = np.diff(given, prepend=self.high if np.isfinite(self.high) else -np.inf)
-                self.is_rising &= bool((steps > 0.0).all()) and not (given % 1.0).any()
-                self.low = min(self.low, float(given.min()))
-                self.high = max(self.high, float(given.max()))
+            self.values = None if len(self.values) > MOST_VALUES else self.values
+        numbers = known.cast(pl.Float64, strict=False)
+        if numbers.has_nulls():
+            parts = known.str.extract_groups(MEASURED).struct.unnest()
+            given = plain_numbers(parts["number"], block.signs.get(self.name) or ".")
+            is_new = numbers.is_null() & given.is_not_null()
+            beside = (parts["before"] + parts["after"].fill_null("")).filter(is_new)
+            self.units |= set(beside.unique().head(MOST_LABELS).to_list())
+            numbers = numbers.fill_null(given.cast(pl.Float64, strict=False))
+        is_odd = ~(numbers.is_finite().fill_null(False))
+        if is_odd.any() and not self.odd:
+            row = block.rows[(~gap).arg_true()[int(is_odd.arg_max() or 0)]]
+            self.first_odd = f"{shown(known.filter(is_odd)[0])} in {block.mistakes.place(row)}"
+        self.odd += int(is_odd.sum())
+        self._add_numbers(numbers.filter(~is_odd))
         if self.is_constant:
             pairs = pl.DataFrame({"owner": owners, "value": known}).unique(maintain_order=True)
             for owner, value in pairs.iter_rows():
@@ -428,6 +470,20 @@ class ColumnProfile:
                     return
                 if len(self._first) < WATCHED:
                     self._first[owner] = value
+
+    def _add_numbers(self, numbers: pl.Series) -> None:
+        if not len(numbers):
+            return
+        if self.levels is not None:
+            self.levels |= set(numbers.unique().to_list())
+            self.levels = None if len(self.levels) > MOST_VALUES else self.levels
+        given = numbers.to_numpy()
+        # What never changes within an episode rises from one to the next.
+        steps = np.diff(given, prepend=self.high if np.isfinite(self.high) else -np.inf)
+        rises = (steps >= 0.0).all() if self.is_constant else (steps > 0.0).all()
+        self.is_rising &= bool(rises) and not (given % 1.0).any()
+        self.low = min(self.low, float(given.min()))
+        self.high = max(self.high, float(given.max()))
 
 
 @dataclass
@@ -461,14 +517,16 @@ def _profile(path: str | Path) -> TableProfile:
     mistakes = Mistakes(file.path, file.place)
     for number, block in enumerate(file.blocks(named, mistakes)):
         owners = block.texts[episode]
+        why = "names no episode; if this row holds units or a second heading, remove it"
+        block.report((owners == "").to_numpy(), episode, why)
         found.episodes |= set(owners.unique().to_list())
         found.rows += len(block)
         # Rows of an episode may lie anywhere: later ones would look like gaps.
         found.spacing.add(block.texts[time], owners, steps=number < 2)
         for column in columns:
-            column.add(block.plain(column.name), owners)
+            column.add(block, owners)
             if block.signs.get(column.name) in (OPEN, MIXED) and _are_numbers(block, column.name):
-                block.numbers(column.name)
+                block.numbers(column.name, unit=next(iter(column.units), ""))
     if not found.rows:
         mistakes.in_file(NO_ROWS)
     mistakes.refuse()
@@ -481,9 +539,10 @@ def _are_numbers(block: Block, name: str) -> bool:
     import polars as pl
 
     known = block.texts[name].filter(~block.texts[name].str.to_uppercase().is_in(GAPS))
-    return not known.str.replace_all("[,.]", "").cast(pl.Float64, strict=False).has_nulls()
+    plain = known.str.replace(MEASURED, "${number}").str.replace_all("[,.]", "")
+    return not plain.cast(pl.Float64, strict=False).has_nulls()
 
 
 def _chosen(header: Sequence[str], wanted: Sequence[str]) -> str:
-    lower = {name.lower(): name for name in reversed(header)}
+    lower = {word(name): name for name in reversed(header)}
     return next((lower[name] for name in wanted if name in lower), header[0])

@@ -8,8 +8,9 @@ the mean of their state's other pairs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 from typing import Any, Literal, NamedTuple, NoReturn
@@ -60,24 +61,27 @@ from counterplan.tables.quality import (
 )
 from counterplan.tables.reader import CheckedTable, open_table
 from counterplan.tables.rewards import (
-    COST,
     end_by_state,
     expected_after,
+    is_cost_name,
     learn_rewards,
     values_ahead,
 )
-from counterplan.tables.schema import VALUE, Schema
+from counterplan.tables.schema import VALUE, Schema, read_schema
 
 UNDERSTOOD = (
     "discrete episodes (episode_id, t, state, action, reward), a sepsis cohort (icustayid, bloc, "
     "...) or ICU stays in four-hour steps (episode_id, t, a_vaso, a_iv, ...)"
 )
 # Nats per transition and feature by which a fit may be worse than a linear one without a warning.
+TOLERATED_LOSS = 0.1
 # Of what is left unexplained: a share that is worth a word.
 NOTABLE = 0.1
-TOLERATED_LOSS = 0.1
 LEARNERS = ("smooth", "neural", "auto")
-DEFAULT = "neural"
+# Nats per transition and feature by which networks must be better to be chosen, and transitions
+# below which they never were, wherever the truth is known (docs/ground-truth.md).
+CLEARLY, MANY = 0.05, 20_000
+UNCALIBRATED = "warning: claims of networks are not calibrated: they have no interval"
 # Settings of networks.
 NETWORKS = ("hidden", "lipschitz", "epochs", "progress")
 # A dense (S, A, S) table of this many numbers takes 2 GiB.
@@ -155,8 +159,9 @@ def check_kind(path: str | Path) -> None:
 class LearnerSettings(NeuralSettings, total=False):
     """How to learn a model of continuous states.
 
-    learner  "smooth", "neural", or "auto" for whichever predicts held-out episodes better; networks
-             unless it says otherwise
+    learner  "smooth", "neural", or "auto": smooth, unless networks predict held-out episodes
+             clearly better. If not given, networks are tried where settings of theirs are, or where
+             there are many transitions and jax is installed
     members  of a smooth model
     """
 
@@ -176,8 +181,29 @@ class LearnedFit(NamedTuple):
     findings: Sequence[Finding] = ()
 
 
+def fit(table: Any, schema: Schema | str | Path, **settings: Any) -> TabularMDP | LearnedSCM:
+    """A model of what a table holds, as its schema describes it.
+
+    table     a file, or a frame of polars or pandas
+    schema    what the columns mean, or its file
+    settings  of continuous states: learner, members, seed and those of networks, see
+              `LearnerSettings`; of discrete states: the fields of `FitSettings`
+
+    States that are measurements give a `SmoothSCM`, or networks where they predict clearly better:
+    which, and why, is in `model.about["training"]["chosen"]`. Discrete states give a `TabularMDP`.
+    """
+    described = schema if isinstance(schema, Schema) else read_schema(schema)
+    if described.is_discrete:
+        return fit_discrete(table, described, FitSettings(**settings)).model
+    known = {*LearnerSettings.__annotations__, *NeuralSettings.__annotations__}
+    if unknown := sorted(set(settings) - known):
+        raise TypeError(f"unknown argument {unknown[0]!r}: there are {', '.join(sorted(known))}")
+    given: Any = settings
+    return fit_continuous(table, described, given).model
+
+
 def fit_continuous(
-    path: str | Path, schema: Schema, settings: LearnerSettings, support: bool = True
+    path: Any, schema: Schema, settings: LearnerSettings, support: bool = True
 ) -> LearnedFit:
     """Learn a model from a table with continuous states."""
     layout = SchemaLayout(schema)
@@ -203,7 +229,10 @@ def fit_continuous(
         found += persistent(scm, layout)
         about[FINDINGS] = [asdict(one) for one in found]
     except InputError as problem:
-        raise FileError(f"{path}: {problem}") from None
+        raise FileError(f"{table.path}: {problem}") from None
+    if better := poor_fit(scm):
+        worse = f"warning: {better}: do not trust explanations by this model"
+        about[REMARKS] = [*remarks, *more, worse]
     described = replace(scm, about={**scm.about, **about})
     return LearnedFit(described, episodes, 0, summary, layout, found)
 
@@ -218,21 +247,21 @@ def learn(
     every = Transitions.collect(ordered, None, layout.features, layout.actions)
     measured = [place for place, one in enumerate(layout.schema.components) if one.size is None]
     transitions = every.plausible(measured)
-    scaling, learner = layout.scaling(episodes), _learner(settings)
-    found: list[LearnedSCM] = []
+    scaling, learner = layout.scaling(episodes), _learner(settings, len(transitions))
+    found: dict[str, LearnedSCM] = {}
     options: dict[str, Any] = dict(settings)
     if learner != "neural":
         own: Any = {key: options[key] for key in ("seed", "members") if key in options}
-        found.append(SmoothSCM.fit(transitions, **own, fixed=layout.fixed, scaling=scaling))
+        found["smooth"] = SmoothSCM.fit(transitions, **own, fixed=layout.fixed, scaling=scaling)
     if learner != "smooth":
         own = {key: options[key] for key in ("seed", *NETWORKS) if key in options}
         training = Training(scaling=scaling)
-        found.append(NeuralSCM.fit(transitions, **own, fixed=layout.fixed, training=training))
-    scm = min(found, key=lambda one: one.held_out_loss)
-    if len(found) > 1:
-        tried = {one.kind: one.held_out_loss for one in found}
-        record = {**scm.about["training"], "tried_nll": tried}
-        scm = replace(scm, about={**scm.about, "training": record})
+        if learner == "auto":
+            own = {"lipschitz": None, **own}
+        network = NeuralSCM.fit(transitions, **own, fixed=layout.fixed, training=training)
+        found["neural"] = network
+    scm, why = _chosen(found, "learner" in settings)
+    scm = replace(scm, about={**scm.about, "training": {**scm.about["training"], **why}})
     chosen = transitions.actions[:, : len(layout.choices.columns)]
     layout.counts = np.bincount(layout.choices.cells(chosen), minlength=len(layout.choices))
     scm = replace(scm, about={**scm.about, ACTIONS: layout.occurring()})
@@ -241,9 +270,10 @@ def learn(
     return replace(scm, seen=collect_seen(transitions, scm.scaling, settings.get("seed", 0)))
 
 
-def _learner(settings: LearnerSettings) -> str:
+def _learner(settings: LearnerSettings, transitions: int) -> str:
     """What to learn with; settings of networks are for networks."""
-    implied = "neural" if any(key in settings for key in NETWORKS) else DEFAULT
+    usual = "auto" if transitions >= MANY and find_spec("jax") else "smooth"
+    implied = "neural" if any(key in settings for key in NETWORKS) else usual
     learner = settings.get("learner", implied)
     if learner not in LEARNERS:
         raise InputError(f"unknown learner {learner!r}: use one of {', '.join(LEARNERS)}")
@@ -270,6 +300,27 @@ def persistent(scm: LearnedSCM, layout: SchemaLayout) -> list[Finding]:
     return found
 
 
+def _chosen(found: Mapping[str, LearnedSCM], is_asked: bool) -> tuple[LearnedSCM, dict[str, Any]]:
+    """The model to use, with what was tried and why it is this one, in a sentence."""
+    if len(found) == 1:
+        ((kind, scm),) = found.items()
+        if kind == "neural" or is_asked:
+            return scm, {"chosen": f"{kind}: asked for"}
+        return scm, {
+            "chosen": f"smooth: the default; networks were not tried, which were never better "
+            f"with fewer than {MANY:,} transitions (--learner auto tries both)"
+        }
+    tried = {kind: one.held_out_loss for kind, one in found.items()}
+    ahead = (tried["smooth"] - tried["neural"]) / len(found["smooth"].noise_cholesky)
+    kind = "neural" if ahead > CLEARLY else "smooth"
+    by = "better than smooth" if ahead > 0.0 else "worse than smooth"
+    return found[kind], {
+        "tried_nll": tried,
+        "chosen": f"{kind}: networks predict held-out episodes {abs(ahead):.3f} nats per feature "
+        f"{by}, and count from {CLEARLY} on",
+    }
+
+
 def poor_fit(scm: LearnedSCM) -> str | None:
     """Which simple model fits clearly better than this one, with its log-likelihood; None if none
     does."""
@@ -285,7 +336,7 @@ def poor_fit(scm: LearnedSCM) -> str | None:
     return None
 
 
-def fit_discrete(path: str | Path, schema: Schema, settings: FitSettings) -> TabularFit:
+def fit_discrete(path: Any, schema: Schema, settings: FitSettings) -> TabularFit:
     """Estimate a tabular model from a table with discrete states."""
     layout = SchemaLayout(schema)
     assert layout.states is not None
@@ -293,7 +344,7 @@ def fit_discrete(path: str | Path, schema: Schema, settings: FitSettings) -> Tab
     S, A = len(layout.states), len(layout.choices)
     if S * (A + 1) * S > LARGEST_TABLE:
         raise FileError(
-            f"{path}: the columns of the schema combine to {S:,} states and {A:,} actions, "
+            f"the columns of the schema combine to {S:,} states and {A:,} actions, "
             "too many for memory; use fewer columns, or fewer levels"
         )
     names = replace(
@@ -305,7 +356,7 @@ def fit_discrete(path: str | Path, schema: Schema, settings: FitSettings) -> Tab
         except FileError:
             raise
         except InputError as problem:
-            raise FileError(f"{path}: {problem}") from None
+            raise FileError(f"{table.path}: {problem}") from None
 
 
 def doubtful_costs(table: CheckedTable) -> list[str]:
@@ -314,7 +365,7 @@ def doubtful_costs(table: CheckedTable) -> list[str]:
         f"warning: column {column.name!r} is named like a cost and never below 0, but more of it "
         'counts as better: write role = "cost" in the schema (or better = "higher", if so)'
         for column in table.schema.of("reward")
-        if column.better is None and COST.fullmatch(column.name) and table.lowest[column.name] >= 0
+        if column.better is None and is_cost_name(column.name) and table.lowest[column.name] >= 0
     ]
 
 

@@ -227,14 +227,34 @@ def _import_h5py() -> Any:
     return _library("reading HDF5 needs h5py", "minari", "h5py")
 
 
-def _read_hdf5(
-    path: Path, read: Callable[[Path], Arrays], schema: Schema | None
-) -> tuple[pl.DataFrame, Arrays]:
-    """The table of an HDF5 file whose arrays a function reads, and these arrays."""
+def read_arrays(path: Path, is_buffer: bool) -> Arrays:
+    """The arrays of a replay buffer of d3rlpy, or of the main file of a Minari dataset."""
+    stored: Arrays = {name: [] for name in COLUMNS}
+    with _hdf5_file(path) as file:
+        every = sum(name.startswith("episode_") for name in file)
+        if not every and not is_buffer:
+            raise FileError(f"{path}: has no episodes; is it a Minari dataset?")
+        for number in range(_episodes(path, file) if is_buffer else every):
+            group = file if is_buffer else _entry(path, file, f"episode_{number}")
+            for name in STORED:
+                own = f"{name}_{number}" if is_buffer else name
+                stored[name].append(_array(path, group, own))
+            if is_buffer:
+                stored["terminated"].append(_entry(path, file, f"terminated_{number}")[()])
+    return stored
+
+
+def _read_hdf5(path: Path, is_buffer: bool, schema: Schema | None) -> tuple[pl.DataFrame, Arrays]:
+    """The table of an HDF5 file, and its arrays.
+
+    Without a schema its columns are obs_0, obs_1, ... (parts of observations that are dictionaries
+    one after the other), action (or action_0, ...) and reward. Actions that are whole numbers count
+    the combinations of the schema's levels.
+    """
     _import_h5py()
     check_readable(path, "an HDF5 file")
-    _try_reading(read.__name__, path)
-    stored = read(path)
+    _try_reading(path, is_buffer)
+    stored = read_arrays(path, is_buffer)
     observations, actions, rewards = (stored[name] for name in STORED)
     chosen = schema.of("action") if schema else ()
     try:
@@ -258,13 +278,13 @@ from pathlib import Path
 from counterplan.errors import CounterplanError
 from counterplan.tables import formats
 try:
-    getattr(formats, sys.argv[1])(Path(sys.argv[2]))
+    formats.read_arrays(Path(sys.argv[1]), sys.argv[2] == "True")
 except CounterplanError:
     pass
 """
 
 
-def _try_reading(function: str, path: Path) -> None:
+def _try_reading(path: Path, is_buffer: bool) -> None:
     """Raise if reading a file does not end, or ends the process that reads it.
 
     The library below h5py can follow a damaged text for ever, which cannot be caught, so another
@@ -273,7 +293,7 @@ def _try_reading(function: str, path: Path) -> None:
     search = [entry or os.getcwd() for entry in sys.path]
     try:
         finished = subprocess.run(
-            [sys.executable, "-P", "-c", TRIAL, function, os.fspath(path)],
+            [sys.executable, "-P", "-c", TRIAL, os.fspath(path), str(is_buffer)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -335,29 +355,14 @@ def _array(path: Path, group: Any, name: str) -> NDArray[Any]:
 
 
 def read_d3rlpy(path: str | Path, schema: Schema | None = None) -> pl.DataFrame:
-    """The table of a replay buffer; `schema` names its columns.
-
-    Without a schema they are obs_0, obs_1, ..., action (or action_0, ...) and reward. A column
-    terminated says whether the last action of an episode ended it. Actions that are whole numbers
-    count the combinations of the schema's levels.
-    """
+    """The table of a replay buffer; `schema` names its columns, see `_read_hdf5`. A column
+    terminated says whether the last action of an episode ended it."""
     import polars as pl
 
-    frame, stored = _read_hdf5(Path(path), read_buffer, schema)
+    frame, stored = _read_hdf5(Path(path), True, schema)
     lengths = [len(table) for table in stored["observations"]]
     ended = np.repeat([bool(flag) for flag in stored["terminated"]], lengths)
     return frame.with_columns(pl.Series("terminated", ended))
-
-
-def read_buffer(path: Path) -> Arrays:
-    """The arrays of a replay buffer."""
-    stored: Arrays = {name: [] for name in COLUMNS}
-    with _hdf5_file(path) as file:
-        for number in range(_episodes(path, file)):
-            for name in STORED:
-                stored[name].append(_array(path, file, f"{name}_{number}"))
-            stored["terminated"].append(_entry(path, file, f"terminated_{number}")[()])
-    return stored
 
 
 def _episodes(path: Path, file: Any) -> int:
@@ -407,15 +412,10 @@ def write_d3rlpy(path: str | Path, frame: Any, schema: Schema) -> None:
 
 
 def read_minari(path: str | Path, schema: Schema | None = None) -> pl.DataFrame:
-    """The table of a Minari dataset in HDF5; `schema` names its columns.
-
-    Without a schema they are obs_0, obs_1, ..., action (or action_0, ...) and reward; parts of
-    observations that are dictionaries come one after the other. Actions that are whole numbers
-    count the combinations of the schema's levels.
-    """
+    """The table of a Minari dataset in HDF5; `schema` names its columns, see `_read_hdf5`."""
     for place in (Path(path) / "data" / MAIN, Path(path) / MAIN):
         if place.is_file():
-            return _read_hdf5(place, read_main_file, schema)[0]
+            return _read_hdf5(place, False, schema)[0]
     if not Path(path).exists():
         raise FileError(f"{path}: no such folder; check the path")
     raise FileError(
@@ -423,27 +423,9 @@ def read_minari(path: str | Path, schema: Schema | None = None) -> pl.DataFrame:
     )
 
 
-def read_main_file(path: Path) -> Arrays:
-    """The arrays of the main file of a dataset."""
-    stored: Arrays = {name: [] for name in STORED}
-    with _hdf5_file(path) as file:
-        count = sum(name.startswith("episode_") for name in file)
-        if not count:
-            raise FileError(f"{path}: has no episodes; is it a Minari dataset?")
-        for number in range(count):
-            group = _entry(path, file, f"episode_{number}")
-            for name, arrays in stored.items():
-                arrays.append(_array(path, group, name))
-    return stored
-
-
 def write_minari(path: str | Path, frame: Any, schema: Schema) -> None:
-    """Write a frame of polars or pandas as a Minari dataset, a new folder.
-
-    Observations are features and then contextual columns, actions numbers of the combinations of
-    action columns; a reward is that of the row, or of its state where the schema has no such
-    column. Minari stores no action for the last state.
-    """
+    """Write a frame of polars or pandas as a Minari dataset, a new folder, as `write_d3rlpy` does;
+    Minari stores no action for the last state."""
     needed = "writing Minari datasets needs minari"
     spaces = _library(needed, "minari", "minari", "gymnasium").spaces
     storage = _library(needed, "minari", "minari.dataset.minari_storage").MinariStorage

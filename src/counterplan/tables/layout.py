@@ -177,6 +177,21 @@ class SchemaLayout:
         is_known = all(text for _, text in ends)
         return total + sum(merit * float(text) for merit, text in ends) if is_known else None
 
+    def odd_reward(self, one: Recorded) -> tuple[str, float, float, float] | None:
+        """A reward far outside of those that were learned from, beyond their range by more than the
+        whole of it: the columns, its value, and that range."""
+        if one.rewards is None or self.learned.earned is None:
+            return None
+        low, high = self.learned.earned
+        beyond = np.nan_to_num(np.maximum(low - one.rewards, one.rewards - high), nan=-inf)
+        if beyond.max() <= high - low:
+            return None
+        names = [column.name for column in self.schema.rewards]
+        merit = self.schema.rewards[0].merit if len(names) == 1 else 1.0
+        value = float(one.rewards[beyond.argmax()]) / merit
+        ends = low / merit, high / merit
+        return " + ".join(names), value, min(ends), max(ends)
+
     @property
     def outcome_in_words(self) -> str:
         """What is added up: "−cost −100 × readmitted (at the end)", empty without anything."""

@@ -5,7 +5,8 @@ Actions that never vary leave nothing to learn, which is an error; all else is a
 and reports may carry them.
 
     outliers     cells outside the plausible range of their column, see `scm.transitions`
-    units        two groups of values, or jumps within episodes, a known factor apart
+    units        two groups of values, or jumps within episodes, a known factor apart; levels of a
+                 dose of which some never occur in an episode with the others
     copies       columns with |r| > 0.999 between them; episodes that are there twice
     identifiers  whole numbers that differ between all episodes or grow from row to row
     leaks        columns that tell the action of their row or the next, the state of the next, or
@@ -26,6 +27,7 @@ from hashlib import blake2b
 
 import numpy as np
 
+from counterplan.core.table import numbered
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import InputError, counted
 from counterplan.scm.transitions import plausible_range
@@ -55,6 +57,8 @@ NEAR = 0.15
 SAME = 0.999
 # Neighbours that may differ where a column tells all.
 UNTOLD = 0.005
+# So many times the usual time between rows, an episode may be several.
+PAUSE = 10.0
 # An action is hardly varied where the others have a smaller share; told if so in this share of the
 # steps.
 RARE, TOLD = 0.05, 0.05
@@ -91,7 +95,7 @@ def findings(every: Sequence[Recorded], layout: SchemaLayout) -> list[Finding]:
     """What there is to say about a table of continuous states, warnings first; raises if no action
     varies."""
     table = _Table(every, layout)
-    checks = (_positivity, _outliers, _units, _leaks, _identifiers, _copies, _size)
+    checks = (_positivity, _outliers, _units, _doses, _leaks, _identifiers, _copies, _size)
     found = [one for check in checks if table.acts.any() for one in check(table)]
     return sorted(found, key=lambda one: one.severity == NOTE)
 
@@ -199,7 +203,7 @@ def _outliers(table: _Table) -> Iterator[Finding]:
         if outside.any():
             low, high = table.ranges[name]
             text = (
-                f"{_cells(values[outside], table.rows[outside])}, far from all other values, "
+                f"is {numbered(values[outside], table.rows[outside])}, far from all other values, "
                 f"{low:g} to {high:g}; steps with it are not learned from: correct "
             )
             is_given = column in table.schema.columns  # not so the time between rows
@@ -215,18 +219,6 @@ def _outliers(table: _Table) -> Iterator[Finding]:
             yield table.about("outliers", name, text, values < 0.0)
 
 
-def _cells(values: FloatArray, rows: IntArray) -> str:
-    """Which values they are: "is -999 in 24 rows (row 33 first) and 99999999 in row 519"."""
-    distinct, counts = np.unique(values, return_counts=True)
-    parts = []
-    for place in np.argsort(-counts, kind="stable")[:3]:
-        first, many = rows[values == distinct[place]].min(), counts[place]
-        where = f"row {first}" if many == 1 else f"{many:,} rows (row {first} first)"
-        parts.append(f"{distinct[place]:.12g} in {where}")
-    more = len(distinct) - len(parts)
-    return "is " + " and ".join(parts) + (f" and {more:,} more such values" if more else "")
-
-
 def _bounds(low: float, high: float) -> str:
     """Bounds around a plausible range, with some room."""
     room = max(high - low, 1e-12)
@@ -240,12 +232,45 @@ def _units(table: _Table) -> Iterator[Finding]:
         chosen = np.isfinite(values)
         if column.role == "fixed":
             chosen &= np.isin(np.arange(len(values)), table.starts)
+        if column in table.schema.computed:
+            usual = np.quantile(values[chosen], 0.9)
+            long = chosen & (values > PAUSE * usual)
+            if long.any():
+                text = f"is {numbered(values[long], table.rows[long])}, mostly up to {usual:g}: if "
+                text += "an id stands for several episodes, give each its own"
+                yield table.about("units", name, text, long)
+            continue
         if values[chosen].min() <= 0.0:
             continue
         found = _groups(values, chosen) or _jumps(values, table.acts)
         if found is not None:
             text = f"seems to be in two units, {found[0]}; convert them to one"
             yield table.about("units", name, text, found[1])
+
+
+def _doses(table: _Table) -> Iterator[Finding]:
+    """Levels of an action that fall into groups which no episode mixes."""
+    for one in table.schema.of("action"):
+        values = table.columns[one.name][1]
+        levels = np.unique(values[np.isfinite(values) & (values != 0.0)])
+        if one.levels is None or len(levels) < 4:
+            continue
+        given = np.zeros((len(table.every), len(levels)), dtype=np.bool_)
+        for place, level in enumerate(levels):
+            given[table.owner[values == level], place] = True
+        together = (given.T.astype(np.int64) @ given > 0).astype(np.int64)
+        for _ in levels:  # who is with whom, in the end by way of others
+            together = (together @ together > 0).astype(np.int64)
+        groups = np.unique(together, axis=0).astype(np.bool_)
+        if len(groups) == 2 and groups.sum(axis=1).min() > 1:
+            words = " and ".join(
+                ", ".join(f"{level:g}" for level in levels[group]) for group in groups[::-1]
+            )
+            text = (
+                f"is {words} in different episodes and never in the same: if its unit or meaning "
+                "changed, write all in one"
+            )
+            yield table.about("units", one.name, text, np.isin(values, levels[groups[0]]))
 
 
 def _groups(every: FloatArray, chosen: BoolArray) -> tuple[str, BoolArray] | None:

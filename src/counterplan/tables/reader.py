@@ -301,11 +301,16 @@ class _Reading:
             why = "is a date; number the steps, or say dates = true in [table] of the schema"
             is_date = bool(texts.str.contains(LIKE_DATE).any())
             return block.numbers(name, may_miss=False, problem=why if is_date else "")
-        times, zoned = read_dates(texts)
+        order = self._schema.dates if isinstance(self._schema.dates, str) else ""
+        times, zoned = read_dates(texts, order)
         gap = texts.str.to_uppercase().is_in(GAPS).to_numpy()
         block.report(gap, name, "is missing; fill it in, or remove the row")
         wrong = np.isnan(times) & ~gap
-        block.report(wrong, name, "is no date; write year-month-day, such as 2024-03-31 14:30")
+        open_ = wrong & texts.str.contains(r"^\d\d?[/-]\d\d?[/-]\d{4}").to_numpy()
+        why = 'may begin with the day or the month; say dates = "dmy" or "mdy" in [table]'
+        block.report(open_ & (not order), name, why)
+        wrong_too = wrong & ~(open_ & (not order))
+        block.report(wrong_too, name, "is no date; write year-month-day, such as 2024-03-31 14:30")
         known = zoned[~wrong & ~gap]
         if not self.rows and len(known):
             self.zone = "Z" if known[0] else ""
@@ -335,7 +340,7 @@ class _Reading:
         if column.role == "outcome":
             return _codes(block.texts[name], self.outcomes[name])
         if column.size is not None:
-            return block.choices(name, *self._choices[name])
+            return block.choices(name, *self._choices[name], unit=column.unit)
         if column.levels == ():
             problem = f"is not a whole number from 0 to {LARGEST_INDEX}; number the {column.role}s "
             problem += "so, or give their labels"
@@ -343,7 +348,7 @@ class _Reading:
             whole = (values >= 0.0) & (values == np.floor(values)) & (values <= LARGEST_INDEX)
             block.expect(name, values, whole, problem)
             return values
-        values, unit = block.numbers(name), f" {column.unit}" if column.unit else ""
+        values, unit = block.numbers(name, unit=column.unit), f" {column.unit}".rstrip()
         for key, word, bound in (("low", "below", column.low), ("high", "above", column.high)):
             if bound is not None:
                 right = values >= bound if key == "low" else values <= bound
@@ -512,7 +517,8 @@ class _Bucket:
                 problem = f"is the first step of episode {name!r}; number the steps from 0 up"
             elif step[place] <= tolerance[place]:
                 kind, other = "twice", mistakes.place(int(before[ROW]))
-                problem = f"occurs twice in episode {name!r}, in {other} too; keep one of them"
+                problem = f"occurs twice in episode {name!r}, in {other} too; keep one of them, or "
+                problem += "give each episode an id of its own"
             else:
                 kind, due = "gap", self._when(before[TIME] + schema.spacing)
                 key = "step" if schema.dates else "increment"

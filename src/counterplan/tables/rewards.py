@@ -8,7 +8,9 @@
 x() has a column for each number, and for each category, or level of an action, but the first. H is
 half the usual length of an episode. A reward that is exactly so is taken as it is; of one that is
 nearly so R² is told, and one that is not is refused. How well the end can be predicted is tried on
-episodes that the regression has not seen.
+episodes that the regression has not seen. Rows with a state that is not plausible, and the few
+rewards that are far from what states and actions explain (a slip of the pen, or -999 for a gap),
+are told and left out.
 """
 
 from __future__ import annotations
@@ -22,20 +24,21 @@ import numpy as np
 
 from counterplan.core.episode import Episode
 from counterplan.core.reward import LinearReward, LogisticReward, Reward
-from counterplan.core.validation import FloatArray, IntArray
+from counterplan.core.table import numbered
+from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import InputError
+from counterplan.scm.transitions import is_code, plausible_range
 from counterplan.tables.parts import Recorded
 from counterplan.tables.schema import Column, Schema
 
 if TYPE_CHECKING:
     from counterplan.scm.tabular import TabularMDP
 
-# Names of what is better the less there is of it.
+# Names, as `word` writes them, of what is better the less there is of it.
 COST = re.compile(
     r"(.*[^a-z])?(costs?|prices?|charges?|loss(es)?|penalt(y|ies)|expenses?|fees?|kosten|los|"
     r"length_of_stay|mortality|died|deaths?|dead|readmi\w*|complications?|fail(ed|ures?)|downtime|"
-    r"delays?|waste|damages?)([^a-z].*)?",
-    re.IGNORECASE,
+    r"delays?|waste|damages?)([^a-z].*)?"
 )
 # What may be left of a reward that is taken as exact, and the least R² of one that is not refused.
 EXACT, LEAST = 1e-6, 0.5
@@ -46,6 +49,18 @@ FOLDS = 5
 PRIOR = 2.0
 # Half of an interval that holds 95 %, and what 5 % exceed, in standard deviations.
 WIDE, ONE_SIDED = 1.96, 1.645
+# Slips of the pen are few: a share of all rows, or this many.
+SLIPS, FEW = 0.005, 3
+
+
+def word(name: str) -> str:
+    """A name as one word: "Length of stay [d]" is length_of_stay_d."""
+    return re.sub(r"\W+", "_", name.lower()).strip("_")
+
+
+def is_cost_name(name: str) -> bool:
+    """Whether a column is named like something of which less is better."""
+    return COST.fullmatch(word(name)) is not None
 
 
 @dataclass(frozen=True)
@@ -85,12 +100,13 @@ class Predictor:
 @dataclass(frozen=True)
 class Learned:
     """What columns are worth: at each step (None where states say it all), at the end, and what
-    usually follows a state in the next `horizon` steps."""
+    usually follows a state in the next `horizon` steps; the least and most that a step earned."""
 
     step: Predictor | None = None
     finals: tuple[Predictor, ...] = ()
     following: Predictor | None = None
     horizon: int = 0
+    earned: tuple[float, float] | None = None
 
     def check(self, schema: Schema) -> None:
         """Raise unless it is about the columns of a schema."""
@@ -135,7 +151,9 @@ class Learned:
             for name in ("step", "following")
         )
         finals = tuple(Predictor(**one) for one in given["finals"])
-        return cls(step, finals, following, given["horizon"])
+        low_high = given.get("earned")
+        earned = None if low_high is None else (float(low_high[0]), float(low_high[1]))
+        return cls(step, finals, following, given["horizon"], earned)
 
 
 def coded(columns: Sequence[Column], values: FloatArray) -> FloatArray:
@@ -201,25 +219,74 @@ def learn_rewards(
 ) -> tuple[LinearReward | None, Learned, list[str]]:
     """The reward of states where it is exactly linear, what else is learned, and what to say."""
     remarks: list[str] = []
-    exact, step = _step(schema, every, remarks) if schema.rewards else (None, None)
-    finals = tuple(_final(schema, column, every, remarks) for column in schema.finals)
+    exact, step, earned, kept = None, None, None, _plausible(every)
+    if schema.rewards:
+        slips = _slips(schema, every, kept, remarks)
+        kept &= ~slips
+        exact, step = _step(schema, every, kept, remarks)
+        given = np.concatenate([one.rewards for one in every if one.rewards is not None])[~slips]
+        earned = float(np.nanmin(given)), float(np.nanmax(given))
+    finals = tuple(_final(schema, column, every, kept, remarks) for column in schema.finals)
     horizon = max(1, int(np.median([len(one.episode) for one in every])) // 2)
-    following = _following(schema, every, exact, step, horizon)
+    following = _following(schema, every, kept, (exact, step), horizon)
     if schema.final == "value" and following is None:
         raise InputError(
             'final = "value": no episode has the rewards to learn what follows from; leave it out'
         )
-    return exact, Learned(step, finals, following, horizon), remarks
+    return exact, Learned(step, finals, following, horizon, earned), remarks
+
+
+def _plausible(every: Sequence[Recorded]) -> BoolArray:
+    """(n,) the rows of all episodes whose states lie in a plausible range."""
+    states = np.concatenate([one.episode.states for one in every])
+    low, high = np.array([plausible_range(column) for column in states.T]).T
+    return np.asarray(((states >= low) & (states <= high)).all(axis=1))
+
+
+def _slips(
+    schema: Schema, every: Sequence[Recorded], kept: BoolArray, remarks: list[str]
+) -> BoolArray:
+    """(n,) the rows whose reward is far from what all others are like, which are told."""
+    given = np.concatenate([one.rewards for one in every if one.rewards is not None])
+    states = np.concatenate([one.episode.states for one in every])
+    rows, slips = np.flatnonzero(np.isfinite(given) & kept), np.zeros(len(given), dtype=np.bool_)
+    done = np.concatenate([_acted(schema, one) for one in every])
+    x = np.column_stack([coded(schema.features, states), done])[rows]
+    merit = schema.rewards[0].merit if len(schema.rewards) == 1 else 1.0
+    for _ in range(FEW if len(rows) else 0):
+        found = regressed(x, given[rows]).weights
+        left = given[rows] - found[0] - x @ found[1:]
+        low, high = plausible_range(left)
+        far = (left < low) | (left > high)
+        are_codes = all(is_code(one) for one in np.unique(given[rows][far] / merit).tolist())
+        if not far.any() or (far.sum() > max(FEW, SLIPS * len(rows)) and not are_codes):
+            break
+        slips[rows[far]] = True
+        rows, x = rows[~far], x[~far]
+    if slips.any():
+        places = np.concatenate([np.asarray(one.rows) for one in every])[slips]
+        names = " + ".join(repr(column.name) for column in schema.rewards)
+        remarks.append(
+            f"warning: column {names}: is {numbered(given[slips] / merit, places)}, far from what "
+            "states and actions explain; not learned from: correct it"
+        )
+    return slips
+
+
+def _acted(schema: Schema, one: Recorded) -> FloatArray:
+    """(T, p) the columns x of what was done in each row of an episode, 0 in the last."""
+    done = coded(schema.components, one.episode.actions)
+    return np.pad(done, ((0, len(one.episode) - len(done)), (0, 0)))
 
 
 def _step(
-    schema: Schema, every: Sequence[Recorded], remarks: list[str]
+    schema: Schema, every: Sequence[Recorded], kept: BoolArray, remarks: list[str]
 ) -> tuple[LinearReward | None, Predictor | None]:
     """The reward of each step: exactly linear in the states, or about so with the actions."""
     names = " + ".join(repr(column.name) for column in schema.rewards)
     states = np.concatenate([one.episode.states for one in every])
     given = np.concatenate([one.rewards for one in every if one.rewards is not None])
-    known = np.isfinite(given)
+    known = np.isfinite(given) & kept
     if not known.any():
         raise InputError(f"column {names}: is empty, so nothing is known of what is good")
     varies = float(np.linalg.norm(given[known] - given[known].mean()))
@@ -233,9 +300,9 @@ def _step(
         constant, *weights = of_states.weights.tolist()
         return LinearReward(weights, constant), None
     # In the last row of an episode nothing is decided any more.
-    rows = np.concatenate([np.arange(len(one.episode), 0, -1) > 1 for one in every])
-    done = coded(schema.components, np.concatenate([one.episode.actions for one in every]))
-    x, y = np.column_stack([coded(schema.features, states[rows]), done]), given[rows]
+    rows = np.concatenate([np.arange(len(one.episode), 0, -1) > 1 for one in every]) & kept
+    done = np.concatenate([_acted(schema, one) for one in every])
+    x, y = np.column_stack([coded(schema.features, states), done])[rows], given[rows]
     found, freedom = regressed(x, y), max(len(y) - 1 - x.shape[1], 1)
     spread = float(np.sqrt(found.left / freedom))
     r2 = 1.0 - (spread / max(float(y.std()), 1e-300)) ** 2
@@ -254,10 +321,25 @@ def _step(
 
 
 def _final(
-    schema: Schema, column: Column, every: Sequence[Recorded], remarks: list[str]
+    schema: Schema,
+    column: Column,
+    every: Sequence[Recorded],
+    kept: BoolArray,
+    remarks: list[str],
 ) -> Predictor:
     """What a column says at the end, by the last state."""
+    last = np.cumsum([len(one.episode) for one in every]) - 1
     y, known = ends(column, every)
+    low, high = plausible_range(y)
+    right = (y >= low) & (y <= high)
+    if not right.all():
+        rows = np.array([int(np.max(every[place].rows)) for place in known])[~right]
+        remarks.append(
+            f"warning: column {column.name!r}: is {numbered(y[~right], rows)}, far from all other "
+            "values; not learned from: correct it"
+        )
+    right &= kept[last][known]
+    y, known = y[right], known[right]
     x = coded(schema.features, np.stack([one.episode.states[-1] for one in every])[known])
     is_share = check_ends(column, y)
 
@@ -394,17 +476,19 @@ def expected_after(mdp: TabularMDP, values: FloatArray) -> FloatArray:
 def _following(
     schema: Schema,
     every: Sequence[Recorded],
-    exact: LinearReward | None,
-    step: Predictor | None,
+    kept: BoolArray,
+    learned: tuple[LinearReward | None, Predictor | None],
     horizon: int,
 ) -> Predictor | None:
     """What the next steps earn after a state, None where no step earns anything."""
+    exact, step = learned
     merits = LinearReward([column.merit for column in schema.features])
     if exact is None and step is None and not merits.weights.any():
         return None
-    x, y = [], []
+    x, y, begin = [], [], 0
     for one in every:
         states, T = one.episode.states, len(one.episode)
+        slips, begin = np.append(0, np.cumsum(~kept[begin : begin + T])), begin + T
         own = earned = merits(states)
         if one.rewards is not None:
             own = own + (exact or step.along(schema, one.episode))(states)  # type: ignore[union-attr]
@@ -412,6 +496,7 @@ def _following(
         if horizon < T:
             # Of its own row the action alone counts, of the last the state alone.
             first, before = np.arange(T - horizon), np.append(0.0, np.cumsum(earned))
+            first = first[slips[first + horizon + 1] == slips[first]]
             between = before[first + horizon] - before[first + 1]
             y.append((earned - own)[first] + between + own[first + horizon])
             x.append(coded(schema.features, states[first]))

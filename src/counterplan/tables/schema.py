@@ -5,7 +5,8 @@
     time = "t"                    # the column that orders the rows of an episode
     step = 4.0                    # how long a step lasts, in `unit`
     unit = "h"
-    dates = true                  # the time column holds dates; `unit` is d, h, min, s or weeks
+    dates = true                  # the time column holds dates; `unit` is d, h, min, s or weeks;
+                                  # "dmy" or "mdy" where 01/03/2024 could be January or March
     gaps = "refuse"               # or "allow": an episode may lack rows; or "input", see below
     combinations = "observed"     # or "grid", or a list: what may be advised of the action columns
     min_count = 5                 # so often must a combination occur to be advised
@@ -213,7 +214,8 @@ class Schema:
     kind          discrete or continuous; what the columns imply if not given
     gaps          whether an episode may lack rows: refuse, allow, or input, where the time until
                   the next row is an input of the model
-    dates         whether the time column holds dates
+    dates         whether the time column holds dates; "dmy" or "mdy" if it must be said which of
+                  day and month comes first
     combinations  which values of the action columns may be advised together: those that are
                   "observed", the whole "grid", or a list with a value for each column
     min_count     how often a combination must occur to count as observed
@@ -229,7 +231,7 @@ class Schema:
     unit: str = ""
     kind: str = ""
     gaps: str = REFUSE
-    dates: bool = False
+    dates: bool | str = False
     combinations: str | tuple[tuple[str | float, ...], ...] = OBSERVED
     min_count: int = 5
     final: str = "nothing"
@@ -588,8 +590,10 @@ def _wrong(key: str, value: Any) -> str | None:
         return f"{shown(value)} is none of {example}{_nearest(value, (OBSERVED, GRID))}"
     if key == "levels":
         return _not_a_list(value, _is_finite, "finite numbers")
-    if key in ("ordered", "dates") and not isinstance(value, bool):
-        return f"{shown(value)} is not true or false; write {key} = true, or remove it"
+    orders = ("dmy", "mdy") if key == "dates" else ()
+    if key in ("ordered", "dates") and not (isinstance(value, bool) or value in orders):
+        or_else = ', "dmy" or "mdy"' if orders else ""
+        return f"{shown(value)} is not true or false{or_else}; write {key} = true, or remove it"
     if key == "labels":
         return _not_a_list(value, _is_label, "texts without blanks around them")
     return None

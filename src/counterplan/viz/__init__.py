@@ -7,15 +7,17 @@ trajectory_figure     a feature as it was and would have been, with the changes 
 frontier_figure       value against the number of changes, with the bound
 outcome_figure        distribution of the outcome, the observed one marked
 change_strip_figure   how often each step is changed, above bands of states
-explanations_figure   the distinct explanations of a policy, with frequency and mean outcome
-interval_figure       cases with their range over all causal models
-cohort_figure         how much a cohort could have been improved, the tail highlighted
+doubt_figure          what is expected against what is guaranteed, by how much is doubted
+interval_figure       cases with their ranges over causal models, and what is guaranteed
+cohort_figure         what is claimed of each case of a cohort, with its interval
+sensitivity_figure    the improvement as luck is turned, or as a hidden cause grows
+calibration_figure    whether a model's uncertainty is right on steps that were held out
 progress_figure       the best value known and the bound while a search expands nodes
 path_figure           prices, resources and decisions along a path: executed, planned, hindsight
 convergence_figure    a planner's value against simulations, between its bounds
 
 Each takes a result, or rows of a cohort run. `Labels`, `labels_of` and `Quantity` say what numbers
-are called; `Trajectory`, `StateBand`, `IntervalRow`, `Move` and `PathNames` are for own results.
+are called; `Trajectory`, `Claim`, `Move` and `PathNames` are for own results.
 """
 
 import lazy_loader

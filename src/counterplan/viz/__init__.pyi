@@ -1,11 +1,10 @@
-from .changes import StateBand as StateBand
 from .changes import change_strip_figure as change_strip_figure
-from .cohort import cohort_figure as cohort_figure
+from .claims import Claim as Claim
+from .claims import cohort_figure as cohort_figure
+from .claims import interval_figure as interval_figure
 from .convergence import convergence_figure as convergence_figure
-from .explanations import explanations_figure as explanations_figure
+from .frontier import doubt_figure as doubt_figure
 from .frontier import frontier_figure as frontier_figure
-from .intervals import IntervalRow as IntervalRow
-from .intervals import interval_figure as interval_figure
 from .labels import Labels as Labels
 from .labels import Move as Move
 from .labels import labels_of as labels_of
@@ -14,6 +13,8 @@ from .path import PathNames as PathNames
 from .path import path_figure as path_figure
 from .progress import progress_figure as progress_figure
 from .quantity import Quantity as Quantity
+from .sensitivity import calibration_figure as calibration_figure
+from .sensitivity import sensitivity_figure as sensitivity_figure
 from .style import save_figure as save_figure
 from .trajectory import Trajectory as Trajectory
 from .trajectory import trajectory_figure as trajectory_figure

@@ -7,18 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from counterplan.core.result import Explanation
 from counterplan.core.validation import FloatArray, Seed
-from counterplan.errors import InputError
 from counterplan.viz import style
 from counterplan.viz.explained import (
     Course,
     ExplainedEpisode,
     Rows,
     explained_episode,
-    is_table,
 )
 from counterplan.viz.labels import Labels, Named, labels_of, step_title
 from counterplan.viz.quantity import Quantity, share
@@ -28,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+WHAT = "change_strip_figure"
 # Up to so many steps each has its number.
 MOST_NUMBERS = 24
 # Inches: of the widest strip, and of the narrowest cell that holds a text or a percentage.
@@ -51,45 +49,24 @@ class StateBand:
 
 
 def change_strip_figure(
-    found: Explanation | Rows | ArrayLike,
-    bands: Sequence[StateBand] = (),
-    *,
-    labels: Named | None = None,
-    feature: str | int | None = None,
-    severity: str | None = None,
-    scale: tuple[float, float] | None = None,
-    seed: Seed = 0,
+    found: Explanation | Rows, labels: Named, *, feature: str | int | None = None, seed: Seed = 0
 ) -> Figure:
-    """How often each step is changed, above bands of states; darker means more severe.
+    """How often each step is changed, above the states observed, counterfactual and, where chance
+    decides, on average; darker means more severe.
 
-    found     an explanation, rows of a run's `trajectories` of one episode and k, or
-              probabilities: (T,), or (T, A) as `PolicyExplanation.change_probabilities` gives them
-    bands     trajectories of states; with `labels` those observed, counterfactual and, where chance
-              decides, on average
-    labels    where names and units come from: a schema, a layout, a model, or `Labels`
-    feature   what the bands show: a name or number
-    severity  what the bands' levels measure
-    scale     the levels drawn palest and darkest, by default those that occur
-    seed      of the samples that an average is taken over
+    found    an explanation, or rows of a run's `trajectories` of one episode and k
+    labels   where names and units come from: a schema, a layout, a model, or `Labels`
+    feature  what the bands show: a name or number
+    seed     of the samples that an average is taken over
     """
-    what, known = "change_strip_figure", None if labels is None else labels_of(labels)
-    if is_table(found) or isinstance(found, Explanation):
-        episode = explained_episode(found, known, feature, what, seed)
-    else:
-        given = np.asarray(found, dtype=np.float64)
-        episode = ExplainedEpisode(given.sum(axis=1) if given.ndim == 2 else given)
-    unit, step, darker = "", 1.0, "worse"
-    if known is not None:
-        place = known.place(feature)
-        bands = bands or _bands(episode, known, place)
-        severity = severity or known.title(place)
-        unit, step = known.unit, known.step if known.unit else 1.0
-        darker = DARKER[known.features[place].better]
+    known = labels_of(labels)
+    episode, place = explained_episode(found, known, feature, WHAT, seed), known.place(feature)
     times: Any = episode.times
     if times is None:
-        times = step * np.arange(len(episode.changed))
-    heading = f"{severity or 'severity'}: darker is {darker}"
-    return draw_change_strip(episode.changed, bands, heading, times, step_title(unit), scale)
+        times = (known.step if known.unit else 1.0) * np.arange(len(episode.changed))
+    heading = f"{known.title(place)}: darker is {DARKER[known.features[place].better]}"
+    bands = _bands(episode, known, place)
+    return draw_change_strip(episode.changed, bands, heading, times, step_title(known.unit))
 
 
 def draw_change_strip(
@@ -98,24 +75,15 @@ def draw_change_strip(
     heading: str,
     times: Sequence[float],
     time_title: str,
-    scale: tuple[float, float] | None = None,
 ) -> Figure:
     """Bars for how often a step is changed, above rows of shaded cells under a heading."""
-    if not bands:
-        raise InputError("change_strip_figure: no bands of states: pass bands= or labels=")
     steps, rows = len(changed), len(bands)
-    for band in bands:
-        if len(band.levels) != steps or len(band.texts) != steps:
-            raise InputError(
-                f"change_strip_figure: the band {band.label!r} has {len(band.levels)} levels "
-                f"and {len(band.texts)} texts for {steps} steps"
-            )
     width = min(max(5.6, 2.2 + 0.42 * steps), WIDEST)
     figure = style.new_figure(width, 1.5 + 0.36 * rows)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[1.1, 0.36 * rows])
     cell = (width - 1.6) / steps
     _draw_changes(upper, changed, numbers=cell >= NUMBER)
-    _draw_bands(lower, bands, scale or _extremes(bands), texts=cell >= NARROWEST)
+    _draw_bands(lower, bands, texts=cell >= NARROWEST)
     wrapped = style.wrapped(heading, 4.0, style.SMALL_SIZE)
     lower.set_title(wrapped, size=style.SMALL_SIZE, color=style.SOFT_INK, pad=3)
     lower.set_xlim(-0.6, steps - 0.4)
@@ -140,12 +108,10 @@ def _draw_changes(axes: Axes, changed: FloatArray, *, numbers: bool) -> None:
     axes.set_ylabel("changed", size=style.TEXT_SIZE, color=style.INK)
 
 
-def _draw_bands(
-    axes: Axes, bands: Sequence[StateBand], scale: tuple[float, float], *, texts: bool
-) -> None:
+def _draw_bands(axes: Axes, bands: Sequence[StateBand], *, texts: bool) -> None:
     """Rows of cells, with their texts where these fit; how a trajectory ends is always written."""
     style.bare_axes(axes)
-    colours, (low, high) = style.severity_colours(), scale
+    colours, (low, high) = style.severity_colours(), _extremes(bands)
     for row, band in enumerate(bands):
         for t, (level, text) in enumerate(zip(band.levels, band.texts, strict=True)):
             if not text and np.isnan(level):  # it is over

@@ -10,13 +10,13 @@ import numpy as np
 
 from counterplan.core.result import Change, Explanation
 from counterplan.core.validation import FloatArray, Seed
-from counterplan.counterfactual.continuous.setting import SequenceExplanation
 from counterplan.errors import InputError
 from counterplan.viz.labels import Labels, Move, move, moves_of
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from counterplan.counterfactual.continuous.setting import SequenceExplanation
     from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 
 # Tables of a run: frames, lazy or not, or their rows.
@@ -24,6 +24,27 @@ Rows: TypeAlias = "pl.DataFrame | pl.LazyFrame | Iterable[Mapping[str, Any]]"
 OTHER = "counterfactual_"
 # How many sampled trajectories tell what a policy leads to.
 SAMPLES = 1_000
+
+
+class Band(NamedTuple):
+    """What a band around a course holds: all but a share on each side."""
+
+    outside: float
+    words: str
+
+
+COURSES, MODELS = Band(0.1, "8 in 10 courses"), Band(0.05, "9 in 10 models")
+
+
+def band_around(sampled: FloatArray, outside: float) -> tuple[FloatArray, FloatArray]:
+    """(T,) low and high of trajectories (N, T) that are not over, but for a share on each side; nan
+    where all are over."""
+    low, high = np.full((2, sampled.shape[1]), np.nan)
+    for t, values in enumerate(sampled.T):
+        going = values[np.isfinite(values)]
+        if going.size:
+            low[t], high[t] = np.quantile(going, [outside, 1.0 - outside], method="nearest")
+    return low, high
 
 
 class Course(NamedTuple):
@@ -41,7 +62,9 @@ class ExplainedEpisode:
     changed  (T,) how often each step is changed
     courses  observed and counterfactual, the likeliest one where chance decides; none without names
     moves    the changes, one for each dose
-    sampled  (N, T) the feature in sampled trajectories, where chance decides
+    sampled  (N, T) the feature in sampled trajectories, where chance decides, or by each member of
+             the model
+    band     what is shown of them: the share that is left out on each side, and in words
     times    (T,) when steps begin, where that is known
     """
 
@@ -49,12 +72,18 @@ class ExplainedEpisode:
     courses: tuple[Course, ...] = ()
     moves: tuple[Move, ...] = ()
     sampled: FloatArray | None = None
+    band: Band = COURSES
     times: FloatArray | None = None
 
 
 def is_policy(found: object) -> TypeGuard[PolicyExplanation]:
     """Whether an explanation is a policy, without loading the solvers of discrete problems."""
     return isinstance(found, Explanation) and hasattr(found, "most_likely")
+
+
+def is_sequence(found: object) -> TypeGuard[SequenceExplanation]:
+    """Whether it is one of continuous states, likewise."""
+    return isinstance(found, Explanation) and hasattr(found, "history")
 
 
 def explained_episode(
@@ -69,7 +98,7 @@ def explained_episode(
     place = 0 if labels is None else labels.place(feature)
     if is_table(found):
         return _of_rows(found, labels, place, what)
-    sampled = None
+    sampled, band = None, COURSES
     if is_policy(found):
         changed = found.change_probabilities().sum(axis=1)
         both: dict[str, Any] = {
@@ -77,17 +106,18 @@ def explained_episode(
             "likeliest": found.most_likely.states,
         }
         sampled = found.sample(SAMPLES, seed=seed).states
-    elif isinstance(found, SequenceExplanation):
+    elif is_sequence(found):
         changed = np.zeros(len(found.episode))
         changed[[change.t for change in found.changes]] = 1.0
         both = {"observed": found.episode.states, "counterfactual": found.states}
+        sampled, band = getattr(found, "member_states", None), MODELS
     else:
         raise InputError(f"{what}: cannot draw a {type(found).__name__}")
     if labels is None:
         return ExplainedEpisode(changed)
     courses = tuple(_course(name, visited, labels, place) for name, visited in both.items())
     others = None if sampled is None else labels.values(sampled, place)
-    return ExplainedEpisode(changed, courses, moves_of(found.changes, labels), others)
+    return ExplainedEpisode(changed, courses, moves_of(found.changes, labels), others, band)
 
 
 def _course(name: str, states: Any, labels: Labels, place: int) -> Course:

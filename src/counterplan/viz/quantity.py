@@ -42,6 +42,8 @@ class Quantity:
     def write_gain(self, value: float) -> str:
         """A difference of two values, with its sign; of percentages, in points."""
         text = self.write(value).replace(" %", " points")
+        if not any(digit in text for digit in "123456789f"):  # what is not zero may be written so
+            return text.removeprefix("-")
         return f"+{text}" if value > 0 else text
 
     def write_range(self, low: float, high: float) -> str:

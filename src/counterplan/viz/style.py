@@ -44,14 +44,15 @@ GUARANTEED = "#d55e00"
 BOUND = "#cc79a7"
 BAND = "#cfe3f1"
 STABLE = "#8db9d8"
+MONOTONE = "#3f7fae"
 # From pale to dark, evenly in lightness: darker means more severe, in colour and in grey.
 SEVERITY = ("#fbf3e6", "#f3cf9c", "#dd9a55", "#b2632c", "#6f3413")
 MUTED = "#b9c0c9"
 INK = "#1f2933"
 SOFT_INK = "#5b6672"
 GRID = "#e4e7eb"
-# Parts of a bar chart, from pale to dark, the last with stripes: greys alone tell them apart.
-PALE, FULL, TAIL, STRIPES = MUTED, COUNTERFACTUAL, "#0b2a5b", "////"
+# Parts of a bar chart: greys alone tell them apart.
+PALE, FULL = MUTED, COUNTERFACTUAL
 
 TEXT_SIZE = 9.0
 SMALL_SIZE = 8.0

@@ -12,7 +12,7 @@ from counterplan.core.result import Explanation
 from counterplan.core.validation import FloatArray, Seed
 from counterplan.errors import InputError
 from counterplan.viz import style
-from counterplan.viz.explained import Rows, explained_episode
+from counterplan.viz.explained import COURSES, Rows, band_around, explained_episode
 from counterplan.viz.labels import Move, Named, labels_of, value_names
 from counterplan.viz.style import COUNTERFACTUAL_MARK, LETTER, OBSERVED_MARK, literal, wrapped
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STEP = "step"
-# The share of a policy's sampled trajectories left out on each side of the band.
-OUTSIDE = 0.1
 # Of a row of arrows, as a share of the curves' height.
 ROW_HEIGHT = 0.22
 # Inches: of an arrow with the space around it, and of the room for the name of a dose.
@@ -45,11 +43,11 @@ class Trajectory:
     feature         what the values are, with their unit
     step            length of a step
     unit            in which that length is given
-    begin           when the first step begins
-    low, high       (T,) between which 8 in 10 counterfactual ones lie, where chance decides
+    low, high       (T,) a band around the counterfactual, where chance decides or models differ
     ticks           numbers of the feature that have names
     endings         how both end, where they are over before the last step
     starts          (T,) when each step begins, where not all are of the same length
+    band            what lies between low and high, in words
     """
 
     observed: FloatArray
@@ -58,12 +56,12 @@ class Trajectory:
     feature: str = "feature"
     step: float = 1.0
     unit: str = STEP
-    begin: float = 0.0
     low: FloatArray | None = None
     high: FloatArray | None = None
     ticks: tuple[tuple[float, str], ...] = ()
     endings: tuple[str, str] = ("", "")
     starts: FloatArray | None = None
+    band: str = COURSES.words
 
     def __post_init__(self) -> None:
         for name in ("observed", "counterfactual"):
@@ -91,7 +89,7 @@ class Trajectory:
         """(T,) in `unit`."""
         if self.starts is not None:
             return self.starts
-        return np.asarray(self.begin + self.step * np.arange(len(self.observed)))
+        return np.asarray(self.step * np.arange(len(self.observed)))
 
     @property
     def doses(self) -> tuple[str, ...]:
@@ -140,7 +138,6 @@ def trajectory_figure(
     labels: Named | None = None,
     *,
     feature: str | int | None = None,
-    begin: float = 0.0,
     seed: Seed = 0,
 ) -> Figure:
     """A feature of an explained episode over time, observed and counterfactual; arrows say which
@@ -149,11 +146,10 @@ def trajectory_figure(
     found    an explanation, or the rows of a run's `trajectories` of one episode and k
     labels   where names and units come from: a schema, a layout, a model, or `Labels`
     feature  its name or number; if not given the first that says what is better
-    begin    when the first step begins
     seed     of the samples that show how far chance may lead a policy
     """
     if not isinstance(found, Trajectory):
-        found = trajectory_of(found, labels, feature=feature, begin=begin, seed=seed)
+        found = trajectory_of(found, labels, feature=feature, seed=seed)
     figure, axes = style.new_axes(5.6, 3.2)
     draw_trajectory(axes, found)
     style.legend_above(figure)
@@ -165,7 +161,6 @@ def trajectory_of(
     labels: Named | None,
     *,
     feature: str | int | None = None,
-    begin: float = 0.0,
     seed: Seed = 0,
 ) -> Trajectory:
     """A feature of an explained episode; arguments as of `trajectory_figure`."""
@@ -180,7 +175,9 @@ def trajectory_of(
     place, times, step = known.place(feature), episode.times, known.step
     if times is not None and len(times) > 1:  # rows may be missing
         step = float(np.diff(times).min())
-    low, high = (None, None) if episode.sampled is None else _range(episode.sampled)
+    low, high = (None, None)
+    if episode.sampled is not None:
+        low, high = band_around(episode.sampled, episode.band.outside)
     return Trajectory(
         observed.values,
         counterfactual.values,
@@ -188,23 +185,13 @@ def trajectory_of(
         known.title(place),
         step,
         known.unit or STEP,
-        begin,
         low,
         high,
         tuple(value_names(known.features[place]).items()),
         (observed.ending, counterfactual.ending),
         times,
+        episode.band.words,
     )
-
-
-def _range(sampled: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(T,) low and high of those trajectories that are not over; nan where all are."""
-    low, high = np.full((2, sampled.shape[1]), np.nan)
-    for t, values in enumerate(sampled.T):
-        going = values[np.isfinite(values)]
-        if going.size:
-            low[t], high[t] = np.quantile(going, [OUTSIDE, 1.0 - OUTSIDE], method="nearest")
-    return low, high
 
 
 def draw_trajectory(axes: Axes, trajectory: Trajectory) -> None:
@@ -214,7 +201,7 @@ def draw_trajectory(axes: Axes, trajectory: Trajectory) -> None:
     if trajectory.low is not None and trajectory.high is not None:
         axes.fill_between(
             times, trajectory.low, trajectory.high, color=style.BAND, alpha=0.7, linewidth=0,
-            label="8 in 10 courses",
+            label=trajectory.band,
         )  # fmt: skip
     else:
         axes.fill_between(times, before, after, color=style.BAND, alpha=0.6, linewidth=0)

@@ -6,7 +6,7 @@ import pytest
 
 from counterplan.runs.run import Run
 
-from .runs import continuous_run, discrete_run, regret_run
+from .runs import continuous_run, discrete_run, ensemble_run, regret_run
 
 
 @pytest.fixture(scope="session")
@@ -19,6 +19,12 @@ def policies(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def sequences(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """States that are vectors."""
     return continuous_run(tmp_path_factory.mktemp("sequences"))
+
+
+@pytest.fixture(scope="session")
+def members(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """States that are vectors, by a model with members."""
+    return ensemble_run(tmp_path_factory.mktemp("members"))
 
 
 @pytest.fixture(scope="session")

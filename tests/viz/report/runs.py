@@ -17,10 +17,13 @@ from counterplan.runs.run import Run, open_run
 from counterplan.runs.scenario import regret_spec
 from counterplan.runs.store import Manifest, open_store, task_record
 from counterplan.runs.task import TaskSpec, open_task
+from counterplan.scm.support import collect_seen
 from counterplan.tables.parts import Recorded
 from counterplan.tables.scenarios import Scenario, scenarios_to_bytes
 
 from ...runs.models import (
+    ACTIONS,
+    FEATURES,
     continuous_episodes,
     discrete_episodes,
     part_of,
@@ -50,7 +53,7 @@ def solved(
 
 def explain_run(
     folder: Path,
-    model: cp.TabularMDP | cp.NeuralSCM,
+    model: Any,
     episodes: Sequence[Recorded],
     question: Question,
     about: dict[str, Any] | None = None,
@@ -87,6 +90,17 @@ def continuous_run(folder: Path, count: int = 12) -> Run:
     episodes = continuous_episodes(scm, count)
     episodes[: len(ODD)] = map(named, episodes[: len(ODD)], ODD)
     return explain_run(folder, scm, episodes, Question((0, 1, 2), nodes=500))
+
+
+def ensemble_run(folder: Path, count: int = 8) -> Run:
+    """The same table explained by a model with members, by a quick method."""
+    simulated, scm = continuous_episodes(small_scm(), 40, seed=7), small_scm()
+    given = cp.Transitions.collect([one.episode for one in simulated], None, FEATURES, ACTIONS)
+    learned = cp.SmoothSCM.fit(given, members=6, fixed=1, seed=0)
+    about = {**learned.about, **scm.about}
+    model = replace(learned, about=about, seen=collect_seen(given, learned.scaling))
+    episodes = continuous_episodes(scm, count)
+    return explain_run(folder, model, episodes, Question((1, 2), solver="greedy", supported=False))
 
 
 def regret_run(

@@ -16,6 +16,7 @@ from counterplan.errors import FileError, InputError
 from counterplan.runs.question import Question
 from counterplan.runs.run import CaseQuery, Run, open_run
 from counterplan.tables import SchemaLayout
+from counterplan.viz.claims import claim_of
 from counterplan.viz.quantity import Quantity
 from counterplan.viz.report import report
 from counterplan.viz.report.page import Pseudonyms, Report, ReportOptions
@@ -41,7 +42,7 @@ def made(run: Run) -> Report:
 def test_all_parts_are_there(made: Report) -> None:
     reader = read(made.html)
     for words in (
-        "In short", "What was asked", "by improvement", "The top 2, closely", "Certificate",
+        "In short", "What was asked", "by what is vouched for", "The top 2, closely", "The search",
         "The model and its assumptions", "What it takes for granted", "How to read this",
         "What this does not claim", "SHA-256 of the input", "Read with care", "Changes that recur",
         "numpy", "proved optimal", "The course in numbers",
@@ -59,12 +60,13 @@ def test_the_table_holds_the_numbers_of_the_run(run: Run, made: Report) -> None:
     for row, cells in zip(ranked, data["rows"], strict=True):
         found = dict(zip(["place", *titles], cells, strict=True))
         assert cells[1] == row["episode_id"]
-        for title, name in (
-            ("Observed", "factual"),
-            ("With at most 2 changes", "value"),
-            ("Improvement", "improvement"),
-        ):
-            assert found[title][0] == pytest.approx(row[name], rel=1e-8)
+        expected = "Expected" if run.terms.is_discrete else "Improvement"
+        assert found["Observed"][0] == pytest.approx(row["factual"], rel=1e-8)
+        assert found[expected][0] == pytest.approx(row["improvement"], rel=1e-8)
+        if run.terms.is_discrete:
+            sure = row["guaranteed"] - row["factual"]
+            assert found["Guaranteed"][0] == pytest.approx(sure, rel=1e-8, abs=1e-12)
+        assert found["Claim"] == claim_of(row).verdict
         assert found["Changes"] == [one["text"].replace("->", "→") for one in row["changes"]]
     assert [row[0] for row in data["rows"]][:3] == ["case-1", "case-2", ""]
 
@@ -74,8 +76,9 @@ def test_cases_show_the_numbers_of_the_library(run: Run, made: Report) -> None:
     for row in run.cases(CaseQuery(limit=2)).to_dicts():
         value, gap = WRITE(row["value"]), "0" if row["gap"] == 0 else f"+{WRITE(row['gap'])}"
         bound = WRITE(row["bound"])
-        assert f"Value {value}, bound {bound}, gap {gap}, status {row['status']}." in text
+        assert f"Value {value}, bound {bound}, gap {gap}." in text
         assert f"{WRITE(row['factual'])} observed, {value}" in text
+        assert claim_of(row).sentence(Quantity(), row["factual"]) in text
 
 
 def test_names_and_labels_are_texts_not_markup(run: Run, made: Report) -> None:
@@ -97,8 +100,8 @@ def test_a_failure_is_told_with_its_reason_and_ranges_where_they_were_asked_for(
 ) -> None:
     text = read(made.html).text
     is_discrete = run.terms.is_discrete
-    for words in ("Range, all causal models", "Range, with counterfactual stability",
-                  "Robust plan: guaranteed", "How much rests on the causal assumption",
+    for words in ("Range, every causal model", "Range, stable ones", "Range, monotone ones",
+                  "Guaranteed in every causal model",
                   "in that state", "Better than observed, probability",
                   "1 episode could not be explained.", "lost-one: "):  # fmt: skip
         assert (words in text) == is_discrete, words
@@ -108,15 +111,45 @@ def test_a_failure_is_told_with_its_reason_and_ranges_where_they_were_asked_for(
         assert "Could not be explained: " in alone
         assert "state" in alone
     else:
-        assert "causal models" not in text.split("In numbers")[1].split("Certificate")[0]
+        assert "causal model" not in text.split("In numbers")[1].split("The search")[0]
 
 
-def test_a_run_without_ranges_has_none(tmp_path: Path) -> None:
-    mdp = small_mdp()
-    run = explain_run(tmp_path, mdp, discrete_episodes(mdp, 3), Question((1,)))
-    text = read(report(run, ReportOptions()).html).text
-    assert "Range, all causal models" not in text
-    assert "With --robust a run also gives the range" in text
+def test_a_model_with_members_has_intervals_bands_and_what_no_data_tells(members: Run) -> None:
+    made = report(members, ReportOptions(cases=1))
+    text, (row,) = read(made.html).text, members.cases(CaseQuery(limit=1)).to_dicts()
+    claim = claim_of(row)
+    assert (claim.low, claim.harm) == (row["improvement_low"], row["harm"])
+    for words in (claim.interval(Quantity()), claim.sentence(Quantity(), row["factual"]),
+                  "And no data can tell: ", "with an established improvement",
+                  "the worst 25 % of the models", "the band holds 9 in 10"):  # fmt: skip
+        assert words in text.replace("\u00a0", " "), words
+    kinds = {panel.kind for panel in made.panels}
+    assert {"cohort", "calibration", "sensitivity", "first trajectory"} <= kinds
+    expected = WRITE(row["factual"] + row["improvement"])
+    assert f"{WRITE(row['factual'])} observed, {expected} expected" in text
+    sure = sum(claim_of(one).is_established for one in members.cases(CaseQuery()).to_dicts())
+    assert (
+        f"<dt>with an established improvement, by at most 2 changes</dt><dd>{sure}</dd>"
+        in made.html
+    )
+
+
+def test_an_optimal_search_never_stands_alone(run: Run, made: Report) -> None:
+    """Wherever a page says that a search was proved optimal, it says how sure the claim is."""
+    text = read(made.html).text
+    for section in text.split("What would have been done differently")[1:]:
+        told = section.split("The course in numbers")[0]
+        if "Proved optimal" in told:
+            assert "established" in told or "no change" in told
+
+
+def test_a_run_by_an_earlier_version_is_read(policies: Run, tmp_path: Path) -> None:
+    out = shutil.copytree(policies.folder, tmp_path / "out")
+    later = ["guaranteed", "established", "doubt", "improvement_low", "stable_low", "tipping_rho"]
+    for path in (out / "results").glob("*.parquet"):
+        pl.read_parquet(path).drop(later).write_parquet(path)
+    text = read(report(open_run(out), ReportOptions(cases=1)).html).text
+    assert "established" in text
 
 
 def test_the_same_run_gives_the_same_bytes(run: Run, made: Report) -> None:
@@ -129,7 +162,7 @@ def test_one_case_alone(run: Run) -> None:
     reader = read(made.html)
     assert reader.data == {}
     assert reader.scripts == []
-    assert f"{WRITE(row['factual'])} observed, {WRITE(row['value'])}" in reader.text
+    assert f"{WRITE(row['factual'])} observed, {WRITE(row['value'])} expected" in reader.text
     assert "The model and its assumptions" in reader.text
     with pytest.raises(InputError, match=r"has no .* 'nobody'; check it"):
         report(run, ReportOptions(case="nobody"))
@@ -137,7 +170,7 @@ def test_one_case_alone(run: Run) -> None:
 
 def test_another_budget(run: Run) -> None:
     made = read(report(run, ReportOptions(k=1, cases=1)).html)
-    assert "With at most 1 change" in made.text
+    assert "by at most 1 change" in made.text
     ranked = run.cases(CaseQuery(k=1)).to_dicts()
     assert [row[1] for row in made.data["ranking-data"]["rows"]] == [
         row["episode_id"] for row in ranked

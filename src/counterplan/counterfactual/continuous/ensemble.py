@@ -25,10 +25,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
 
 from counterplan.core.problem import Problem
 from counterplan.core.result import Interval, Status
 from counterplan.core.validation import FloatArray, IntArray
+from counterplan.counterfactual.continuous.claims import unseen_variance
 from counterplan.counterfactual.continuous.first_order import FirstOrder
 from counterplan.counterfactual.continuous.setting import (
     SequenceExplanation,
@@ -127,33 +129,45 @@ class _SideBySide:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EnsembleExplanation(SequenceExplanation):
-    """A sequence under all members of an ensemble; the value is that over their worst share.
+    """A sequence under all members of an ensemble.
+
+    `value` and `bound`, which the search is about, are means over the worst share of the members.
+    `improvement` is the mean over all of them, with its `interval` and the probability of `harm`.
 
     outcomes       (B,) what each member says
     member_states  (B, T, D) where each says it leads, in the units of the episode; `states` is
                    their mean
     share          of the members whose mean was optimised
+    spread         standard deviation of the claimed improvement (`claims`)
     """
 
     outcomes: FloatArray
     member_states: FloatArray = field(repr=False)
     share: float
+    spread: float
 
     @property
     def improvement(self) -> float:
-        """The mean over members."""
-        return float(self.outcomes.mean() - self.factual_value)
+        """The mean over all members (`value` is that over the worst share of them); nothing where
+        nothing changes, whatever rounding says."""
+        return float(self.outcomes.mean() - self.factual_value) if self.changes else 0.0
 
     @cached_property
     def interval(self) -> Interval:
-        """Of the improvement: what is left without the lowest and highest twentieth of members."""
-        ends = np.quantile(self.outcomes - self.factual_value, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-        return Interval(float(ends[0]), float(ends[1]))
+        """Of the improvement: meant to hold what is true in nine of ten cases."""
+        half = float(stdtrit(self._freedom, (1 + LEVEL) / 2)) * self.spread
+        return Interval(self.improvement - half, self.improvement + half)
 
     @property
     def harm(self) -> float:
-        """The share of members by which it is worse than what was done."""
-        return float(np.mean(self.outcomes < self.factual_value)) if self.changes else 0.0
+        """How likely it is worse than what was done."""
+        if not self.spread:
+            return float(self.improvement < 0.0)
+        return float(stdtr(self._freedom, -self.improvement / self.spread))
+
+    @property
+    def _freedom(self) -> int:
+        return max(len(self.outcomes) - 1, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,9 +226,19 @@ class EnsembleSetting(SequenceSetting):
             "rule": self.rule,
         }
         outcomes = self.outcomes_by_member(actions[None])[0]
+        spread = self._spread(actions, outcomes)
         return EnsembleExplanation(
-            **given, outcomes=outcomes, member_states=paths, share=self.share
+            **given, outcomes=outcomes, member_states=paths, share=self.share, spread=spread
         )
+
+    def _spread(self, actions: IntArray, outcomes: FloatArray) -> float:
+        """Of the improvement that the members' mean claims for a sequence."""
+        if np.array_equal(actions, self.observed):
+            return 0.0
+        alone = prepare_sequence(replace(self.parts[0].problem, scm=self.problem.scm))
+        count = len(outcomes)
+        between = outcomes.var(ddof=1) * (1 + 1 / count) if count > 1 else 0.0
+        return float(np.sqrt(between + unseen_variance(alone, actions)))
 
 
 def prepare_continuous(problem: Problem) -> SequenceSetting:

@@ -349,6 +349,8 @@ class DoubtfulLaw:
         own, places = np.unique(self._believed_rows[rows], return_inverse=True)
         expected = self.believed.expect(t, own, values)[places]
         worst = self.worst.expect(t, rows, values)
+        if self.doubt == 1.0:  # nothing times an infinite loss is no number
+            return worst
         return np.asarray(self.doubt * worst + (1.0 - self.doubt) * expected)
 
     @cached_property

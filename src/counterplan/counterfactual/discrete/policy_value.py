@@ -113,7 +113,7 @@ class PolicyValue:
     counterfactual  (N,) what is expected to have happened under the policy, patient by patient
     importance      the mean by importance sampling
     model           the mean that the model itself expects, from the same first states
-    rows            the sets that `intervals` are over, None for the model's own rows
+    rows            the sets that ranges are over, None for the model's own rows
     """
 
     mdp: TabularMDP = field(repr=False)
@@ -152,18 +152,18 @@ class PolicyValue:
         return np.array([self._interval(one) for one in self.episodes])
 
     def population(self, gamma: float) -> Interval:
-        """The lowest and highest mean that the model allows from the same first states where hidden
-        causes make any outcome up to `gamma` times as likely, or as unlikely."""
-        sets = RowSets.gamma(self.mdp, gamma)
+        """The lowest and highest mean that the model, or its row sets, allow from the same first
+        states where hidden causes make any outcome up to `gamma` times as likely, or unlikely."""
+        sets = RowSets.gamma(self.mdp, gamma) if self.rows is None else self.rows.widened(gamma)
         ends = [_played(self.mdp, self.episodes, self.policy, sets, sign) for sign in (1.0, -1.0)]
         return Interval(min(ends), max(ends))
 
     @cached_property
     def tipping_gamma(self) -> float:
-        """The least Gamma at which the policy need not be better than what was done: 1 where it is
-        not by the model itself, inf where not even a factor of 100 undoes it."""
+        """The least Gamma at which the policy need not be better than what was done: 1 where no
+        hidden cause is needed for that, inf where not even a factor of 100 undoes it."""
         observed = float(self.observed.mean())
-        if self.model <= observed + SAME:
+        if self.population(1.0).low <= observed + SAME:
             return 1.0
         low, high = 1.0, 2.0
         while self.population(high).low > observed + SAME:
@@ -218,7 +218,7 @@ def policy_value(
 
     policy     an action for each state (S,), or their probabilities (S, A)
     behaviour  (S, A) probabilities of what was done; None: their shares in the episodes
-    rows       `intervals` are over these sets too
+    rows       `intervals`, `population` and `tipping_gamma` are over these sets too
     """
     model = mdp.mdp if isinstance(mdp, GumbelMaxSCM) else mdp
     if not isinstance(model, TabularMDP):

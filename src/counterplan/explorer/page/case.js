@@ -6,6 +6,7 @@
 //     edit         actions chosen by hand, by step
 //     forbid, fix  rules for the search
 //     anywhere     whether the search may leave the data
+//     dial         how careful it is, if not as the run was
 //     solved       whether it was searched again, under these rules, although the run has an answer
 //     feature      what the large chart shows
 
@@ -14,6 +15,7 @@ import { calmly, fill, h, say, undisturbed } from "./dom.js";
 import { show } from "./format.js";
 import { cards, heading, notices, proof } from "./judgement.js";
 import { pictures } from "./picture.js";
+import { restsPanel } from "./rests.js";
 import { budget, reachedBy, rulesPanel, searching } from "./rules.js";
 import { edits, editsText, note, numbers, numbersText } from "./state.js";
 import { stepTable } from "./steps.js";
@@ -27,15 +29,22 @@ export async function showCase({ run, settings, place, back, ending }) {
     forbidden: numbers(settings.get("forbid")),
     fixed: numbers(settings.get("fix")),
     anywhere: settings.get("anywhere") === "1",
+    dial: dialOf(settings.get("dial")),
     solved: settings.get("solved") === "1",
     feature: run.features[settings.get("feature")] ? Number(settings.get("feature")) : defaultFeature(run),
     case: null, best: null, hand: null, search: null, problem: null,
-    ruled: false,
+    rests: null, ruled: false,
     ending,
   };
   view.case = await get("case", { id, k: view.k }, ending.signal);
   if (view.k === null) view.k = view.case.answer?.k ?? run.budgets.at(-1);
   new CaseView(view, place);
+}
+
+/** A number from 0 to 1; null where there is none. */
+function dialOf(text) {
+  const value = text === null || text === "" ? NaN : Number(text);
+  return value >= 0 && value <= 1 ? value : null;
 }
 
 function defaultFeature(run) {
@@ -46,15 +55,16 @@ function defaultFeature(run) {
 class CaseView {
   constructor(view, place) {
     this.view = view;
-    this.places = Object.fromEntries(["heading", "cards", "searching", "notices", "pictures", "budget", "proof", "rules", "steps"].map((name) => [name, h(`section.${name}`)]));
+    this.places = Object.fromEntries(["heading", "cards", "searching", "notices", "pictures", "budget", "proof", "rests", "rules", "steps"].map((name) => [name, h(`section.${name}`)]));
     this.later = calmly(350, () => view.ending.signal.aborted || this.solve(view.solved));
     fill(place,
       this.places.heading, this.places.cards, this.places.searching, this.places.notices,
-      h("div.columns", {}, this.places.pictures, h("div.side", {}, this.places.budget, this.places.proof)),
+      h("div.columns", {}, h("div.main", {}, this.places.pictures, this.places.rests), h("div.side", {}, this.places.budget, this.places.proof)),
       this.places.rules, this.places.steps);
     view.ending.signal.addEventListener("abort", () => {
       this.stopDrawing?.();
       view.search?.abort.abort();
+      view.rests?.abort.abort();
     });
     this.begin();
   }
@@ -64,7 +74,7 @@ class CaseView {
   }
 
   get hasRules() {
-    return this.view.forbidden.size > 0 || this.view.fixed.size > 0 || this.view.anywhere;
+    return this.view.forbidden.size > 0 || this.view.fixed.size > 0 || this.view.anywhere || this.view.dial !== null;
   }
 
   /** Show what the address says: the run's own answer, or one to be found first. */
@@ -80,7 +90,7 @@ class CaseView {
   note() {
     const view = this.view;
     note("case", {
-      id: view.id, k: view.k, edit: editsText(view.edits), forbid: numbersText(view.forbidden), fix: numbersText(view.fixed), anywhere: view.anywhere ? "1" : "",
+      id: view.id, k: view.k, edit: editsText(view.edits), forbid: numbersText(view.forbidden), fix: numbersText(view.fixed), anywhere: view.anywhere ? "1" : "", dial: view.dial,
       solved: view.solved && (this.hasRules || this.isStored),
       feature: view.feature === defaultFeature(view.run) ? "" : view.feature,
     });
@@ -90,6 +100,37 @@ class CaseView {
     if (this.view.ending.signal.aborted) return;
     this.note();
     undisturbed(() => this.redraw());
+    this.examine();
+  }
+
+  /** What the answer that is shown rests on: asked once for each. */
+  async examine() {
+    const view = this.view;
+    if (!view.best?.changes.length || view.best.status === "failed" || view.search) return;
+    const edits = view.best.changes.map(({ t, alternative }) => ({ t, action: alternative }));
+    const question = { kind: "rests", id: view.id, k: Math.min(view.k, view.case.steps), edits, ...(view.ruled ? this.rules : {}) };
+    const key = JSON.stringify(question);
+    if (view.rests?.key === key) return;
+    view.rests?.abort.abort();
+    const rests = { key, abort: new AbortController(), found: null, problem: null };
+    view.rests = rests;
+    try {
+      const job = await finished(question, () => null, rests.abort.signal);
+      if (view.rests !== rests || view.ending.signal.aborted) return;
+      rests.found = job.rests;
+      rests.problem = job.error;
+    } catch (problem) {
+      if (isDropped(problem)) return;
+      rests.problem = problem.message;
+    }
+    undisturbed(() => fill(this.places.rests, restsPanel(view, this)));
+  }
+
+  /** As a question has them. */
+  get rules() {
+    const { view } = this;
+    const dial = view.dial === null || !view.run.dial ? {} : { [view.run.dial]: view.dial };
+    return { forbidden: [...view.forbidden], fixed: [...view.fixed], anywhere: view.anywhere, ...dial };
   }
 
   redraw() {
@@ -101,6 +142,7 @@ class CaseView {
     fill(this.places.budget, budget(view, this));
     fill(this.places.proof, proof(view));
     fill(this.places.rules, rulesPanel(view, this));
+    fill(this.places.rests, restsPanel(view, this));
     this.stopDrawing?.();
     this.point = null;
     if (view.case.observed.states.length) {
@@ -205,10 +247,18 @@ class CaseView {
     this.rulesChanged();
   }
 
+  /** Turn the dial; `isNow`: and search at once. */
+  async turn(value, isNow = false) {
+    this.view.dial = value === this.view.run.usual ? null : value;
+    await this.rulesChanged();
+    if (isNow && this.view.dial !== null) this.solve();
+  }
+
   clearRules() {
     this.view.forbidden.clear();
     this.view.fixed.clear();
     this.view.anywhere = false;
+    this.view.dial = null;
     this.rulesChanged();
   }
 
@@ -240,8 +290,10 @@ class CaseView {
   /** Search again, under the rules; without them where they have not been applied. */
   async solve(isRuled = true) {
     const view = this.view;
-    const rules = isRuled ? { forbidden: [...view.forbidden], fixed: [...view.fixed], anywhere: view.anywhere } : {};
+    const rules = isRuled ? this.rules : {};
     view.search?.abort.abort();
+    view.rests?.abort.abort();
+    view.rests = null;
     const search = { abort: new AbortController(), job: null, reached: [] };
     view.search = search;
     view.problem = null;

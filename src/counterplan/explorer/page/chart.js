@@ -71,8 +71,11 @@ export function leftOf(width, laneLists) {
  * A chart.
  *
  *   times    when the steps begin          timeLabel  what that is
- *   series   [{kind, values, stair, stem}] lanes      [[value, name], ...] where values are names
- *            (a stem stands on zero, so many points beside its step)
+ *   series   [{kind, values, stair, stem, band, plain}]
+ *            (a stem stands on zero, so many points beside its step; a band is [lows, highs] around
+ *            the line; a plain line has no markers)
+ *   lanes    [[value, name], ...] where values are names
+ *   mark     a place on the axis of time with a line, and words beside it: [at, words]
  *   changes  [{t, kind, direction, text}]  markers of changes, drawn along the bottom
  *   levels   the numbers that values may have, where they are few
  *   until    steps behind it are faint, such as those that are not revealed yet
@@ -83,13 +86,13 @@ export function leftOf(width, laneLists) {
  *
  * Returns {svg, point(t)}: `point` marks a step.
  */
-export function chart(width, { label, times, timeLabel, series, lanes, levels = null, changes = [], left = leftOf(width, [lanes]), domain = null, pad = 8, height = 220, until = Infinity, bare = false, pick = null, over = null }) {
+export function chart(width, { label, times, timeLabel, series, lanes, levels = null, changes = [], left = leftOf(width, [lanes]), domain = null, pad = 8, height = 220, until = Infinity, bare = false, mark = null, pick = null, over = null }) {
   const rows = new Set(changes.map((change) => change.row ?? 0)).size;
   const strip = rows * 20;
   const top = 10;
   const bottom = (bare ? 8 : timeLabel ? 38 : 4) + strip;
   if (lanes) height = Math.max(height, top + bottom + LANE * lanes.length);
-  const every = series.flatMap((one) => one.values.map(num));
+  const every = series.flatMap((one) => [...one.values, ...(one.band || []).flat()].map(num));
   if (series.some((one) => Number.isFinite(one.stem))) every.push(0);
   const scale = lanes ? laneScale(lanes, height, top, bottom) : numberScale(every, height, top, bottom, levels);
   if (bare) left = 8;
@@ -102,7 +105,9 @@ export function chart(width, { label, times, timeLabel, series, lanes, levels = 
   frame(svg, ends, scale, times, timeLabel, x, height, bare, strip);
   const cursor = s("line.cursor", { x1: 0, x2: 0, y1: top, y2: height - bottom + strip, visibility: "hidden" });
   svg.append(cursor);
+  if (!lanes) for (const one of series) if (one.band) svg.append(bandOf(one, x, scale.at));
   for (const one of series) svg.append(course(one, times, x, scale.at, until, bare));
+  if (mark) svg.append(markAt(mark, from, to, ends, pad));
   for (const change of changes) svg.append(changeMark(change, x(change.t), height - bottom + 12 + (change.row ?? 0) * 20));
   if (!bare) svg.append(touch(times, x, ends, pick, over));
   return {
@@ -112,6 +117,20 @@ export function chart(width, { label, times, timeLabel, series, lanes, levels = 
       if (t !== null && t < times.length) for (const end of ["x1", "x2"]) cursor.setAttribute(end, x(t));
     },
   };
+}
+
+/** What lies between the lows and highs of a band. */
+function bandOf({ kind, band: [lows, highs] }, x, at) {
+  const side = (values) => values.map((value, t) => [x(t), at(num(value))]).filter(([, y]) => Number.isFinite(y));
+  const points = [...side(highs), ...side(lows).reverse()].map(([px, py]) => `${px.toFixed(1)} ${py.toFixed(1)}`);
+  return s(`path.band.${kind}`, { d: points.length ? `M${points.join(" L")} Z` : "" });
+}
+
+function markAt([place, words], from, to, { left, right, top, bottom }, pad) {
+  const share = (place - from) / (to - from || 1);
+  const px = left + pad + share * (right - left - 2 * pad);
+  return s("g", {}, s("line.cursor", { x1: px, x2: px, y1: top, y2: bottom }),
+    s(`text.tick${share > 0.55 ? ".end" : ""}`, { x: px + (share > 0.55 ? -4 : 4), y: top + 9 }, words));
 }
 
 function frame(svg, ends, scale, times, timeLabel, x, height, bare, strip) {
@@ -142,7 +161,7 @@ function timeTicks(times, width) {
   return times.map((_, t) => t).filter((t) => t % every === 0);
 }
 
-function course({ kind, values, stair, stem = null }, times, x, at, until, bare) {
+function course({ kind, values, stair, stem = null, plain = false }, times, x, at, until, bare) {
   const group = s("g");
   const aside = stem ?? 0;
   const points = values.map((value, t) => [x(t) + aside, at(num(value)), t]).filter(([, y]) => Number.isFinite(y));
@@ -151,7 +170,7 @@ function course({ kind, values, stair, stem = null }, times, x, at, until, bare)
   if (stem !== null) for (const [px, py, t] of points) group.append(s(`path.stem.${kind}${t > until ? ".later" : ""}`, { d: `M${px} ${py} V${at(0)}` }));
   else group.append(s(`path.line.${kind}`, { d: line(known, stair) }));
   if (stem === null && later.length > 1) group.append(s(`path.line.${kind}.later`, { d: line(later, stair) }));
-  if (points.length <= MOST_MARKERS)
+  if (points.length <= MOST_MARKERS && !plain)
     for (const [px, py, t] of points)
       group.append(s(`g.dot.${kind}${t > until ? ".later" : ""}`, {}, SHAPES[kind](px, py, bare ? 1.6 : 2.8)));
   return group;
@@ -234,5 +253,50 @@ export function frontier(width, { budgets, chosen, pick, height = 130, label }) 
     if (known.length <= 12 || one.k % Math.ceil(known.length / 10) === 0) svg.append(s("text.tick.middle", { x: x(one.k), y: height - bottom + 14 }, one.k));
   }
   svg.append(s("text.axis.middle", { x: (left + width - right) / 2, y: height - 4 }, "changes allowed (k)"));
+  return svg;
+}
+
+/** Ranges of a value over causal models, the widest first, as nested bars on one line. */
+export function nested(width, { label, ranges, value, guaranteed, observed, height = 62 }) {
+  const svg = s("svg.chart", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
+  const known = [...ranges.flat(), value, guaranteed, observed].map(num).filter(Number.isFinite);
+  const [low, high] = [Math.min(...known), Math.max(...known)];
+  const x = (number) => 14 + ((number - low) / (high - low || 1)) * (width - 28);
+  const middle = 20;
+  for (const mark of ticks(low, high, Math.floor(width / 60))) svg.append(s("line.grid", { x1: x(mark), x2: x(mark), y1: 2, y2: 38 }), s("text.tick.middle", { x: x(mark), y: 53 }, tick(mark)));
+  ranges.forEach(([from, to], place) => svg.append(s(`rect.nested.n${place}`, { x: x(num(from)), y: middle - 12 + 4 * place, width: Math.max(2, x(num(to)) - x(num(from))), height: 24 - 8 * place })));
+  svg.append(s("path.line.observed", { d: `M${x(num(observed))} 2 V38` }));
+  svg.append(s("g.dot.best", {}, SHAPES.best(x(num(value)), middle, 4)));
+  if (Number.isFinite(num(guaranteed))) svg.append(s("g.dot.sure", {}, SHAPES.hand(x(num(guaranteed)), middle, 3.4)));
+  return svg;
+}
+
+/** What is expected of a plan against what is guaranteed, a point for each doubt, to choose from. */
+export function tradeoff(width, { label, rows, chosen, pick, height = 190 }) {
+  const svg = s("svg.chart", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
+  const points = rows.map((row) => row.map(num)).filter((row) => row.every(Number.isFinite));
+  if (points.length < 2) return svg;
+  const left = 56, right = 30, top = 16, bottom = 40;
+  const scale = numberScale(points.map(([, value]) => value), height, top, bottom);
+  const sure = points.map(([, , value]) => value);
+  const [low, high] = [Math.min(...sure), Math.max(...sure)];
+  const x = (value) => left + 10 + ((value - low) / (high - low || 1)) * (width - left - right - 10);
+  for (const [value, text] of scale.ticks) svg.append(s("line.grid", { x1: left, x2: width - right + 10, y1: scale.at(value), y2: scale.at(value) }), s("text.tick.end", { x: left - 6, y: scale.at(value) + 4 }, text));
+  for (const mark of ticks(low, high, Math.floor(width / 80))) svg.append(s("text.tick.middle", { x: x(mark), y: height - bottom + 16 }, tick(mark)));
+  svg.append(s("path.line.best", { d: points.map(([, value, least], i) => `${i ? "L" : "M"}${x(least)} ${scale.at(value)}`).join(" ") }));
+  const told = [];
+  for (const [doubt, value, least] of points) {
+    const [px, py] = [x(least), scale.at(value)];
+    const picked = doubt === chosen;
+    svg.append(s(`g.dot.${picked ? "sure" : "best"}`, {}, (picked ? SHAPES.hand : SHAPES.best)(px, py, picked ? 5 : 3.4)));
+    // Plans that are nearly the same have one label.
+    if (!told.some(([ox, oy]) => Math.abs(ox - px) < 24 && Math.abs(oy - py) < 13)) {
+      told.push([px, py]);
+      svg.append(s("text.tick", { x: px + 6, y: py - 5 }, show(doubt)));
+    }
+    svg.append(s("rect.touch.hand-cursor", { x: px - 9, y: py - 9, width: 18, height: 18, onclick: () => pick(doubt) }, s("title", {}, `doubt ${show(doubt)}: expected ${show(value)}, guaranteed ${show(least)}`)));
+  }
+  svg.append(s("text.axis.middle", { x: (left + width - right) / 2, y: height - 5 }, "guaranteed in every causal model"));
+  svg.append(s("text.tick", { x: 4, y: 10 }, "expected"));
   return svg;
 }

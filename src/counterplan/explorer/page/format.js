@@ -53,6 +53,12 @@ export function gain(value) {
   return x > 0 ? `+${show(x)}` : show(x);
 }
 
+/** An interval of an improvement; empty where it is not known. */
+export function between({ low, high }) {
+  if (low === null) return "";
+  return high === null ? `${gain(low)} or more` : `${gain(low)} to ${gain(high)}`;
+}
+
 export function percent(value) {
   const x = num(value);
   if (Number.isNaN(x)) return "–";

@@ -2,8 +2,8 @@
 
 import { sample } from "./chart.js";
 import { h } from "./dom.js";
-import { arrows, capital, count, gain, num, percent, show } from "./format.js";
-import { outcomeWord, STATUS } from "./list.js";
+import { arrows, between, capital, count, gain, num, percent, show } from "./format.js";
+import { claimTag, outcomeWord, STATUS } from "./list.js";
 
 export function heading({ run, case: one, back, best }) {
   const last = num(one.times.at(-1)) - num(one.times[0]);
@@ -22,36 +22,57 @@ export function cards(view) {
   if (best?.status === "failed" || !one.observed.states.length) return null;
   const observed = best ? best.factual : hand?.factual ?? total(one.observed.rewards);
   const under = view.ruled ? " under your rules" : "";
-  const card = (kind, title, value, more, id) => h(`article.card.${kind}`, { "aria-label": title },
+  const card = (kind, title, answer, more, id) => h(`article.card.${kind}`, { "aria-label": title },
     h("h2", {}, sample(kind), title),
-    h("p.big", { id, "data-value": value ?? "" }, show(value)),
+    h("p.big", { id, "data-value": answer?.value ?? "" }, answer ? headline(run, answer) : "–"),
     h("p.more", {}, more));
   return [
     h("div.cards-row", {},
-      card("observed", "Observed", observed, run.quantity, "value-observed"),
-      card("best", `Best with at most ${count(k, "change")}${under}`, best?.value, bestWords(best, search), "value-best"),
-      card("hand", "What if", hand?.value, handWords(view), "value-hand")),
+      card("observed", "Observed", { value: observed, factual: observed, improvement: 0 }, run.quantity, "value-observed"),
+      card("best", `Best with at most ${count(k, "change")}${under}`, best, bestWords(run, best, search), "value-best"),
+      card("hand", "What if", hand, handWords(view), "value-hand")),
+    best ? h(`p.holds.${best.claim === "established" ? "sure" : "unsure"}`, { id: "holds" }, best.holds) : null,
   ];
+}
+
+/** What is guaranteed where that is known, otherwise what is expected. */
+function headline(run, answer) {
+  if (run.discrete && answer.guaranteed !== null && answer.guaranteed !== undefined && answer.changes.length) return ["≥ ", show(answer.guaranteed)];
+  return show(expected(answer));
+}
+
+/** The mean over models, or over what may happen; the value that was optimised can be a more careful one. */
+function expected(answer) {
+  return answer.risk === null || answer.risk === undefined ? num(answer.value) : num(answer.factual) + num(answer.improvement);
+}
+
+/** An improvement with its interval, and whether it is established. */
+function claimWords(run, answer) {
+  const better = num(answer.improvement);
+  if (answer.claim === "no change") return ["no change helps"];
+  const kind = better > 0 ? "up" : better < 0 ? "down" : "even";
+  const interval = between(answer);
+  const sure = run.discrete
+    ? [` expected (${show(expected(answer))})`, interval ? `, guaranteed ${gain(answer.low)}` : ""]
+    : interval ? ` (${interval}, 90 %)` : " by one model, interval not known";
+  return [h(`strong.${kind}`, {}, gain(better)), sure, answer.harm === null ? "" : ` · harm ${percent(answer.harm)}`, " ", claimTag(answer)];
 }
 
 function total(rewards) {
   return rewards.reduce((sum, reward) => sum + num(reward), 0);
 }
 
-function bestWords(best, search) {
+function bestWords(run, best, search) {
   if (!best) return search ? "searching …" : "not known for this k yet";
-  const better = num(best.improvement);
-  const proof = best.status === "optimal" ? "proved optimal" : best.status === "limit" ? `at most ${show(best.gap)} better is possible` : STATUS[best.status][1];
-  return [better > 0 ? h("strong.up", {}, gain(better)) : "no change helps", ` · ${proof}`];
+  const ended = best.status === "optimal" ? "search: proved optimal" : best.status === "limit" ? `search: at most ${show(best.gap)} better is possible` : `search: ${STATUS[best.status][1]}`;
+  return [claimWords(run, best), ` · ${ended}`];
 }
 
-function handWords({ hand, best, edits }) {
+function handWords({ run, hand, best, edits }) {
   if (!hand) return "Choose other actions in the table below, and see at once where they lead.";
-  const better = num(hand.improvement);
-  const kind = better > 0 ? "up" : better < 0 ? "down" : "even";
   const against = best ? num(hand.value) - num(best.value) : NaN;
   const compared = !best ? "" : Math.abs(against) < 1e-9 * (1 + Math.abs(num(best.value))) ? " · as good as the best" : against < 0 ? ` · ${show(-against)} below the best` : ` · ${show(against)} above it, with ${count(edits.size, "change")}`;
-  return [h(`strong.${kind}`, {}, better === 0 ? "no difference" : gain(better)), compared, ` · ${count(hand.changes.length, "change")}`];
+  return [num(hand.improvement) === 0 ? "no difference" : claimWords(run, hand), compared, ` · ${count(hand.changes.length, "change")}`];
 }
 
 /** What to be careful about. */
@@ -87,19 +108,28 @@ export function proof(view) {
       hand ? [h("h2", {}, "Your plan"), changeList(hand, "hand", run)] : null),
     h("div.panel", {},
       h("h2", {}, "How sure this is"),
-      h("p", {}, h(`span.tag.${STATUS[best.status][0]}`, {}, STATUS[best.status][1]), " ", best.advice),
+      h("p", {}, claimTag(best)),
       facts([
-        ["Value", show(best.value)],
-        ["No plan exceeds", show(best.bound)],
-        best.low === null ? null : ["In every causal model that fits", `${show(best.low)} to ${show(best.high)}`],
+        ["Expected", show(expected(best))],
+        ["Improvement", [gain(best.improvement), between(best) ? ` (${between(best)})` : ""]],
+        best.guaranteed === null ? null : ["Guaranteed", show(best.guaranteed)],
+        best.harm === null ? null : ["Worse than what was done", `${percent(best.harm)} of models`],
         ["Data under it", dataWords(best.support)],
         best.support.distance_max === null ? null : ["Farthest from data", `${show(best.support.distance_max)} × usual`],
         best.support.unseen === null ? null : ["Chance of an unseen action", percent(best.support.unseen)],
         best.nodes === null ? null : [run.discrete ? "Rows computed" : "Nodes searched", best.nodes.toLocaleString("en-US")],
         best.method ? ["Method", best.method] : null,
+        ["Optimised", optimised(best)],
+        ["Value of that, and what no plan exceeds", `${show(best.value)}, ${show(best.bound)}`],
         run.rule ? ["Inside the data", view.ruled && view.anywhere ? "no, searched anywhere" : run.rule] : null,
-      ])),
+      ]),
+      h("p", {}, "The search: ", h(`span.tag.${STATUS[best.status][0]}`, {}, STATUS[best.status][1]), " ", best.advice)),
   ];
+}
+
+function optimised({ risk, doubt }) {
+  if (risk !== null) return risk < 1 ? `mean of the worst ${percent(risk)} of models` : "mean of all models";
+  return doubt ? `doubt ${show(doubt)} of the causal model` : "the outcome by the model";
 }
 
 function changeList(answer, kind, run) {

@@ -9,11 +9,23 @@ import { address, note } from "./state.js";
 
 const PAGE = 25;
 export const STATUS = {
-  optimal: ["proved", "proved optimal", "Proved: no other plan within the budget is better."],
+  optimal: ["proved", "proved optimal", "Of the search: no other plan within the budget is better by the model."],
   limit: ["limit", "stopped early", "Stopped at a limit: at most so much better is possible."],
   heuristic: ["heuristic", "no proof", "Found by a heuristic, without a proof."],
   failed: ["failed", "failed", "No answer: see the reason."],
 };
+
+/** How sure an improvement is, told by words and by a sign, not by colour alone. */
+export const CLAIM = {
+  established: ["seen", "All of its interval is an improvement."],
+  "not established": ["new", "Its interval reaches down to no improvement, or is not known."],
+  "no change": ["none", "No change was found that helps."],
+};
+
+export function claimTag(answer) {
+  const [kind, why] = CLAIM[answer.claim] || ["failed", "There is no answer."];
+  return h(`span.tag.${kind}`, { title: why }, answer.claim || "none");
+}
 
 /** Draw the list. */
 export async function showCases({ run, settings, place, ending }) {
@@ -23,10 +35,11 @@ export async function showCases({ run, settings, place, ending }) {
     status: settings.get("status") || "",
     min: settings.get("min") || "",
     support: settings.get("support") || "",
+    sure: settings.get("sure") || "",
     changes: settings.get("changes") || "",
     changed: settings.get("changed") || "",
     outcome: settings.get("outcome") || "",
-    sort: settings.get("sort") || "improvement",
+    sort: settings.get("sort") || "low",
     up: settings.get("up") || "",
     page: Number(settings.get("page")) || 1,
   };
@@ -38,7 +51,7 @@ export async function showCases({ run, settings, place, ending }) {
   async function refresh() {
     // Someone has typed and gone on to a case.
     if (ending.signal.aborted) return;
-    note("cases", { ...wanted, sort: wanted.sort === "improvement" ? "" : wanted.sort, page: wanted.page > 1 ? wanted.page : "" });
+    note("cases", { ...wanted, sort: wanted.sort === "low" ? "" : wanted.sort, page: wanted.page > 1 ? wanted.page : "" });
     asked?.abort();
     asked = new AbortController();
     try {
@@ -83,6 +96,7 @@ function query(wanted) {
     status: wanted.status,
     min_improvement: wanted.min,
     support: wanted.support,
+    established: wanted.sure,
     max_changes: wanted.changes,
     changed: wanted.changed,
     outcome: wanted.outcome ? wanted.outcome.split("&") : [],
@@ -95,19 +109,20 @@ function query(wanted) {
 
 function tiles(run, overview) {
   const total = overview.total || 1;
-  const proved = overview.statuses.optimal || 0;
   const failed = overview.statuses.failed || 0;
   const tile = (value, text) => h("div", {}, h("dd", {}, value), h("dt", {}, text));
   return h("dl.tiles", {},
     tile(overview.total.toLocaleString("en-US"), `${run.noun}s${failed ? `, ${failed} failed` : ""}`),
-    tile(gain(overview.median), "median improvement"),
-    tile(percent(proved / total), "proved optimal"),
+    tile(overview.established === null ? "not known" : overview.established.toLocaleString("en-US"), "with an established improvement"),
+    tile(gain(overview.median), overview.established === null ? "median improvement by the model" : "median of what is vouched for"),
     overview.supported === null ? null : tile(percent(overview.supported / total), "with data under the explanation"));
 }
 
 function words(run, overview) {
   return {
-    caption: `How much better each ${run.noun} could have been; click to keep the tail`,
+    caption: overview.established === null
+      ? `How much better each ${run.noun} could have been by the model alone; click to keep the tail`
+      : `How much better each ${run.noun} could have been at least: ${run.discrete ? "guaranteed" : "the lower end of the interval"}; click to keep the tail`,
     label: `Improvements of ${count(overview.total, run.noun)}, median ${show(overview.median)}, largest ${show(overview.largest)}`,
     axis: run.quantity === "outcome" ? "improvement of the outcome" : `improvement (${run.quantity})`,
   };
@@ -124,7 +139,8 @@ function filters(run, overview, wanted, change) {
   return h("form.filters", { "aria-label": "Filters", onsubmit: (event) => event.preventDefault() },
     field(capital(run.noun), typed("search", { type: "search", placeholder: "id contains …", size: 12 })),
     run.budgets.length > 1 ? field("Changes allowed", choice("k", run.budgets.map((k) => [k === run.budgets.at(-1) ? "" : String(k), `k = ${k}`]).reverse())) : null,
-    field("Answer", choice("status", [["", "any"], ...Object.entries(STATUS).map(([key, [, words]]) => [key, words])])),
+    field("Search", choice("status", [["", "any"], ...Object.entries(STATUS).map(([key, [, words]]) => [key, words])])),
+    overview.established === null ? null : field("Claim", choice("sure", [["", "any"], ["yes", "established"], ["no", "not established"]])),
     field("Better by at least", typed("min", { type: "number", step: "any", inputmode: "decimal" })),
     field("Changes at most", typed("changes", { type: "number", min: 0, max: 1000000, step: 1 })),
     overview.supported === null ? null : field("Data", choice("support", [["", "any"], ["yes", "supported"], ["no", "not supported"]])),
@@ -151,9 +167,10 @@ const COLUMNS = [
   ["outcomes", null],
   ["steps", "Steps"],
   ["factual", "Observed"],
-  ["value", "Best"],
-  ["improvement", "Better by"],
-  ["gap", "Proof"],
+  ["low", "At least"],
+  ["improvement", "Expected"],
+  ["claim", "Claim"],
+  ["gap", "Search"],
   ["support", "Data"],
   ["changes", "What should have been different"],
 ];
@@ -165,11 +182,13 @@ function drawTable(run, overview, wanted, found, change) {
   const head = h("tr", {}, COLUMNS.flatMap(([key, title]) => {
     if (key === "outcomes") return outcomes.map((name) => h("th", { scope: "col" }, capital(name)));
     if (key === "support") return overview.supported === null ? [] : [h("th", { scope: "col" }, title)];
+    if (key === "claim") return [h("th", { scope: "col" }, title)];
+    if (key === "low") return overview.established === null ? [] : [heading(key, run.discrete ? "Guaranteed" : "At least", wanted, change)];
     return [heading(key, title ?? capital(run.noun), wanted, change)];
   }));
   const largest = Math.max(num(overview.largest), 0) || 1;
   const digits = {
-    values: decimals(found.lines.flatMap((line) => [line.factual, line.value])),
+    values: decimals(found.lines.map((line) => line.factual)),
     gains: decimals([overview.largest]),
   };
   const body = h("tbody", {}, found.lines.map((line) => row(overview, wanted, line, outcomes, largest, digits)));
@@ -182,7 +201,7 @@ function drawTable(run, overview, wanted, found, change) {
 }
 
 function heading(key, title, wanted, change) {
-  const isNumber = ["steps", "factual", "value", "improvement"].includes(key);
+  const isNumber = ["steps", "factual", "low", "improvement"].includes(key);
   const active = wanted.sort === key;
   const up = active && wanted.up;
   const arrow = active ? (up ? " ↑" : " ↓") : "";
@@ -194,14 +213,17 @@ function row(overview, wanted, line, outcomes, largest, digits) {
   const to = address("case", { id: line.id, k: wanted.k });
   const better = num(line.improvement);
   const [kind, words, why] = STATUS[line.status];
-  const share = Number.isFinite(better) ? Math.max(0, Math.min(1, better / largest)) : 0;
+  const sure = line.low === null ? better : num(line.low);
+  const share = Number.isFinite(sure) ? Math.max(0, Math.min(1, sure / largest)) : 0;
   return h("tr", { "data-id": line.id },
     h("td.name", {}, h("a.row-link", { href: to }, line.id)),
     outcomes.map((name) => h("td", {}, outcomeWord(line.outcomes[name] ?? "–"))),
     h("td.number", {}, line.steps),
     h("td.number", {}, fixed(line.factual, digits.values)),
-    h("td.number", {}, fixed(line.value, digits.values)),
-    h("td.number.gain", { "data-value": line.improvement }, h("span", {}, better > 0 ? "+" : "", fixed(line.improvement, digits.gains)), shareBar(share)),
+    overview.established === null ? null : h("td.number.gain", { "data-value": line.low }, h("span", {}, num(line.low) > 0 ? "+" : "", fixed(line.low, digits.gains)), shareBar(share)),
+    h("td.number.gain", { "data-value": line.improvement }, h("span", {}, better > 0 ? "+" : "", fixed(line.improvement, digits.gains)),
+      line.high === null ? null : h("small", {}, `up to ${gain(line.high)}`), overview.established === null ? shareBar(share) : null),
+    h("td", {}, claimTag(line)),
     h("td", {}, h(`span.tag.${kind}`, { title: why }, words), line.status === "limit" ? h("small", {}, `at most ${fixed(line.gap, digits.gains)} more`) : null),
     overview.supported === null ? null : h("td", {}, support(line)),
     h("td.words", {}, line.status === "failed" ? line.reason : changes(line.changes)));

@@ -65,14 +65,15 @@ function drawFeature(view, courses, width, options, points) {
   const drawn = chart(width, {
     label: `${column.title} over time: ${courses.map(([kind, course]) => `${kind} from ${show(course.states[0][feature])} to ${show(course.states.at(-1)[feature])}`).join(", ")}`,
     times: one.times.map(num), timeLabel: timeLabel(run), lanes: lanesOf(view, feature, courses),
-    series: courses.map(([kind, course]) => ({ kind, values: course.states.map((state) => state[feature]) })),
+    series: courses.map(([kind, course]) => ({ kind, values: course.states.map((state) => state[feature]), band: course.band?.map((side) => side.map((state) => state[feature])) })),
     levels: column.labels ? null : column.values, height: 250, ...options,
   });
   points.push(drawn.point);
+  const banded = courses.some(([, course]) => course.band) ? h("p.hint", {}, "Bands hold 9 in 10 of the models that the data allows.") : null;
   const better = column.better ? h("p.hint", {}, `${column.better} is better`) : null;
   const order = view.case.order[feature]?.length ? "States are ordered by what they are worth at the end, the best on top. " : "";
   const chance = run.discrete ? h("p.hint", {}, order, "Chance decides: the likeliest course of each plan is shown, values are means over all. The best plan reacts to what happens.") : null;
-  return [h("h3", {}, column.title, better), drawn.svg, chance];
+  return [h("h3", {}, column.title, better), drawn.svg, banded, chance];
 }
 
 function drawDoses(view, courses, width, options, points) {

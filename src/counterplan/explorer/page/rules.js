@@ -36,10 +36,10 @@ function observedValue({ best, case: one }) {
 
 /** What the search may not do, and the button that starts it. */
 export function rulesPanel(view, act) {
-  const { run, case: one, forbidden, fixed, anywhere, search, ruled } = view;
+  const { run, case: one, forbidden, fixed, anywhere, dial, search, ruled } = view;
   if (!one.observed.states.length) return null;
-  const some = forbidden.size || fixed.size || anywhere;
-  const words = [forbidden.size ? `${count(forbidden.size, "action")} forbidden` : null, fixed.size ? `${count(fixed.size, "step")} kept` : null, anywhere ? "outside the data, too" : null].filter(Boolean).join(", ") || "no rules yet";
+  const some = forbidden.size || fixed.size || anywhere || dial !== null;
+  const words = [forbidden.size ? `${count(forbidden.size, "action")} forbidden` : null, fixed.size ? `${count(fixed.size, "step")} kept` : null, anywhere ? "outside the data, too" : null, dial !== null ? `${run.dial} ${show(dial)}` : null].filter(Boolean).join(", ") || "no rules yet";
   const state = some && !ruled && !search ? h("span.tag.limit", {}, "not applied yet") : ruled && !search ? h("span.tag.seen", {}, "applied") : null;
   return h("div.panel.rules-panel", {},
     h("div.rules-head", {},
@@ -48,12 +48,29 @@ export function rulesPanel(view, act) {
       h("span.grow"),
       some ? h("button.quiet", { type: "button", id: "clear-rules", onclick: () => act.clearRules() }, "Clear rules") : null,
       h(`button.primary`, { type: "button", id: "resolve", disabled: Boolean(search), onclick: () => act.solve() }, "Re-solve")),
+    careful(view, act),
     h("details", { open: forbidden.size > 0, id: "forbid" },
       h("summary", {}, "Forbid actions: what may never be chosen instead"),
       run.doses.length === 2 && run.actions.length <= 150 ? grid(view, act) : listed(view, act)),
     run.notes.map((text) => h("p.hint", {}, text)),
-    run.rule ? h("label.boxes", { title: `Else inside the data: ${run.rule}.` }, h("input", { type: "checkbox", id: "anywhere", checked: anywhere, onchange: (event) => act.leaveData(event.target.checked) }), "Search outside the data, too") : null,
+    run.rule ? h("label.inline", { title: `Else inside the data: ${run.rule}.` }, h("input", { type: "checkbox", id: "anywhere", checked: anywhere, onchange: (event) => act.leaveData(event.target.checked) }), "Search outside the data, too") : null,
     h("p.hint", {}, "Tick ", h("em", {}, "keep"), " in the table below for steps that must stay as they were. What was done may always stay."));
+}
+
+/** The dial: how careful the search is, from believing the model to vouching for most. */
+function careful({ run, dial }, act) {
+  if (!run.dial) return null;
+  const isDoubt = run.dial === "doubt";
+  const words = (value) => isDoubt
+    ? `${show(value)}: ${value === 0 ? "believe the causal model" : value === 1 ? "guarantee as much as possible" : "believe it, but count the worst causal model as well"}`
+    : value >= 1 ? "all models count alike" : `the worst ${Math.round(100 * value)} % of models count`;
+  const at = dial ?? num(run.usual);
+  return h("div.dial", {},
+    h("label", { for: "dial" }, isDoubt ? "Doubt of the causal model" : "How many models must agree"),
+    h("input", { id: "dial", type: "range", min: isDoubt ? 0 : 0.05, max: 1, step: 0.05, value: at, "aria-valuetext": words(at),
+      oninput: (event) => (event.target.nextElementSibling.textContent = words(Number(event.target.value))),
+      onchange: (event) => act.turn(Number(event.target.value)) }),
+    h("output", { for: "dial" }, words(at)));
 }
 
 /** Room for how far the search is, and the button that ends it: drawn once for a search, since a

@@ -1,14 +1,15 @@
 """A case of a report of explanations: its changes, what they rest on, and its figures.
 
-Discrete cases are solved again, for all that their policy may do, not only what is most likely.
-What their improvement rests on is told by the range of the value over all causal models that fit.
+Discrete cases are solved again, for all that their policy may do, not only what is most likely, and
+what their value rests on: the ranges over causal models, and what more or less doubt would advise.
+The changes of the others are replayed: by every member of the model, and with other luck.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,34 +18,41 @@ import numpy as np
 
 from counterplan.core.episode import Episode
 from counterplan.core.result import Change, Interval
+from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.support import NEIGHBOURS
 from counterplan.errors import FileError, InputError
-from counterplan.runs.question import ContinuousExplainer, DiscreteExplainer
+from counterplan.runs.question import TIPPING_DRAWS, ContinuousExplainer, DiscreteExplainer
 from counterplan.runs.run import Run
 from counterplan.tables.layout import SchemaLayout
 from counterplan.tables.schema import Column
 from counterplan.viz.changes import StateBand, change_strip_figure, draw_change_strip
-from counterplan.viz.cohort import cohort_figure
-from counterplan.viz.explained import OTHER, is_policy
-from counterplan.viz.frontier import frontier_figure
-from counterplan.viz.intervals import IntervalRow, interval_figure
+from counterplan.viz.claims import (
+    ASSUMPTIONS,
+    Claim,
+    claim_of,
+    cohort_figure,
+    interval_figure,
+    plans_by_doubt,
+)
+from counterplan.viz.explained import MODELS, OTHER, band_around, is_policy
+from counterplan.viz.frontier import doubt_figure, frontier_figure
 from counterplan.viz.labels import Labels, labels_of, step_title
 from counterplan.viz.outcomes import outcome_figure
 from counterplan.viz.quantity import Quantity
 from counterplan.viz.report.page import Panel, Pseudonyms, Row, Section
+from counterplan.viz.sensitivity import sensitivity_figure
 from counterplan.viz.trajectory import trajectory_figure, trajectory_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
+    from counterplan.counterfactual.sensitivity import Sensitivity
 
 Rows = Sequence[Row]
 # What a model may tell of itself in `about`, for those who look at its answers: how the outcome is
 # called, and how severe each discrete state is (null where an episode is over).
 OUTCOME, SEVERITY = "outcome", "severity"
-# Differences below this are rounding.
-ROUNDING = 1e-9
 # By how much a value may differ from the stored one: other versions of libraries round otherwise.
 SAME_VALUE = 1e-6
 # How many of a policy's possible changes are listed, and from which probability on.
@@ -121,34 +129,22 @@ class ExplainedRun:
         seen = explainer.scm.seen
         return NEIGHBOURS if seen is None else min(NEIGHBOURS, len(seen.states))
 
-    def robust(self, episode: Episode) -> PolicyExplanation:
-        """The policy whose worst case over all causal models is best."""
-        from counterplan.counterfactual.discrete.robust import robust_explain
-
-        explainer = self.run.explainer
-        assert isinstance(explainer, DiscreteExplainer)
-        constraints = explainer.constraints(episode, self.run.question)
-        return robust_explain(explainer.mdp, episode, self.k, constraints=constraints)
-
 
 @dataclass(frozen=True, eq=False)
 class PolicyCase:
     """The policy that explains a discrete case, with what is worth knowing about it.
 
     probability_better  that the counterfactual outcome beats the observed one
-
-    Where the run has asked about other causal models:
-
-    interval            range of its value over all causal models that fit the MDP
-    stable_interval     the same, over those with counterfactual stability
-    robust              the policy whose worst case over all causal models is best
+    sure                what it is worth in every causal model
+    ranges              of its value over all, over stable and over monotone causal models
+    by_doubt            doubt -> (expected, guaranteed) of the policy that it advises
     """
 
     explanation: PolicyExplanation
     probability_better: float
-    interval: Interval | None = None
-    stable_interval: Interval | None = None
-    robust: PolicyExplanation | None = None
+    sure: float
+    ranges: tuple[Interval, ...]
+    by_doubt: Mapping[float, tuple[float, float]]
 
     @cached_property
     def likely(self) -> list[tuple[Change, float]]:
@@ -165,42 +161,73 @@ class PolicyCase:
 def policy_case(source: ExplainedRun, episode: Episode, value: float) -> PolicyCase | None:
     """The explanation that the run has found, solved again; None where the answer depended on how
     busy the machine was and is another one now."""
-    from counterplan.counterfactual.discrete.robust import value_interval
-
     explainer, question = source.run.explainer, source.run.question
     assert isinstance(explainer, DiscreteExplainer)
     budgets = tuple(k for k in source.run.budgets if k <= source.k)
     found = explainer.explain(episode, replace(question, budgets=budgets))[-1]
     assert is_policy(found)
-    same = math.isclose(found.value, value, rel_tol=SAME_VALUE, abs_tol=SAME_VALUE)
-    if not same and found.value != value:
+    if not _is_same(found.value, value):
         return None
-    case, mdp = PolicyCase(found, found.probability_better().value), explainer.mdp
-    if not question.robust:
-        return case
-    return replace(
-        case,
-        interval=value_interval(mdp, episode, found),
-        stable_interval=value_interval(mdp, episode, found, stability=True),
-        robust=source.robust(episode),
-    )
+    ranges = tuple(found.interval_in(explainer.mdp, assumed) for assumed in ASSUMPTIONS)
+    others = plans_by_doubt(explainer, episode, replace(question, budgets=(found.k,)))
+    better = found.probability_better().value
+    sure = explainer.claim(found, question)["guaranteed"]
+    return PolicyCase(found, better, sure, ranges, others)
 
 
-def make_case(
-    source: ExplainedRun, case: Section, results: Rows, episode: Episode | None
-) -> Section:
+def _is_same(value: float, stored: float) -> bool:
+    """Whether what was found again is what the run has."""
+    same = math.isclose(value, stored, rel_tol=SAME_VALUE, abs_tol=SAME_VALUE)
+    return same or value == stored
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceCase:
+    """The changes of a continuous case, replayed.
+
+    members      (B, T, D) where each member of the model says that they lead, where it has some
+    sensitivity  what is left of the improvement with other luck, or under a hidden cause
+    """
+
+    members: FloatArray | None
+    sensitivity: Sensitivity | None
+
+
+def sequence_case(source: ExplainedRun, episode: Episode, row: Row) -> SequenceCase | None:
+    """The changes of a row of results, replayed; None where that leads elsewhere than the run."""
+    from counterplan.counterfactual.replay import replay
+    from counterplan.counterfactual.sensitivity import sensitivity
+
+    explainer = source.run.explainer
+    assert isinstance(explainer, ContinuousExplainer)
+    changes = {change["t"]: change["alternative"] for change in row["changes"]}
+    if not changes:
+        return None
+    found = replay(**explainer.problem(episode), episode=episode, changes=changes)
+    if not _is_same(found.improvement, row["improvement"]):
+        return None
+    members = getattr(found, "member_states", None)
+    return SequenceCase(members, sensitivity(explainer.scm, episode, found, TIPPING_DRAWS))
+
+
+def make_case(source: ExplainedRun, case: Section, results: Rows, episode: Episode) -> Section:
     """A case with its figures drawn.
 
     results  of the case for all budgets
-    episode  the episode itself, where it is discrete
+    episode  the episode itself
     """
     row = case.row
     if row["status"] == "failed":
         return case
-    policy = None if episode is None else policy_case(source, episode, row["value"])
+    policy = sequence = None
+    if source.run.terms.is_discrete:
+        policy = policy_case(source, episode, row["value"])
+    else:
+        sequence = sequence_case(source, episode, row)
     changes = row["changes"] if policy is None else _likely_changes(case, policy)
-    panels = _case_panels(source, case, results, policy)
-    return replace(case, panels=panels, more={"policy": policy, "changes": changes})
+    more = {"policy": policy, "changes": changes, "claim": claim_of(row), "sequence": sequence}
+    panels = _case_panels(source, replace(case, more=more), results)
+    return replace(case, panels=panels, more=more)
 
 
 def _likely_changes(case: Section, policy: PolicyCase) -> list[Row]:
@@ -222,68 +249,68 @@ def _likely_changes(case: Section, policy: PolicyCase) -> list[Row]:
 # --- Figures about all cases ---
 
 
-def cohort_panels(source: ExplainedRun, totals: Mapping[str, Any], ranked: Rows) -> list[Panel]:
-    """How much all cases could have been improved, and how sure that is for the first."""
-    if not len(totals["gains"]):
-        return []
-    figure = cohort_figure(totals["gains"], quantity=source.quantity)
-    panels = [Panel("cohort", figure, "cohort")]
-    rows = _interval_rows(source, ranked[:MOST_INTERVALS])
-    if rows:
-        same = {row["factual"] for row in ranked[: len(rows)]}
+def cohort_panels(source: ExplainedRun, claims: Sequence[Claim], ranked: Rows) -> list[Panel]:
+    """What is claimed of all cases, how sure that is for the first, and how good the model is."""
+    panels = []
+    if claims:
+        figure = cohort_figure(claims, quantity=source.quantity)
+        panels.append(Panel("cohort", figure, "cohort"))
+    first, ends = ranked[:MOST_INTERVALS], ("value", "interval_low", "interval_high")
+    known = [row for row in first if np.isfinite([row[one] or 0.0 for one in ends]).all()]
+    if any(row["interval_low"] is not None for row in known):
+        known = [{**row, "episode_id": source.pseudonyms.shown(row["episode_id"])} for row in known]
+        same = {row["factual"] for row in first}
         observed = same.pop() if len(same) == 1 else None
-        figure = interval_figure(rows, observed=observed, quantity=source.quantity)
-        panels.append(Panel("robustness", figure, "robustness", {"count": len(rows)}))
+        figure = interval_figure(known, observed=observed, quantity=source.quantity)
+        panels.append(Panel("robustness", figure, "robustness", {"count": len(known)}))
     return panels
-
-
-def _interval_rows(source: ExplainedRun, chosen: Rows) -> list[IntervalRow]:
-    columns = ("value", "interval_low", "interval_high")
-    numbers = np.array([[row[name] for name in columns] for row in chosen], dtype=np.float64)
-    if not np.isfinite(numbers).all():
-        return []
-    names = [row["episode_id"] for row in chosen]
-    episodes = source.run.episodes(names)
-    return [
-        IntervalRow(
-            source.pseudonyms.shown(name),
-            value,
-            Interval(low, high),
-            source.robust(episodes[name].episode).value if source.run.question.robust else None,
-        )
-        for name, (value, low, high) in zip(names, numbers.tolist(), strict=True)
-    ]
 
 
 # --- Figures about one case ---
 
 
-def _case_panels(
-    source: ExplainedRun, case: Section, results: Rows, policy: PolicyCase | None
-) -> list[Panel]:
+def _case_panels(source: ExplainedRun, case: Section, results: Rows) -> list[Panel]:
     """Figures named after the anchor of the case."""
-    steps, panels = case.steps, []
+    steps, panels, quantity = case.steps, [], source.quantity
+    policy, sequence = case.more["policy"], case.more["sequence"]
     if source.run.terms.is_discrete and 0 < len(steps) <= MOST_STRIP_STEPS:
         often = [row for row in steps if row["change_probability"] >= 0.005]
         panels.append(case.panel("changes", _strip_figure(source, steps), often=often))
     panels += _trajectory_panels(source, case)
+    if sequence is not None and sequence.sensitivity is not None:
+        figure = sensitivity_figure(sequence.sensitivity, quantity=quantity)
+        panels.append(case.panel("sensitivity", figure, words=str(sequence.sensitivity)))
     known = [row for row in results if row["status"] != "failed"]
     numbers = [row[name] for row in known for name in ("value", "factual")]
     if len(known) > 1 and np.isfinite(numbers).all():
-        figure = frontier_figure(known, quantity=source.quantity)
+        figure = frontier_figure(known, quantity=quantity)
         panels.append(case.panel("frontier", figure, results=known))
-    if policy is not None:
-        try:
-            figure = outcome_figure(policy.explanation, quantity=source.quantity)
-        except InputError:  # none is finite
-            return panels
-        panels.append(case.panel("outcomes", figure, better=policy.probability_better))
-    return panels
+    return panels if policy is None else [*panels, *_policy_panels(source, case, policy)]
+
+
+def _policy_panels(source: ExplainedRun, case: Section, policy: PolicyCase) -> Iterator[Panel]:
+    """What a policy's value rests on, what another doubt would advise, and what may come of it."""
+    found, row, quantity = policy.explanation, case.row, source.quantity
+    if np.isfinite([*policy.ranges[0], found.value]).all() and found.changes:
+        both = zip(("interval", "stable", "monotone"), policy.ranges, strict=True)
+        ends = {f"{name}_{end}": one for name, ends in both for end, one in ends._asdict().items()}
+        line = {**ends, "episode_id": case.name, "value": found.value, "guaranteed": policy.sure}
+        figure = interval_figure([line], observed=found.factual_value, quantity=quantity)
+        yield case.panel("assumptions", figure, ranges=policy.ranges)
+    if len({*policy.by_doubt.values()}) > 1 and np.isfinite([*policy.by_doubt.values()]).all():
+        doubt = row.get("doubt")
+        figure = doubt_figure(policy.by_doubt, chosen=doubt, quantity=quantity)
+        yield case.panel("doubt", figure, by_doubt=policy.by_doubt, doubt=doubt)
+    try:
+        figure = outcome_figure(found, quantity=quantity)
+    except InputError:  # none is finite
+        return
+    yield case.panel("outcomes", figure, better=policy.probability_better)
 
 
 def _trajectory_panels(source: ExplainedRun, case: Section) -> list[Panel]:
     """The features that tell most about the case; none where states are names without an order."""
-    labels = source.labels
+    labels, sequence = source.labels, case.more["sequence"]
     found: list[Panel] = []
     for feature in _telling(labels, case.steps):
         try:
@@ -291,11 +318,19 @@ def _trajectory_panels(source: ExplainedRun, case: Section) -> list[Panel]:
         except InputError:
             # An endless or undefined number cannot be drawn; the numbers are in the table.
             continue
+        is_banded = sequence is not None and sequence.members is not None
+        if is_banded:
+            values = labels.values(sequence.members, feature)
+            low, high = band_around(values, MODELS.outside)
+            trajectory = replace(trajectory, low=low, high=high, band=MODELS.words)
         name = labels.features[feature].name
         both = (trajectory.observed, trajectory.counterfactual)
         last = [float(values[np.isfinite(values)][-1]) for values in both]
         file_name = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "feature"
-        figure, facts = trajectory_figure(trajectory), {"feature": name, "last": last}
+        figure, facts = (
+            trajectory_figure(trajectory),
+            {"feature": name, "last": last, "banded": is_banded},
+        )
         kind = "trajectory" if found else "first trajectory"
         found.append(Panel(f"{case.anchor}-{file_name}", figure, kind, facts))
     return found
@@ -328,7 +363,7 @@ def _telling(labels: Labels, steps: Rows) -> list[int]:
 def _strip_figure(source: ExplainedRun, steps: Rows) -> Figure:
     """States by their severity or level; where they are mere names, by what they earn."""
     if _has_order(source.labels):
-        return change_strip_figure(list(steps), labels=source.labels)
+        return change_strip_figure(list(steps), source.labels)
     explainer = source.run.explainer
     assert isinstance(explainer, DiscreteExplainer)
     bands = []

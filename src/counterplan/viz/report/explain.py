@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from counterplan.counterfactual.support import TOLERATED
-from counterplan.errors import FileError, InputError, counted
+from counterplan.errors import FileError, InputError
 from counterplan.runs.answer import support_in_words
 from counterplan.runs.run import RESULTS, STATUSES, TRAJECTORIES, CaseQuery, Run, is_far
 from counterplan.scm.tabular import TabularMDP
 from counterplan.tables.fit import poor_fit
 from counterplan.tables.quality import FINDINGS
 from counterplan.tables.schema import Column
-from counterplan.viz.report.case import (
-    OUTCOME,
-    ROUNDING,
-    SEVERITY,
-    ExplainedRun,
-    cohort_panels,
-    make_case,
-)
+from counterplan.viz.claims import ROUNDING, Claim, claim_ends, claim_of
+from counterplan.viz.report.case import OUTCOME, SEVERITY, ExplainedRun, cohort_panels, make_case
 from counterplan.viz.report.page import (
     MOST_ROWS,
+    Panel,
     RankingColumn,
     Report,
     ReportOptions,
@@ -33,6 +29,7 @@ from counterplan.viz.report.page import (
     make_report,
     number_cell,
 )
+from counterplan.viz.sensitivity import calibration_figure
 
 if TYPE_CHECKING:
     import polars as pl
@@ -70,7 +67,9 @@ def explain_report(run: Run, options: ReportOptions) -> Report:
     totals = totals_of(source)
     ranked = run.cases(CaseQuery(k=source.k, limit=MOST_ROWS)).to_dicts()
     _hide_dates(source, ranked)
-    panels = cohort_panels(source, totals, ranked)
+    panels = cohort_panels(source, totals["claims"], ranked)
+    with suppress(InputError):  # a model that does not know
+        panels.append(Panel("calibration", calibration_figure(run.model), "calibration"))
     cases = _cases(source, ranked[: options.cases], 1)
     columns = _ranking(source, ranked)
     return make_report("explain.html", cases, panels, columns, totals=totals, **context)
@@ -93,7 +92,7 @@ def _cases(source: ExplainedRun, chosen: Sequence[Row], first: int) -> list[Sect
     """The cases that have a section of their own, ranked from `first`; 0 for a case alone."""
     run, ids = source.run, [row["episode_id"] for row in chosen]
     results, steps = run.rows_of(RESULTS, ids), run.rows_of(TRAJECTORIES, ids, source.k)
-    episodes = run.episodes(ids) if run.terms.is_discrete else {}
+    episodes = run.episodes(ids)
     found = []
     for rank, row in enumerate(chosen, start=first):
         name = row["episode_id"]
@@ -105,8 +104,7 @@ def _cases(source: ExplainedRun, chosen: Sequence[Row], first: int) -> list[Sect
         for step in steps[name] if source.pseudonyms.key is not None else ():
             step.pop("date", None)
         case = Section(row, source.pseudonyms.shown(name), rank, steps[name])
-        episode = episodes[name].episode if name in episodes else None
-        found.append(make_case(source, case, results[name], episode))
+        found.append(make_case(source, case, results[name], episodes[name].episode))
     return found
 
 
@@ -120,8 +118,9 @@ def totals_of(source: ExplainedRun) -> dict[str, Any]:
     improvable, far         how many can be improved at all; lie far outside the training data
     outside                 how many would leave the range of a column
     seen, unseen            explanations with data under them and without; unknown is in neither
-    asked, holds            whether other causal models were asked about; how many improve in all
-    gains                   all finite improvements, but for those far outside the training data
+    claims                  the finite ones that are not far outside the training data
+    established             how many of these are
+    low, high               means of the ends of their intervals, None where one is not known
     by_budget               rows of k, value and factual: means over cases finite for every budget
     failures                by reason, the most frequent first; other_failures have other reasons
     recurring               rows of what, changes, cases: the most frequent changes
@@ -130,25 +129,31 @@ def totals_of(source: ExplainedRun) -> dict[str, Any]:
 
     results = source.run.results(source.k)
     known = pl.col("status") != "failed"
-    holds = known & (pl.col("interval_low") > pl.col("factual") + ROUNDING)
     numbers = results.select(
         cases=pl.len(),
         **{name: (pl.col("status") == name).sum() for name in STATUSES},
         improvable=(known & (pl.col("improvement") > ROUNDING)).sum(),
         seen=pl.col("supported").sum(),
         unseen=pl.col("supported").not_().sum(),
-        holds=holds.sum(),
-        asked=pl.col("interval_low").is_not_null().any(),
         outside=(pl.col("outside_range").list.len() > 0).sum(),
         far=is_far().sum(),
     )
     found: dict[str, Any] = numbers.collect(engine="streaming").row(0, named=True)
     counted_in = known & ~is_far() & pl.col("improvement").is_finite()
-    finite = results.filter(counted_in).select("improvement")
+    low, high = claim_ends()
+    columns = ("improvement", low.alias("low"), high.alias("high"))
+    finite = results.filter(counted_in).select(*columns).collect(engine="streaming")
     failures = _failures(source, results)
+    claims = [Claim(*row) for row in finite.iter_rows()]
     return found | {
         "statuses": {name: found[name] for name in STATUSES},
-        "gains": finite.collect(engine="streaming")["improvement"].to_numpy(),
+        "claims": claims,
+        "mean": finite["improvement"].mean(),
+        "established": sum(one.is_established for one in claims),
+        **{
+            name: None if finite[name].null_count() else finite[name].mean()
+            for name in ("low", "high")
+        },
         "by_budget": _by_budget(source.run),
         "failures": failures,
         "other_failures": found["failed"] - sum(one["count"] for one in failures),
@@ -162,7 +167,8 @@ def _by_budget(run: Run) -> list[dict[str, Any]]:
     table = run.results().filter(pl.col("status") != "failed", ~is_far())
     infinite = table.filter(~(pl.col("value").is_finite() & pl.col("factual").is_finite()))
     finite = table.join(infinite.select("episode_id").unique(), on="episode_id", how="anti")
-    means = finite.group_by("k").agg(pl.col("value", "factual").mean()).sort("k")
+    expected = (pl.col("factual") + pl.col("improvement")).alias("value")
+    means = finite.group_by("k").agg(expected.mean(), pl.col("factual").mean()).sort("k")
     return means.collect().to_dicts()
 
 
@@ -224,9 +230,12 @@ def _ranking(source: ExplainedRun, ranked: Sequence[Row]) -> list[RankingColumn]
     def shown(row: Row) -> str:
         return source.pseudonyms.shown(row["episode_id"])
 
-    def extent(row: Row) -> Any:
-        low, high = row["interval_low"], row["interval_high"]
-        return number_cell(low, "" if low is None else quantity.write_range(low, high))
+    def interval(row: Row) -> Any:
+        claim = claim_of(row)
+        if claim.is_causal:
+            claim = claim._replace(high=None)
+        text = claim.interval(quantity).replace(" points", "").removesuffix(" or more")
+        return number_cell(claim.low, text)
 
     found = [
         column(run.terms.noun.capitalize(), shown, "name"),
@@ -236,17 +245,21 @@ def _ranking(source: ExplainedRun, ranked: Sequence[Row]) -> list[RankingColumn]
         ),
         numbers("Steps", "steps", "{:,}".format),
         numbers("Observed", "factual"),
-        numbers(f"With at most {counted(source.k, 'change')}", "value"),
+    ]
+    points = ", points" if quantity.percent else ""
+    if any(claim_of(row).low is not None for row in ranked):
+        title = "Guaranteed" if run.terms.is_discrete else "Interval of 90 %"
+        found.append(column(f"{title}{points}", interval, "number"))
+    found += [
         numbers(
-            "Improvement, points" if quantity.percent else "Improvement",
+            f"{'Expected' if run.terms.is_discrete else 'Improvement'}{points}",
             "improvement",
             lambda value: quantity.write_gain(value).removesuffix(" points"),
         ),
+        column("Claim", lambda row: claim_of(row).verdict, choose=True),
     ]
-    if any(row["interval_low"] is not None for row in ranked):
-        found.append(column("Range over causal models", extent, "number"))
     if len({row["status"] for row in ranked}) > 1:
-        found.append(column("Status", lambda row: STATUS_WORDS[row["status"]][0], choose=True))
+        found.append(column("Search", lambda row: STATUS_WORDS[row["status"]][0], choose=True))
     if any(row["supported"] is not None for row in ranked):
         found.append(column("Data", support_in_words, choose=True))
     changes = [[arrow(change["text"]) for change in row["changes"]] for row in ranked]
@@ -259,8 +272,8 @@ def _ranking(source: ExplainedRun, ranked: Sequence[Row]) -> list[RankingColumn]
 def training_of(record: Any) -> Mapping[str, Any]:
     """The record of a training, empty if there is none that can be read."""
     try:
-        numbers = [record[name] for name in ("transitions", "epochs", "best_epoch")]
-        numbers += [record["validation_nll"][record["best_epoch"] - 1]]
+        numbers = [record["transitions"], record.get("epochs", 1)]
+        numbers += [record["validation_nll"][record.get("best_epoch", 1) - 1]]
         numbers += [record["reference_nll"][kind] for kind in ("linear", "constant")]
     except (KeyError, IndexError, TypeError):
         return {}

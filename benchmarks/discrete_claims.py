@@ -1,0 +1,170 @@
+"""Do claims about learned tables come true: `python -m benchmarks.discrete_claims` in the
+repository's root.
+
+Data sets are drawn anew from processes whose probabilities are known, a table is learned from each
+(`scm.pooled_prior`), and episodes of it that ended badly are explained over posterior draws
+(`explain(..., risk=1)`, k = 3, inside the data). The truth is what the same policy is worth under
+the true probabilities, with the Gumbel-Max model that the claim assumes too. *Held*: how often the
+90 % interval of the improvement contains the true one, among policies that change anything.
+
+    --process small|icu|simulator   --episodes N   --sets D   --prior pooled|NUMBER
+
+`small` is a random process of 8 states and 3 actions, another one for each data set, whose rows
+scatter around a mean of their state.
+
+Without arguments everything is measured, and results/discrete_claims.md written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import counterplan as cp
+from counterplan.core.problem import Problem
+from counterplan.counterfactual.discrete.budget_dp import prepare
+from counterplan.counterfactual.discrete.dynamic_program import evaluate
+from counterplan.domains import icu_sepsis
+from counterplan.scm.estimate import count_transitions, estimate_mdp, pooled_prior
+from experiments.diabetes_sepsis import HORIZON, OVER, Program, doctors, starts
+
+RESULTS = Path(__file__).parent / "results"
+K, CASES, SLIPS, SHORT = 3, 3, 0.3, 8
+SIZES = {100: 100, 1000: 100, 10_000: 20}
+
+
+class Process(NamedTuple):
+    """True probabilities, how episodes are drawn from them, and which of them are asked about."""
+
+    mdp: cp.TabularMDP
+    draw: Callable[[int, int], Sequence[cp.Episode]]
+    bad: Callable[[cp.Episode], bool]
+
+
+class Claim(NamedTuple):
+    claimed: float
+    low: float
+    high: float
+    true: float
+    changed: bool
+
+
+def process(name: str) -> Process:
+    if name == "icu":
+        icu = icu_sepsis.load()
+        return Process(icu.mdp, lambda n, seed: icu.sample_episodes(n, seed), icu.died)
+    if name == "small":
+        return small(0)
+    mdp = Program("draws").mdp
+    behaviour = doctors(mdp, SLIPS)
+    return Process(mdp, partial(simulated, mdp, behaviour), lambda one: mdp.outcome(one) <= 0.0)
+
+
+def small(seed: int) -> Process:
+    """A random process; doctors do what is best at the next step half of the time."""
+    rng = np.random.default_rng([seed, 7])
+    means = rng.dirichlet(np.ones(8), size=8)
+    rows = np.array([rng.dirichlet(10.0 * one, size=3) for one in means])
+    mdp = cp.TabularMDP(np.maximum(rows, 1e-9), np.repeat(np.arange(8.0)[:, None], 3, axis=1))
+    good = np.eye(3)[(rows @ np.arange(8.0)).argmax(axis=1)]
+    behaviour, mean = 0.5 * good + 0.5 / 3, float(np.mean(np.arange(8.0)))
+
+    def draw(n: int, seed: int) -> Sequence[cp.Episode]:
+        return simulated(mdp, behaviour, n, seed, np.random.default_rng(seed).integers(8, size=n))
+
+    return Process(mdp, draw, lambda one: mdp.outcome(one) < mean * len(one))
+
+
+def simulated(
+    mdp: cp.TabularMDP, behaviour: Any, n: int, seed: int, first: Any = None
+) -> Sequence[cp.Episode]:
+    """n patients, until the simulator's end or its horizon."""
+    rng, sampler = np.random.default_rng(seed), icu_sepsis.TransitionSampler(mdp)
+    states, actions = np.empty((2, n, HORIZON if first is None else SHORT), dtype=np.int64)
+    states[:, 0] = starts(n, rng) if first is None else first
+    horizon = states.shape[1]
+    for t in range(horizon):
+        actions[:, t] = icu_sepsis.draw_actions(behaviour, states[:, t], rng)
+        if t < horizon - 1:
+            states[:, t + 1] = sampler.draw(states[:, t], actions[:, t], rng)
+    lengths = np.minimum((states != OVER).sum(axis=1) + 1, horizon)
+    return [cp.Episode(s[:T], a[:T]) for s, a, T in zip(states, actions, lengths, strict=True)]
+
+
+def learned(true: cp.TabularMDP, episodes: Sequence[cp.Episode], prior: str) -> cp.TabularMDP:
+    """The table with the true rewards, which keeps its counts."""
+    counts = count_transitions(episodes, true.n_states, true.n_actions)
+    weights = pooled_prior(counts) if prior == "pooled" else float(prior)
+    model = estimate_mdp(counts, true.rewards, prior=weights, admissible=true.admissible)
+    model = model.with_rewards(true.rewards, true.final_rewards)
+    return model.with_data(visits=counts.visits)
+
+
+def claims(one: Process, n: int, seed: int, prior: str) -> list[Claim]:
+    """What is claimed about some episodes of a data set, and what is true."""
+    episodes = one.draw(n, seed)
+    model = learned(one.mdp, episodes, prior)
+    found = []
+    for episode in [e for e in episodes if one.bad(e) and len(e) > 3][:CASES]:
+        answer = cp.explain(model, episode, K, risk=1.0)
+        setting, law = prepare(Problem(one.mdp, episode, K))
+        value = evaluate(setting, law, answer.process.table)[min(K, setting.k)]
+        gain = float(value) - answer.factual_value
+        changed = bool(answer.changes)
+        found.append(Claim(answer.improvement, *answer.interval, gain, changed))
+    return found
+
+
+def row(name: str, n: int, sets: int, every: Sequence[Claim], seconds: float) -> str:
+    table = np.array(every, dtype=np.float64)
+    claimed, low, high, true = table[:, :4].T
+    asked = table[:, 4] > 0
+    held = (low - 1e-9 <= true) & (true <= high + 1e-9)
+    ratio = claimed.sum() / true.sum() if abs(true.sum()) > 1e-9 else float("nan")
+    return (
+        f"| {name} | {n:,} | {sets} | {len(every)} | {asked.mean():.0%} | {claimed.mean():.3f} "
+        f"| {true.mean():.3f} | {ratio:.2f} | {held[asked].mean():.0%} "
+        f"| {(high - low)[asked].mean():.2f} | {seconds:.0f} s |"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--process", choices=["small", "icu", "simulator"])
+    parser.add_argument("--episodes", type=int)
+    parser.add_argument("--sets", type=int)
+    parser.add_argument("--prior", default="pooled")
+    given = parser.parse_args(arguments)
+    lines = [
+        "# Claims about learned tables",
+        "",
+        "Written by `python -m benchmarks.discrete_claims`; `--sets` says how many data sets.",
+        "",
+        "| process | episodes | data sets | asked | changed | claimed | true | claimed / true "
+        "| held (90 %) | width | processor time |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    print("\n".join(lines))
+    for name in [given.process] if given.process else ["small", "icu", "simulator"]:
+        one = process(name)
+        for n in [given.episodes] if given.episodes else SIZES:
+            sets, began = given.sets or SIZES[n], time.process_time()
+            every = []
+            for seed in range(sets):
+                every += claims(small(seed) if name == "small" else one, n, seed, given.prior)
+            lines.append(row(name, n, sets, every, time.process_time() - began))
+            print(lines[-1], flush=True)
+    if not given.process:
+        (RESULTS / "discrete_claims.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

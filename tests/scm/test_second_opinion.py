@@ -1,0 +1,70 @@
+"""Another form and halves of the data: the transformation, the mixture, and what they find."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import counterplan as cp
+from counterplan.scm.second_opinion import UNKNOWN, Warp, stacked
+from counterplan.scm.transitions import Transitions
+
+
+def walks(count: int, skewed: bool, seed: int = 0) -> Transitions:
+    """s' = 0.8 s + a + e; or its exponential, in which noise is no longer added."""
+    rng = np.random.default_rng(seed)
+    before, after, actions, episode = [], [], [], []
+    for number in range(count):
+        s = rng.normal()
+        for _ in range(8):
+            a = float(rng.integers(2))
+            to = 0.8 * s + a - 0.5 + 0.4 * rng.normal()
+            before.append(s), after.append(to), actions.append(a), episode.append(number)
+            s = to
+    states = [np.exp(x) if skewed else np.array(x) for x in (before, after)]
+    return Transitions(
+        states[0][:, None], np.array(actions)[:, None], states[1][:, None], np.array(episode)
+    )
+
+
+def test_what_is_encoded_is_decoded() -> None:
+    data = walks(50, skewed=True)
+    warp = Warp.of(data, 0)
+    np.testing.assert_allclose(warp.decode(warp.encode(data.after)), data.after, rtol=1e-9)
+    step = 1e-6
+    slope = (warp.encode(data.after + step) - warp.encode(data.after - step)) / (2 * step)
+    np.testing.assert_allclose(warp.log_slopes(data.after), np.log(slope), atol=1e-5)
+    # Nearly a logarithm: of a lognormal feature the third moment all but vanishes.
+    z = warp.encode(data.after)
+    assert abs((((z - z.mean()) / z.std()) ** 3).mean()) < 0.5
+
+
+def test_the_better_form_has_the_weight() -> None:
+    ours = np.zeros((200, 3))
+    theirs = np.tile([-1.0, 0.0, 1.0], (200, 1))
+    # Equal densities leave the weight where it began.
+    assert stacked(ours, theirs) == pytest.approx([0.0, 0.5, 1.0], abs=1e-6)
+
+
+def test_noise_of_another_form_is_noticed() -> None:
+    found = {}
+    for skewed in (False, True):
+        model = cp.SmoothSCM.fit(walks(150, skewed), members=2)
+        assert min(model.about["training"]["widened"]) >= 1.0
+        (found[skewed],) = model.form
+    assert found[False] < 0.05 < 0.15 < found[True]
+
+
+def test_halves_that_are_too_small_leave_it_wide() -> None:
+    model = cp.SmoothSCM.fit(walks(12, skewed=False), members=2)
+    assert (model.about["training"]["widened"], model.form) == ([UNKNOWN[0]], UNKNOWN[1])
+
+
+def test_the_model_keeps_it(tmp_path: object) -> None:
+    model = cp.SmoothSCM.fit(walks(40, skewed=True), members=3)
+    model.save(f"{tmp_path}/m.safetensors")
+    again = cp.SmoothSCM.load(f"{tmp_path}/m.safetensors")
+    np.testing.assert_array_equal(model.form, again.form)
+    np.testing.assert_array_equal(model.draws, again.draws)
+    with pytest.raises(cp.errors.InputError, match="form: expected 1 shares from 0 on"):
+        cp.SmoothSCM(model.location, model.scale, model.noise_cholesky, form=np.array([-1.0]))
