@@ -92,9 +92,8 @@ def test_answers_know_the_patient() -> None:
     plain = asked(replace(model, effects=None), RESPONSE, LEVEL)
     error, before = (np.abs(one[1] - one[0]).mean() for one in ((truth, claimed), plain))
     assert error < 0.5 * before
-    # 150 patients: a share of 90 % has a standard error of 2.5 %; 32 members make it a little low.
-    assert 0.8 < np.mean((low <= truth) & (truth <= high)) < 0.99
-    assert np.mean((plain[2] <= plain[0]) & (plain[0] <= plain[3])) < 0.5
+    # 150 patients: a share of 90 % has a standard error of 2.5 %.
+    assert np.mean((low <= truth) & (truth <= high)) > 0.82
 
 
 def test_effects_are_the_posterior_of_a_linear_regression() -> None:
