@@ -87,6 +87,28 @@ def test_explain_agrees_with_the_library(ward: Path, run: Run) -> None:
             assert change["alternative_label"] == ("rest", "walk")[change["alternative"]]
 
 
+def names_in(path: str) -> set[str]:
+    with Path(path).open() as file:
+        return {row["episode_id"] for row in csv.DictReader(file)}
+
+
+def test_names_that_others_made_do_nothing(ward: Path, run: Run) -> None:
+    """Neither in a spreadsheet nor in a terminal."""
+    steers = "\x1b[31m"
+    rows = ["episode_id,t,state,action"]
+    rows += [f"{name},{t},{t},0" for name in ("=1+2", "-3", f"a{steers}b") for t in (0, 1)]
+    Path("odd.csv").write_text("\n".join(rows) + "\n")
+    asked = ("explain", "odd.csv", "-m", "model.json", "--k", "1")
+    shown = run(*asked, "-o", "odd-out.csv")
+    assert steers not in shown.output
+    assert r"a\x1b[31mb" in shown.stdout
+    told = names_in("odd-out.csv")
+    assert told == {"'=1+2", "-3", f"a{steers}b"}
+    run(*asked, "-o", "odd")
+    run("cases", "odd", "-o", "cases.csv")
+    assert names_in("cases.csv") == told
+
+
 def test_explain_reads_labels_of_the_model(ward: Path, run: Run) -> None:
     numbers = run("explain", "ward.csv", "-m", "model.json", "--json").stdout
     Path("words.csv").write_text(
@@ -104,7 +126,7 @@ def test_explain_writes_what_it_prints(ward: Path, run: Run) -> None:
     printed = run(*command, "--json", "-o", "out.json")
     assert json.loads(Path("out.json").read_text()) == json.loads(printed.stdout)
     shown = run(*command, "-o", "out.csv")
-    wrote, said = shown.stderr.splitlines()
+    wrote, said, _ = shown.stderr.splitlines()
     assert said.startswith("The model has kept none of its data")
     assert wrote == "Wrote out.csv."
     rows = list(csv.DictReader(Path("out.csv").read_text().splitlines()))

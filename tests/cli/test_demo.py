@@ -25,9 +25,9 @@ Result = dict[str, Any]
 
 @pytest.fixture(autouse=True, scope="module")
 def _small() -> Iterator[None]:
-    """A neural model that is learned in a moment, and few figures."""
+    """A model that is learned in a moment, and few figures."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"LEARNED_FROM": 30, "HIDDEN": 4, "EPOCHS": 2, "EXPLAINED": 8}.items():
+        for name, value in {"LEARNED_FROM": 30, "EXPLAINED": 6, "NODES": 20}.items():
             patch.setattr(demo, name, value)
         patch.setattr(demo, "CLOSE_LOOKS", 1)
         yield
@@ -59,14 +59,19 @@ def _deaths_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_improvable_deaths_are_ranked(result: Result, deaths: dict[str | None, cp.Episode]) -> None:
     assert {row["patient"] for row in result["deaths"]} <= set(deaths)
-    gains = [row["improvement"] for row in result["deaths"]]
-    assert gains == sorted(gains, reverse=True)
+    gains = [row["guaranteed"] - row["factual"] for row in result["deaths"]]
+    established = [row["established"] for row in result["deaths"]]
+    assert established == [gain > 1e-9 for gain in gains] == sorted(established, reverse=True)
+    count = sum(established)
+    assert gains[:count] == sorted(gains[:count], reverse=True)
     assert gains[0] > 0.1
-    assert gains[-1] > 0.0
+    assert min(row["improvement"] for row in result["deaths"]) > 0.0
     summary = result["summary"]
     assert (summary["patients"], summary["deaths"]) == (PATIENTS, len(deaths))
     assert summary["improvable"] == len(gains)
-    assert summary["holds_in_every_model"] <= summary["improvable"]
+    assert summary["holds_in_every_model"] == count
+    low, high = (summary[f"stays_mean_improvement_{end}"] for end in ("low", "high"))
+    assert low < summary["stays_mean_improvement"] < high
     assert sum(summary[key] for key in ("deaths", "discharged", "still_in_treatment")) == PATIENTS
     assert len(summary["mean_value_by_k"]) == K + 1
 
@@ -76,11 +81,12 @@ def test_numbers_are_those_of_the_library(
 ) -> None:
     for row in (result["deaths"][0], result["deaths"][2]):
         episode = deaths[row["patient"]]
-        explanation = cp.explain(model.mdp, episode, k=K)
+        explanation = cp.explain(model.mdp, episode, k=K, doubt=0.2)
         assert row["value"] == pytest.approx(explanation.value, abs=1e-12)
         assert row["factual"] == 0.0
         assert (row["gap"], row["status"]) == (0.0, "optimal")
         low, high = cp.value_interval(model.mdp, episode, explanation)
+        assert row["guaranteed"] == pytest.approx(low)
         assert (row["interval_low"], row["interval_high"]) == pytest.approx((low, high))
 
 
@@ -182,6 +188,7 @@ def row(number: int) -> dict[str, Any]:
         "steps": 20,
         "value": 0.838,
         "improvement": 0.838,
+        "guaranteed": 0.35,
         "interval_low": 0.0,
         "interval_high": 1.0,
         "changes": [CHANGE],
@@ -196,7 +203,8 @@ def printed(table: list[dict[str, Any]], width: int) -> str:
         "deaths": table,
         "summary": {
             "patients": 400, "deaths": 80, "improvable": 54, "holds_in_every_model": 20, "k": 3,
-            "stays": 48, "stays_mean_improvement": 5.83,
+            "stays": 48, "stays_mean_improvement": 5.83, "stays_established": 41,
+            "stays_mean_improvement_low": 4.12, "stays_mean_improvement_high": 7.5,
             "voyages": 10, "voyages_executed": 1.69e6, "voyages_planned": 1.44e6,
         },
     }  # fmt: skip
@@ -214,16 +222,17 @@ def test_nothing_is_cut_off(width: int) -> None:
         "patient [red]00",
         "83.8%",
         "+83.8 points",
+        "35.0%",
         "0% to 100%",
         CHANGE,
-        "20 of them in every",
+        "20 of them established",
     ):
         assert words in text
     for words in ("demo[1]/report.html", "demo[1]/stays/report.html", "demo[1]/figures, 1 PNG"):
         assert words in text
     assert "counterplan serve demo[1]/run" in text
     assert "or of demo[1]/stays/run" in text
-    assert "lower by 5.8 on average" in text
+    assert "lower by 5.8 on average (90 % intervals: 4.1 to 7.5)" in " ".join(text.split())
     assert "1,690,000" in text
     assert text.count("│ patient") == MOST_ROWS
 

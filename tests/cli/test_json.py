@@ -192,7 +192,7 @@ def test_plan(asked: Any, ward: Path) -> None:
 
 
 def test_demo(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"LEARNED_FROM": 30, "HIDDEN": 4, "EPOCHS": 2, "EXPLAINED": 4}.items():
+    for name, value in {"LEARNED_FROM": 30, "EXPLAINED": 4, "NODES": 20}.items():
         monkeypatch.setattr(demo, name, value)
     monkeypatch.setattr(demo, "CLOSE_LOOKS", 0)
     compare("counterplan demo", [asked("demo --patients 30")])

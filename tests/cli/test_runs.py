@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 
 import counterplan as cp
+from counterplan.runs.run import ranked
 from counterplan.scm import count_transitions
 from counterplan.tables import read_episodes
 
@@ -78,7 +79,7 @@ def test_every_row_is_what_the_library_says(here: Path) -> None:
     assert found["episode_id"].to_list() == [e.id for e in episodes for _ in (1, 2)]
     assert found["k"].to_list() == [1, 2] * EPISODES
     for episode in episodes[::7]:
-        front = cp.frontier(mdp, episode, 2)
+        front = cp.frontier(mdp, episode, 2, doubt=0.2)
         rows = found.filter(pl.col("episode_id") == episode.id)
         assert rows["value"].to_list() == [front[1].value, front[2].value]
         assert rows["factual"].to_list() == [front[0].value] * 2
@@ -93,11 +94,13 @@ def test_every_row_is_what_the_library_says(here: Path) -> None:
 def test_what_a_run_prints_at_its_end(here: Path) -> None:
     text = Path("whole.txt").read_text()
     words = " ".join(text.split())
-    assert f"The most improvable of {EPISODES} episodes, k = 2, exact" in words
-    assert f"{EPISODES} episodes: {EPISODES} proved optimal." in words
+    assert f"The surest improvements of {EPISODES} episodes, k = 2, exact" in words
+    assert f"Searches for {EPISODES} episodes: {EPISODES} proved optimal." in words
+    last = results("whole").filter(pl.col("k") == 2)
+    assert f"Improvements established: {last['established'].sum()}." in words
+    assert "Chosen with doubt 0.2" in words
     assert text.endswith("Wrote whole. Next: counterplan cases whole\n")
-    best = results("whole").filter(pl.col("k") == 2).sort("improvement", descending=True)
-    assert best["episode_id"][0] in text
+    assert ranked(last.lazy()).collect()["episode_id"][0] in text
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
@@ -177,11 +180,12 @@ def test_a_damaged_part_is_named(here: Path, run: Run) -> None:
 
 def test_cases_as_table_json_and_files(here: Path, run: Run) -> None:
     rows = results("whole").filter(pl.col("k") == 2, pl.col("improvement") >= 1.0)
-    rows = rows.sort(["improvement", "episode_id"], descending=[True, False])
+    rows = ranked(rows.lazy()).collect()
+    assert not rows["guaranteed"].equals(rows.sort("guaranteed", descending=True)["guaranteed"])
     asked = ("cases", "whole", "--min-improvement", "1")
     shown = run(*asked, "--limit", "4")
     lines = shown.stdout.splitlines()
-    assert lines[0].startswith("4 episodes of whole, k = 2, by improvement")
+    assert lines[0].startswith("4 episodes of whole, k = 2, by what is sure")
     listed = [line.split()[0] for line in lines if line.strip().startswith("e")]
     assert [name for name in listed if name != "episode"] == rows["episode_id"][:4].to_list()
     document = json.loads(run(*asked, "--json").stdout)

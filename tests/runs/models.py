@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 
 import counterplan as cp
-from counterplan.counterfactual import SequenceExplanation
 from counterplan.runs.explain import ExplainTask, explain_spec, open_task
 from counterplan.runs.question import Question
 from counterplan.runs.task import PartResult, TaskSpec
@@ -107,7 +106,7 @@ def part_of(recorded: Sequence[Recorded]) -> bytes:
 
 def spec_of(
     folder: Path,
-    model: cp.TabularMDP | cp.NeuralSCM,
+    model: cp.TabularMDP | cp.NeuralSCM | cp.SmoothSCM,
     question: Question,
     about: dict[str, Any] | None = None,
 ) -> TaskSpec:
@@ -119,7 +118,7 @@ def spec_of(
     return explain_spec(path.read_bytes(), ".safetensors", about or usual, question, outcomes)
 
 
-def task_of(folder: Path, model: cp.TabularMDP | cp.NeuralSCM, question: Question) -> ExplainTask:
+def task_of(folder: Path, model: Any, question: Question) -> ExplainTask:
     """The task as a worker opens it, from bytes."""
     return open_task(spec_of(folder, model, question))
 
@@ -129,12 +128,13 @@ def table(result: PartResult, name: str = "results") -> pl.DataFrame:
 
 
 def explained(
-    scm: cp.NeuralSCM,
+    scm: cp.NeuralSCM | cp.SmoothSCM,
     episode: cp.Episode,
     k: int = 2,
     nodes: int | None = None,
     supported: bool | None = None,
-) -> SequenceExplanation:
+    risk: float | None = None,
+) -> Any:
     """As the library answers."""
     return cp.explain(
         scm,
@@ -144,4 +144,5 @@ def explained(
         reward=LAYOUT.reward(),
         limits=cp.Limits(nodes=nodes),
         constraints=cp.Constraints(supported=supported),
+        risk=risk,
     )

@@ -96,6 +96,35 @@ def test_a_task_may_record_what_ended_its_workers(tmp_path: Path) -> None:
     assert "trajectories/part-00001.parquet" not in found
 
 
+def test_faults_of_the_machine_are_not_recorded(tmp_path: Path) -> None:
+    """A full disk fails no episode: nothing of it is kept, and the same call does it later."""
+    out, parts = tmp_path / "out", [b"one", *[b"full %d" % n for n in range(5)]]
+    asked = {"forgiving": True, "notes": str(tmp_path)}
+    says = r"part 0000\d could not be done.*No space left on device"
+    with pytest.raises(CounterplanError, match=says):
+        run_parts(out, parts, **asked)
+    assert [path.name for path in (out / "done").iterdir()] == ["00000.json"]
+    (tmp_path / "room").touch()
+    summary = run_parts(out, parts, **asked)
+    assert (summary.resumed, summary.totals["failed"]) == (1, 0.0)
+
+
+def test_where_the_first_parts_all_die_nothing_is_their_fault(tmp_path: Path) -> None:
+    with pytest.raises(CounterplanError, match=r"could not be done \(likewise 2 more\).*killed"):
+        run_parts(tmp_path / "out", [b"deadly %d" % n for n in range(5)], forgiving=True)
+    assert not list(tmp_path.glob("out/done/*"))
+
+
+def test_what_failed_is_done_anew_if_asked(tmp_path: Path) -> None:
+    out, parts = tmp_path / "out", [b"one", b"deadly", b"two"]
+    run_parts(out, parts, forgiving=True)
+    before = contents(out)
+    assert run_parts(out, parts, forgiving=True).resumed == 3
+    again = run_parts(out, parts, RunSettings(workers=1, again=True), forgiving=True)
+    assert (again.resumed, again.totals["failed"]) == (2, 2.0)
+    assert contents(out) == before
+
+
 def test_a_mistake_in_a_part_ends_the_run(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="this part is wrong; put it right"):
         run_parts(tmp_path / "out", [b"one", b"wrong"])

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from numba.core.errors import NumbaError
 
 import counterplan as cp
 from counterplan.cli import main
@@ -18,7 +19,13 @@ from counterplan.core.limits import Progress
 from counterplan.counterfactual import Explanation
 from counterplan.errors import FileError, InputError, MistakesError
 from counterplan.runs.explain import open_cohort
-from counterplan.runs.question import INTERVALS, DiscreteExplainer, Question
+from counterplan.runs.question import (
+    INTERVALS,
+    TIPPING_DRAWS,
+    DiscreteExplainer,
+    Question,
+    open_explainer,
+)
 from counterplan.runs.run import Run
 from counterplan.tables import write_episodes
 from counterplan.tables.layout import SchemaLayout
@@ -29,6 +36,7 @@ from counterplan.tables.schema import schema_from_dict
 from .conftest import contents
 from .models import (
     ACTIONS,
+    CONTINUOUS,
     FEATURES,
     LAYOUT,
     SCHEMA,
@@ -106,6 +114,65 @@ def test_continuous_results_are_those_of_the_library(tmp_path: Path) -> None:
             assert change["parts"] == [part]
             assert change["probability"] is None
     assert table(result)["n_changes"].sum() > 5
+
+
+@pytest.fixture(scope="module")
+def with_members() -> tuple[cp.SmoothSCM, list[Recorded]]:
+    """A model that knows how sure it is, and episodes of the process that it was learned from."""
+    episodes = continuous_episodes(small_scm(), 60)
+    learned = cp.SmoothSCM.fit([one.episode for one in episodes], members=6, fixed=1, seed=0)
+    return replace(learned, about=small_scm().about), episodes[:10]
+
+
+def test_claims_of_a_model_with_members(
+    tmp_path: Path, with_members: tuple[cp.SmoothSCM, list[Recorded]]
+) -> None:
+    learned, episodes = with_members
+    for risk in (None, 1.0):
+        task = task_of(tmp_path, learned, Question((1,), nodes=200, risk=risk))
+        model: Any = cp.load_model(tmp_path / "model.safetensors")
+        rows = table(task.solve(part_of(episodes))).to_dicts()
+        for row, recorded in zip(rows, episodes, strict=True):
+            share = 0.25 if risk is None else risk
+            found = explained(model, recorded.episode, 1, nodes=200, risk=share)
+            assert_row(row, found, recorded)
+            assert (row["improvement_low"], row["improvement_high"]) == found.interval
+            assert (row["harm"], row["risk"]) == (found.harm, share)
+            assert row["established"] == (found.interval.low > 0.0)
+            assert row["doubt"] is row["guaranteed"] is None
+            if row["established"] and row["changes"]:
+                undone = cp.sensitivity(model, recorded.episode, found, TIPPING_DRAWS)
+                assert row["tipping_rho"] == undone.tipping_rho
+                assert row["tipping_gamma"] == undone.tipping_gamma
+            else:
+                assert row["tipping_rho"] is row["tipping_gamma"] is None
+        assert any(row["established"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("has_members", "asked", "says"),
+    [
+        (True, {}, "means over 6 models that the data admits.*worst 25%"),
+        (False, {}, "Claims carry no interval: the model is one network"),
+        (True, {"doubt": 0.1}, "doubt is for discrete models"),
+        (False, {"risk": 0.5}, "risk is for models with members"),
+        (True, {"risk": 0.0}, "risk 0.0: is a share of members above 0"),
+        (True, {"doubt": 1.5}, "doubt 1.5: is a weight from 0 to 1"),
+    ],
+)
+def test_what_claims_are_made_of(
+    with_members: tuple[cp.SmoothSCM, list[Recorded]],
+    has_members: bool,
+    asked: dict[str, float],
+    says: str,
+) -> None:
+    model: Any = with_members[0] if has_members else small_scm()
+    explainer = open_explainer(model, CONTINUOUS)
+    if not asked:
+        assert re.search(says, " ".join(explainer.notes(Question())))
+        return
+    with pytest.raises(InputError, match=says):
+        explainer.completed(Question(**asked))
 
 
 def test_limits_hold_for_every_episode(tmp_path: Path) -> None:
@@ -251,9 +318,10 @@ def test_an_episode_that_fails_does_not_stop_the_others(
         if episode.id == "e3":
             raise ZeroDivisionError("a slip\nin two lines")
         if episode.id == "e4":
-            raise MemoryError("2 TB")
+            raise fault
         return explain(self, episode, question)
 
+    fault: Exception = ValueError("2 TB")
     whole = table(task.solve(part_of(episodes)))
     monkeypatch.setattr(DiscreteExplainer, "explain", fail)
     result = task.solve(part_of(broken))
@@ -265,7 +333,7 @@ def test_an_episode_that_fails_does_not_stop_the_others(
     reasons = failed["reason"].to_list()
     assert reasons[0].startswith("episode 'lost': unknown state 9 at t=1")
     assert reasons[2] == "ZeroDivisionError: a slip in two lines"
-    assert reasons[4] == "not enough memory: 2 TB"
+    assert reasons[4] == "ValueError: 2 TB"
     assert failed["value"].null_count() == 6
     assert failed["outcome:cured"].to_list() == ["1", "1", "1", "1", "0", "0"]
     good = rows.filter(pl.col("status") != "failed")
@@ -273,6 +341,10 @@ def test_an_episode_that_fails_does_not_stop_the_others(
     steps = table(result, "trajectories")
     assert set(steps["episode_id"]) == {"e0", "e1", "e2"}
     assert (result.summary["episodes"], result.summary["failed"]) == (6, 3)
+    # What is no fault of an episode is not put down to it.
+    for fault in (MemoryError(), OSError(28, "full"), ImportError(), NumbaError("no compiler")):
+        with pytest.raises(type(fault)):
+            task.solve(part_of(broken))
 
 
 def test_tables_have_the_same_columns_where_everything_failed(tmp_path: Path) -> None:

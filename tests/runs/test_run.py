@@ -183,24 +183,51 @@ def ranked(rows: Rows, column: str, falling: bool = True) -> list[str]:
     return named(sorted(rows, key=lambda r: (sign * r[column], -r["improvement"], r["episode_id"])))
 
 
+def surest(rows: Rows) -> list[str]:
+    """By what is guaranteed; what is not established or has no data under it comes last."""
+    last = [not (row["established"] and row["supported"]) for row in rows]
+    keys = [
+        {"last": one, "least": row["guaranteed"] - row["factual"], **row}
+        for one, row in zip(last, rows, strict=True)
+    ]
+    return ranked([row for row in keys if not row["last"]], "least") + ranked(
+        [row for row in keys if row["last"]], "least"
+    )
+
+
 def found(run: Run, **query: Any) -> list[str]:
     return run.cases(CaseQuery(**query))["episode_id"].to_list()
 
 
-def test_all_but_failures_by_improvement(discrete: Run) -> None:
+def test_all_but_failures_by_what_is_sure(discrete: Run) -> None:
     rows = [row for row in rows_of(discrete) if row["status"] != "failed"]
     assert len(rows) == 20
-    assert found(discrete) == ranked(rows, "improvement")
-    assert found(discrete, limit=3) == ranked(rows, "improvement")[:3]
+    assert len({(row["established"], row["supported"]) for row in rows}) >= 3
+    assert found(discrete) == surest(rows) != ranked(rows, "improvement")
+    assert found(discrete, limit=3) == surest(rows)[:3]
     third = sorted(row["improvement"] for row in rows)[-3]
     assert len(found(discrete, min_improvement=third)) == 3
     first = [row for row in rows_of(discrete, 1) if row["status"] != "failed"]
-    assert found(discrete, k=1) == ranked(first, "improvement")
+    assert found(discrete, k=1) == surest(first)
+
+
+def test_runs_of_earlier_versions(discrete: Run, tmp_path: Path) -> None:
+    """They are ranked by what they say."""
+    shutil.copytree(discrete.folder, tmp_path / "old")
+    later = ["guaranteed", "established", "doubt", "improvement_low", "harm", "supported"]
+    for path in (tmp_path / "old" / "results").iterdir():
+        pl.read_parquet(path).drop(later).write_parquet(path)
+    old = open_run(tmp_path / "old")
+    rows = [row for row in rows_of(old) if row["status"] != "failed"]
+    assert {row["established"] for row in rows} == {None}
+    assert found(old) == ranked(rows, "improvement")
+    assert found(old, established=True) == []
 
 
 @pytest.mark.parametrize(
     ("by", "column", "falling"),
     [
+        ("improvement", "improvement", True),
         ("relative", "relative_improvement", True),
         ("gap", "gap", True),
         ("factual", "factual", False),
@@ -221,6 +248,7 @@ def changed(name: str) -> Callable[[dict[str, Any]], bool]:
         ({"min_improvement": 0.5}, lambda row: row["improvement"] >= 0.5),
         ({"max_changes": 1}, lambda row: row["n_changes"] <= 1),
         ({"supported": True}, lambda row: row["supported"]),
+        ({"established": True}, lambda row: row["established"]),
         ({"outcomes": (("cured", "1"),)}, lambda row: row["outcome:cured"] == "1"),
         ({"changed_action": "run"}, changed("run")),
         ({"changed_action": "rest"}, changed("rest")),
@@ -236,7 +264,7 @@ def test_filters(
     rows = [row for row in rows_of(discrete) if row["status"] != "failed"]
     expected = [row for row in rows if keeps(row)]
     assert 0 < len(expected) < len(rows)
-    assert found(discrete, **query) == ranked(expected, "improvement")
+    assert found(discrete, **query) == surest(expected)
 
 
 def test_failures_are_found_by_their_status(discrete: Run) -> None:

@@ -50,8 +50,8 @@ def test_a_row_and_a_table_have_the_same_claim(
 @pytest.mark.parametrize(
     ("claim", "verdict", "interval", "words"),
     [
-        (Claim(2.0, 1.0, 3.0, 0.0), "established", "+1 to +3", "nine in ten of the models"),
-        (Claim(2.0, -1.0, 3.0, 0.2), "not established", "-1 to +3", "20 % of them see harm"),
+        (Claim(2.0, 1.0, 3.0, 0.0), "established", "+1 to +3", "better by +1 to +3 (90 %); worse"),
+        (Claim(2.0, -1.0, 3.0, 0.2), "not established", "-1 to +3", "with a probability of 20 %"),
         (Claim(2.0, 0.0, 3.0, 0.0), "not established", "0 to +3", "so there may be none"),
         (Claim(2.0), "not established", "", "how far the model may be off is not known"),
         (Claim(0.0, 0.0, 0.0), "no change", "0 to 0", "Nothing is claimed"),

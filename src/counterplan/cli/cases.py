@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -44,6 +44,7 @@ class CasesOptions(SharedOptions):
         metavar="STATUS",
     )
     supported: bool = option("Only where there is data under the explanation.", False)
+    established: bool = option("Only improvements that hold whatever is left open.", False)
     max_changes: int | None = option("Only with at most so many changes.")
     outcome: list[str] | None = option(
         "Only where the table says so, such as died=1; repeat for more.", metavar="NAME=VALUE"
@@ -51,8 +52,11 @@ class CasesOptions(SharedOptions):
     changed_action: str | None = option(
         "Only with a change to this action, or of this part of actions.", metavar="NAME"
     )
-    by: Literal["improvement", "relative", "gap", "factual"] = option(
-        "Order: the largest first, but the lowest observed outcome.", "improvement"
+    by: Literal["lower", "improvement", "relative", "gap", "factual"] = option(
+        "Order: by the lower end of the improvement's interval (discrete: what is guaranteed), "
+        "with what is not established or has no data under it last; or by others, the largest "
+        "first, but the lowest observed outcome.",
+        "lower",
     )
     limit: int | None = option("How many at most (20; all into a file).", parse=whole_number(1))
     output: Path | None = output("File for the list: .csv or .parquet.")
@@ -60,7 +64,7 @@ class CasesOptions(SharedOptions):
 
 @command()
 def cases(options: CasesOptions) -> None:
-    """List the cases of a run, the most improvable first.
+    """List the cases of a run, the surest improvements first.
 
     Filters and order apply to what `counterplan explain EPISODES --model MODEL -o OUT` has found so
     far; the list goes to the terminal, or into a file with -o.
@@ -87,7 +91,8 @@ def cases(options: CasesOptions) -> None:
         print_json({"run": str(options.run), "k": k, "by": query.by, "cases": listed})
     elif options.output is None:
         many = counted(len(listed), noun)
-        heading = f"{many} of {options.run}, k = {k}, by {query.by}, according to the model"
+        by = "what is sure" if query.by == "lower" else query.by
+        heading = f"{many} of {options.run}, k = {k}, by {by}, according to the model"
         print_explanations(listed, heading, noun)
     else:
         note(f"Wrote {options.output}: {found.height:,} cases.")
@@ -102,7 +107,7 @@ def cases(options: CasesOptions) -> None:
 def _query(options: CasesOptions) -> CaseQuery:
     from counterplan.runs.run import CaseQuery
 
-    same = ("k", "min_improvement", "supported", "max_changes", "changed_action", "by")
+    same = {one.name for one in fields(CaseQuery)} - {"statuses", "outcomes", "limit"}
     outcomes = []
     for text in options.outcome or ():
         name, sign, value = text.partition("=")
@@ -122,6 +127,7 @@ def _write(path: Path, found: pl.DataFrame) -> None:
     import polars as pl
 
     from counterplan.core.files import atomic_file
+    from counterplan.tables.episodes import no_formulas
 
     with atomic_file(path) as file:
         if path.suffix.lower() == ".parquet":
@@ -129,4 +135,5 @@ def _write(path: Path, found: pl.DataFrame) -> None:
         else:
             texts = pl.element().struct.field("text")
             nested = pl.selectors.by_dtype(pl.List)
-            found.with_columns(nested.list.eval(texts).list.join("; ")).write_csv(file)
+            flat = found.with_columns(nested.list.eval(texts).list.join("; "))
+            no_formulas(flat).write_csv(file)

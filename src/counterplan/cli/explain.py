@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -39,7 +40,7 @@ FILES = (".json", ".csv")
 OTHER_FILES = (".xlsx", ".xls", ".parquet", ".tsv", ".txt", ".html", ".pdf", ".toml", ".md")
 # Changes with less room than this stand below the table.
 NARROW = 16
-# Cases of a run that are shown at the end, and what became of all.
+# Cases of a run that are shown at the end, and what became of all searches.
 TOP = 10
 STATUSES = {
     "optimal": "proved optimal",
@@ -153,6 +154,7 @@ class ExplainOptions(TableOptions):
         "File for the results (.json or .csv), or a folder: then all results and trajectories are "
         "kept as Parquet, and the same command continues a run that was stopped."
     )
+    retry_failed: bool = option("With a folder: do anew what failed in it.", False)
     workers: int | None = workers()
     cluster: str | None = cluster()
 
@@ -162,8 +164,8 @@ def explain(options: ExplainOptions) -> None:
     """Say what should have been done differently in each episode.
 
     For every episode of the table: which actions, at most k, should have been others, all that was
-    left to chance being the same; ranked by improvement, with the proof that nothing is better, or
-    how much better anything could be where a search was stopped.
+    left to chance being the same; ranked by what is sure of the improvement, with whether the
+    search proved that nothing is better, or how much better anything could be.
 
     Where states are discrete the answer is a policy; the changes shown are those of the likeliest
     course, each with the probability that the policy makes it. Where they are measurements it is a
@@ -179,6 +181,7 @@ def explain(options: ExplainOptions) -> None:
     is_run = out is not None and not _is_file(out)
     why = None if is_run else "is for runs into a folder: give one with -o OUT"
     check_where(options, why)
+    refuse(given(options, "retry_failed") if why else {}, str(why))
     if out is not None:
         if not is_run:
             check_explanations_target(out)
@@ -235,7 +238,8 @@ def _question(options: ExplainOptions, is_discrete: bool) -> Question:
 def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> None:
     """To the terminal, or into one file."""
     from counterplan.cli.run_progress import episode_bar
-    from counterplan.runs.answer import records
+    from counterplan.runs.answer import records, results_table
+    from counterplan.runs.run import ranked
     from counterplan.tables.episodes import write_explanations
 
     noun, budgets = cohort.noun, question.budgets
@@ -251,10 +255,8 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
         (name, text), others = exits[0], len(exits) - 1
         more = f" (and {others} more like it, see outside_range in --json)" if others else ""
         note(f"warning: {noun} {name!r} as advised: {text}{more}")
-    rows = [answer.row() for answer in answers]
-    # What has no answer comes last.
-    ranked = sorted(rows, key=lambda row: (bool(row["reason"]), -(row["improvement"] or 0.0)))
-    found = records(ranked, cohort.explainer.unit)
+    rows = ranked(results_table(answers, cohort.outcomes).lazy()).collect().to_dicts()
+    found = records(rows, cohort.explainer.unit)
     methods = _methods(found)
     document = {
         "k": budgets[0] if len(budgets) == 1 else list(budgets),
@@ -279,14 +281,16 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
 
 
 def _into_folder(options: ExplainOptions, folder: Path, cohort: Cohort, question: Question) -> None:
-    """Keeps everything; prints the most improvable cases, and what became of all."""
+    """Keeps everything; prints the surest improvements, and what became of all."""
     from counterplan.cli.run_progress import run_display
     from counterplan.runs.answer import records
     from counterplan.runs.cohort import RunSettings
     from counterplan.runs.run import CaseQuery, open_run
 
     arguments = question.arguments(cohort.chosen, options.all_k)
-    settings = RunSettings(arguments, workers=options.workers, cluster=options.cluster)
+    settings = RunSettings(
+        arguments, workers=options.workers, cluster=options.cluster, again=options.retry_failed
+    )
     with run_display() as progress:
         summary = cohort.run(folder, question, settings, progress)
     run, noun = open_run(summary.out), cohort.noun
@@ -298,13 +302,19 @@ def _into_folder(options: ExplainOptions, folder: Path, cohort: Cohort, question
         print_json({"out": str(summary.out), **counts, "notes": about, "top": top})
         return
     many = counted(totals["episodes"], noun)
-    heading = f"The most improvable of {many}, {_detail(cohort, question, top)}"
+    known = any("established" in record for record in top)
+    first = "surest improvements" if known else "most improvable"
+    heading = f"The {first} of {many}, {_detail(cohort, question, top)}"
     print_explanations(top, heading, noun, cohort.explainer.rule(question))
     _note_ends(top)
     for line in (*cohort.explainer.notes(question), *cohort.notes):
         note(line)
     became = [f"{totals[name]:,} {text}" for name, text in STATUSES.items() if totals[name]]
-    note(f"{many}: {', '.join(became)}.")
+    note(f"Searches for {many}: {', '.join(became)}.")
+    if totals["failed"]:
+        note(f"Why: counterplan cases {summary.out} --status failed; --retry-failed does it anew.")
+    if "established" in summary.totals:
+        note(f"Improvements established: {summary.totals['established']:,.0f}.")
     far, outside = run.count_warned()
     if outside:
         note(
@@ -355,54 +365,85 @@ def print_explanations(
     found: Sequence[Mapping[str, Any]], heading: str, noun: str, rule: str = ""
 ) -> None:
     """A table with one row for each record; `rule`: what kept them inside the data, if anything."""
-    from counterplan.runs.answer import changes_in_words, support_in_words
-    from counterplan.viz.quantity import Quantity
+    from counterplan.runs.answer import claim_in_words
 
-    def number(name: str) -> Callable[[Mapping[str, Any]], str]:
-        return lambda record: (
-            "" if record.get(name) is None else Quantity().write(float(record[name]))
-        )
-
-    def proof(record: Mapping[str, Any]) -> str:
-        is_limit = record["status"] == "limit"
-        return f"limit, gap {number('gap')(record)}" if is_limit else str(record["status"])
-
-    def predicted(record: Mapping[str, Any]) -> str:
-        return "\n".join(one["text"] for one in record.get("predicted") or ())
-
-    low, high = number("interval_low"), number("interval_high")
-    nothing = "none inside the data" if rule else "none"
-    cells: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
-        noun: ("left", lambda record: str(record["episode_id"])),
-        "k": ("right", lambda record: str(record["k"])),
-        "table": ("right", number("observed")),
-        "observed": ("right", number("factual")),
-        "value": ("right", number("value")),
-        "improvement": ("right", number("improvement")),
-        "over causal models": ("right", lambda record: f"{low(record)} to {high(record)}"),
-        "at the end": ("left", predicted),
-        "proof": ("left", proof),
-        "data": ("left", support_in_words),
-        "changes": (
-            "left",
-            lambda one: one.get("reason") or "\n".join(changes_in_words(one)) or nothing,
-        ),
-    }
-    if len({record["k"] for record in found}) <= 1:
-        del cells["k"]
-    wanted = {"over causal models": "interval_low", "data": "supported", "at the end": "predicted"}
-    for name, needed in wanted.items():
-        if not any(needed in record for record in found):
-            del cells[name]
-    if all(cells["table"][1](one) in ("", cells["observed"][1](one)) for one in found):
-        del cells["table"]
+    cells = _cells(found, noun, "none inside the data" if rule else "none")
+    if "search" not in cells:
+        heading += "; searches proved optimal"
     rows = [[text(record) for _, text in cells.values()] for record in found]
     alignments = {name: alignment for name, (alignment, _) in cells.items()}
     if room_for_last(alignments, rows) >= NARROW:
         print_table(heading, alignments, rows)
-        return
-    del alignments["changes"]
-    print_table(heading, alignments, [row[:-1] for row in rows])
-    for record, (*_, text) in zip(found, rows, strict=True):
-        k = f", k = {record['k']}" if "k" in cells else ""
-        print_text(f"{record['episode_id']}{k}: {'; '.join(text.splitlines())}")
+    else:
+        del alignments["changes"]
+        print_table(heading, alignments, [row[:-1] for row in rows])
+        for record, (*_, text) in zip(found, rows, strict=True):
+            k = f", k = {record['k']}" if "k" in cells else ""
+            print_text(f"{record['episode_id']}{k}: {'; '.join(text.splitlines())}")
+    if len(found) == 1 and (claim := claim_in_words(found[0])):
+        print_text(claim)
+
+
+Text = Callable[[Mapping[str, Any]], str]
+
+
+def _cells(
+    found: Sequence[Mapping[str, Any]], noun: str, nothing: str
+) -> dict[str, tuple[str, Text]]:
+    """By heading: how a column is aligned, and what it says of a record; only those columns that
+    say something of these."""
+    from counterplan.runs.answer import changes_in_words, support_in_words
+
+    def number(name: str) -> Text:
+        return lambda record: _number(record.get(name))
+
+    def predicted(record: Mapping[str, Any]) -> str:
+        return "\n".join(one["text"] for one in record.get("predicted") or ())
+
+    def changes(record: Mapping[str, Any]) -> str:
+        return record.get("reason") or "\n".join(changes_in_words(record)) or nothing
+
+    statuses = {record["status"] for record in found}
+    known = {name for record in found for name in record}
+    differs = any(one.get("observed") not in (None, one.get("factual")) for one in found)
+    cells: dict[str, tuple[bool, str, Text]] = {
+        noun: (True, "left", lambda record: str(record["episode_id"])),
+        "k": (len({record["k"] for record in found}) > 1, "right", lambda one: str(one["k"])),
+        "table": (differs, "right", number("observed")),
+        "observed": (True, "right", number("factual")),
+        # What is optimised over the worst members is not what is claimed.
+        "value": ("risk" not in known, "right", number("value")),
+        "improvement": (True, "right", number("improvement")),
+        "established": ("established" in known, "left", _established),
+        "over causal models": ("interval_low" in known, "right", partial(_interval, "interval")),
+        "at the end": ("predicted" in known, "left", predicted),
+        "search": (statuses != {"optimal"}, "left", _search),
+        "data": ("supported" in known, "left", support_in_words),
+        "changes": (True, "left", changes),
+    }
+    return {name: (align, text) for name, (is_shown, align, text) in cells.items() if is_shown}
+
+
+def _number(value: float | str | None) -> str:
+    from counterplan.viz.quantity import Quantity
+
+    return "" if value is None else Quantity().write(float(value))
+
+
+def _interval(name: str, record: Mapping[str, Any]) -> str:
+    return " to ".join(_number(record.get(f"{name}_{end}")) for end in ("low", "high"))
+
+
+def _established(record: Mapping[str, Any]) -> str:
+    if record.get("established") is None or not record["changes"]:
+        return ""
+    says = "yes" if record["established"] else "no"
+    if record.get("guaranteed") is not None:
+        return f"{says}, at least {_number(record['guaranteed'])}"
+    worse = f" ({record['harm']:.0%} worse)" if record["harm"] >= 0.005 else ""
+    return f"{says}, {_interval('improvement', record)}{worse}"
+
+
+def _search(record: Mapping[str, Any]) -> str:
+    is_limit = record["status"] == "limit"
+    return f"limit, gap {_number(record['gap'])}" if is_limit else str(record["status"])

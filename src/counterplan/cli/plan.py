@@ -24,6 +24,7 @@ from counterplan.cli.support import (
     output,
     print_json,
     print_table,
+    printable,
     read_option,
     refuse,
     whole_number,
@@ -484,7 +485,7 @@ def _print_scenarios(summary: Summary, options: PlanOptions) -> None:
         rows = [[_cell(row, name) for _, name in shown.values()] for row in worst]
         print_table(f"{some}{counted(count, 'scenario')}; {better} is better", heads, rows)
     for row in summary.failures:
-        typer.echo(f"failed: {' '.join(row['scenario_id'].split())}: {row['reason']}")
+        typer.echo(printable(f"failed: {' '.join(row['scenario_id'].split())}: {row['reason']}"))
     if summary.failed > len(summary.failures):
         typer.echo(f"failed: {summary.failed - len(summary.failures):,} more")
     _print_totals(summary, paid, worst)

@@ -23,6 +23,7 @@ import math
 import os
 import re
 import sys
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import partial
@@ -333,7 +334,7 @@ class OneLineErrors(TyperGroup):
             if isinstance(problem, OSError):
                 _discard_output()
             lines = str(problem).splitlines() if isinstance(problem, MistakesError) else [line]
-            print("\n".join(f"error: {text}" for text in lines), file=sys.stderr)
+            print("\n".join(f"error: {printable(text)}" for text in lines), file=sys.stderr)
             sys.exit(BAD_INPUT)
         sys.exit(code or 0)
 
@@ -369,6 +370,18 @@ def _one_line(problem: Exception) -> str | None:
 # --- What is printed --------------------------------------------------------------------------
 
 
+def printable(text: str) -> str:
+    """With signs that steer a terminal, or turn its text round, written out: names come from
+    tables that others made."""
+    return "".join(
+        sign.encode("unicode_escape").decode() if _steers(sign) else sign for sign in text
+    )
+
+
+def _steers(sign: str) -> bool:
+    return sign not in "\n\t" and unicodedata.category(sign) in ("Cc", "Cf", "Cs")
+
+
 def print_json(value: Any) -> None:
     """One JSON document on stdout."""
     typer.echo(json.dumps(value, indent=2, allow_nan=False))
@@ -384,7 +397,7 @@ def print_table(title: str, columns: Mapping[str, str], rows: Iterable[Sequence[
     for heading, alignment in columns.items():
         table.add_column(heading, justify=alignment)  # type: ignore[arg-type]
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(printable, row))
     Console(markup=False, highlight=False).print(table)
 
 
@@ -401,9 +414,9 @@ def print_text(text: str) -> None:
     """A line on stdout, folded to the terminal's width."""
     from rich.console import Console
 
-    Console(markup=False, highlight=False).print(text)
+    Console(markup=False, highlight=False).print(printable(text))
 
 
 def note(text: str) -> None:
     """A message to the person at the terminal, on stderr."""
-    typer.echo(text, err=True)
+    typer.echo(printable(text), err=True)

@@ -150,7 +150,7 @@ class Claim(Shape):
 
     value       what was optimised
     low, high   of the interval of the improvement
-    harm        the share of models by which it is worse than what was done
+    harm        how likely it is worse than what was done
     guaranteed  the least value over causal models, and over what the data leaves open
     claim       "established", "not established", "no change", or "" where there is no answer
     """

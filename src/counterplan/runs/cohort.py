@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -43,7 +43,8 @@ PART_SIZE = 50
 MOST_WORKERS = 1024
 # Larger parts would not fit into memory a few at a time.
 MOST_PART_SIZE = 10**5
-# Parts that may be lost before the run ends early: it is not their fault then.
+# Parts that may be lost before the run ends early: it is not their fault then. Nor is it before
+# any other has been done.
 MOST_LOST = 3
 # What a run is doing, see `Progress.what`.
 READING, SOLVING = "reading", "solving"
@@ -60,6 +61,7 @@ class RunSettings:
     workers     processes; None is one for every core
     cluster     address of a Dask scheduler instead, such as "tcp://127.0.0.1:8786"
     part_size   episodes per part: how `parts` was made
+    again       whether to do parts again in which something failed
     repeatable  False if the question has limits in time, so that the answer may vary
     notes       lines about the input; a list that reading `parts` may add to
     """
@@ -70,6 +72,7 @@ class RunSettings:
     workers: int | None = None
     cluster: str | None = None
     part_size: int = PART_SIZE
+    again: bool = False
     repeatable: bool = True
     notes: Sequence[str] = ()
 
@@ -125,7 +128,7 @@ def run_cohort(
         _solver(spec, settings) as solve,
     ):
         try:
-            before = store.begin(read(), settings.notes)
+            before = store.begin(read(), settings.notes, settings.again)
             has_all = _solve_parts(spec, store, solve, before, report)
         except (KeyboardInterrupt, SystemExit) as stop:
             text = f"{out}: stopped; {AGAIN}"
@@ -168,6 +171,13 @@ def _solve_parts(
     resumed = done = store.manifest.parts - len(pending)
     episodes, lost = 0.0, dict[int, Lost]()
 
+    def keep(index: int, result: PartResult) -> None:
+        nonlocal done, episodes
+        store.write_part(index, result)
+        done += 1
+        episodes += result.summary.get("episodes", 0.0)
+        add(totals, result.summary)
+
     def shall_go_on() -> bool:
         found = RunProgress(
             SOLVING,
@@ -182,20 +192,19 @@ def _solve_parts(
 
     shall_go_on()
     for index, outcome in solve(pending, store.read_part):
-        result: PartResult | None
         if isinstance(outcome, Lost):
-            result = _recorded_as_failed(spec, store.read_part(index), outcome)
-            if result is None:
-                lost[index] = outcome
-                if len(lost) >= MOST_LOST:
-                    break
-                continue
+            lost[index] = outcome
         else:
-            result = outcome
-        store.write_part(index, result)
-        done += 1
-        episodes += result.summary.get("episodes", 0.0)
-        add(totals, result.summary)
+            keep(index, outcome)
+        for at, one in list(lost.items()) if done else ():
+            result = None if one.machine else _as_failed(spec, store.read_part(at), one)
+            if result is None:
+                lost[at] = replace(one, machine=True)
+            else:
+                del lost[at]
+                keep(at, result)
+        if len(lost) >= MOST_LOST:
+            break
         if not shall_go_on():
             return False
     for index, outcome in lost.items():
@@ -208,7 +217,7 @@ def _solve_parts(
     return True
 
 
-def _recorded_as_failed(spec: TaskSpec, part: bytes, lost: Lost) -> PartResult | None:
+def _as_failed(spec: TaskSpec, part: bytes, lost: Lost) -> PartResult | None:
     """A part whose worker died too often as the task records it, None if it cannot."""
     try:
         with closing(Worker(spec)) as worker:

@@ -75,6 +75,8 @@ COHORT_SECONDS = 60.0
 # about a minute on the longest stays of the MIMIC-III demo (43 steps, 200 hidden units), and 2 to
 # 20 seconds on 20 steps.
 COHORT_NODES = 20_000
+# Options of a run that decide nothing of its results.
+PLACES = ("workers", "cluster", "again")
 # Every built-in table of intensive care has one of these columns.
 SOME_OF_STAYS = frozenset({"icustayid", "bloc", "a_vaso", "a_iv"})
 
@@ -117,10 +119,10 @@ def explain_table(
     options   the other fields of `Question`: solver, nodes, seconds, gap, max_move, robust, risk,
               doubt, seed, supported, and rules by the names of actions: allow, forbid, keep,
               cost (see `runs.rules`); `episodes`: ids, to explain no others; and for a folder
-              `workers` and `cluster`
+              `workers`, `cluster` and `again` (do anew what failed)
     """
     chosen = tuple(options.pop("episodes", ()))
-    places = {name: options.pop(name) for name in ("workers", "cluster") if name in options}
+    places = {name: options.pop(name) for name in PLACES if name in options}
     budgets = tuple(k) if isinstance(k, Sequence) else (k,)
     question = Question(budgets=budgets, **options)
     cohort = open_cohort(table, model, schema, chosen)
@@ -445,10 +447,12 @@ class ExplainTask:
         }
         last = [one for one in found if one.k == self._question.budgets[-1]]
         statuses = Counter(one.status for one in last)
+        known = [one.established for one in last if one.established is not None]
         gains = [one.improvement for one in last if one.improvement is not None]
         summary = {
             "episodes": float(len(last)),
             **{name: float(statuses[name]) for name in STATUSES},
+            **({"established": float(sum(map(bool, known)))} if known else {}),
             "improvement": math.fsum(gain for gain in gains if math.isfinite(gain)),
         }
         return PartResult({name: parquet_bytes(one) for name, one in tables.items()}, summary)

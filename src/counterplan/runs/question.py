@@ -303,6 +303,7 @@ class Explainer(ABC):
                 for rule in getattr(question, name)
             ]
             found.append(f"{words}: {', '.join(said)}." if said else "")
+        found.append(self.claims_in_words(question))
         if self.outcome_in_words:
             found.append(f"What is added up: {self.outcome_in_words}; more is better.")
         warned: Any = self.model.about.get("findings", ())
@@ -318,6 +319,10 @@ class Explainer(ABC):
             names = ", ".join(dict.fromkeys(about))
             found.append(f"The table behind the model has drawn warnings: {names} (see fit).")
         return [*filter(None, found), *self.model.about.get("remarks", ())]
+
+    @abstractmethod
+    def claims_in_words(self, question: Question) -> str:
+        """What claims are made of: by what they were chosen, and what they leave open."""
 
     @abstractmethod
     def completed(self, question: Question) -> Question:
@@ -537,12 +542,23 @@ class DiscreteExplainer(Explainer):
         usual = DEFAULT_DOUBT if question.solver == EXACT else 0.0
         return replace(question, doubt=usual if question.doubt is None else question.doubt)
 
+    def claims_in_words(self, question: Question) -> str:
+        doubt = self.completed(question).doubt
+        chosen = (
+            f"Chosen with doubt {doubt:g}: so much weight has the worst causal model at every step"
+        )
+        least = "Guaranteed is what holds in every causal model that fits"
+        sets = "" if self._row_sets is None else f", and in {self._row_sets.words}"
+        return f"{chosen if doubt else 'Chosen as if Gumbel-Max were certain'}. {least}{sets}."
+
     @cached_property
     def _row_sets(self) -> RowSets | None:
         """What the data leaves open, None where the model does not know its counts."""
+        if self.mdp.counts is None:
+            return None
         from counterplan.scm.row_sets import RowSets
 
-        return None if self.mdp.counts is None else RowSets.credible(self.mdp)
+        return RowSets.credible(self.mdp)
 
     def claim(self, explanation: Any, question: Question | None) -> dict[str, Any]:
         asked = {} if question is None else {"doubt": self.completed(question).doubt}
@@ -654,6 +670,18 @@ class ContinuousExplainer(Explainer):
             raise InputError("risk is for models with members: this one is a single network")
         usual = DEFAULT_RISK if members and question.risk is None else question.risk
         return replace(question, risk=usual, doubt=None)
+
+    def claims_in_words(self, question: Question) -> str:
+        risk, members = self.completed(question).risk, getattr(self.scm, "members", ())
+        if risk is None:
+            return (
+                "Claims carry no interval: the model is one network and does not know how sure it "
+                "is; `counterplan fit --learner smooth` makes one that does."
+            )
+        return (
+            f"Improvements are means over {len(members)} models that the data admits, with "
+            f"intervals of 90 %; chosen for the mean over the worst {risk:.0%} of them."
+        )
 
     def claim(self, explanation: Any, question: Question | None) -> dict[str, Any]:
         if (risk := explanation.problem.risk) is None:

@@ -45,10 +45,13 @@ PART = "(part)"
 OUTCOME = "outcome:"
 # Files that a problem is made from keep their kind: CSV, or Parquet if the name says so.
 PARQUET = ".parquet"
+# The least that an improvement is, whatever is left open; see `ranked`.
+LOWER = "(lower)"
 # Items whose part is remembered.
 MOST_REMEMBERED = 10_000
 # By what to rank cases: the column, and whether the largest comes first.
 ORDERS = {
+    "lower": (LOWER, True),
     "improvement": ("improvement", True),
     "relative": ("relative_improvement", True),
     "gap": ("gap", True),
@@ -71,10 +74,12 @@ class CaseQuery:
     min_improvement  at least this much better
     statuses         with one of these; none given means any but failed
     supported        only what the data supports
+    established      only improvements that hold whatever is left open
     max_changes      with at most so many changes
     outcomes         (name, text) pairs that the table must tell of the episode
     changed_action   with a change to this action, or of this component of actions
-    by               improvement, relative, gap (largest first) or factual (lowest first)
+    by               lower (the least that it is), improvement, relative, gap (largest first) or
+                     factual (lowest first)
     limit            at most so many; None for all
     """
 
@@ -82,10 +87,11 @@ class CaseQuery:
     min_improvement: float | None = None
     statuses: tuple[str, ...] = ()
     supported: bool = False
+    established: bool = False
     max_changes: int | None = None
     outcomes: tuple[tuple[str, str], ...] = ()
     changed_action: str | None = None
-    by: str = "improvement"
+    by: str = "lower"
     limit: int | None = None
 
 
@@ -322,16 +328,11 @@ class Run(RunFolder):
         """The review list: rows of results that a query asks for, in its order."""
         import polars as pl
 
-        column, is_falling = ORDERS[query.by]
-        # The list is the same every time, ties and all.
-        columns = [is_far(), pl.col(column), pl.col("improvement"), pl.col("episode_id")]
-        falling = [False, is_falling, True, False]
-        chosen = self.results().filter(self._conditions(query))
-        ranked = chosen.sort(columns, descending=falling, nulls_last=True)
+        chosen = ranked(self.results().filter(self._conditions(query)), query.by)
         if query.limit is not None:
-            ranked = ranked.head(query.limit)
+            chosen = chosen.head(query.limit)
         try:
-            found = ranked.collect(engine="streaming")
+            found = chosen.collect(engine="streaming")
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as problem:
             reason = str(problem).splitlines()[0]
             raise FileError(f"{self.folder}: its results cannot be read: {reason}") from None
@@ -361,8 +362,9 @@ class Run(RunFolder):
         ]
         if query.min_improvement is not None:
             found.append(pl.col("improvement") >= query.min_improvement)
-        if query.supported:
-            found.append(pl.col("supported"))
+        for name in ("supported", "established"):
+            if getattr(query, name):
+                found.append(pl.col(name))
         if query.max_changes is not None:
             found.append(pl.col("n_changes") <= query.max_changes)
         if query.changed_action is not None:
@@ -470,6 +472,22 @@ def _is_whole(description: Mapping[str, Any]) -> bool:
                 and all(type(name) is str for name in outcomes)
             )
     return False
+
+
+def ranked(results: pl.LazyFrame, by: str = "lower") -> pl.LazyFrame:
+    """Rows of results by what they promise, the same every time, ties and all: what means nothing
+    comes last, and by default before it what is not established or has no data under it."""
+    import polars as pl
+
+    column, is_falling = ORDERS[by]
+    least = pl.coalesce("improvement_low", (pl.col("guaranteed") - pl.col("factual")).fill_nan(0.0))
+    known = [pl.col(name).fill_null(True) for name in ("established", "supported")]
+    holds = pl.all_horizontal(*known, pl.col("status") != "failed")
+    key = least if column == LOWER else pl.col(column)
+    last = [is_far(), (column == LOWER) & ~holds]
+    columns = [*last, key, pl.col("improvement"), pl.col("episode_id")]
+    falling = [False, False, is_falling, True, False]
+    return results.sort(columns, descending=falling, nulls_last=True, maintain_order=True)
 
 
 def is_far() -> pl.Expr:

@@ -449,15 +449,21 @@ class Store(RunFolder):
         self.incoming, self.outgoing = folder / f".{INPUTS}", folder / f".{INPUTS}-old"
         self._files, self._sums = files, list[str]()
 
-    def begin(self, parts: Iterable[bytes], notes: Sequence[str] = ()) -> Survey:
+    def begin(
+        self, parts: Iterable[bytes], notes: Sequence[str] = (), again: bool = False
+    ) -> Survey:
         """Make the folder ready for the question: `parts` is read if the input is not there yet,
-        which may add to `notes`."""
+        which may add to `notes`; `again`: parts in which something failed are to be done anew."""
         if self.manifest_path.exists():
             self.manifest = read_manifest(self.manifest_path)
         else:
             count, checksum = self._ingest(parts)
             self._note(parts=count, inputs_sha256=checksum, notes=tuple(notes))
         self._take_incoming()
+        for path in map(self.receipt, range(self.manifest.parts) if again else ()):
+            done = read_receipt(path)
+            if done is not None and done.summary.get("failed"):
+                path.unlink()
         found = self.survey()
         if any(path.parent == self.inputs for path in found.gone):
             self._ingest_again(parts)

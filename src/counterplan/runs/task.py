@@ -35,6 +35,9 @@ EXPLAIN, REGRET = "explain", "regret"
 # The module of each kind of task; it has a function `open_task(spec) -> Task`.
 KINDS = {EXPLAIN: "counterplan.runs.explain", REGRET: "counterplan.runs.regret"}
 LONGEST_REASON = 300
+# What is the machine's fault, and whose errors are.
+FAULTS = (OSError, ImportError, MemoryError)
+COMPILERS = ("numba", "llvmlite")
 # How often a part may end its worker before it is given up.
 TRIES = 3
 # Parts handed out for each worker: one at work and one that waits.
@@ -82,9 +85,11 @@ class PartResult:
 
 @dataclass(frozen=True)
 class Lost:
-    """A part that ended its worker at every try; `reason` is what became of the last one."""
+    """A part that ended its worker at every try; `reason` is what became of the last one, and
+    `machine` whether it was no fault of the part."""
 
     reason: str
+    machine: bool = False
 
 
 Outcome = PartResult | Lost
@@ -121,11 +126,22 @@ def open_task(spec: TaskSpec) -> Task:
 
 
 def reason_of(problem: Exception) -> str:
-    """Why an item failed, in one line."""
+    """Why an item failed, in one line; a fault of the machine is none of the item's: it is raised
+    again."""
+    if _is_machines(problem):
+        raise problem
+    return _in_one_line(problem)
+
+
+def _is_machines(problem: Exception) -> bool:
+    """Whether a full disk, a missing library, the compiler or memory is at fault."""
+    maker = type(problem).__module__.partition(".")[0]
+    return isinstance(problem, FAULTS) or maker in COMPILERS
+
+
+def _in_one_line(problem: Exception) -> str:
     text = " ".join(str(problem).split())
-    if isinstance(problem, MemoryError):
-        text = f"not enough memory: {text}"
-    elif not isinstance(problem, CounterplanError):
+    if not isinstance(problem, CounterplanError):
         text = f"{type(problem).__name__}: {text}"
     return text if len(text) <= LONGEST_REASON else f"{text[: LONGEST_REASON - 3]}..."
 
@@ -156,8 +172,10 @@ def serve() -> None:
                 raise
             except CounterplanError as problem:
                 answer = problem
-            except Exception:
+            except Exception as problem:
                 answer = RuntimeError(f"a worker failed:\n{traceback.format_exc()}")
+                if _is_machines(problem):
+                    answer = MachineError(f"could not work ({_in_one_line(problem)})")
             pickle.dump(answer, answers)
             answers.flush()
     except MemoryError:
@@ -179,6 +197,10 @@ def _read_requests(requests: queue.SimpleQueue[Any]) -> NoReturn:
 
 class WorkerDiedError(Exception):
     """A worker process that ended without an answer."""
+
+
+class MachineError(WorkerDiedError):
+    """One that cannot work where it is."""
 
 
 class Worker:
@@ -262,18 +284,18 @@ class Workers:
 
     def solve(self, part: bytes) -> Outcome:
         """The result of a part, tried several times if its worker dies."""
-        reason = ""
+        lost = Lost("")
         for _ in range(TRIES):
             worker = self.take()
             try:
                 result = worker.solve(part)
             except WorkerDiedError as problem:
-                reason = str(problem)
+                lost = Lost(str(problem), isinstance(problem, MachineError))
                 self.drop(worker)
             else:
                 self.give_back(worker)
                 return result
-        return Lost(reason)
+        return lost
 
     def end(self) -> None:
         """End all workers, whatever they are doing."""

@@ -3,10 +3,8 @@ nodes at a time, and certified slopes.
 
     o = C cos(W_s s + W_a a + b) + K_s s + K_a a + c
 
-Steps. cos(x + y) = cos x cos y - sin x sin y for a state's half x and an action's half y of the
-first layer. With y moved into the output weights, C cos(y) and C sin(y), a node costs one cosine
-and one sine per unit, and its children are a matrix product. Units that no action enters add the
-same to all children.
+Steps. Many states at a time go through one unit after the other; weights that are zero cost
+nothing, and of those that regression finds most are.
 
 Slopes. Between the centre c of a region and one of its states a unit's argument x moves by at most
 r_h = min(||W_s[h, :]|| radius, |W_s[h, :]| . box), and
@@ -31,13 +29,14 @@ slopes q +- p of chords of the softplus:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import ClassVar, NamedTuple
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterplan.core.validation import FloatArray
+from counterplan.core.compiled import njit
+from counterplan.core.validation import FloatArray, IntArray
 from counterplan.scm.network import OUTWARD, ROUND_UP, Network, sigmoid
 from counterplan.scm.point import Region, with_fixed
 
@@ -50,8 +49,48 @@ LEAST_SINC = -0.2173
 SHORTEST_CHORD = 1e-3
 # Of curvatures, numbers for all units.
 LARGEST_CURVATURES = 2**23
-# Steps of an episode whose output weights are kept.
-KEPT_STEPS = 32
+# States that are stepped together.
+LANES = 64
+# Beyond it angles are left to the system's own functions.
+LARGEST_ANGLE = 1e5
+# pi / 2 in parts, and the series of sine and cosine up to pi / 4, highest powers first.
+QUARTER = (1.57079625129699707031, 7.54978941586159635335e-8, 5.39030285815811905290e-15)
+SINE = (
+    1.58962301576546568060e-10,
+    -2.50507477628578072866e-8,
+    2.75573136213857245213e-6,
+    -1.98412698295895385996e-4,
+    8.33333333332211858878e-3,
+    -1.66666666666666307295e-1,
+)
+COSINE = (
+    -1.13585365213876817300e-11,
+    2.08757008419747316778e-9,
+    -2.75573141792967388112e-7,
+    2.48015872888517045348e-5,
+    -1.38888888888730564116e-3,
+    4.16666666666665929218e-2,
+)
+
+
+class Units(NamedTuple):
+    """A network by its units h, for compiled loops; inputs are those of state and action.
+
+    starts, inputs, weights  entries starts[h] to starts[h + 1]: inputs in rising order, and weights
+    ends, outputs, effects   likewise the outputs that it enters
+    bias                     (H,)
+    linear, constant         (O, D + d) and (O,) of the outputs, without any units
+    """
+
+    starts: IntArray
+    inputs: IntArray
+    weights: FloatArray
+    ends: IntArray
+    outputs: IntArray
+    effects: FloatArray
+    bias: FloatArray
+    linear: FloatArray
+    constant: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +131,18 @@ class CosineNetwork(Network):
         return np.asarray(np.einsum("oh,hj,hk->hojk", self.output, self.state, self.state))
 
     @cached_property
+    def sparse(self) -> Units:
+        """The weights that are not zero."""
+        into, H = np.concatenate([self.state, self.action], axis=1), len(self.bias)
+        unit, place = np.nonzero(into)
+        owner, output = np.nonzero(self.output.T)
+        return Units(
+            np.searchsorted(unit, np.arange(H + 1)), place, into[unit, place],
+            np.searchsorted(owner, np.arange(H + 1)), output, self.output[output, owner],
+            self.bias, np.concatenate([self.skip, self.action_skip], axis=1), self.output_bias,
+        )  # fmt: skip
+
+    @cached_property
     def lipschitz(self) -> float:
         norms = [
             float(np.linalg.norm(part, 2)) * ROUND_UP if part.size else 0.0
@@ -116,48 +167,110 @@ class CosineReplay:
         noise: FloatArray,
     ) -> None:
         """`networks`: location and scale; action vectors (T-1, N, d) and noise (T-1, O)."""
-        self._networks, self._fixed, self._vectors, self._noise = networks, fixed, vectors, noise
-        self._acted = [network.action.any(axis=1) for network in networks]
-        # Weights of all actions are large: those of long episodes are made anew.
-        self._weights = lru_cache(KEPT_STEPS)(self._weights_at)
+        self._parts = networks[0].sparse, networks[1].sparse, fixed
+        self._vectors, self._noise = np.ascontiguousarray(vectors), np.ascontiguousarray(noise)
 
     def children(self, t: int, states: FloatArray) -> FloatArray:
         """(n, N, D)."""
-        N = self._vectors.shape[1]
-        place, spread = (self._outputs(part, t, states) for part in range(2))
-        moved = place + spread_of(spread) * self._noise[t]
-        same = np.repeat(states[:, None, : self._fixed], N, axis=1)
-        return np.concatenate([same, moved], axis=2)
+        n, N = len(states), self._vectors.shape[1]
+        after = self.follow(t, np.repeat(states, N, axis=0), np.tile(np.arange(N), n))
+        return after.reshape(n, N, -1)
 
     def follow(self, t: int, states: FloatArray, actions: NDArray[np.int64]) -> FloatArray:
         """(n, D)."""
-        place, spread = (network(states, self._vectors[t][actions]) for network in self._networks)
-        moved = place + spread_of(spread) * self._noise[t]
-        return np.concatenate([states[:, : self._fixed], moved], axis=1)
+        return self.path(t, states, actions[:, None])[:, 1]
 
-    def _outputs(self, part: int, t: int, states: FloatArray) -> FloatArray:
-        """(n, N, O) of location (0) or scale (1)."""
-        network, acted, (vectors, waves) = self._networks[part], self._acted[part], self._weights(t)
-        n, N = len(states), len(vectors)
-        half = states @ network.state.T + network.bias
-        cosine = np.cos(half)
-        common = cosine[:, ~acted] @ network.output[:, ~acted].T + states @ network.skip.T
-        own = vectors @ network.action_skip.T + network.output_bias
-        result = common[:, None, :] + own
-        if acted.any():
-            both = np.concatenate([cosine[:, acted], np.sin(half[:, acted])], axis=1)
-            result += (both @ waves[part]).reshape(n, N, -1)
-        return np.asarray(result)
+    def path(self, t: int, states: FloatArray, actions: NDArray[np.int64]) -> FloatArray:
+        """(n, m + 1, D)."""
+        steps = slice(t, t + actions.shape[1])
+        result = np.empty((len(states), actions.shape[1] + 1, states.shape[1]))
+        result[:, 0] = states
+        _walk(*self._parts, result, self._vectors[steps], actions, self._noise[steps])
+        return result
 
-    def _weights_at(self, t: int) -> tuple[FloatArray, list[FloatArray]]:
-        """The action vectors of a step (N, d), and for both networks (2 H, N O) output weights."""
-        vectors, waves = self._vectors[t], []
-        for network, acted in zip(self._networks, self._acted, strict=True):
-            half = (vectors @ network.action[acted].T).T[:, :, None]
-            output = network.output[:, acted].T[:, None, :]
-            stacked = np.concatenate([np.cos(half) * output, -np.sin(half) * output])
-            waves.append(stacked.reshape(len(stacked), len(vectors) * len(network.output)))
-        return vectors, waves
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def waves(angle: Any, cosine: Any, sine: Any) -> None:
+    """Cosines and sines of angles (n,), several at a time: what is left of a multiple of pi / 2 by
+    their series (Cephes), correct to the last digits."""
+    n = angle.shape[0]
+    for r in range(n):
+        x = angle[r]
+        quarters = np.floor(x * (2.0 / np.pi) + 0.5)
+        y = x - quarters * QUARTER[0]
+        y = y - quarters * QUARTER[1]
+        y = y - quarters * QUARTER[2]
+        z = y * y
+        s = SINE[0]
+        c = COSINE[0]
+        for power in range(1, 6):
+            s = s * z + SINE[power]
+            c = c * z + COSINE[power]
+        s = y + y * z * s
+        c = 1.0 - 0.5 * z + z * z * c
+        turn = quarters - 4.0 * np.floor(quarters * 0.25)
+        swapped = (turn == 1.0) | (turn == 3.0)
+        one, other = (s, c) if swapped else (c, s)
+        cosine[r] = -one if (turn == 1.0) | (turn == 2.0) else one
+        sine[r] = -other if turn >= 2.0 else other
+    for r in range(n):
+        if not abs(angle[r]) < LARGEST_ANGLE:
+            cosine[r], sine[r] = np.cos(angle[r]), np.sin(angle[r])
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _outputs(units: Units, inputs: Any, outputs: Any) -> None:
+    """Write the outputs (O, n) of a network for inputs (P, n)."""
+    n, P = outputs.shape[1], inputs.shape[0]
+    angle, cosine, sine = np.empty(n), np.empty(n), np.empty(n)
+    for i in range(outputs.shape[0]):
+        outputs[i] = units.constant[i]
+        for j in range(P):
+            for r in range(n):
+                outputs[i, r] += units.linear[i, j] * inputs[j, r]
+    for h in range(units.bias.shape[0]):
+        angle[:] = units.bias[h]
+        for e in range(units.starts[h], units.starts[h + 1]):
+            j, weight = units.inputs[e], units.weights[e]
+            for r in range(n):
+                angle[r] += weight * inputs[j, r]
+        waves(angle, cosine, sine)
+        for e in range(units.ends[h], units.ends[h + 1]):
+            i, weight = units.outputs[e], units.effects[e]
+            for r in range(n):
+                outputs[i, r] += weight * cosine[r]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _spread(output: float) -> float:
+    """softplus without overflow."""
+    return float(LEAST_SCALE + max(output, 0.0) + np.log1p(np.exp(-abs(output))))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _walk(
+    location: Units, scale: Units, fixed: int, path: Any, vectors: Any, actions: Any, noise: Any
+) -> None:
+    """Fill path (n, m + 1, D), given its beginning, by m actions (n, m) of each row."""
+    n, D = path.shape[0], path.shape[2]
+    d, O = vectors.shape[2], location.constant.shape[0]  # noqa: E741
+    for start in range(0, n, LANES):
+        rows = min(LANES, n - start)
+        inputs = np.empty((D + d, rows))
+        place, spread = np.empty((O, rows)), np.empty((O, rows))
+        for r in range(rows):
+            inputs[:D, r] = path[start + r, 0]
+        for t in range(actions.shape[1]):
+            for r in range(rows):
+                inputs[D:, r] = vectors[t, actions[start + r, t]]
+            _outputs(location, inputs, place)
+            _outputs(scale, inputs, spread)
+            for i in range(O):
+                for r in range(rows):
+                    moved = place[i, r] + _spread(spread[i, r]) * noise[t, i]
+                    inputs[fixed + i, r] = moved
+            for r in range(rows):
+                path[start + r, t + 1] = inputs[:D, r]
 
 
 class _Gates(NamedTuple):

@@ -18,6 +18,7 @@ from counterplan.core.tensors import TensorFormat
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
 from counterplan.scm.cosine import CosineNetwork, CosineReplay, CosineSlopes, spread_of
+from counterplan.scm.curvature import Layers
 from counterplan.scm.effects import Effects
 from counterplan.scm.learned import LearnedSCM, array_group, learned_format
 from counterplan.scm.network import Network
@@ -164,6 +165,13 @@ class SmoothSCM(LearnedSCM):
         if self.scaling is not None:
             return None
         return CosineSlopes((self.location, self.scale), self.fixed, region, actions, noise)
+
+    @property
+    def layers(self) -> Layers | None:
+        """What second-order bounds need, None in physical units."""
+        if self.scaling is not None:
+            return None
+        return Layers(self.location.sparse, self.scale.sparse, self.fixed)
 
     def replay(self, vectors: FloatArray, noise: FloatArray, start: FloatArray) -> Replay:
         if self.scaling is not None:

@@ -213,6 +213,17 @@ def check_explanations_target(path: str | Path) -> None:
     check_target(path)
 
 
+def no_formulas(frame: pl.DataFrame) -> pl.DataFrame:
+    """With an apostrophe before texts that a spreadsheet would take for a formula: whoever made an
+    id must not run anything in it."""
+    import polars as pl
+
+    text = pl.selectors.string()
+    quoted = text.str.replace(r"^([=+\-@\t\r])", "'$1")
+    is_number = text.cast(pl.Float64, strict=False).is_not_null()
+    return frame.with_columns(pl.when(is_number).then(text).otherwise(quoted))
+
+
 def write_explanations(path: str | Path, document: Mapping[str, Any]) -> None:
     """Write {"k": ..., "explanations": [records]} as JSON, or the records as CSV."""
     if suffix_of(path, RECORD_FORMATS, "files of explanations") == ".json":
@@ -229,6 +240,6 @@ def write_explanations(path: str | Path, document: Mapping[str, Any]) -> None:
         ]
         names = dict.fromkeys(name for row in rows for name in row)
         texts = [{name: str(row.get(name, "")) for name in names} for row in rows]
-        content = pl.DataFrame(texts).write_csv()
+        content = no_formulas(pl.DataFrame(texts)).write_csv()
     with atomic_file(path) as file:
         file.write(content.encode())

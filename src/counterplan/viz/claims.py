@@ -1,8 +1,8 @@
 """What explanations claim to bring, and how much of it is vouched for.
 
 A claim is an improvement with an interval. Where a model is one of many that the data allows, the
-interval holds nine tenths of them; where states are discrete, it goes from what is guaranteed in
-every causal model to the best that one of them allows. A claim is
+interval is meant to hold the truth in nine of ten cases; where states are discrete, it goes from
+what is guaranteed in every causal model to the best that one of them allows. A claim is
 
     established        the lower end of its interval is above zero
     not established    it is not, or nobody knows the interval
@@ -52,7 +52,7 @@ ASSUMED = (
 class Claim(NamedTuple):
     """An improvement, and between what it is vouched for; None where that is not known.
 
-    harm       the share of models by which it is worse than what was done
+    harm       how likely it is worse than what was done
     is_causal  whether the interval is one over causal models
     """
 
@@ -91,9 +91,8 @@ class Claim(NamedTuple):
         if not self.is_causal:
             so = "" if self.is_established else ", so there may be none"
             return (
-                f"{self.verdict.capitalize()}: nine in ten of the models that the data allows see "
-                f"an improvement of {self.interval(quantity)}{so}; {share(self.harm or 0.0)} of "
-                "them see harm."
+                f"{self.verdict.capitalize()}: better by {self.interval(quantity)} (90 %){so}; "
+                f"worse than what was done with a probability of {share(self.harm or 0.0)}."
             )
         if self.is_established:
             return (

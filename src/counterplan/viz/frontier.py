@@ -57,7 +57,7 @@ def frontier_figure(
         low, high = np.array(ranges, dtype=np.float64).T
         axes.vlines(
             budgets, low, high, color=style.BAND, linewidth=min(15.0, 160.0 / len(budgets)),
-            label="range over causal models" if is_causal else "9 in 10 models",
+            label="range over causal models" if is_causal else "interval of 90 %",
         )  # fmt: skip
     axes.axhline(float(rows[0]["factual"]), **OBSERVED_MARK.look(1.4, 0), label="observed")
     if (np.abs(bounds - values) > 0.0).any():

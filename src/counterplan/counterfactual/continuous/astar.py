@@ -7,7 +7,10 @@ A node is a state reached at step t with l units of the budget spent. Its promis
 where U is any admissible bound (Eq. 10 of the 2023 paper with an upper bound for the value). The
 search expands the most promising nodes, many of one step at a time: all children of a batch are one
 call to the model. A child whose promise does not beat the best sequence known is dropped; one whose
-budget is spent is followed to the end at once. Children that leave the data are not opened where
+budget is spent is followed to the end at once, and so is one that can afford a last change, with
+each change whose own promise (`last_change`) is enough. Of many models (`ensemble`) nodes
+know those whose weighted outcome bounds what is optimised, and sequences that end well are judged
+by all. Children that leave the data are not opened where
 alternatives have to stay inside it, and a sequence counts once all of it does: whether a state is
 near is asked when its node is expanded or ends a better sequence, so that a bound on all sequences
 bounds these. When nothing open promises more than the best
@@ -33,12 +36,9 @@ from counterplan.core.limits import Watch
 from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import FloatArray, IntArray, whole_number
-from counterplan.counterfactual.continuous.ensemble import (
-    EnsembleBound,
-    EnsembleSetting,
-    prepare_continuous,
-)
+from counterplan.counterfactual.continuous.ensemble import prepare_continuous
 from counterplan.counterfactual.continuous.first_order import FirstOrder
+from counterplan.counterfactual.continuous.last_change import LastChange, layers_of
 from counterplan.counterfactual.continuous.setting import (
     SequenceExplanation,
     SequenceSetting,
@@ -49,6 +49,10 @@ from counterplan.scm.point import PointSCM, Region
 
 # In place of an action that was not changed.
 UNCHANGED = -1
+# Sequences that are judged, ends that are followed and nodes that are ended at a time.
+JUDGED, FOLLOWED, ENDED = 32, 256, 2_048
+# With so few nodes before the last change, bounds on them cost more than they save.
+FEW_NODES = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,11 +259,12 @@ class Search:
         self,
         solver: AStar,
         setting: SequenceSetting,
-        bound: UpperBound,
+        bound: Prepared,
         start: IntArray,
         watch: Watch,
     ) -> None:
-        self._solver, self._setting, self._upper, self._watch = solver, setting, bound.upper, watch
+        self._solver, self._judge, self._watch = solver, setting, watch
+        self._setting, self._upper, self._last = bound.setting, bound.others.upper, bound.last
         self.sequence, self.value = start, float(setting.outcomes(start[None])[0])
         self.bound, self.complete, self.expanded, self.added = math.inf, False, 0, 0
         self.history = History()
@@ -325,11 +330,13 @@ class Search:
         """Open nodes that promise enough; follow those whose budget is spent to their end."""
         setting, rollout = self._setting, self._solver.rollout
         worth = promise > self._enough
-        spent = (nodes.used + int(setting.costs.min()) > setting.k) & rollout
+        more = int(setting.costs.min()) * (1 if self._last is None else 2)
+        spent = (nodes.used + more > setting.k) & rollout
         final = worth & spent
         if final.any():
-            leaves = nodes.take(final)
-            self._finish(t, leaves, leaves.earned + setting.follow_observed(t, leaves.states))
+            leaves = replace(nodes.take(final), promise=promise[final])
+            for first in range(0, len(leaves), ENDED):
+                self._end(t, leaves.take(slice(first, first + ENDED)))
             worth &= promise > self._enough
         missed = promise[~worth & ~final]
         self._dropped = max(self._dropped, float(missed.max(initial=-math.inf)))
@@ -338,15 +345,90 @@ class Search:
             self.added += int(np.count_nonzero(stay))
         self._pools[t].push(replace(nodes.take(stay), promise=promise[stay]))
 
+    def _end(self, t: int, nodes: Nodes) -> None:
+        """Follow nodes of step t that can afford one more change at most to their ends."""
+        setting, T = self._setting, self._setting.horizon
+        taken = np.repeat(setting.observed[None, t:], len(nodes), axis=0)
+        path = setting.path(t, nodes.states, taken)
+        self._finish(t, nodes, nodes.earned + setting.earned(path, taken, t))
+        left = setting.k - nodes.used
+        if self._last is None or (left < setting.costs.min()).all():
+            return
+        earned, ends = nodes.earned, []
+        for u in range(t, T - 1):
+            states = path[:, u - t]
+            actions, promise = self._last.upper(u, left, states, self._enough - earned)
+            promise = np.minimum(promise + earned[:, None], nodes.promise[:, None])
+            row, place = np.nonzero(promise > self._enough)
+            if row.size and setting.inside is not None and setting.inside.binds:
+                asked, which = np.unique(row, return_inverse=True)
+                may = setting.may_take(u, states[asked], nodes.used[asked])
+                fine = may[which, actions[place]]
+                row, place = row[fine], place[fine]
+            known = earned[row], promise[row, place], states[row]
+            ends.append(Ends(np.full(len(row), u), row, actions[place], *known))
+            missed = promise[promise <= self._enough]
+            self._dropped = max(self._dropped, float(missed.max(initial=-math.inf)))
+            earned = earned + setting.reward(states) + setting.bonus[u, setting.observed[u]]
+        self._follow(t, nodes, Ends(*(np.concatenate(part) for part in zip(*ends, strict=True))))
+
+    def _follow(self, t: int, nodes: Nodes, ends: Ends) -> None:
+        """Follow ends of nodes of step t, the most promising first; if there is no time for all,
+        their nodes stay open."""
+        order = np.argsort(-ends.promise, kind="stable")
+        for first in range(0, len(order), FOLLOWED):
+            batch = ends.take(order[first : first + FOLLOWED])
+            if batch.promise[0] <= self._enough:
+                self._dropped = max(self._dropped, float(batch.promise[0]))
+                return
+            if self._watch.must_stop(self.expanded, self.value, self.bound):
+                self._pools[t].push(nodes.take(np.unique(ends.row[order[first:]])))
+                return
+            actions = nodes.actions[batch.row]
+            actions[np.arange(len(actions)), batch.step] = batch.action
+            values = np.empty(len(actions))
+            for u in np.unique(batch.step):
+                rows = batch.step == u
+                taken = np.repeat(self._setting.observed[None, u:], rows.sum(), axis=0)
+                taken[:, 0] = batch.action[rows]
+                path = self._setting.path(u, batch.states[rows], taken)
+                values[rows] = batch.earned[rows] + self._setting.earned(path, taken, u)
+            self._finish(t, replace(nodes.take(batch.row), actions=actions), values)
+
     def _finish(self, t: int, nodes: Nodes, values: FloatArray) -> None:
         """Whole sequences from nodes of step t on: keep the best of those inside the data."""
-        setting = self._setting
-        better = values > self.value + setting.negligible(self.value)
-        whole = partial(nodes.sequences, setting.observed)
-        best = setting.best_inside(whole, np.where(better, values, -math.inf), since=t)
-        if best is not None:
-            self.value = float(values[best])
-            self.sequence = whole(np.array([best]))[0]
+        judge, whole = self._judge, partial(nodes.sequences, self._setting.observed)
+        order = np.argsort(-values, kind="stable")
+        size = len(order) if judge is self._setting else JUDGED
+        for first in range(0, len(order), max(size, 1)):
+            least = self.value + judge.negligible(self.value)
+            rows = order[first : first + size]
+            rows = rows[values[rows] > least]
+            if not rows.size:
+                return
+            ended = whole(rows)
+            judged = values[rows] if judge is self._setting else judge.outcomes(ended)
+            better = np.where(judged > least, judged, -math.inf)
+            best = judge.best_inside(ended.__getitem__, better, since=t)
+            if best is not None:
+                self.value, self.sequence = float(judged[best]), ended[best]
+
+
+class Ends(NamedTuple):
+    """Last changes of nodes: the step, the node's row, the new action, what was earned before, what
+    is promised, and the state there."""
+
+    step: IntArray
+    row: IntArray
+    action: IntArray
+    earned: FloatArray
+    promise: FloatArray
+    states: FloatArray
+
+    def take(self, rows: IntArray) -> Ends:
+        """Some of them."""
+        numbers = self.step[rows], self.row[rows], self.action[rows]
+        return Ends(*numbers, self.earned[rows], self.promise[rows], self.states[rows])
 
 
 @runtime_checkable
@@ -377,9 +459,7 @@ class FirstOrderBound:
         )
 
     def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
-        if isinstance(setting, EnsembleSetting):
-            return EnsembleBound(setting, deadline)
-        return FirstOrder(setting, deadline=deadline)
+        return FirstOrder(setting, deadline)
 
 
 @dataclass(frozen=True)
@@ -422,6 +502,34 @@ class Tightest:
         return _Least([heuristic.prepare(setting, deadline) for heuristic in self.heuristics])
 
 
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """All bounds of one problem.
+
+    setting  what nodes know
+    last     of nodes that can afford one more change, None where there is no such bound
+    others   of all nodes, or of the others
+    """
+
+    setting: SequenceSetting
+    last: LastChange | None
+    others: UpperBound
+
+    @property
+    def name(self) -> str:
+        if self.last is None:
+            return self.others.name
+        before = "" if isinstance(self.others, NoBound) else f", before it {self.others.name}"
+        several = len(self.setting.members)
+        return f"{self.last.name}{before}" + (f", over {several} members" if several > 1 else "")
+
+    def restricted(self, k: int) -> Prepared:
+        """For a smaller budget."""
+        setting = replace(self.setting, k=min(k, self.setting.k))
+        last = None if self.last is None else self.last.restricted(setting)
+        return Prepared(setting, last, self.others.restricted(setting))
+
+
 @dataclass(frozen=True)
 class AStar:
     """Best-first search for the best sequence.
@@ -456,8 +564,9 @@ class AStar:
     def solve(self, problem: Problem) -> Explanation:
         watch = Watch("search", problem.limits, problem.progress)
         setting = self._accepted(problem)
-        bound = self.heuristic.prepare(setting, watch.deadline)
-        return self._explained(problem.k, setting, bound, setting.observed, watch)
+        start = self._start(setting, setting.observed, watch)
+        bound = self._prepared(setting, start, watch)
+        return self._explained(problem.k, setting, bound, start, watch)
 
     @np.errstate(over="ignore", invalid="ignore")
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
@@ -465,13 +574,37 @@ class AStar:
         hold for each of them, and for preparing the bound that they share."""
         found: list[SequenceExplanation] = []
         largest = self._accepted(problem)
-        bound = self.heuristic.prepare(largest, Watch("bound", problem.limits).deadline)
+        watch = Watch("bound", problem.limits)
+        start = self._start(largest, largest.observed, watch)
+        bound = self._prepared(largest, start, watch)
         for k in range(problem.k + 1):
             watch = Watch("search", problem.limits, problem.progress)
             setting = replace(largest, k=min(k, largest.k))
-            start = found[-1].actions if found else setting.observed
-            found.append(self._explained(k, setting, bound.restricted(setting), start, watch))
+            start = self._start(setting, found[-1].actions if found else setting.observed, watch)
+            found.append(self._explained(k, setting, bound.restricted(k), start, watch))
         return found
+
+    def _start(self, setting: SequenceSetting, known: IntArray, watch: Watch) -> IntArray:
+        """A sequence to start from: greedy, by a few models where there are many."""
+        if not self.incumbent:
+            return known
+        found = greedy_sequence(setting.narrowed(known), known, deadline=watch.deadline)
+        old, new = setting.outcomes(np.stack([known, found])).tolist()
+        return found if new > old + setting.negligible(old) else known
+
+    def _prepared(self, setting: SequenceSetting, start: IntArray, watch: Watch) -> Prepared:
+        """The bounds, of several models by those that count for the sequence to start from."""
+        nodes = setting.narrowed(start)
+        is_ours = isinstance(self.heuristic, FirstOrderBound) and self.rollout and setting.k > 0
+        if is_ours and all(layers_of(one) is not None for one in nodes.members):
+            last = LastChange(nodes, watch.deadline)
+            if last.finished:
+                before = max(setting.k // int(setting.costs.min()) - 1, 0)
+                singles = int(setting.allowed.sum()) - len(setting.allowed)
+                if singles**before / math.factorial(before) <= FEW_NODES:
+                    return Prepared(nodes, last, NoBound())
+                return Prepared(nodes, last, self.heuristic.prepare(nodes, watch.deadline))
+        return Prepared(nodes, None, self.heuristic.prepare(nodes, watch.deadline))
 
     def _accepted(self, problem: Problem) -> SequenceSetting:
         setting = prepare_continuous(problem)
@@ -483,13 +616,11 @@ class AStar:
         self,
         k: int,
         setting: SequenceSetting,
-        bound: UpperBound,
+        bound: Prepared,
         start: IntArray,
         watch: Watch,
     ) -> SequenceExplanation:
         prepared = watch.seconds
-        if self.incumbent:
-            start = greedy_sequence(setting, start)
         outcome = Search(self, setting, bound, start, watch)
         stats = {
             "seconds": watch.seconds,

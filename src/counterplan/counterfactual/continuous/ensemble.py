@@ -6,8 +6,8 @@ infers its own noise from the episode. What is optimised is their mean over the 
     W(a) = min_w sum_b w_b V_b(a)      over   0 <= w_b <= 1 / (beta B),   sum_b w_b = 1
 
 (beta = 1: the mean). So any fixed weights give a bound: U_w >= sum_b w_b V_b >= W, and the least of
-several is one too. Here they are the weights of the best sequence known at the start, under which
-its own worst members count, and equal ones.
+several is one too. Here they are those of a good sequence known at the start, under which only its
+own worst members count: a search knows no others (`narrowed`) until a sequence is to be judged.
 
 A state of the search is what the members' states are, side by side, and what each has earned so
 far; its outcome is then a function of the last state alone, and search, baselines, simplification
@@ -18,7 +18,6 @@ with a block for each member (`first_order`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -31,11 +30,9 @@ from counterplan.core.problem import Problem
 from counterplan.core.result import Interval, Status
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.continuous.claims import unseen_variance
-from counterplan.counterfactual.continuous.first_order import FirstOrder
 from counterplan.counterfactual.continuous.setting import (
     SequenceExplanation,
     SequenceSetting,
-    greedy_sequence,
     prepare_sequence,
 )
 from counterplan.counterfactual.support import inside_of
@@ -88,9 +85,13 @@ class _AllMembers(_Nothing):
 
     members: tuple[SequenceSetting, ...] = ()
     share: float = 1.0
+    fixed_weights: FloatArray | None = None
 
     def __call__(self, states: FloatArray) -> FloatArray:
-        return worst_mean(self.outcomes(states), self.share)
+        outcomes = self.outcomes(states)
+        if self.fixed_weights is None:
+            return worst_mean(outcomes, self.share)
+        return np.asarray(outcomes @ self.fixed_weights)
 
     def outcomes(self, states: FloatArray) -> FloatArray:
         """(n, B) what each member says, but for what actions earn."""
@@ -120,11 +121,19 @@ class _SideBySide:
         return np.concatenate([*after, every], axis=2)
 
     def follow(self, t: int, states: FloatArray, actions: NDArray[np.int64]) -> FloatArray:
+        return self.path(t, states, actions[:, None])[:, 1]
+
+    def path(self, t: int, states: FloatArray, actions: NDArray[np.int64]) -> FloatArray:
+        """(n, m + 1, D) the states after m actions (n, m)."""
         blocks, banked = _apart(states, len(self.members))
-        pairs = list(zip(self.members, blocks, strict=True))
-        after = [one.replay.follow(t, x, actions) for one, x in pairs]
-        earned = banked + np.stack([one.reward(x) for one, x in pairs], axis=1)
-        return np.concatenate([*after, earned], axis=1)
+        n, m = actions.shape
+        paths = [one.path(t, x, actions) for one, x in zip(self.members, blocks, strict=True)]
+        earned = np.empty((n, m + 1, len(self.members)))
+        earned[:, 0] = banked
+        for b, (one, path) in enumerate(zip(self.members, paths, strict=True)):
+            gained = one.reward(path[:, :-1].reshape(-1, path.shape[2])).reshape(n, m)
+            earned[:, 1:, b] = banked[:, b : b + 1] + np.cumsum(gained, axis=1)
+        return np.concatenate([*paths, earned], axis=2)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -172,10 +181,12 @@ class EnsembleExplanation(SequenceExplanation):
 
 @dataclass(frozen=True, eq=False)
 class EnsembleSetting(SequenceSetting):
-    """What a search over all members works on; `parts` are their own settings."""
+    """What a search over all members works on, or over some that are weighted; `parts` are their
+    own settings."""
 
     parts: tuple[SequenceSetting, ...] = ()
     share: float = 1.0
+    fixed_weights: FloatArray | None = None
 
     @property
     def members(self) -> tuple[SequenceSetting, ...]:
@@ -187,8 +198,29 @@ class EnsembleSetting(SequenceSetting):
     def placed(self, states: FloatArray) -> FloatArray:
         return np.asarray(np.mean(self.blocks(states), axis=0))
 
-    def banked(self, states: FloatArray, weights: FloatArray) -> FloatArray:
-        return np.asarray(_apart(states, len(self.parts))[1] @ weights)
+    @property
+    def weights(self) -> FloatArray:
+        count = len(self.parts)
+        return np.full(count, 1.0 / count) if self.fixed_weights is None else self.fixed_weights
+
+    def narrowed(self, known: IntArray) -> EnsembleSetting:
+        weights = worst_weights(self.outcomes_by_member(known[None])[0], self.share)
+        # Where a state is among the data, all members tell.
+        binds = self.inside is not None and self.inside.binds
+        chosen = (np.arange(len(weights)) if binds else np.flatnonzero(weights)).tolist()
+        blocks, banked = _apart(self.states, len(self.parts))
+        parts = tuple(self.parts[b] for b in chosen)
+        return replace(
+            self,
+            replay=_SideBySide(parts),
+            last=_AllMembers(members=parts, fixed_weights=weights[chosen]),
+            states=np.column_stack([*(blocks[b] for b in chosen), banked[:, chosen]]),
+            parts=parts,
+            fixed_weights=weights[chosen],
+        )
+
+    def banked(self, states: FloatArray) -> FloatArray:
+        return np.asarray(_apart(states, len(self.parts))[1] @ self.weights)
 
     @cached_property
     def _terms(self) -> float:
@@ -274,24 +306,3 @@ def _members(problem: Problem) -> Sequence[Any]:
     vectors = action_vectors(problem.actions, len(episode) - 1)
     taken = vectors[np.arange(len(vectors)), action_indices(episode, vectors)]
     return tuple(scm.members_of(episode.states, taken))
-
-
-class EnsembleBound:
-    """The least of the bounds by equal weights and by those of a good sequence's worst members."""
-
-    def __init__(self, setting: EnsembleSetting, deadline: float) -> None:
-        equal = FirstOrder(setting, deadline)
-        self._bounds = [equal]
-        if setting.share < 1.0:
-            known = setting.outcomes_by_member(greedy_sequence(setting)[None])[0]
-            worst = worst_weights(known, setting.share)
-            self._bounds.append(FirstOrder(setting, deadline, worst, equal.reaches))
-        self.name = f"{equal.name}, over {len(setting.parts)} members"
-
-    def upper(self, t: int, used: IntArray, states: FloatArray) -> FloatArray:
-        return np.asarray(np.fmin.reduce([one.upper(t, used, states) for one in self._bounds]))
-
-    def restricted(self, setting: SequenceSetting) -> EnsembleBound:
-        smaller = copy(self)
-        smaller._bounds = [one.restricted(setting) for one in self._bounds]
-        return smaller

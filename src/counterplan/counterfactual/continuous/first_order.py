@@ -54,6 +54,8 @@ from counterplan.scm.point import Region, Slopes
 
 # Steps of the method that places a cone.
 STEPS = 60
+# Seconds after the deadline for regions by constants, and as many for the bound made of them.
+GRACE = 0.5
 # Squares of less than this are lost in a norm.
 TINIEST = 1e-150
 
@@ -163,7 +165,9 @@ class Reach:
     late      whether constants stand in for some slopes for lack of time
     """
 
-    def __init__(self, setting: SequenceSetting, deadline: float) -> None:
+    def __init__(self, setting: SequenceSetting, deadline: float, end: float = math.inf) -> None:
+        """After the `deadline` constants stand in for slopes, after the `end` nothing does."""
+        self._end = end
         self._setting, self._fixed, self._levels = setting, setting.scm.fixed, setting.levels
         self.regions: dict[tuple[int, int], Region] = {}
         self.locals: dict[tuple[int, int], Local] = {}
@@ -180,8 +184,9 @@ class Reach:
             jumps = self._jumps(t)
             for spent in sorted(spent for step, spent in self.regions if step == t):
                 # The first step is always asked about: it tells whether there are slopes at all.
-                self.late = self.late or (t > 0 and time.perf_counter() > deadline)
-                if self.late and setting.step_constants is None:
+                now = time.perf_counter()
+                self.late = self.late or (t > 0 and now > deadline)
+                if self.late and (setting.step_constants is None or now > self._end):
                     return False
                 local = self._local(t, spent, jumps)
                 self.locals[t, spent] = local
@@ -253,15 +258,12 @@ class FirstOrder:
         self,
         setting: SequenceSetting,
         deadline: float = math.inf,
-        weights: FloatArray | None = None,
-        reaches: Sequence[Reach] | None = None,
     ) -> None:
-        """After the `deadline` (by `time.perf_counter`) constants stand in for slopes; without any
-        the bound is infinite. `reaches` of the members may be known already."""
+        """After the `deadline` (by `time.perf_counter`) constants stand in for slopes; without any,
+        or if that takes long too, the bound is infinite."""
         self._setting, self._levels = setting, setting.levels
-        members = setting.members
-        self._weights = np.full(len(members), 1.0 / len(members)) if weights is None else weights
-        self.reaches = reaches or [Reach(member, deadline) for member in members]
+        self._end = max(deadline, time.perf_counter()) + GRACE
+        self.reaches = [Reach(member, deadline, self._end) for member in setting.members]
         self._finished = all(reach.finished for reach in self.reaches)
         self._build()
 
@@ -282,7 +284,7 @@ class FirstOrder:
     def restricted(self, setting: SequenceSetting) -> FirstOrder:
         """The bound for a smaller budget; regions and slopes hold there too."""
         smaller = copy(self)
-        smaller._setting = setting
+        smaller._setting, smaller._end = setting, math.inf
         smaller._build()
         return smaller
 
@@ -306,7 +308,7 @@ class FirstOrder:
             for steepness, far in zip(piece.steepness.T, distance[rows].T, strict=True):
                 heights += _times(far[:, None], steepness)
             result[rows] = heights.max(axis=1)
-        return rounded_up(result + setting.banked(states, self._weights))
+        return rounded_up(result + setting.banked(states))
 
     def _counted(self, spent: IntArray) -> IntArray:
         """(n,) the least amounts of the levels."""
@@ -317,7 +319,7 @@ class FirstOrder:
         self._pieces: dict[tuple[int, int], Piece] = {}
         if not self._finished:
             return
-        setting, members, weights = self._setting, self._setting.members, self._weights
+        setting, members, weights = self._setting, self._setting.members, self._setting.weights
         last, every = setting.horizon - 1, self.reaches[0]
         here = sum(w * one.reward(one.states) for w, one in zip(weights, members, strict=True))
         gradient, steep = _slopes_of([one.reward for one in members], members, weights)
@@ -332,6 +334,9 @@ class FirstOrder:
         for t, spent in sorted(every.locals, reverse=True):
             if spent > setting.k:
                 continue
+            if time.perf_counter() > self._end + GRACE:
+                self._finished = False
+                return
             steps = [reach.locals[t, spent] for reach in self.reaches]
             within = steps[0].spent <= setting.k
             # Actions beyond this budget get any cone, and are left out below.

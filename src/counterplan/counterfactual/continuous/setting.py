@@ -8,6 +8,7 @@ Everything here is in the model's own units.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -133,12 +134,22 @@ class SequenceSetting:
         """The settings of single models: this one, but for an ensemble."""
         return (self,)
 
+    @property
+    def weights(self) -> FloatArray:
+        """(B,) of the members in what bounds an outcome."""
+        return np.ones(1)
+
+    def narrowed(self, known: IntArray) -> SequenceSetting:
+        """What bounds outcomes, and is close to them near a known sequence (T-1,): the same, but
+        for an ensemble."""
+        return self
+
     def blocks(self, states: FloatArray) -> Sequence[FloatArray]:
         """States (n, D) as the members have them."""
         return (states,)
 
-    def banked(self, states: FloatArray, weights: FloatArray) -> FloatArray | float:
-        """(n,) what states remember of earlier rewards, by weights of the members; nothing here."""
+    def banked(self, states: FloatArray) -> FloatArray | float:
+        """(n,) what states remember of earlier rewards, weighted; nothing here."""
         return 0.0
 
     @property
@@ -207,13 +218,17 @@ class SequenceSetting:
 
     def follow_observed(self, t: int, states: FloatArray) -> FloatArray:
         """(n,) the rewards from step t on, states (n, D) included, if nothing changes any more."""
-        total = self.reward_at(t)(states)
-        for step in range(t, self.horizon - 1):
-            taken = np.full(len(states), self.observed[step])
-            states = self.replay.follow(step, states, taken)
-            total = total + self.bonus[step, self.observed[step]]
-            total = total + self.reward_at(step + 1)(states)
-        return total
+        taken = np.repeat(self.observed[None, t:], len(states), axis=0)
+        return self.earned(self.path(t, states, taken), taken, t)
+
+    def path(self, t: int, states: FloatArray, actions: IntArray) -> FloatArray:
+        """(n, m + 1, D) states (n, D) of step t and those after m actions (n, m) from there."""
+        if hasattr(self.replay, "path"):
+            return np.asarray(self.replay.path(t, states, actions))
+        path = [states]
+        for step in range(actions.shape[1]):
+            path.append(self.replay.follow(t + step, path[-1], actions[:, step]))
+        return np.stack(path, axis=1)
 
     def placed(self, states: FloatArray) -> FloatArray:
         """States (n, D) where they are among the data."""
@@ -260,45 +275,43 @@ class SequenceSetting:
 
     def trajectories(self, sequences: IntArray) -> FloatArray:
         """(n, T, D) the states along sequences (n, T-1) of actions."""
-        current = np.repeat(self.states[:1], len(sequences), axis=0)
-        path = [current]
-        for t in range(self.horizon - 1):
-            current = self.replay.follow(t, current, sequences[:, t])
-            path.append(current)
-        return np.stack(path, axis=1)
+        return self.path(0, np.repeat(self.states[:1], len(sequences), axis=0), sequences)
 
     def outcomes(self, sequences: IntArray) -> FloatArray:
         """(n,) what sequences (n, T-1) of actions earn."""
         return self.earned(self.trajectories(sequences), sequences)
 
-    def earned(self, states: FloatArray, sequences: IntArray) -> FloatArray:
-        """(n,) what states (n, T, D) and the sequences (n, T-1) that lead through them earn."""
-        n, T, _ = states.shape
-        rewards = self.reward(states.reshape(n * T, -1)).reshape(n, T)
+    def earned(self, states: FloatArray, sequences: IntArray, t: int = 0) -> FloatArray:
+        """(n,) what states (n, T-t, D) and the sequences (n, T-1-t) that lead through them earn,
+        from step t on."""
+        n, m, D = states.shape
+        rewards = self.reward(states.reshape(n * m, D)).reshape(n, m)
         if self.last is not self.reward:
             rewards[:, -1] = self.last(states[:, -1])
-        return np.asarray(rewards.sum(axis=1) + self.bonus[np.arange(T - 1), sequences].sum(axis=1))
+        steps = np.arange(t, t + m - 1)
+        return np.asarray(rewards.sum(axis=1) + self.bonus[steps, sequences].sum(axis=1))
 
     def reward_at(self, t: int) -> Reward:
         """What the state of step t is worth."""
         return self.last if t == self.horizon - 1 else self.reward
 
-    def single_change_values(self, base: IntArray) -> FloatArray:
-        """(T-1, N) the outcome of `base` (T-1,) with the action of step t replaced by a."""
+    def single_change_values(self, base: IntArray, deadline: float = np.inf) -> FloatArray:
+        """(T-1, N) the outcome of `base` (T-1,) with the action of step t replaced by a; -inf for
+        what is not known at the deadline, which the last steps are tried first for."""
         T, N = self.horizon, self.n_actions
-        current, earned = self.states[:1], 0.0
-        waiting, totals = np.empty((0, self.states.shape[1])), np.empty(0)
-        for t in range(T - 1):
-            if len(waiting):  # those that changed earlier follow the base from here on
-                totals = totals + self.reward(waiting) + self.bonus[t, base[t]]
-                waiting = self.replay.follow(t, waiting, np.full(len(waiting), base[t]))
-            earned += float(self.reward(current)[0])
-            after = self.replay.children(t, current)[0]
-            waiting = np.concatenate([waiting, after])
-            totals = np.concatenate([totals, earned + self.bonus[t]])
-            earned += float(self.bonus[t, base[t]])
-            current = after[base[t]][None]
-        return np.asarray((totals + self.last(waiting)).reshape(T - 1, N))
+        path = self.trajectories(base[None])
+        before = np.append(
+            0.0, np.cumsum(self.reward(path[0, :-1]) + self.bonus[range(T - 1), base])
+        )
+        values = np.full((T - 1, N), -np.inf)
+        for t in reversed(range(T - 1)):
+            if time.perf_counter() > deadline:
+                break
+            after = self.replay.children(t, path[:, t])[0]
+            taken = np.repeat(base[None, t + 1 :], N, axis=0)
+            here = before[t] + self.reward(path[:, t]) + self.bonus[t]
+            values[t] = here + self.earned(self.path(t + 1, after, taken), taken, t + 1)
+        return values
 
     def affordable(self, base: IntArray) -> BoolArray:
         """(T-1, N) whether step t of `base` may be set to a within the budget."""
@@ -489,14 +502,20 @@ def greedy_sequence(
     start: IntArray | None = None,
     rng: np.random.Generator | None = None,
     probability: float = 1.0,
+    deadline: float = np.inf,
 ) -> IntArray:
-    """At most k rounds, each with the best affordable single change (taken with a probability)."""
+    """At most k rounds, each with the best affordable single change (taken with a probability) of
+    those that there is time to try."""
     best = (setting.observed if start is None else start).copy()
     value = float(setting.outcomes(best[None])[0])
     for _ in range(setting.k):
+        if time.perf_counter() > deadline:
+            break
         if rng is not None and rng.random() >= probability:
             continue
-        gains = np.where(setting.affordable(best), setting.single_change_values(best), -np.inf)
+        gains = np.where(
+            setting.affordable(best), setting.single_change_values(best, deadline), -np.inf
+        )
         gains[~(gains > value + setting.negligible(value))] = -np.inf
         place = setting.best_inside(partial(_changed, best, gains.shape[1]), gains.ravel())
         if place is None:

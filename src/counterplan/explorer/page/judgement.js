@@ -113,7 +113,7 @@ export function proof(view) {
         ["Expected", show(expected(best))],
         ["Improvement", [gain(best.improvement), between(best) ? ` (${between(best)})` : ""]],
         best.guaranteed === null ? null : ["Guaranteed", show(best.guaranteed)],
-        best.harm === null ? null : ["Worse than what was done", `${percent(best.harm)} of models`],
+        best.harm === null ? null : ["Worse than what was done", `with a probability of ${percent(best.harm)}`],
         ["Data under it", dataWords(best.support)],
         best.support.distance_max === null ? null : ["Farthest from data", `${show(best.support.distance_max)} × usual`],
         best.support.unseen === null ? null : ["Chance of an unseen action", percent(best.support.unseen)],

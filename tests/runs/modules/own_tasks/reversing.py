@@ -36,6 +36,8 @@ class Reversing:
             time.sleep(60)
         if first == b"huge":
             raise MemoryError
+        if first == b"full" and not (self.notes / "room").exists():
+            raise OSError(28, "No space left on device")
         if first == b"wrong":
             raise InputError("this part is wrong; put it right")
         if first == b"bug":

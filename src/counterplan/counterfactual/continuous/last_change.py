@@ -1,0 +1,217 @@
+"""A certified second-order bound on what a last change can bring.
+
+A node at step t that can afford one more change has a finite number of ends: what was done, or that
+with one action replaced at a step u >= t. Up to u its states s_u are known; from there on
+the end follows a course that starts at the observed state of step u with the same change. That
+course is known too, and `scm.curvature` expands what it earns around its own states:
+
+    W(x) <= W(0) + g . x + (x^T H x + |x|^T E |x|) / 2,         x = s_u - observed,   |x| <= box_u
+
+W(0) is exact, and x is only what the changes before u have moved. box_u holds what all single
+changes lead to, times the number of changes before; for states outside nothing is known.
+
+Of several models the weighted expansions add up (`ensemble`).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from counterplan.core.compiled import njit
+from counterplan.core.validation import FloatArray, IntArray
+from counterplan.counterfactual.continuous.setting import SequenceSetting
+from counterplan.scm.curvature import Layers, along
+
+# Of the size of an outcome: more than the rounding of the sums behind it, less than what counts as
+# better (`negligible`).
+OUTWARD = 1e-13
+
+
+class Courses(NamedTuple):
+    """What a change at one step leads to, for B models with M features that move, weighted.
+
+    actions  (p,)
+    value    (p,) earned from the observed state on
+    slope    (p, B, M) g
+    bend     (p, B, M, M) H
+    slack    (p, B, M, M) E
+    steep    (p, B) with |x^T H x| + |x|^T E |x| <= steep ||x||^2
+    """
+
+    actions: IntArray
+    value: FloatArray
+    slope: FloatArray
+    bend: FloatArray
+    slack: FloatArray
+    steep: FloatArray
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def heights(courses: Any, away: Any, wanted: Any) -> Any:
+    """(n, p) upper bounds from states that are `away` (n, B, M) from the observed one; -inf where
+    they are seen to be no more than what is wanted, (n,)."""
+    _, value, slope, bend, slack, steep = courses
+    (n, many, M), square = away.shape, (away**2).sum(axis=2)
+    result = np.full((n, len(value)), -np.inf)
+    for r in range(n):
+        for p in range(len(value)):
+            height, curve = value[p], 0.0
+            for b in range(many):
+                curve += steep[p, b] * square[r, b]
+                for i in range(M):
+                    height += slope[p, b, i] * away[r, b, i]
+            if height + curve / 2 <= wanted[r]:
+                continue
+            curve = 0.0
+            for b in range(many):
+                for i in range(M):
+                    for j in range(M):
+                        product = away[r, b, i] * away[r, b, j]
+                        curve += bend[p, b, i, j] * product + slack[p, b, i, j] * abs(product)
+            height += curve / 2
+            result[r, p] = height if height == height else np.inf
+    return result
+
+
+class _Member:
+    """One model's courses.
+
+    paths  for each step: (p, T-t, D) where changes there lead
+    boxes  (T, M) the most that single changes lead away
+    """
+
+    def __init__(self, setting: SequenceSetting, layers: Layers) -> None:
+        self._setting, self._layers = setting, layers
+        width = setting.states.shape[1]
+        self.paths: list[FloatArray] = []
+        self.boxes = np.zeros((setting.horizon, width - layers.fixed))
+        self._gradients = [
+            np.ascontiguousarray(reward.gradient(width)[layers.fixed :], dtype=np.float64)
+            for reward in (setting.reward, setting.last)
+        ]
+
+    def add(self, t: int, actions: IntArray) -> None:
+        """The courses by actions (p, T-1-t) from step t on."""
+        setting = self._setting
+        start = np.repeat(setting.states[t : t + 1], len(actions), axis=0)
+        self.paths.append(setting.path(t, start, actions))
+        moved = np.abs(self.paths[-1] - setting.states[t:])[:, :, self._layers.fixed :]
+        self.boxes[t:] = np.maximum(self.boxes[t:], moved.max(axis=0, initial=0.0))
+
+    def expanded(self, t: int, actions: IntArray, box: FloatArray) -> tuple[FloatArray, ...]:
+        """g, H and E of the courses at step t, over a box (M,)."""
+        setting = self._setting
+        vectors = setting.vectors[np.arange(t, setting.horizon - 1), actions]
+        found = along(
+            self._layers, self.paths[t], vectors, setting.noise[t:], box, *self._gradients
+        )
+        return tuple(found)
+
+
+class LastChange:
+    """The bound for one problem.
+
+    setting  of the models that count
+    """
+
+    name = "second-order bound of the last change"
+
+    def __init__(self, setting: SequenceSetting, deadline: float = math.inf) -> None:
+        self.setting, weights = setting, setting.weights
+        self._before = max(setting.k // int(setting.costs.min()) - 1, 0)
+        self._members = [
+            _Member(one, found) for one in setting.members if (found := layers_of(one))
+        ]
+        self._kept: dict[int, Courses] = {}
+        self._exact: list[FloatArray] = []
+        for t in range(setting.horizon - 1):
+            if time.perf_counter() > deadline:
+                break
+            actions = self._actions(t)
+            for member in self._members:
+                member.add(t, actions)
+            earned = [
+                one.earned(member.paths[t], actions, t)
+                for one, member in zip(setting.members, self._members, strict=True)
+            ]
+            self._exact.append(weights @ np.stack(earned))
+
+    @property
+    def finished(self) -> bool:
+        """Whether there was time for all of it."""
+        return len(self._exact) == self.setting.horizon - 1
+
+    def restricted(self, setting: SequenceSetting) -> LastChange:
+        """The bound for a smaller budget."""
+        smaller = copy(self)
+        smaller.setting = setting
+        return smaller
+
+    def upper(
+        self, t: int, left: IntArray, states: FloatArray, wanted: FloatArray
+    ) -> tuple[IntArray, FloatArray]:
+        """The actions (p,) that may be changed to at step t, and (n, p) the most that each earns
+        from states (n, D) on if nothing changes after it; -inf where it is more than what is left
+        (n,), or earns no more than what is wanted, (n,)."""
+        setting = self.setting
+        actions, value = self._actions(t)[:, 0], self._exact[t]
+        away = np.stack(
+            [
+                (x - one.states[t])[:, one.scm.fixed :]
+                for x, one in zip(setting.blocks(states), setting.members, strict=True)
+            ],
+            axis=1,
+        )
+        banked = np.broadcast_to(setting.banked(states), len(states))
+        if not away.any():
+            found = np.repeat(value[None], len(states), axis=0)
+        else:
+            found = heights(self._courses(t), away, wanted - banked)
+            found[(np.abs(away) > self._box(t)).any(axis=(1, 2))] = math.inf
+        found = found + banked[:, None]
+        found += OUTWARD * (setting._terms + np.abs(found))
+        found[left[:, None] < setting.costs_at(t)[actions]] = -math.inf
+        return actions, found
+
+    def _actions(self, t: int) -> IntArray:
+        """(p, T-1-t) the actions of the courses with a change at step t."""
+        setting = self.setting
+        changed = np.flatnonzero(setting.allowed[t])
+        changed = changed[changed != setting.observed[t]]
+        actions = np.repeat(setting.observed[None, t:], len(changed), axis=0)
+        actions[:, 0] = changed
+        return actions
+
+    def _box(self, t: int) -> FloatArray:
+        """(B, M)."""
+        return np.stack([member.boxes[t] for member in self._members]) * self._before
+
+    def _courses(self, t: int) -> Courses:
+        if t not in self._kept:
+            actions, weights = self._actions(t), self.setting.weights
+            found = [
+                one.expanded(t, actions, box)
+                for one, box in zip(self._members, self._box(t), strict=True)
+            ]
+            slope, bend, slack = (
+                np.stack([w * part for w, part in zip(weights, of_all, strict=True)], axis=1)
+                for of_all in zip(*found, strict=True)
+            )
+            with np.errstate(over="ignore", invalid="ignore"):  # infinite is a bound too
+                steep = np.linalg.norm(bend, axis=(2, 3)) + np.linalg.norm(slack, axis=(2, 3))
+            first = np.ascontiguousarray(actions[:, 0])
+            self._kept[t] = Courses(first, self._exact[t], slope, bend, slack, steep * (1 + 1e-9))
+        return self._kept[t]
+
+
+def layers_of(setting: SequenceSetting) -> Layers | None:
+    """What the bound needs: networks with one hidden layer, and linear rewards."""
+    if max(setting.reward.remainder, setting.last.remainder) > 0.0:
+        return None
+    found: Layers | None = getattr(setting.scm, "layers", None)
+    return found

@@ -1,0 +1,246 @@
+"""Certified second-order expansions of what a course of actions earns, by models with cosine units
+(`cosine`).
+
+Let y_0, y_1, .. be the states along a course and W_t(x) what is earned from y_t + x on, if actions
+and noise stay as they are. For every x with |x| <= box_t, entry by entry,
+
+    W_t(x)  <=  W_t(0) + g_t . x + (x^T H_t x + |x|^T E_t |x|) / 2
+
+Over that box the step from y_t is F(y_t + x) - F(y_t) = J x + e(x) with |e(x)| <= D |x| and
+
+    z . e(x) = (x^T B x + |x|^T S |x| q) / 2,   |q| <= 1,   for a direction z,
+
+With the reward's gradient c and g_t = c + J_t^T g_{t+1}, what is earned is linear but for the e:
+
+    W_t(x) - W_t(0) = g_t . x + sum_u g_{u+1} . e_u(x_u)
+
+for the states y_u + x_u that follow. From step t to u these are x_u = P x + q with the product P of
+the J between, |q| <= N |x|: the errors D_v (|P_v| + N_v) of the steps v before, each through the J
+between (those of long ago through |J|). So the boxes are (|P| + N) box_t, and with sums over u
+
+    H = sum P^T B P,      E = sum (|P| + N)^T S (|P| + N) + |P^T B| N + N^T |B P| + N^T |B| N
+
+Units. Let x be the argument of a unit f at y_u, which moves by d, |d| <= r = |w| . box. By Taylor's
+formula, with derivatives f_1, f_2, f_3 at x, and sizes of f_2, f_3, f_4 of at most m_2, m_3, m_4
+everywhere,
+
+    (f(x + d) - f(x)) / d - f_1 - f_2 d / 2   at most  (|f_3| / 6 + m_4 r / 24) r^2,  m_3 r^2 / 6
+    f(x + d) - f(x) - f_1 d - f_2 d^2 / 2     at most  (|f_3| / 6 + m_4 r / 24) r,  m_3 r / 6,
+                                                       (m_2 + |f_2|) / 2,  times d^2
+
+The first makes D, with the f_2 of all units added up before their size is taken; the second, for
+units weighted by C^T z, makes B and S. The scale's outputs o go through the softplus, to which the
+same applies, with o for the argument.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from counterplan.core.compiled import njit
+from counterplan.core.validation import FloatArray
+from counterplan.scm.cosine import Units, waves
+
+# m_2, m_3, m_4 of the cosine and of the softplus.
+COSINE, SOFTPLUS = (1.0, 1.0, 1.0), (0.25, 0.0963, 0.126)
+# Terms are enlarged by more than their rounding.
+OUTWARD = 1e-11
+# Errors of so many steps back are followed with signs.
+RECENT = 8
+
+
+class Layers(NamedTuple):
+    """What a model's steps are made of: networks, and the number of features that never change."""
+
+    location: Units
+    scale: Units
+    fixed: int
+
+
+class _Part(NamedTuple):
+    """One network around one state: f', f'' and f''' of its units (H,), how far their arguments
+    move (H,), outputs (O,), and their slopes and deviations (O, M)."""
+
+    first: FloatArray
+    second: FloatArray
+    third: FloatArray
+    reach: FloatArray
+    output: FloatArray
+    slope: FloatArray
+    wide: FloatArray
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _part(units: Units, fixed: int, inputs: Any, box: Any) -> Any:
+    """A network around inputs (D + d,), over a box (M,) of the features that move."""
+    H, O, M = units.bias.shape[0], units.constant.shape[0], box.shape[0]  # noqa: E741
+    _, m3, m4 = COSINE
+    first, second, third, reach = np.empty(H), np.empty(H), np.empty(H), np.zeros(H)
+    argument, values = units.bias.copy(), np.empty(H)
+    output, slope = units.constant + units.linear @ inputs, np.empty((O, M))
+    slope[:] = units.linear[:, fixed : fixed + M]
+    wide, curve = np.zeros((O, M)), np.zeros((O, M, M))
+    for h in range(H):
+        for e in range(units.starts[h], units.starts[h + 1]):
+            j = units.inputs[e]
+            argument[h] += units.weights[e] * inputs[j]
+            if fixed <= j < fixed + M:
+                reach[h] += abs(units.weights[e]) * box[j - fixed]
+    waves(argument, values, third)
+    first[:], second[:] = -third, -values
+    for h in range(H):
+        value, r = values[h], reach[h]
+        off = min(abs(third[h]) / 6 + m4 * r / 24, m3 / 6) * r * r
+        for o in range(units.ends[h], units.ends[h + 1]):
+            i, effect = units.outputs[o], units.effects[o]
+            output[i] += effect * value
+            for e in range(units.starts[h], units.starts[h + 1]):
+                j, weight = units.inputs[e] - fixed, effect * units.weights[e]
+                if 0 <= j < M:
+                    slope[i, j] += weight * first[h]
+                    wide[i, j] += abs(weight) * off
+                    for f in range(units.starts[h], units.starts[h + 1]):
+                        k = units.inputs[f] - fixed
+                        if 0 <= k < M:
+                            curve[i, j, k] += weight * second[h] * units.weights[f]
+    for i in range(O):
+        for j in range(M):
+            for k in range(M):
+                wide[i, j] += abs(curve[i, j, k]) * box[k] / 2
+    return _Part(first, second, third, reach, output, slope, wide)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _rest(third: float, second: float, r: float, most: tuple[float, float, float]) -> float:
+    """How far twice the quotient of f(x + d) - f - f' d - f'' d^2 / 2 and d^2 is from 0."""
+    m2, m3, m4 = most
+    return min(abs(third) * r / 3 + m4 * r * r / 12, m3 * r / 3, m2 + abs(second))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _curve(units: Units, part: Any, fixed: int, z: Any, bend: Any, slack: Any) -> None:
+    """Add B(z) and S(z) of one network."""
+    for h in range(units.bias.shape[0]):
+        through = 0.0
+        for o in range(units.ends[h], units.ends[h + 1]):
+            through += z[units.outputs[o]] * units.effects[o]
+        if through == 0.0:
+            continue
+        curve = through * part.second[h]
+        rest = abs(through) * _rest(part.third[h], part.second[h], part.reach[h], COSINE)
+        for e in range(units.starts[h], units.starts[h + 1]):
+            i = units.inputs[e] - fixed
+            if 0 <= i < bend.shape[0]:
+                for f in range(units.starts[h], units.starts[h + 1]):
+                    j = units.inputs[f] - fixed
+                    if 0 <= j < bend.shape[0]:
+                        product = units.weights[e] * units.weights[f]
+                        bend[i, j] += curve * product
+                        slack[i, j] += rest * abs(product)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _step(layers: Any, inputs: Any, box: Any, noise: Any) -> Any:
+    """Both networks around one state, J (M, M) and D (M, M) of the step, and of the softplus its
+    slope, second derivative and how far its argument moves (O, 3)."""
+    place = _part(layers.location, layers.fixed, inputs, box)
+    scale = _part(layers.scale, layers.fixed, inputs, box)
+    slope, wide, soft = place.slope.copy(), place.wide.copy(), np.empty((len(noise), 3))
+    _, m3, _ = SOFTPLUS
+    for i in range(len(noise)):
+        sigma = 0.5 + 0.5 * np.tanh(0.5 * scale.output[i])
+        second = sigma * (1.0 - sigma)
+        moved = 0.0
+        for j in range(box.shape[0]):
+            moved += (abs(scale.slope[i, j]) + scale.wide[i, j]) * box[j]
+        soft[i, 0], soft[i, 1], soft[i, 2] = sigma, second, moved
+        off = second * moved / 2 + m3 * moved * moved / 6
+        for j in range(box.shape[0]):
+            slope[i, j] += noise[i] * sigma * scale.slope[i, j]
+            steep = abs(scale.slope[i, j]) + scale.wide[i, j]
+            wide[i, j] += abs(noise[i]) * (sigma * scale.wide[i, j] + off * steep)
+    wide = wide * (1.0 + OUTWARD) + OUTWARD
+    return place, scale, slope, wide, soft
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _bent(layers: Any, step: Any, noise: Any, g: Any, curve: Any, rest: Any) -> None:
+    """Add B(g) and S(g) of a step."""
+    place, scale, _, _, soft = step
+    M = len(g)
+    _curve(layers.location, place, layers.fixed, g, curve, rest)
+    weight = g * noise
+    _curve(layers.scale, scale, layers.fixed, weight * soft[:, 0], curve, rest)
+    for i in range(M):
+        if weight[i] == 0.0:
+            continue
+        third = soft[i, 1] * (1.0 - 2.0 * soft[i, 0])
+        off = _rest(third, soft[i, 1], soft[i, 2], SOFTPLUS)
+        for a in range(M):
+            one, more = abs(scale.slope[i, a]), scale.wide[i, a]
+            for b in range(M):
+                other, most = abs(scale.slope[i, b]), scale.wide[i, b]
+                both = soft[i, 1] * (one * most + more * other + more * most)
+                both += off * (one + more) * (other + most)
+                curve[a, b] += weight[i] * soft[i, 1] * scale.slope[i, a] * scale.slope[i, b]
+                rest[a, b] += abs(weight[i]) * both
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _times(one: Any, other: Any) -> Any:
+    """The product of small matrices."""
+    result = np.zeros((one.shape[0], other.shape[1]))
+    for i in range(one.shape[0]):
+        for k in range(one.shape[1]):
+            x = one[i, k]
+            for j in range(other.shape[1]):
+                result[i, j] += x * other[k, j]
+    return result
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def along(
+    layers: Any, path: Any, vectors: Any, noise: Any, box: Any, gradient: Any, last: Any
+) -> tuple[Any, Any, Any]:
+    """g (n, M), H (n, M, M) and E (n, M, M) at the beginning of n courses: path (n, m + 1, D) by
+    action vectors (n, m, d) and noise (m, O), over a box (M,) there; gradients (M,) of the reward
+    of each state and of the last."""
+    n, m, M = path.shape[0], vectors.shape[1], len(box)
+    slopes, bends, slacks = np.empty((n, M)), np.zeros((n, M, M)), np.zeros((n, M, M))
+    phi, off = np.empty((m + 1, M, M)), np.empty((m + 1, M, M))
+    for r in range(n):
+        phi[0], off[0], old = np.eye(M), 0.0, np.zeros((M, M))
+        pushed, errors = np.empty((m, M, M)), np.empty((m, M, M))
+        steps = []
+        for t in range(m):
+            whole = np.abs(phi[t]) + off[t]
+            around = whole @ box * (1.0 + OUTWARD)
+            step = _step(layers, np.concatenate((path[r, t], vectors[r, t])), around, noise[t])
+            steps.append(step)
+            phi[t + 1] = _times(step[2], phi[t])
+            errors[t], pushed[t] = _times(step[3], whole), np.eye(M)
+            old = _times(np.abs(step[2]), old)
+            off[t + 1] = errors[t]
+            for v in range(max(0, t - RECENT), t):
+                pushed[v] = _times(step[2], pushed[v])
+                moved = _times(np.abs(pushed[v]), errors[v])
+                if v == t - RECENT:
+                    old += moved
+                else:
+                    off[t + 1] += moved
+            off[t + 1] += old
+        g = last.copy()
+        for t in range(m - 1, -1, -1):
+            bend, slack = np.zeros((M, M)), np.zeros((M, M))
+            _bent(layers, steps[t], noise[t], g, bend, slack)
+            slack = slack * (1.0 + OUTWARD) + OUTWARD * (1.0 + np.abs(bend))
+            g = gradient + steps[t][2].T @ g
+            across, whole = _times(bend, phi[t]), np.abs(phi[t]) + off[t]
+            cross = _times(np.abs(across.T), off[t])
+            bends[r] += _times(phi[t].T, across)
+            slacks[r] += _times(whole.T, _times(slack, whole)) + cross + cross.T
+            slacks[r] += _times(off[t].T, _times(np.abs(bend), off[t]))
+        slopes[r] = g
+    return slopes, bends, slacks
