@@ -11,8 +11,9 @@ claimed with an interval, as `cp.replay` does.
     width     of the intervals, on average
     worse     how often the changes are truly worse than what was done
 
-`--exact SECONDS` searches instead, for so long at most. Writes results/claims.md, the rows that
-were asked for alone.
+`--exact SECONDS` searches instead, for so long at most; `--fresh` says how many episodes to ask.
+Writes results/claims.md, the rows that were asked for alone. `--unknowable flipped|hidden` asks
+instead how often the ranges of `cp.sensitivity` hold the truth.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ SIZES = {
 COHORTS, FRESH = 3, 330
 # Of simulated sepsis patients three quarters stay long enough.
 ADMITTED = 1.34
+# Of fresh noise for each rho; of the hidden cause, in units of the noise (0.25 against some 0.2).
+DRAWS, STRENGTH = 50, 1.25
 HEADING = (
     "| process | episodes | cohorts x fresh | claimed | true | ratio | coverage | width | worse |",
     "|---|--:|--:|--:|--:|--:|--:|--:|--:|",
@@ -71,12 +74,11 @@ class Asked:
     constraints: Constraints
 
 
-def simulated(process: str, size: int, cohort: int) -> tuple[Any, list[Asked]]:
+def simulated(process: str, size: int, cohort: int, fresh: int) -> tuple[Any, list[Asked]]:
     """A model of sepsis or of the infection, and fresh patients."""
     admitted = ADMITTED if process == ground_truth.SEPSIS else 1.0
-    fresh = round(admitted * FRESH / COHORTS)
     seeds = {"seed": cohort, "fresh_seed": ground_truth.FRESH_SEED + cohort}
-    found = ground_truth.learn(process, size, fresh, members=16, **seeds)
+    found = ground_truth.learn(process, size, round(admitted * fresh), members=16, **seeds)
 
     def true(case: ground_truth.Case, sequence: NDArray[np.int64]) -> float:
         return ground_truth.true_improvement(found, case, sequence)
@@ -87,14 +89,14 @@ def simulated(process: str, size: int, cohort: int) -> tuple[Any, list[Asked]]:
     ]
 
 
-def table(name: str, size: int, cohort: int) -> tuple[Any, list[Asked]]:
+def table(name: str, size: int, cohort: int, fresh: int) -> tuple[Any, list[Asked]]:
     """A model of one of the five tables, and fresh episodes in another."""
     import tomllib
 
     process = own_tables.TABLES[name]
     schema = schema_from_dict(tomllib.loads(process.schema))
     rng = np.random.default_rng(cohort)
-    cases = [own_tables.simulate(process, rng) for _ in range(size + FRESH // COHORTS)]
+    cases = [own_tables.simulate(process, rng) for _ in range(size + fresh)]
     every = [process.rows(number, case) for number, case in enumerate(cases)]
     first, second = (
         pl.DataFrame([row for rows in part for row in rows], infer_schema_length=None)
@@ -199,7 +201,7 @@ def row(name: str, size: int, found: list[NDArray[np.float64]]) -> str:
     )
 
 
-def rows(chosen: list[str], seconds: float | None) -> Iterator[str]:
+def rows(chosen: list[str], fresh: int, seconds: float | None) -> Iterator[str]:
     """One for each process and size."""
     every: dict[str, Any] = {name: (simulated, sizes) for name, sizes in SIZES.items()}
     every |= dict.fromkeys(own_tables.TABLES, (table, (own_tables.EPISODES,)))
@@ -207,22 +209,42 @@ def rows(chosen: list[str], seconds: float | None) -> Iterator[str]:
         for size in sizes if not chosen or name in chosen else ():
             found = []
             for cohort in range(COHORTS):
-                model, asked = make(name, size, cohort)
+                model, asked = make(name, size, cohort, fresh // COHORTS)
                 found.append(np.array([claim(model, one, seconds) for one in asked]))
             yield row(name, size, found)
+
+
+def unknowable(process: str, fresh: int) -> str:
+    """How often what no data can tell is inside: the range over rho in [-1, 1] (`flipped`), or at
+    gamma as strong as the hidden cause (`hidden`)."""
+    model, asked = simulated(process, 960, 0, fresh)
+    held = []
+    for one in asked:
+        given: dict[str, Any] = {"actions": one.actions, "reward": one.reward}
+        chosen = shortlisted(Problem(model, one.episode, K, one.constraints, **given))
+        changes = {int(t): int(chosen[t]) for t in np.flatnonzero(chosen != one.episode.actions)}
+        found: Any = cp.replay(model, one.episode, changes, **given)
+        said = cp.sensitivity(model, one.episode, found, draws=DRAWS)
+        ends = said.interval if process == "flipped" else said.interval_at(STRENGTH)
+        held.append(ends.low <= one.true(found.actions) <= ends.high)
+    return f"{process}: the range holds the truth for {100 * np.mean(held):.0f} % of {len(held)}"
 
 
 def main() -> int:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("process", nargs="*")
+    parser.add_argument("--fresh", type=int, default=FRESH)
     parser.add_argument("--exact", type=float, metavar="SECONDS")
+    parser.add_argument("--unknowable", choices=("flipped", "hidden"))
     given = parser.parse_args()
+    if given.unknowable:
+        print(unknowable(given.unknowable, given.fresh))
+        return 0
     lines = list(HEADING)
-    for line in rows(given.process, given.exact):
+    for line in rows(given.process, given.fresh, given.exact):
         print(line, flush=True)
         lines.append(line)
-        RESULTS.parent.mkdir(exist_ok=True)
         heading = "# Whether claims come true\n\nWritten by `python -m benchmarks.claims`.\n\n"
         RESULTS.write_text(heading + "\n".join(lines) + "\n", encoding="utf-8")
     return 0

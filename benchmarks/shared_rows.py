@@ -3,7 +3,7 @@ benchmarks.shared_rows` in the repository's root.
 
 `value_interval(..., rows=...)` gives every step the row that is worst for it. Where two steps share
 a row, both cannot have their worst at once. On problems of two states every row is one number, and
-the worst over rows that are the same at all steps can be searched: a grid of five values for each
+the worst over rows that are the same at all steps can be searched: a grid of three values for each
 of the four rows, ends included, with the worst causal model for each.
 """
 
@@ -21,7 +21,7 @@ from counterplan.counterfactual.discrete.dynamic_program import evaluate
 from counterplan.counterfactual.discrete.laws import ExtremeLaw
 from counterplan.testing import random_episode
 
-PROBLEMS, STEPS, K, POINTS = 20, 5, 2, 5
+PROBLEMS, STEPS, K, POINTS = 20, 5, 2, 3
 
 
 def widths(seed: int, gamma: float) -> tuple[float, float]:
@@ -51,11 +51,12 @@ def main() -> int:
     """Print the mean widths."""
     for gamma in (1.2, 1.5):
         both = np.array([widths(seed, gamma) for seed in range(PROBLEMS)])
+        both = both[both[:, 1] > 1e-9]  # where anything is open at all
         ratio = both[:, 0] / both[:, 1]
         print(
             f"Gamma {gamma}: width {both[:, 0].mean():.3f} with rows of every step, "
             f"{both[:, 1].mean():.3f} with shared rows; wider by {ratio.mean() - 1:.1%} "
-            f"on average, {ratio.max() - 1:.1%} at most, over {PROBLEMS} problems",
+            f"on average, {ratio.max() - 1:.1%} at most, over {len(both)} problems",
             flush=True,
         )
     return 0

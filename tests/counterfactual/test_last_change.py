@@ -98,7 +98,7 @@ def test_long_episodes_keep_to_their_time() -> None:
         scm: SmoothSCM = asked.scm if risk else replace(asked.scm, draws=None)
         found = AStar().solve(replace(asked, scm=scm, risk=risk))
         assert found.status == "limit"
-        assert found.bound >= found.value >= found.factual_value
+        assert found.bound >= found.value >= found.factual_value - 1e-9
 
 
 def test_many_nodes_before_the_last_change_have_their_own_bound() -> None:

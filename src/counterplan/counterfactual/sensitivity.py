@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from counterplan.core.episode import Episode
 from counterplan.core.result import Interval
@@ -49,8 +50,10 @@ class Sensitivity:
 
     rho            values of rho, from 1 down, and
     at_rho         (B, m) the mean improvement by each member of the model
+    turned         (B, 2) the least and most where luck is turned in some features of changed steps
     gamma          values of gamma, from 0 up, and
     at_gamma       (B, m) the improvement in the worst direction
+    spread         of the claim itself, by which the intervals are wider
     tipping_rho    the largest rho at which the mean over members is no improvement; None if it is
                    one however luck is turned
     tipping_gamma  the smallest such gamma; None if none of `gamma` undoes it
@@ -58,8 +61,10 @@ class Sensitivity:
 
     rho: FloatArray
     at_rho: FloatArray
+    turned: FloatArray
     gamma: FloatArray
     at_gamma: FloatArray
+    spread: float = 0.0
 
     @property
     def tipping_rho(self) -> float | None:
@@ -71,8 +76,8 @@ class Sensitivity:
 
     @property
     def interval(self) -> Interval:
-        """What the improvement may be, whatever rho is."""
-        return self._interval(self.at_rho)
+        """What the improvement may be, whatever rho is, also one of its own in each step."""
+        return self._interval(np.concatenate([self.at_rho, self.turned], axis=1))
 
     def interval_at(self, gamma: float) -> Interval:
         """What it may be if hidden causes are at most as strong as gamma, in either direction."""
@@ -81,6 +86,10 @@ class Sensitivity:
         return self._interval(np.column_stack([here, best]))
 
     def _interval(self, values: FloatArray) -> Interval:
+        half = float(ndtri((1 + LEVEL) / 2)) * self.spread
+        if half:
+            middle = values.mean(axis=0)
+            return Interval(float(middle.min()) - half, float(middle.max()) + half)
         ends = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
         return Interval(float(ends[0].min()), float(ends[1].max()))
 
@@ -129,8 +138,9 @@ def sensitivity(
     for member in members:
         setting = prepare_sequence(replace(problem, scm=member))
         found.append(_by_member(setting, explanation.actions, fresh))
-    at_rho, at_gamma = (np.stack(parts) for parts in zip(*found, strict=True))
-    return Sensitivity(RHOS, at_rho, GAMMAS, at_gamma)
+    at_rho, turned, at_gamma = (np.stack(parts) for parts in zip(*found, strict=True))
+    spread = float(getattr(explanation, "spread", 0.0))
+    return Sensitivity(RHOS, at_rho, turned, GAMMAS, at_gamma, spread)
 
 
 def _moving(scm: Any) -> int:
@@ -145,8 +155,8 @@ def _moving(scm: Any) -> int:
 
 def _by_member(
     setting: SequenceSetting, actions: Any, fresh: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """(m,) the improvements by one model, by rho and by gamma."""
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(m,) the improvements by one model: by rho, with luck turned in some steps, by gamma."""
     factor = np.asarray(setting.scm.noise_cholesky)  # type: ignore[attr-defined]
     changed = np.flatnonzero(actions != setting.observed)
     observed = float(setting.earned(setting.states[None], setting.observed[None])[0])
@@ -162,10 +172,27 @@ def _by_member(
         one[:, changed] = luck
         mixed.append(one)
     by_rho = improvement(np.concatenate(mixed)).reshape(len(RHOS), -1).mean(axis=1)
+    turned = improvement(_turned(improvement, noise, changed))
     worse = _worse(improvement, noise, changed, deviation)
     shifted = noise + GAMMAS[:, None, None] * worse
     # What is worse may be found at a smaller shift already.
-    return by_rho, np.minimum.accumulate(improvement(shifted))
+    return by_rho, turned, np.minimum.accumulate(improvement(shifted))
+
+
+def _turned(
+    improvement: Callable[[FloatArray], FloatArray], noise: FloatArray, changed: Any
+) -> FloatArray:
+    """(2, T-1, U) the noise with all that lowers, and all that raises the improvement turned round,
+    of each changed step and feature by itself."""
+    places = [(t, i) for t in changed for i in range(noise.shape[1])]
+    each = np.repeat(noise[None], 1 + len(places), axis=0)
+    for row, (t, i) in enumerate(places, 1):
+        each[row, t, i] *= -1.0
+    gains = improvement(each)
+    both = np.repeat(noise[None], 2, axis=0)
+    for (t, i), gain in zip(places, gains[1:] - gains[0], strict=True):
+        both[int(gain > 0.0), t, i] *= -1.0
+    return both
 
 
 def _worse(
