@@ -44,7 +44,7 @@ MOST_ROWS = 10
 # Columns of a terminal from which on the table has room for the changes.
 WIDE = 120
 
-LEARNED_FROM, EXPLAINED, STAYS_K = 300, 24, 2
+LEARNED_FROM, EXPLAINED, STAYS_K = 300, 10, 2
 # Of each search: enough to prove most of them optimal; the others have a certified gap.
 NODES = 400
 STAYS_SOURCES = (

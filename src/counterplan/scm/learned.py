@@ -167,8 +167,11 @@ class LearnedSCM(LocationScaleSCM):
             is_empty = 0 in array.shape and not (is_weights and cls.network.may_lack_units)
             if name not in cls._more_names() and (array.ndim != dimensions or is_empty):
                 raise InputError(f"the array {name!r} has shape {array.shape}")
-        given, seen = _group(arrays, SCALING, "scaling"), _group(arrays, tuple(SEEN), "seen data")
-        given += _group(arrays, CATEGORIES, "categories")
+        given, seen = (
+            array_group(arrays, SCALING, "scaling"),
+            array_group(arrays, tuple(SEEN), "seen data"),
+        )
+        given += array_group(arrays, CATEGORIES, "categories")
         if seen and seen[-1].shape != (2,):
             shape = seen[-1].shape
             raise InputError(f"the array 'seen_distances' has shape {shape}, expected (2,)")
@@ -263,7 +266,7 @@ class LearnedSCM(LocationScaleSCM):
         return np.logaddexp(0.0, self.scale(states, actions))
 
 
-def _group(arrays: dict[str, Any], names: tuple[str, ...], what: str) -> list[Any]:
+def array_group(arrays: dict[str, Any], names: tuple[str, ...], what: str) -> list[Any]:
     """Arrays that belong together: all of them, or none."""
     given = [name for name in names if name in arrays]
     if given and len(given) < len(names):

@@ -19,7 +19,8 @@ from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
 from counterplan.scm.cosine import CosineNetwork, CosineReplay, CosineSlopes, spread_of
 from counterplan.scm.curvature import Layers
-from counterplan.scm.learned import LearnedSCM, learned_format
+from counterplan.scm.effects import Effects
+from counterplan.scm.learned import LearnedSCM, array_group, learned_format
 from counterplan.scm.network import Network
 from counterplan.scm.point import Region, Replay, Scaling, Slopes
 
@@ -28,17 +29,20 @@ if TYPE_CHECKING:
     from counterplan.scm.training import SmoothSettings
     from counterplan.scm.transitions import Transitions
 
-SMOOTH = learned_format("counterplan smooth model", CosineNetwork, draws="F64", form="F64")
+EFFECTS = tuple(f"effects_{name}" for name in Effects._fields)
+MORE = dict.fromkeys(("draws", "form", *EFFECTS), "F64")
+SMOOTH = learned_format("counterplan smooth model", CosineNetwork, **MORE)
 
 
 @dataclass(frozen=True, eq=False)
 class SmoothSCM(LearnedSCM):
     """The posterior mean of a smooth model.
 
-    draws  (B, O, H + D + d + 1) weights of B draws from the posterior, in the order of units,
-           features, action components and constant; None in a member
-    form   (O,) by what share of itself an effect on a feature may be off, whatever the posterior
-           says (`scm.second_opinion`); None if unknown
+    draws    (B, O, H + D + d + 1) weights of B draws from the posterior, in the order of units,
+             features, action components and constant; None in a member
+    form     (O,) by what share of itself an effect on a feature may be off, whatever the posterior
+             says (`scm.second_opinion`); None if unknown
+    effects  what stays with an episode, None where nothing is known to
     """
 
     kind: ClassVar[str] = "smooth"
@@ -49,6 +53,7 @@ class SmoothSCM(LearnedSCM):
     scale: CosineNetwork
     draws: FloatArray | None = None
     form: FloatArray | None = None
+    effects: Effects | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,12 +64,15 @@ class SmoothSCM(LearnedSCM):
             raise InputError(f"form: expected {expected[0]} shares from 0 on, got {self.form}")
         if self.draws is None or not len(self.draws):
             object.__setattr__(self, "draws", None)
+            object.__setattr__(self, "effects", None)
             return
         if np.shape(self.draws)[1:] != expected or not np.isfinite(self.draws).all():
             raise InputError(
                 f"draws: expected finite numbers of shape (members, {expected[0]}, {expected[1]}), "
                 f"got shape {np.shape(self.draws)}"
             )
+        if self.effects is not None:
+            self.effects.check(len(self.draws), expected[0], self.location.widths[1])
 
     @classmethod
     def fit(
@@ -111,10 +119,28 @@ class SmoothSCM(LearnedSCM):
         """Draws from the posterior: models that the data leave possible, each with its own idea of
         the noise behind an episode."""
         return tuple(
-            replace(self, location=replace(self.location, **_parts(draw, *self.location.widths)),
+            replace(self, location=replace(self.location, **_by_name(draw, *self.location.widths)),
                     draws=None)
             for draw in (() if self.draws is None else self.draws)
         )  # fmt: skip
+
+    def members_of(self, states: FloatArray, actions: FloatArray) -> tuple[Self, ...]:
+        """The members, each with what it believes to stay with the episode of states (T, D) and
+        action vectors (T-1, d)."""
+        if self.effects is None or self.draws is None:
+            return self.members
+        inner, O = self._inner, len(self.noise_cholesky)  # noqa: E741
+        taken, seen = self._encoded(actions, states)
+        before, after = seen[:-1], seen[1:, -O:]
+        locations = [one.location for one in inner.members]
+        rests = np.stack([after - location(before, taken) for location in locations])
+        inputs = np.concatenate([before[:, -O:], taken], axis=1)
+        found = self.effects.drawn(inputs, rests, inner._spread(before, taken))
+        # Behind the constant: slopes on what moves, then on the action.
+        d, draws = self.location.widths[1], self.draws.copy()
+        draws[:, :, -1 - d - O : -1] += found[:, :, 1:]
+        draws[:, :, -1] += found[:, :, 0]
+        return replace(self, draws=draws, effects=None).members
 
     @property
     def _weights(self) -> FloatArray:
@@ -124,7 +150,16 @@ class SmoothSCM(LearnedSCM):
 
     def _more_arrays(self) -> dict[str, FloatArray]:
         more = {"draws": self.draws, "form": self.form}
+        if self.effects is not None:
+            more |= dict(zip(EFFECTS, self.effects, strict=True))
         return {name: array for name, array in more.items() if array is not None}
+
+    @classmethod
+    def _parts(cls, arrays: dict[str, Any], entries: dict[str, Any]) -> dict[str, Any]:
+        parts = super()._parts(arrays, entries)
+        given = array_group(arrays, EFFECTS, "effects")
+        kept = {name: part for name, part in parts.items() if name not in EFFECTS}
+        return kept | {"effects": Effects(*given) if given else None}
 
     def slopes(self, region: Region, actions: FloatArray, noise: FloatArray) -> Slopes | None:
         if self.scaling is not None:
@@ -147,7 +182,7 @@ class SmoothSCM(LearnedSCM):
         return spread_of(self.scale(states, actions))
 
 
-def _parts(weights: FloatArray, D: int, d: int) -> dict[str, Any]:
+def _by_name(weights: FloatArray, D: int, d: int) -> dict[str, Any]:
     """Weights (O, H + D + d + 1) by their names in a network."""
     H = weights.shape[1] - D - d - 1
     output, skip, action_skip, bias = np.split(weights, [H, H + D, H + D + d], axis=1)

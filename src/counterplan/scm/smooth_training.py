@@ -22,7 +22,7 @@ A draw of w from the posterior is a member: no retraining.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import combinations, product
@@ -36,6 +36,7 @@ from scipy.special import ndtri
 from counterplan import __version__
 from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
 from counterplan.scm.cosine import LEAST_SCALE, CosineNetwork, spread_of
+from counterplan.scm.effects import Variances, find_variances
 from counterplan.scm.network import sigmoid
 from counterplan.scm.point import Scaling
 from counterplan.scm.training import (
@@ -64,6 +65,8 @@ CHUNK = 4_096
 # Fixed-point steps at most; a group with a larger alpha is off; clear enough changes of log alpha.
 STEPS, OFF, SETTLED = 40, 1e4, 0.1
 RIDGE = 3.0
+# Turns of finding effects and learning again with them, in so many episodes.
+TURNS, VARYING = 10, 1_000
 MOST_MEMBERS = 1_000
 
 
@@ -209,8 +212,17 @@ def fit_smooth(
         "actions": transitions.action_names and list(transitions.action_names),
         "training": record,
     }
+    everyone = [train] if held_out is None else [train, held_out]
+    learned, found = learn_effects(learned, everyone, [data, check])
     parts = export(learned, data.features, members, rng)
-    return {**parts, "noise_cholesky": factor, "fixed": fixed, "scaling": scaling, "about": about}
+    effects = None
+    if found is not None:
+        record["effects"] = _named(found.variance / found.total[:, None], about, scaling, fixed)
+        effects = found.drawable(learned.size, members, rng)
+    return {
+        **parts, "noise_cholesky": factor, "fixed": fixed, "scaling": scaling, "about": about,
+        "effects": effects,
+    }  # fmt: skip
 
 
 # --- The basis --------------------------------------------------------------------------------
@@ -298,6 +310,80 @@ def with_more(learned: Learned, data: Samples) -> Learned:
         sums = sum_moments(basis, one.kept, data.inputs, target, scale).of(0).with_more(one.moments)
         mean, factor = _solved(sums, one.alpha[basis.group[one.kept]], one.beta)
         features.append(replace(one, mean=mean, factor=factor, moments=sums))
+    return replace(learned, features=tuple(features))
+
+
+def learn_effects(
+    learned: Learned,
+    transitions: Sequence[Transitions],
+    data: Sequence[Samples | None],
+) -> tuple[Learned, Variances | None]:
+    """What stays with an episode, and the posteriors that allow for it: without, the state would
+    have to tell which episode it is in, and its own slopes were wrong. In turns."""
+    episode = np.concatenate([one.episode for one in transitions])
+    order = np.argsort(episode, kind="stable")
+    given = [one for one in data if one is not None]
+    inputs, targets = (
+        np.concatenate([getattr(one, name) for one in given])[order]
+        for name in ("inputs", "targets")
+    )
+    episode = episode[order]
+    chosen = np.unique(episode)
+    chosen = chosen[np.linspace(0, len(chosen) - 1, min(len(chosen), VARYING)).astype(int)]
+    some = np.isin(episode, chosen)
+    few = Samples(inputs[some], targets[some], given[0].features)
+    moving = few.inputs[:, few.features - targets.shape[1] :]
+    last, now = None, learned
+    for _ in range(TURNS):
+        left, spread = now.residuals(few)
+        found = find_variances(moving, left * spread, spread, episode[some])
+        if found is None:
+            return learned, None
+        now = _allowing_for(learned, few, episode[some], found)
+        if last is not None and np.allclose(last, found.variance, rtol=0.01, atol=1e-6):
+            break
+        last = found.variance
+    assert found is not None
+    every = Samples(inputs, targets, given[0].features)
+    return _allowing_for(learned, every, episode, found), found
+
+
+def _allowing_for(
+    learned: Learned, data: Samples, episode: IntArray, effects: Variances
+) -> Learned:
+    """The posteriors under effects, with rows divided by their scale:
+
+    gram = sum_i Psi^T Psi - B^T M^-1 B,     B = F^T Psi,     M = n diag(1 / v) + F^T F
+    """
+    wanted, basis = (changes(data) - learned.centre) / learned.size, learned.basis
+    f = effects.features(data.inputs[:, data.features - wanted.shape[1] :])
+    starts = np.flatnonzero(np.append(True, episode[1:] != episode[:-1]))
+    ends = np.append(starts[1:], len(episode))
+    features = []
+    for i, one in enumerate(learned.features):
+        there = np.flatnonzero(effects.variance[i])
+        if not there.size:
+            features.append(one)
+            continue
+        K, noise = len(one.kept), effects.noise[i]
+        sums = sum_moments(basis, one.kept, data.inputs, wanted[:, i : i + 1], learned.scale[:, i])
+        gram, cross = sums.gram, sums.cross[:, 0]
+        own = noise / effects.variance[i, there]
+        for few in np.array_split(np.arange(len(starts)), max(len(episode) // CHUNK, 1)):
+            rows = slice(starts[few[0]], ends[few[-1]])
+            spread = spread_of(basis.linear(data.inputs[rows]) @ learned.scale[:, i])[:, None]
+            psi = np.column_stack([basis.design(data.inputs[rows], one.kept), wanted[rows, i]])
+            both = np.column_stack([psi, f[rows][:, there]]) / spread
+            sizes = starts[few] - starts[few[0]]
+            turns = [both[:, K + 1 + j, None] * both for j in range(len(there))]
+            products = np.stack([np.add.reduceat(turn, sizes) for turn in turns], axis=1)
+            factor = np.linalg.cholesky(products[:, :, K + 1 :] + np.diag(own))
+            part = np.linalg.solve(factor, products[:, :, : K + 1]).reshape(-1, K + 1)
+            gram -= part[:, :K].T @ part[:, :K]
+            cross -= part[:, :K].T @ part[:, K]
+        kept = Moments(gram, cross, float(sums.square[0]), sums.n)
+        mean, factor = _solved(kept, one.alpha[basis.group[one.kept]], 1.0 / noise)
+        features.append(replace(one, mean=mean, factor=factor, moments=kept, beta=1.0 / noise))
     return replace(learned, features=tuple(features))
 
 
@@ -441,6 +527,24 @@ def export(learned: Learned, D: int, members: int, rng: np.random.Generator) -> 
 
     location = network(draws[0, :, -P - 1 :], draws[0, :, : -P - 1])
     return {"location": location, "scale": network(scale, scale[:, :0]), "draws": draws[1:]}
+
+
+def _named(
+    shares: FloatArray, about: dict[str, Any], scaling: Scaling, fixed: int
+) -> list[dict[str, float]]:
+    """Shares (O, 1 + Q) of effects by the names of their inputs, for each moving feature; those of
+    one category add up."""
+    D, d = scaling.widths
+    features = about["features"] or [f"feature {i}" for i in range(D)]
+    actions = about["actions"] or [f"action component {i}" for i in range(d)]
+    categories = scaling.action_categories
+    sizes = np.ones(d, int) if categories is None else np.maximum(categories, 1)
+    names = ["level", *features[fixed:], *np.repeat(actions, sizes).tolist()]
+    rows = [dict.fromkeys(names, 0.0) for _ in shares]
+    for row, own in zip(rows, shares, strict=True):
+        for name, share in zip(names, own.tolist(), strict=True):
+            row[name] += share
+    return [{name: share for name, share in row.items() if share > 0.0} for row in rows]
 
 
 def _record(

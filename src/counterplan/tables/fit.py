@@ -53,6 +53,7 @@ from counterplan.tables.layout import (
 from counterplan.tables.parts import Recorded
 from counterplan.tables.quality import (
     FINDINGS,
+    WARNING,
     Finding,
     discrete_findings,
     findings,
@@ -74,6 +75,8 @@ UNDERSTOOD = (
 )
 # Nats per transition and feature by which a fit may be worse than a linear one without a warning.
 TOLERATED_LOSS = 0.1
+# Of what is left unexplained: a share that is worth a word.
+NOTABLE = 0.1
 LEARNERS = ("smooth", "neural", "auto")
 # Nats per transition and feature by which networks must be better to be chosen, and transitions
 # below which they never were, wherever the truth is known (docs/ground-truth.md).
@@ -222,8 +225,9 @@ def fit_continuous(
             about[REWARD] = {"weights": exact.weights.tolist(), "constant": exact.constant}
         about |= {LEARNED: asdict(learned), REMARKS: [*remarks, *more]}
         found = findings(every, layout)
-        about[FINDINGS] = [asdict(one) for one in found]
         scm = learn(episodes, layout, settings, support)
+        found += persistent(scm, layout)
+        about[FINDINGS] = [asdict(one) for one in found]
     except InputError as problem:
         raise FileError(f"{table.path}: {problem}") from None
     if better := poor_fit(scm):
@@ -274,6 +278,26 @@ def _learner(settings: LearnerSettings, transitions: int) -> str:
     if learner not in LEARNERS:
         raise InputError(f"unknown learner {learner!r}: use one of {', '.join(LEARNERS)}")
     return learner
+
+
+def persistent(scm: LearnedSCM, layout: SchemaLayout) -> list[Finding]:
+    """Features whose unexplained part stays with an episode: something is not in the table."""
+    found, moving = [], layout.features[layout.fixed :]
+    for name, shares in zip(moving, scm.about["training"].get("effects", ()), strict=False):
+        if (total := sum(shares.values())) < NOTABLE:
+            continue
+        ways = [
+            f"{share:.0%} {'as a level of its own' if way == 'level' else f'with {way}'}"
+            for way, share in sorted(shares.items(), key=lambda item: -item[1])
+        ]
+        text = (
+            f"{min(total, 1.0):.0%} of what the model leaves unexplained stays with the episode "
+            f"({', '.join(ways)}): episodes differ in something that no column tells. It is read "
+            "off each episode's own course; a column for it would make answers surer, and if it "
+            "also guided the actions, improvements are biased"
+        )
+        found.append(Finding(WARNING, "persistence", name, text, scm.about["training"]["episodes"]))
+    return found
 
 
 def _chosen(found: Mapping[str, LearnedSCM], is_asked: bool) -> tuple[LearnedSCM, dict[str, Any]]:

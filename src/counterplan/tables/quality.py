@@ -76,7 +76,7 @@ class Finding:
     """Something about a table.
 
     severity  warning or note
-    kind      outliers, units, copies, identifiers, leaks, positivity or size
+    kind      outliers, units, copies, identifiers, leaks, positivity, size or persistence
     column    which one, empty if it is about all
     text      what it is, and what to do
     count     how many rows, episodes or columns it is about

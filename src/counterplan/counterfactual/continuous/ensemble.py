@@ -37,7 +37,7 @@ from counterplan.counterfactual.continuous.setting import (
 )
 from counterplan.counterfactual.support import inside_of
 from counterplan.errors import InputError
-from counterplan.scm.point import number_array
+from counterplan.scm.point import action_indices, action_vectors, number_array
 
 # What an interval is meant to hold.
 LEVEL = 0.9
@@ -282,7 +282,7 @@ def prepare_continuous(problem: Problem) -> SequenceSetting:
         raise InputError(f"risk is {share}: expected a share of members above 0 and up to 1")
     anywhere = replace(problem.constraints, supported=False)
     alone = replace(problem, risk=None, constraints=anywhere)
-    parts = tuple(prepare_sequence(replace(alone, scm=one)) for one in problem.scm.members)
+    parts = tuple(prepare_sequence(replace(alone, scm=one)) for one in _members(alone))
     if len({one.states.shape for one in parts}) != 1:
         raise InputError("the members of a model differ in their features")
     banked = [np.cumsum(np.append(0.0, one.reward(one.states[:-1]))) for one in parts]
@@ -296,3 +296,13 @@ def prepare_continuous(problem: Problem) -> SequenceSetting:
         "inside": inside_of(problem, parts[0].vectors),
     }
     return EnsembleSetting(**given, parts=parts, share=share)
+
+
+def _members(problem: Problem) -> Sequence[Any]:
+    """The members of the model; those that infer effects know the episode."""
+    scm, episode = problem.scm, problem.episode
+    if not hasattr(scm, "members_of") or problem.actions is None or len(episode) < 2:
+        return tuple(scm.members)
+    vectors = action_vectors(problem.actions, len(episode) - 1)
+    taken = vectors[np.arange(len(vectors)), action_indices(episode, vectors)]
+    return tuple(scm.members_of(episode.states, taken))
