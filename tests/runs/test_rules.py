@@ -14,7 +14,7 @@ import counterplan as cp
 from counterplan.core.constraints import Constraints
 from counterplan.counterfactual.oracle import brute_force
 from counterplan.errors import InputError
-from counterplan.runs.question import Question, open_explainer
+from counterplan.runs.question import DEFAULT_DOUBT, Question, open_explainer
 from counterplan.runs.rules import Rule, named_grid, read_rules
 from counterplan.runs.run import open_run
 from counterplan.scm.gumbel import GumbelMaxSCM
@@ -142,18 +142,19 @@ def test_answers_obey_them_and_are_the_best_that_do(
     table = pl.DataFrame(
         {"episode_id": "a", "t": range(4), "state": EPISODE.states, "action": EPISODE.actions}
     )
-    (answer,) = cp.explain_table(table, workshop, k=2, **rules)
+    (answer,) = cp.explain_table(table, workshop, k=2, doubt=0.0, **rules)
     best = brute_force(GumbelMaxSCM(workshop), EPISODE, 2, Constraints(**same))
     assert answer.value == pytest.approx(best, rel=1e-12)
     free = brute_force(GumbelMaxSCM(workshop), EPISODE, 2)
     assert best < free - 1e-9, "a rule that does nothing shows nothing"
-    run = cp.explain_table(table, workshop, k=2, folder=tmp_path / "run", workers=1, **rules)
+    asked: dict[str, Any] = {"k": 2, "doubt": 0.0, "folder": tmp_path / "run", "workers": 1}
+    run = cp.explain_table(table, workshop, **asked, **rules)
     assert run.results().collect()["value"].to_list() == [answer.value]
-    assert run.question == Question(budgets=(2,), **rules)
-    _, note = run.explainer.notes(run.question)
+    assert run.question == Question(budgets=(2,), doubt=0.0, **rules)
+    _, note, *_ = run.explainer.notes(run.question)
     assert str(next(iter(run.question.arguments()[name] for name in rules))[0]) in note
     with pytest.raises(InputError, match="holds a run of another question: "):
-        cp.explain_table(table, workshop, k=2, folder=tmp_path / "run", workers=1)
+        cp.explain_table(table, workshop, **asked)
 
 
 def test_runs_of_earlier_versions_have_no_rules(workshop: cp.TabularMDP, tmp_path: Path) -> None:
@@ -167,8 +168,9 @@ def test_runs_of_earlier_versions_have_no_rules(workshop: cp.TabularMDP, tmp_pat
         del manifest["task"]["description"]["question"][name]
     path.write_text(json.dumps(manifest))
     run = open_run(tmp_path / "run")
-    assert run.question == Question((2,))
-    (about_data,) = run.explainer.notes(run.question)
+    assert run.question == Question((2,), doubt=DEFAULT_DOUBT)
+    about_data, chosen = run.explainer.notes(run.question)
+    assert "doubt" in chosen
     assert "kept none of its data" in about_data
 
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from counterplan.core.limits import ProgressCallback
 from counterplan.errors import FileError
 from counterplan.explorer import models
-from counterplan.runs.run import OUTCOME, PART, RESULTS, Run, is_far, scan_files
+from counterplan.runs.run import OUTCOME, PART, RESULTS, Run, is_far, ranked, scan_files
 
 if TYPE_CHECKING:
     import polars as pl
@@ -122,9 +122,9 @@ class Items(ABC):
 
         run, every_page = self.run, query.model_copy(update={"offset": 0, "limit": 0})
         with self._ranking:
-            ranked = self._ranked(len(run.done), every_page)
-        places = dict(ranked.slice(query.offset, query.limit).iter_rows())
-        page = {"total": len(ranked), "offset": query.offset, "lines": list[dict[str, Any]]()}
+            found = self._ranked(len(run.done), every_page)
+        places = dict(found.slice(query.offset, query.limit).iter_rows())
+        page = {"total": len(found), "offset": query.offset, "lines": list[dict[str, Any]]()}
         if not places:
             return page
         for name, part in places.items():
@@ -137,19 +137,18 @@ class Items(ABC):
 
     def _rank(self, done: int, query: models.ListQuery) -> pl.DataFrame:
         """The names of all items in order, and the part of each, while `done` parts are done."""
-        import polars as pl
 
         name = self.run.id_column
         # Ties stand in the order of names, so that pages fit.
         columns: list[Any] = [self.sort_key(query.sort), name]
         falling = [query.descending, False]
-        if query.sort == "low":  # what is not improved at all is no case to look at
-            columns, falling = [pl.col("n_changes") == 0, *columns], [False, *falling]
         chosen = self.results().filter(*self.conditions(query))
+        if query.sort == "low" and query.descending:  # as everywhere
+            return collect(ranked(chosen).select(name, PART))[0]
         if "far_outside_training" in chosen.collect_schema():
             columns, falling = [is_far(), *columns], [False, *falling]
-        ranked = chosen.sort(columns, descending=falling, nulls_last=True)
-        return collect(ranked.select(name, PART))[0]
+        in_order = chosen.sort(columns, descending=falling, nulls_last=True)
+        return collect(in_order.select(name, PART))[0]
 
     def spread(
         self, outcomes: Sequence[str] = (), k: int | None = None, **facts: pl.Expr

@@ -476,7 +476,8 @@ def _is_whole(description: Mapping[str, Any]) -> bool:
 
 def ranked(results: pl.LazyFrame, by: str = "lower") -> pl.LazyFrame:
     """Rows of results by what they promise, the same every time, ties and all: what means nothing
-    comes last, and by default before it what is not established or has no data under it."""
+    comes last, and by default before it what changes nothing, is not established or has no data
+    under it."""
     import polars as pl
 
     column, is_falling = ORDERS[by]
@@ -484,9 +485,11 @@ def ranked(results: pl.LazyFrame, by: str = "lower") -> pl.LazyFrame:
     known = [pl.col(name).fill_null(True) for name in ("established", "supported")]
     holds = pl.all_horizontal(*known, pl.col("status") != "failed")
     key = least if column == LOWER else pl.col(column)
-    last = [is_far(), (column == LOWER) & ~holds]
+    last = [is_far()]
+    if column == LOWER:
+        last += [~holds, pl.col("n_changes") == 0]
     columns = [*last, key, pl.col("improvement"), pl.col("episode_id")]
-    falling = [False, False, is_falling, True, False]
+    falling = [*(False for _ in last), is_falling, True, False]
     return results.sort(columns, descending=falling, nulls_last=True, maintain_order=True)
 
 

@@ -23,6 +23,7 @@ was done.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -53,6 +54,8 @@ UNCHANGED = -1
 JUDGED, FOLLOWED, ENDED = 32, 256, 2_048
 # With so few nodes before the last change, bounds on them cost more than they save.
 FEW_NODES = 100_000
+# For the sequence to start from, whatever the limit.
+START_SECONDS = 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,7 +299,9 @@ class Search:
     @property
     def _enough(self) -> float:
         """What a sequence has to exceed to be of interest."""
-        return self.value + max(self._watch.gap, self._setting.negligible(self.value))
+        # Less by what rounding may add: the gap to this is still one that is allowed.
+        gap = self._watch.gap * (1.0 - 1e-12)
+        return self.value + max(gap, self._judge.negligible(self.value) / 2)
 
     def _most_promising(self) -> tuple[int, float]:
         """The step whose open nodes promise most; the latest with open nodes if memory is short or
@@ -359,6 +364,7 @@ class Search:
             states = path[:, u - t]
             actions, promise = self._last.upper(u, left, states, self._enough - earned)
             promise = np.minimum(promise + earned[:, None], nodes.promise[:, None])
+            promise[np.isnan(promise)] = math.inf  # what cannot be bounded is not dropped
             row, place = np.nonzero(promise > self._enough)
             if row.size and setting.inside is not None and setting.inside.binds:
                 asked, which = np.unique(row, return_inverse=True)
@@ -367,8 +373,8 @@ class Search:
                 row, place = row[fine], place[fine]
             known = earned[row], promise[row, place], states[row]
             ends.append(Ends(np.full(len(row), u), row, actions[place], *known))
-            missed = promise[promise <= self._enough]
-            self._dropped = max(self._dropped, float(missed.max(initial=-math.inf)))
+            if (promise <= self._enough).any():  # how far below is not computed
+                self._dropped = max(self._dropped, self._enough)
             earned = earned + setting.reward(states) + setting.bonus[u, setting.observed[u]]
         self._follow(t, nodes, Ends(*(np.concatenate(part) for part in zip(*ends, strict=True))))
 
@@ -588,7 +594,9 @@ class AStar:
         """A sequence to start from: greedy, by a few models where there are many."""
         if not self.incumbent:
             return known
-        found = greedy_sequence(setting.narrowed(known), known, deadline=watch.deadline)
+        # A little time is always there: without a start there is nothing to answer with.
+        deadline = max(watch.deadline, time.perf_counter() + START_SECONDS)
+        found = greedy_sequence(setting.narrowed(known), known, deadline=deadline)
         old, new = setting.outcomes(np.stack([known, found])).tolist()
         return found if new > old + setting.negligible(old) else known
 

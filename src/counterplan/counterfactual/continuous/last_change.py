@@ -174,7 +174,8 @@ class LastChange:
             found = heights(self._courses(t), away, wanted - banked)
             found[(np.abs(away) > self._box(t)).any(axis=(1, 2))] = math.inf
         found = found + banked[:, None]
-        found += OUTWARD * (setting._terms + np.abs(found))
+        rounding = OUTWARD * (setting._terms + np.abs(found))
+        found = np.where(found == -math.inf, found, found + rounding)
         found[left[:, None] < setting.costs_at(t)[actions]] = -math.inf
         return actions, found
 
