@@ -188,7 +188,7 @@ LISTING = {
     "draft into no folder": asked("schema stays.csv -o no/s.toml", rf"no/s\.toml{NOWHERE}"),
     "draft of nothing": asked("schema absent.csv", r"absent\.csv: no such file; check the path"),
     "cases of another budget": cases("--k 7", "out: was run for k = 1, not for 7; choose"),
-    "cases by luck": number("cases out", "--by", "luck", "one of 'improvement'"),
+    "cases by luck": number("cases out", "--by", "luck", "one of 'lower'"),
     "cases of no status": number("cases out", "--status", "fine", "one of 'optimal'"),
     "cases better by nan": number("cases out", "--min-improvement", "nan", "a number"),
     "cases of half a change": whole("cases out", "--max-changes", "0.5"),
