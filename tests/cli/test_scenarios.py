@@ -241,7 +241,11 @@ TABLES: dict[str, tuple[str, Callable[[], object], str]] = {
     "t negative": ("bunkering", lambda: write("a,-1,5,0"), "'-1' is not a whole number"),
     "price absurd": ("bunkering", lambda: write("a,0,1e13,0"), "above 0 and at most 1e+12"),
     "price of the basket": ("basket", basket("-4"), "row 6, column 'price_1': '-4' is not a price"),
-    "mode unknown": ("hybrid", journey("j,0,coal,2"), "'coal' is not one of gas, electric, braking"),
+    "mode unknown": (
+        "hybrid",
+        journey("j,0,coal,2"),
+        "'coal' is not one of gas, electric, braking",
+    ),
     "speed negative": (
         "hybrid",
         steps(usual="j,{t},-3,0", count=10, header="scenario_id,t,speed,acceleration"),

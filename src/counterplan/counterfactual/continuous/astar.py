@@ -299,9 +299,7 @@ class Search:
     @property
     def _enough(self) -> float:
         """What a sequence has to exceed to be of interest."""
-        # Less by what rounding may add: the gap to this is still one that is allowed.
-        gap = self._watch.gap * (1.0 - 1e-12)
-        return self.value + max(gap, self._judge.negligible(self.value) / 2)
+        return self.value + max(self._watch.gap, self._judge.negligible(self.value))
 
     def _most_promising(self) -> tuple[int, float]:
         """The step whose open nodes promise most; the latest with open nodes if memory is short or
@@ -360,12 +358,15 @@ class Search:
         if self._last is None or (left < setting.costs.min()).all():
             return
         earned, ends = nodes.earned, []
+        # How far ends are below this is not computed: so little that the gap to it is allowed.
+        gap = self._watch.gap * (1.0 - 1e-12)
+        least = self.value + max(gap, self._judge.negligible(self.value) / 2)
         for u in range(t, T - 1):
             states = path[:, u - t]
-            actions, promise = self._last.upper(u, left, states, self._enough - earned)
+            actions, promise = self._last.upper(u, left, states, least - earned)
             promise = np.minimum(promise + earned[:, None], nodes.promise[:, None])
             promise[np.isnan(promise)] = math.inf  # what cannot be bounded is not dropped
-            row, place = np.nonzero(promise > self._enough)
+            row, place = np.nonzero(promise > least)
             if row.size and setting.inside is not None and setting.inside.binds:
                 asked, which = np.unique(row, return_inverse=True)
                 may = setting.may_take(u, states[asked], nodes.used[asked])
@@ -373,8 +374,8 @@ class Search:
                 row, place = row[fine], place[fine]
             known = earned[row], promise[row, place], states[row]
             ends.append(Ends(np.full(len(row), u), row, actions[place], *known))
-            if (promise <= self._enough).any():  # how far below is not computed
-                self._dropped = max(self._dropped, self._enough)
+            if (promise <= least).any():
+                self._dropped = max(self._dropped, least)
             earned = earned + setting.reward(states) + setting.bonus[u, setting.observed[u]]
         self._follow(t, nodes, Ends(*(np.concatenate(part) for part in zip(*ends, strict=True))))
 
