@@ -116,7 +116,7 @@ def test_nor_one_of_a_long_episode(problem: Problem) -> None:
 
 @pytest.mark.slow
 def test_nor_one_of_many_steps_of_which_all_may_change() -> None:
-    T = 300
+    T = 100
     scm = cp.AdditiveNoiseSCM(lambda s, a: 0.5 * s + a, lipschitz=0.5)
     problem = Problem(
         scm,

@@ -41,16 +41,16 @@ def test_more_patients_bring_counterfactuals_nearer_to_the_truth() -> None:
     assert many.claimed < 1.15 * many.true
 
 
-@pytest.mark.parametrize(
-    ("process", "least"), [("hidden", 0.5), ("response", 0.3), ("flipped", 0.4)]
-)
+@pytest.mark.parametrize(("process", "least"), [("response", 0.3), ("flipped", 0.4)])
 def test_no_amount_of_data_helps_where_the_assumption_fails(process: str, least: float) -> None:
     assert measured(process, 960).error > max(least, 2.0 * measured("plain", 960).error)
 
 
-def test_a_hidden_cause_makes_claims_too_large() -> None:
+def test_a_hidden_cause_that_persists_is_learned_around() -> None:
+    """What stays with a patient is told apart from what the dose does."""
     found = measured("hidden", 960)
-    assert found.claimed > 1.5 * found.true
+    assert found.error < 0.4
+    assert found.claimed < 1.3 * found.true
 
 
 def test_networks_of_sepsis_claim_more_than_is_true_and_a_smooth_model_is_nearer_to_it() -> None:
