@@ -184,15 +184,13 @@ def ranked(rows: Rows, column: str, falling: bool = True) -> list[str]:
 
 
 def surest(rows: Rows) -> list[str]:
-    """By what is guaranteed; what is not established or has no data under it comes last."""
-    last = [not (row["established"] and row["supported"]) for row in rows]
-    keys = [
-        {"last": one, "least": row["guaranteed"] - row["factual"], **row}
-        for one, row in zip(last, rows, strict=True)
-    ]
-    return ranked([row for row in keys if not row["last"]], "least") + ranked(
-        [row for row in keys if row["last"]], "least"
-    )
+    """By what is guaranteed; what is not established or has no data under it comes later, and what
+    changes nothing last."""
+    groups: dict[tuple[bool, bool], Rows] = {}
+    for row in rows:
+        group = not (row["established"] and row["supported"]), row["n_changes"] == 0
+        groups.setdefault(group, []).append({"least": row["guaranteed"] - row["factual"], **row})
+    return [name for group in sorted(groups) for name in ranked(groups[group], "least")]
 
 
 def found(run: Run, **query: Any) -> list[str]:
