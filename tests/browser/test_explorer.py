@@ -394,7 +394,12 @@ def test_everything_has_a_name(page: Any, served: Served, kind: str) -> None:
     }"""
     open_list(page, explorer)
     assert page.evaluate(nameless) == []
+    first = ids(page)[0]
     page.locator("table.cases a.row-link").first.click()
+    # The list has a heading and a chart of its own: wait for those of the case.
+    page.wait_for_function(
+        "name => document.querySelector('h1')?.textContent.endsWith(name)", arg=first
+    )
     page.wait_for_selector("svg.chart")
     assert page.evaluate(nameless) == []
     assert page.evaluate("document.querySelectorAll('h1').length") == 1
