@@ -26,9 +26,9 @@ from rich.table import Table  # noqa: E402
 
 from benchmarks.measure import Timing, machine, ratio, timed, timing  # noqa: E402
 from counterplan.domains.option_contract import OptionContract  # noqa: E402
-from counterplan.domains.option_rules import longstaff_schwartz  # noqa: E402
 from counterplan.domains.options import AmericanOption  # noqa: E402
 from counterplan.planning.model import Estimate  # noqa: E402
+from experiments.longstaff_schwartz import longstaff_schwartz  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results" / "longstaff_schwartz.md"
 PATHS = 100_000

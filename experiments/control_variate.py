@@ -40,7 +40,7 @@ def controlled_outcomes(
             f"paths {paths.shape} and actions {actions.shape} must agree in episodes and steps"
         )
     if isinstance(problem, OptionProblem):
-        gains, never = penalised_gains(problem, [one.exercises for one in problem.singles], paths)
+        gains, never = penalised_gains(problem, paths)
         return np.asarray((actions * gains).sum(axis=(1, 2)) + never.sum(axis=1))
     rng = generator(seed)
     fit = LeastSquares(FIT_PATHS).fit(problem, rng)

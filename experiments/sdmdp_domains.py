@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 from counterplan.domains.basket import OptionBasket
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid import HybridVehicle
-from counterplan.domains.option_rules import PerOption
 from counterplan.domains.options import AmericanOption
 from counterplan.planning import policies
 from counterplan.planning.model import ExogenousModel
 from counterplan.planning.policies import Policy
+from experiments.longstaff_schwartz import LeastSquaresEach
 
 CONFIGS = ("A", "B", "C", "D", "E", "F")
 SIMULATIONS = 1000
@@ -110,7 +110,7 @@ DOMAINS = {
         "discounted payoff",
         _basket,
         ("uncorrelated",),
-        PerOption,
+        LeastSquaresEach,
         "C",
         episodes=60,
     ),

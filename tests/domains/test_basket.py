@@ -23,6 +23,7 @@ from counterplan.planning.model import State, estimate
 from counterplan.planning.policies import OpenLoop, Optimal, Resolve, follow
 from counterplan.planning.processes.prices import BinomialLattice
 from counterplan.testing import check_model
+from experiments.longstaff_schwartz import LeastSquaresEach
 
 from .planning_support import bounds_at, mean_of
 
@@ -195,7 +196,7 @@ def test_bounds_with_a_binding_cap(config: str) -> None:
 # --- Policies ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("policy", [PerOption(2000), OpenLoop(), Resolve()])
+@pytest.mark.parametrize("policy", [PerOption(), LeastSquaresEach(2000), OpenLoop(), Resolve()])
 def test_policies_respect_the_cap(policy: Any) -> None:
     basket = OptionBasket("E", correlation=0.5)
     rule = policy.prepare(basket, 0)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from counterplan.domains.option_contract import BASKETS, OPTIONS, OptionContract, european
-from counterplan.domains.option_rules import longstaff_schwartz
 from counterplan.domains.options import AmericanOption
 from counterplan.planning.bounds import value_bounds
+from experiments.longstaff_schwartz import longstaff_schwartz
 
 ql = pytest.importorskip("QuantLib")
 

@@ -25,6 +25,7 @@ from counterplan.planning.processes.prices import GBM
 from counterplan.planning.regret import benchmark, regret
 from counterplan.planning.resource import Resource
 from experiments.control_variate import controlled_outcomes
+from experiments.longstaff_schwartz import LeastSquaresEach
 from tests.domains.planning_support import discretised
 from tests.planning.expectimax import expectimax
 
@@ -241,12 +242,12 @@ def test_capped_basket_earns_more_than_regression() -> None:
     paths = futures(basket, 400, np.random.default_rng(2).spawn(2)[0])
     own, fitted = (
         controlled_outcomes(basket, paths, cp.evaluate(basket, policy, 400, seed=2).actions)
-        for policy in (PerOption(None), PerOption())
+        for policy in (PerOption(), LeastSquaresEach())
     )
     difference = own - fitted
     assert difference.mean() > 3 * difference.std() / np.sqrt(400)
     with pytest.raises(NotApplicableError, match="PerOption is for options, not a Bunkering"):
-        PerOption(None).prepare(Bunkering("A"))
+        PerOption().prepare(Bunkering("A"))
 
 
 def test_hidden_modes_too_many_to_list(monkeypatch: pytest.MonkeyPatch) -> None:

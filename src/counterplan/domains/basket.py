@@ -121,7 +121,7 @@ class OptionBasket(OptionProblem):
         """Where the cap binds and nothing is exact: what is best for each option alone."""
         from counterplan.domains.option_rules import PerOption
 
-        return PerOption(paths=None)
+        return PerOption()
 
     @cached_property
     def _nodes(self) -> FloatArray:
