@@ -251,10 +251,7 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
         more = f" (and {others} more like it, see reason in --json)" if others else ""
         name, reason = senseless[0].episode_id, senseless[0].reason
         note(f"warning: no answer about {noun} {name!r}, {reason}{more}")
-    if exits := [(one.episode_id, out.text) for one in last for out in one.outside_range]:
-        (name, text), others = exits[0], len(exits) - 1
-        more = f" (and {others} more like it, see outside_range in --json)" if others else ""
-        note(f"warning: {noun} {name!r} as advised: {text}{more}")
+    _note_exits(sum(bool(one.outside_range) for one in last), noun)
     rows = ranked(results_table(answers, cohort.outcomes).lazy()).collect().to_dicts()
     found = records(rows, cohort.explainer.unit)
     methods = _methods(found)
@@ -316,11 +313,7 @@ def _into_folder(options: ExplainOptions, folder: Path, cohort: Cohort, question
     if "established" in summary.totals:
         note(f"Improvements established: {summary.totals['established']:,.0f}.")
     far, outside = run.count_warned()
-    if outside:
-        note(
-            f"warning: {counted(outside, noun)} would leave the range of a column as advised, such "
-            "as below 0 (see outside_range)"
-        )
+    _note_exits(outside, noun)
     if far:
         note(
             f"warning: {counted(far, noun)} far outside what the model has learned from (see "
@@ -359,6 +352,14 @@ def _detail(cohort: Cohort, question: Question, found: Sequence[Mapping[str, Any
     elif words := cohort.explainer.outcome_in_words:
         text += f", outcome: {words}"
     return f"{text}, according to the model"
+
+
+def _note_exits(count: int, noun: str) -> None:
+    if count:
+        note(
+            f"warning: {counted(count, noun)} would leave the range of a column as advised, such "
+            "as below 0 (outside_range); improvement_in_range is what is left without"
+        )
 
 
 def print_explanations(
@@ -401,7 +402,9 @@ def _cells(
         return "\n".join(one["text"] for one in record.get("predicted") or ())
 
     def changes(record: Mapping[str, Any]) -> str:
-        return record.get("reason") or "\n".join(changes_in_words(record)) or nothing
+        exits = [f"({one['text']})" for one in record.get("outside_range") or ()]
+        said = [*(changes_in_words(record) or [nothing]), *exits]
+        return record.get("reason") or "\n".join(said)
 
     statuses = {record["status"] for record in found}
     known = {name for record in found for name in record}

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from counterplan.core.result import Explanation
+    from counterplan.tables.layout import Exit
 
 FAILED = "failed"
 OUTCOME = "outcome:"
@@ -81,7 +82,7 @@ BESIDE = {"column": False}
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Answer:
     """What should have been done differently, with at most `k` changes; the fields up to
-    `outside_range` are the columns of the results.
+    `predicted` are the columns of the results.
 
     status          optimal, limit, heuristic, or failed: then there is a `reason` and little else
     value           what was optimised: of a model with members over the worst share `risk` of them
@@ -107,6 +108,7 @@ class Answer:
     supported       whether there is data under all of it
     far_outside_training  columns whose values lie far outside what the model has learned from
     outside_range   columns that would leave their range, such as below 0
+    improvement_in_range  the improvement where such columns are held inside, and go on from there
 
     recorded        the episode as the table tells it; its outcomes are the columns "outcome:NAME"
     explanation     the library's own result, None if it failed
@@ -151,6 +153,7 @@ class Answer:
     supported: bool | None = None
     far_outside_training: str | None = None
     outside_range: tuple[ExitAnswer, ...] = ()
+    improvement_in_range: float | None = None
     observed: float | None = None
     at_end_only: int | None = None
     predicted: tuple[Prediction, ...] | None = None
@@ -212,6 +215,13 @@ def answer_of(
         shifted = {name: getattr(found, name) + kept for name in names if hasattr(found, name)}
         found = replace(found, **shifted)
     far, distance = explainer.outliers(recorded), support.distance
+    exits = explainer.exits(found)
+    held = explainer.improvement_in_range(found) if exits else None
+    claim = explainer.claim(found, question)
+    if held is not None and "improvement_low" in claim:
+        # What impossible values bring is not sure.
+        claim["improvement_low"] += min(held - found.improvement, 0.0)
+        claim["established"] = claim["improvement_low"] > 0.0
     return Answer(
         episode_id=found.episode.id,
         k=found.k,
@@ -227,7 +237,7 @@ def answer_of(
         nodes=None if nodes is None else int(nodes),
         n_changes=len(found.changes),
         changes=_changes(explainer, recorded, found, support.taken, ends),
-        **explainer.claim(found, question),
+        **claim,
         filled=recorded.filled,
         distance_max=None if distance is None else float(distance.max()),
         distance_mean=None if distance is None else float(distance.mean()),
@@ -236,7 +246,8 @@ def answer_of(
         new_actions=support.new_actions,
         supported=support.supported,
         far_outside_training=None if far is None else ", ".join(one.column for one in far),
-        outside_range=_exits(explainer, recorded, found),
+        outside_range=_exits(explainer, recorded, exits, (found.improvement, held)),
+        improvement_in_range=held,
         recorded=recorded,
         explanation=found,
         observed=explainer.observed(recorded),
@@ -245,14 +256,22 @@ def answer_of(
     )
 
 
-def _exits(explainer: Explainer, recorded: Recorded, found: Explanation) -> tuple[ExitAnswer, ...]:
-    exits = []
-    for column, t, value, why, steps in explainer.exits(found):
+def _exits(
+    explainer: Explainer,
+    recorded: Recorded,
+    exits: Sequence[Exit],
+    improvements: tuple[float, float | None],
+) -> tuple[ExitAnswer, ...]:
+    """`improvements`: as claimed, and where all of them are held inside."""
+    found = []
+    claimed, held = improvements
+    for column, t, value, why, steps in exits:
         when = explainer.time_text(recorded.times[t], recorded.dates[t] if recorded.dates else None)
         more = f", and at {counted(steps - 1, 'other step')}" if steps > 1 else ""
-        text = f"{column} would be {value:.4g} {when}{more}: {why}"
-        exits.append(ExitAnswer(column, t, value, text, steps))
-    return tuple(exits)
+        text = f"{column} would be {value:.4g} {when}{more}: {why}; held inside, the improvement "
+        text += f"is {held:.4g}, not {claimed:.4g}"
+        found.append(ExitAnswer(column, t, value, text, steps))
+    return tuple(found)
 
 
 def _changes(
@@ -437,7 +456,7 @@ def claim_in_words(
 def _record(row: Mapping[str, Any], unit: str, names: set[str]) -> dict[str, Any]:
     found: dict[str, Any] = {"episode_id": row["episode_id"]}
     for name, value in row.items():
-        if name == "outside_range" and not value:
+        if name in ("outside_range", "improvement_in_range") and not row["outside_range"]:
             continue
         if name in names and name not in ("episode_id", "n_changes", "changes"):
             is_infinite = isinstance(value, float) and not math.isfinite(value)

@@ -412,6 +412,10 @@ class Explainer(ABC):
         """For each column that would leave its range, the farthest state outside."""
         return []
 
+    def improvement_in_range(self, explanation: Any) -> float | None:
+        """What is left of an improvement where states are held inside their ranges."""
+        return None
+
     @abstractmethod
     def paths(self, explanation: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
         """States and numbers of actions: what was, and what would have been."""
@@ -711,6 +715,17 @@ class ContinuousExplainer(Explainer):
 
     def exits(self, explanation: Any) -> list[Exit]:
         return self.layout.exits(explanation.states, self.scm.about)
+
+    def improvement_in_range(self, explanation: Any) -> float | None:
+        from counterplan.counterfactual.continuous.ensemble import prepare_continuous
+
+        setting, states = prepare_continuous(explanation.problem), explanation.episode.states
+        # What was observed is possible, whatever a schema says.
+        ranges = self.layout.ranges(self.scm.about)
+        ranges[:, 0] = np.minimum(ranges[:, 0], states.min(axis=0))
+        ranges[:, 1] = np.maximum(ranges[:, 1], states.max(axis=0))
+        held = [setting.held(one, ranges) for one in (explanation.actions, explanation.observed)]
+        return held[0] - held[1]
 
     def paths(self, explanation: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
         episode = explanation.episode

@@ -209,24 +209,30 @@ class SchemaLayout:
         """Whether columns say what is better."""
         return any(column.merit for column in self.schema.features)
 
-    def exits(self, states: FloatArray, about: Mapping[str, Any]) -> list[Exit]:
-        """Which columns leave their range along a path of continuous states (T, D): that of the
-        schema, or below 0 where a model that is so described has seen nothing below it."""
-        found, lowest = [], about.get(LOWEST)
-        for column, values in zip(self.schema.features, states.T, strict=True):
-            low, high, told = column.low, column.high, lowest if isinstance(lowest, dict) else {}
-            seen = told.get(column.name)
+    def ranges(self, about: Mapping[str, Any]) -> FloatArray:
+        """(D, 2) where the values of each feature can lie: by the schema, or from 0 up where a
+        model that is so described has seen nothing below it."""
+        told, found = about.get(LOWEST), []
+        for column in self.schema.features:
+            low, high = column.low, column.high
+            seen = told.get(column.name) if isinstance(told, dict) else None
             if column.values:
                 low, high = min(column.values), max(column.values)
             elif low is None and isinstance(seen, float) and seen >= 0.0:
                 low = 0.0
-            beyond = np.maximum(
-                -inf if low is None else low - values, -inf if high is None else values - high
-            )
+            found.append((-inf if low is None else low, inf if high is None else high))
+        return np.array(found)
+
+    def exits(self, states: FloatArray, about: Mapping[str, Any]) -> list[Exit]:
+        """Which columns leave their range along a path of continuous states (T, D)."""
+        found = []
+        every = zip(self.schema.features, states.T, self.ranges(about), strict=True)
+        for column, values, (low, high) in every:
+            beyond = np.maximum(low - values, values - high)
             steps = int((beyond > ON_BOUND * max(np.abs(values).max(), 1e-300)).sum())
             if steps:
                 t = int(beyond.argmax())
-                is_low = low is not None and values[t] < low
+                is_low = bool(values[t] < low)
                 side, bound = ("below", low) if is_low else ("above", high)
                 why = f"{side} {bound:g} {column.unit}".rstrip()
                 if is_low and low != column.low and not column.values:

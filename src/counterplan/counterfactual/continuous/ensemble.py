@@ -230,6 +230,9 @@ class EnsembleSetting(SequenceSetting):
         """(n, B) what each member says of sequences (n, T-1)."""
         return np.stack([one.outcomes(sequences) for one in self.parts], axis=1)
 
+    def held(self, actions: IntArray, ranges: FloatArray) -> float:
+        return float(np.mean([one.held(actions, ranges) for one in self.parts]))
+
     def explanation(
         self,
         k: int,

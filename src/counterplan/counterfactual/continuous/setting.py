@@ -281,6 +281,19 @@ class SequenceSetting:
         """(n,) what sequences (n, T-1) of actions earn."""
         return self.earned(self.trajectories(sequences), sequences)
 
+    def held(self, actions: IntArray, ranges: FloatArray) -> float:
+        """What a sequence (T-1,) would earn if its states stayed in ranges (D, 2), in the units of
+        the episode: what the model puts outside is on the end of the range, and goes on there."""
+        path = [self.states[:1]]
+        for t in range(len(actions)):
+            after = self.replay.follow(t, path[-1], actions[t : t + 1])
+            given = self.in_episode_units(after)
+            inside = np.clip(given, *ranges.T)
+            if (inside != given).any():
+                after = inside if self.scaling is None else self.scaling.encode_states(inside)
+            path.append(after)
+        return float(self.earned(np.stack(path, axis=1), actions[None])[0])
+
     def earned(self, states: FloatArray, sequences: IntArray, t: int = 0) -> FloatArray:
         """(n,) what states (n, T-t, D) and the sequences (n, T-1-t) that lead through them earn,
         from step t on."""
