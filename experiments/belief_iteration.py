@@ -109,10 +109,6 @@ class BeliefIteration:
         """Values on the grid."""
         if not problem.hidden:
             raise NotApplicableError("modes are observed: exact_value solves it without beliefs")
-        if problem.road.brakes.sum() != 1:
-            raise NotApplicableError(
-                "a process with memory has several braking states; use one with memory=1"
-            )
         return BeliefValue(problem, self.resolution)
 
 

@@ -168,11 +168,6 @@ def solve_program(
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array, eye_array, hstack
 
-    if problem.action_set != "order-up-to":
-        raise NotApplicableError(
-            f"the program buys any amount, not only those of action_set={problem.action_set!r}; "
-            "use action_set='order-up-to'"
-        )
     N, fixed = len(tree.price), problem.fixed_cost > 0
     leg, parent = np.asarray(problem.legs)[tree.time], tree.parent[1:]
     # Purchases are `bought` @ X_2 + `offset`: what is in the tank is the parent's X_2 less its leg.

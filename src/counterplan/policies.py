@@ -10,35 +10,6 @@ Any object with a name and `prepare(model, seed)`, which returns a rule (t, x (n
 actions (n, A), is a policy, too.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from counterplan.planning.least_squares import LeastSquares as LeastSquares
-    from counterplan.planning.policies import Greedy as Greedy
-    from counterplan.planning.policies import OpenLoop as OpenLoop
-    from counterplan.planning.policies import Optimal as Optimal
-    from counterplan.planning.policies import Resolve as Resolve
-
-# Where each policy lives: they load on first use.
-_HOME = {
-    "Greedy": "planning.policies",
-    "LeastSquares": "planning.least_squares",
-    "OpenLoop": "planning.policies",
-    "Optimal": "planning.policies",
-    "Resolve": "planning.policies",
-}
-
-__all__ = ["Greedy", "LeastSquares", "OpenLoop", "Optimal", "Resolve"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"counterplan.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub("counterplan", __file__)

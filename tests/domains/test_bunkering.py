@@ -31,7 +31,6 @@ PATHS = 20_000
     [
         Bunkering(),
         Bunkering("B", "global"),
-        Bunkering("E", action_set="extreme"),
         Bunkering(legs=(0.3, 0.5, 0.25), capacity=0.6),
         discretised(Bunkering(), 3),
     ],
@@ -77,20 +76,6 @@ class TestReference:
         # The note: re-solving closes 93 % of the gap (a few hundred voyages); exactly, it is 95 %.
         closed = 1 - loss.mean() / (171_495.2 - problem.optimal_value())
         assert 0.93 < closed < 0.97
-
-    def test_extreme_actions_lose(self) -> None:
-        """Lemma 2.1's two amounts lose up to 1.3 % (adaptive) and 5.7 % (hindsight): E, dt = 1."""
-        full, extreme = (
-            Bunkering("E", dt=1.0, action_set=actions) for actions in ("order-up-to", "extreme")
-        )
-        lost = extreme.optimal_value() / full.optimal_value() - 1
-        assert lost == pytest.approx(0.0138, abs=0.0002)
-        paths = full.sample_paths(PATHS, seed=0)
-        least, more = (one.allocate(paths).values for one in (full, extreme))
-        assert (more >= least - 1e-6).all()
-        share = more.mean() / least.mean() - 1
-        error = (more - (1 + share) * least).std() / PATHS**0.5 / least.mean()
-        assert share == pytest.approx(0.057, abs=4 * error)
 
 
 def test_global_prices_need_no_planning() -> None:
@@ -177,7 +162,6 @@ def test_replanning_is_the_plan_for_expected_prices(problem: Bunkering) -> None:
         ({"capacity": 0}, "capacity must be greater than 0, got 0"),
         ({"fixed_cost": -1}, "fixed_cost must be at least 0, got -1"),
         ({"legs": [10.0, "far"]}, "legs must be a number or a list of numbers"),
-        ({"action_set": "all"}, "action_set 'all' is not one of order-up-to, extreme"),
         ({"prices": MarkovModes([[1.0]])}, "prices must be a process of one positive price"),
     ],
 )

@@ -41,7 +41,7 @@ LETTERS = "ABCDEF"
         HybridVehicle("F", capacity=3),
         HybridVehicle("B", hidden=True),
         HybridVehicle("C", 7, hidden=True),
-        HybridVehicle(process=ResampledTraces.from_modes([[0, 1, 2, 1, 1, 0, 2, 0]], memory=2)),
+        HybridVehicle(process=ResampledTraces.from_modes([[0, 1, 2, 1, 1, 0, 2, 0]])),
     ],
 )
 def test_conforms(problem: HybridVehicle) -> None:
@@ -225,16 +225,6 @@ def test_modes_of_a_drive_cycle(tmp_path: Path) -> None:
     decision = plan(problem, planner=UCT(simulations=200), seed=1)
     assert decision.bounds is not None
     assert decision.bounds.low <= problem.optimal_value() <= decision.bounds.high
-
-
-def test_memory_of_a_drive_cycle() -> None:
-    """States are the last two modes; each earns what its newest mode earns."""
-    chain = ResampledTraces.from_modes([[0, 1, 2, 1, 1, 0, 2, 0, 1]], memory=2)
-    problem = HybridVehicle("B", process=chain)
-    assert problem.road.matrix.shape == (9, 9)
-    assert problem.road.brakes.sum() == 3
-    paths = problem.sample_paths(20_000, seed=3)
-    assert problem.optimal_value() == mean_of(follow(problem, problem.optimal_actions, paths))
 
 
 # --- Policies ---------------------------------------------------------------------------------

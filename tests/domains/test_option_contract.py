@@ -68,14 +68,6 @@ def test_bad_terms(change: dict[str, object], message: str) -> None:
             "basket config 'G' is unknown: choose A, B, C, D, E, F, or pass a BasketContract",
         ),
         (lambda: OptionBasket("A", cap=0), "cap must be at least 1, got 0"),
-        (
-            lambda: OptionBasket("A", action_set="best"),  # type: ignore[arg-type]
-            "action_set 'best' is unknown: choose ranked, payoff, all",
-        ),
-        (
-            lambda: OptionBasket(BasketContract((C,) * 11, 2), action_set="all"),
-            "action_set='all' would list 2^11 sets: use 'ranked'",
-        ),
         (lambda: BasketContract((), 1), "a basket needs at least one option"),
         (
             lambda: BasketContract((C, replace(C, maturity=1.0)), 1),

@@ -15,7 +15,6 @@ from counterplan.domains.hybrid_exact import T1, HybridConfig
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.exact_value import exact_value
 from counterplan.planning.policies import follow
-from counterplan.planning.processes.modes import ResampledTraces
 from experiments.belief_iteration import BeliefIteration, SimplexGrid
 from tests.domains.planning_support import mean_of, vehicles
 
@@ -66,9 +65,6 @@ def test_what_does_not_apply_says_why() -> None:
         BeliefIteration().solve(HybridVehicle())
     with pytest.raises(NotApplicableError, match="not of Bunkering"):
         BeliefIteration().prepare(Bunkering())
-    chain = ResampledTraces.from_modes([[0, 1, 2, 1, 1, 0, 2, 0, 1]], memory=2)
-    with pytest.raises(NotApplicableError, match="use one with memory=1"):
-        BeliefIteration().solve(HybridVehicle(process=chain, hidden=True))
     with pytest.raises(InputError, match="more than 20,000: use a lower resolution"):
         BeliefIteration(60).solve(HybridVehicle("A", 7, hidden=True))
 

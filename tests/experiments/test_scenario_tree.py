@@ -15,7 +15,7 @@ from counterplan.planning.exact_value import Solution
 from counterplan.planning.model import State
 from counterplan.planning.policies import Optimal, Resolve
 from counterplan.testing import check_model
-from experiments.scenario_tree import ScenarioTree, scenario_tree, solve_program
+from experiments.scenario_tree import ScenarioTree, scenario_tree
 from tests.domains.planning_support import discretised, voyages
 
 
@@ -66,13 +66,10 @@ def test_bad_input() -> None:
         ScenarioTree(0).solve(problem)
     with pytest.raises(InputError, match="more than 100,000 histories by t=4: use fewer branches"):
         ScenarioTree(20).solve(problem)
-    extreme = Bunkering("A", action_set="extreme")
     with pytest.raises(InputError, match="the state at t=2 has a level of 90"):
         ScenarioTree(2).solve(problem, State(2, np.array([900.0]), np.array([90.0])))
     with pytest.raises(NotApplicableError, match="is of Bunkering, not of HybridVehicle; policies"):
         evaluate(HybridVehicle("A"), ScenarioTree(2), 1)
-    with pytest.raises(NotApplicableError, match="the program buys any amount"):
-        solve_program(extreme, scenario_tree(extreme, 1, extreme.start), 0.0)
     with pytest.raises(NotApplicableError, match="is of Bunkering, not of int"):
         ScenarioTree().prepare(3)  # type: ignore[arg-type]
     check_model(discretised(problem, 2))

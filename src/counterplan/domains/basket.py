@@ -7,10 +7,9 @@ Prices are correlated geometric Brownian motions. The cap binds at maturity, too
 options would not touch each other: the sum of their values bounds the basket's from above for any
 correlation, and is its value where cap >= B.
 
-Of the 2^B sets, `actions='ranked'` offers the j best, j = 0 .. cap, ranked by what exercising gains
-over waiting with that option alone: without a cap the optimum is among them. 'payoff' ranks by the
-payoff, as Lemma 2.1 would; that never lets an option go before another that pays more now but is
-better kept. 'all' offers every set.
+Of the 2^B sets the j best are offered, j = 0 .. cap, ranked by what exercising gains over waiting
+with that option alone: without a cap the optimum is among them. The payoff itself, by which Lemma
+2.1 would rank, never lets an option go before another that pays more now but is better kept.
 
 Bounds for clipping. Between nodes, what waiting with one option alone is worth is interpolated by
 straight lines: it is convex in the price (see `options`), so that is never too low, and the sum of
@@ -24,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -50,10 +49,6 @@ if TYPE_CHECKING:
     from counterplan.planning.policies import Policy
     from counterplan.planning.search.kernel import Kernel
 
-ActionSet: TypeAlias = Literal["ranked", "payoff", "all"]
-ACTION_SETS = ("ranked", "payoff", "all")
-# Sets are listed by their codes.
-MOST_LISTED = 10
 # Nodes of each option's tables.
 NODES = 129
 # More than any option can be worth.
@@ -67,24 +62,15 @@ class OptionBasket(OptionProblem):
     config       'A' .. 'F' of Table 13, or a BasketContract
     correlation  of the prices' increments: one number for all pairs, or (B, B)
     cap          how many may be exercised on one date (default: the config's)
-    action_set   which sets of options are offered: 'ranked', 'payoff' or 'all'
     """
 
     config: str | BasketContract = "A"
     correlation: float | Sequence[Sequence[float]] | FloatArray = 0.0
     cap: int | None = None
-    action_set: ActionSet = "ranked"
 
     def __post_init__(self) -> None:
         cap = self.basket.cap if self.cap is None else self.cap
         object.__setattr__(self, "cap", whole_number(cap, "cap", minimum=1))
-        if self.action_set not in ACTION_SETS:
-            raise InputError(
-                f"action_set {self.action_set!r} is unknown: choose {', '.join(ACTION_SETS)}"
-            )
-        count = len(self.contracts)
-        if self.action_set == "all" and count > MOST_LISTED:
-            raise InputError(f"action_set='all' would list 2^{count} sets: use 'ranked'")
         _ = self.process  # checks the correlation
 
     @cached_property
@@ -141,7 +127,6 @@ class OptionBasket(OptionProblem):
         X, logs = len(self.contracts), np.log(self._nodes)
         parameters = BASKET.pack(
             cap=self.most,
-            choice=ACTION_SETS.index(self.action_set),
             signs=self._terms[0],
             strikes=self._terms[1],
             first=logs[:, 0],
@@ -154,7 +139,7 @@ class OptionBasket(OptionProblem):
         )
         functions = {"actions": actions, "step": step, "policy": policy, "bounds": bounds}
         # One row more than there are ranked actions: the kernel keeps its scores there.
-        most = 2**X if self.action_set == "all" else min(self.most, X) + 2
+        most = min(self.most, X) + 2
         sizes = {"action_size": X, "most_actions": most, "most_successors": quantiles}
         return Kernel.of(self, **functions, successors=successors, parameters=parameters, **sizes)
 
@@ -237,11 +222,10 @@ class OptionBasket(OptionProblem):
 
 # --- Compiled: x = prices (X,), d = (X,) ones where held, action = (X,) ones where exercised ---
 
-RANKED, BY_PAYOFF, ALL = range(3)  # as in ACTION_SETS
 # Nodes evenly spaced in their logarithms, from `first` on, `width` apart; waiting with one option
 # alone, in money of its date; M equally likely factors of x over one step.
 BASKET = Layout(
-    "rest cap choice",
+    "rest cap",
     "X T N M",
     **dict.fromkeys(("signs", "strikes", "first", "width"), "X"),
     discounts="T",
@@ -286,32 +270,14 @@ def successors(parameters, t, x, states, probabilities):  # type: ignore[no-unty
     return p.M
 
 
-@inlined
-def _subsets(p, d, out):  # type: ignore[no-untyped-def]
-    """Every set of at most `cap` of the options held, none first."""
-    m = 0
-    for code in range(1 << p.X):
-        size, possible = 0, True
-        for b in range(p.X):
-            chosen = (code >> b) & 1
-            size += chosen
-            possible &= chosen == 0 or d[b] > 0.5
-            out[m, b] = chosen
-        if possible and size <= p.cap:
-            m += 1
-    return m
-
-
 @jit
 def actions(parameters, t, x, d, out):  # type: ignore[no-untyped-def]
-    """The j options of the best scores, j = 0 .. cap; or every set.
+    """The j options of the best scores, j = 0 .. cap.
 
-    The score is what exercising gains over waiting with that option alone, or the payoff. The last
-    row of `out`, which is never an action, holds the scores.
+    The score is what exercising gains over waiting with that option alone. The last row of `out`,
+    which is never an action, holds the scores.
     """
     p = basket_of(parameters)
-    if p.choice == ALL:
-        return _subsets(p, d, out)
     scores, count = out.shape[0] - 1, 0
     for b in range(p.X):
         payoff = _payoff(p, b, x[b])
@@ -319,10 +285,7 @@ def actions(parameters, t, x, d, out):  # type: ignore[no-untyped-def]
         out[scores, b] = -np.inf
         if d[b] > 0.5 and payoff > 0.0:
             count += 1
-            gain = payoff
-            if p.choice == RANKED:
-                gain -= worth_of_waiting(parameters, t, b, x[b])
-            out[scores, b] = gain
+            out[scores, b] = payoff - worth_of_waiting(parameters, t, b, x[b])
     most = min(count, int(p.cap))
     for j in range(most):
         best = 0

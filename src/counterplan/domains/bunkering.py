@@ -40,7 +40,6 @@ import numpy as np
 from counterplan.core.validation import FloatArray, Seed, whole_number
 from counterplan.domains.bunkering_exact import (
     SAME,
-    ActionSet,
     Levels,
     VoyageValue,
     dependence,
@@ -97,7 +96,6 @@ class Bunkering(HasFutures):
     legs        (T,) fuel each leg uses
     capacity    of the tank
     fixed_cost  K of every purchase
-    action_set  'order-up-to', or 'extreme': the two amounts of Lemma 2.1
     """
 
     config: str = "A"
@@ -106,7 +104,6 @@ class Bunkering(HasFutures):
     legs: Sequence[float] | FloatArray = LEGS
     capacity: float = 50.0
     fixed_cost: float = 0.0
-    action_set: ActionSet = "order-up-to"
 
     sense: ClassVar[Sense] = "min"
 
@@ -115,8 +112,6 @@ class Bunkering(HasFutures):
         object.__setattr__(self, "legs", legs)
         object.__setattr__(self, "capacity", number(self.capacity, "capacity", 0.0, above=True))
         object.__setattr__(self, "fixed_cost", number(self.fixed_cost, "fixed_cost", 0.0))
-        if self.action_set not in ("order-up-to", "extreme"):
-            raise InputError(f"action_set {self.action_set!r} is not one of order-up-to, extreme")
         bad = np.flatnonzero((legs < 0) | (legs > self.capacity))
         if bad.size:
             t = int(bad[0])
@@ -197,10 +192,8 @@ class Bunkering(HasFutures):
         levels = np.full(len(paths), float(np.atleast_1d(at.resource)[0]))
         costs, amounts = self._least_costs(at.t, np.asarray(paths)[:, :, 0], levels)
         method = "nested cumulative bounds: the tank bounds every prefix of what is bought"
-        if not self._nested:
-            method = (
-                "dynamic program over order-up-to levels: fixed costs or an action set bar a greedy"
-            )
+        if self.fixed_cost > 0:
+            method = "dynamic program over order-up-to levels: fixed costs bar a greedy"
         return Allocation(costs, amounts[:, :, None], method)
 
     def as_program(self) -> ExogenousMDP:
@@ -208,11 +201,10 @@ class Bunkering(HasFutures):
         from counterplan.domains.exogenous_mdp import ExogenousMDP
         from counterplan.planning.resource import Resource
 
-        if not self._nested:
-            why = "a fixed cost" if self.fixed_cost else f"action_set={self.action_set!r}"
+        if self.fixed_cost > 0:
             raise NotApplicableError(
-                f"bunkering with {why} is no resource program (not every amount, or not at a price "
-                "per unit alone); use method 'model'"
+                "bunkering with a fixed cost is no resource program (not at a price per unit "
+                "alone); use method 'model'"
             )
         tank = Resource(0.0, self.capacity, +1, -np.asarray(self.legs))
         bounds = np.tile([0.0, self.capacity], (self.horizon, 1))
@@ -222,10 +214,6 @@ class Bunkering(HasFutures):
         """(n, 1) the first purchases of the plans that are optimal for expected prices."""
         expected = mean_paths(self.process, t, exogenous[:, 0], self.horizon - t)
         return self._least_costs(t, expected, resource[:, 0])[1][:, :1]
-
-    @property
-    def _nested(self) -> bool:
-        return self.fixed_cost == 0.0 and self.action_set == "order-up-to"
 
     def _least_costs(
         self, t: int, prices: FloatArray, levels: FloatArray
@@ -239,7 +227,7 @@ class Bunkering(HasFutures):
                 f"paths must have {len(legs)} prices, for t={t} .. {self.horizon - 1}, got "
                 f"{prices.shape[1]}"
             )
-        if self._nested:
+        if self.fixed_cost == 0.0:
             return allocate_tank(prices, legs, self.capacity, levels)
         costs, amounts = np.empty(len(prices)), np.empty(prices.shape)
         for level in np.unique(levels):
@@ -251,7 +239,7 @@ class Bunkering(HasFutures):
         return costs, amounts
 
     def _levels_from(self, t: int, level: float) -> Levels:
-        return Levels.build(np.asarray(self.legs)[t:], self.capacity, level, self.action_set)
+        return Levels.build(np.asarray(self.legs)[t:], self.capacity, level)
 
     def optimal_value(self, state: State | None = None) -> float:
         """The least expected cost without foresight."""

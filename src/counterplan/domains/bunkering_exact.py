@@ -6,12 +6,10 @@ known, and let the ship buy up to one of the levels y, or nothing (y = x):
     W_t(x) = E_P min_y [ P (y - x) + K 1{y > x} + W_{t+1}(y - l_t) ],    W_T = 0
 
 **Levels.** Between two levels of the list below the cost to go is concave in the level after buying
-(linear where buying has no fixed cost), so a best purchase ends on one of them:
-
-    order-up-to   l_t + ... + l_j, just enough to reach port j + 1, for every j that the tank
-                  allows, and the full tank where it does not reach the end
-    extreme       the least and the most of them: the two values of Lemma 2.1, which need not hold
-                  what is best, since bounds on every level are bounds on prefix sums
+(linear where buying has no fixed cost), so a best purchase ends on one of them: l_t + ... + l_j,
+just enough to reach port j + 1, for every j that the tank allows, and the full tank where it does
+not reach the end. The least and the most of them (Lemma 2.1) need not hold what is best, since
+bounds on every level are bounds on prefix sums.
 
 Buying nothing is offered wherever the level covers the leg. From an order-up-to level and from
 arrivals by buying nothing follow finitely many arrivals per port: the grid.
@@ -51,7 +49,6 @@ from counterplan.planning.processes.prices import GBM, BinomialLattice, Bootstra
 
 # --- Levels -----------------------------------------------------------------------------------
 
-ActionSet: TypeAlias = Literal["order-up-to", "extreme"]
 # Sums of legs that are equal but for rounding are one level.
 SAME = 1e-9
 
@@ -75,9 +72,10 @@ class Levels(NamedTuple):
     stay_next: IntArray
 
     @classmethod
-    def build(cls, legs: FloatArray, capacity: float, start: float, actions: ActionSet) -> Levels:
+    def build(cls, legs: FloatArray, capacity: float, start: float) -> Levels:
         """The levels of a ship that arrives at the first port with `start` in its tank."""
-        chosen = [_targets(legs[t:], capacity, actions) for t in range(len(legs))]
+        sums = [np.cumsum(legs[t:]) for t in range(len(legs))]
+        chosen = [_distinct(np.minimum(one, capacity)) for one in sums]
         reached = [np.array([start])]
         for t, leg in enumerate(legs):
             stays = reached[t][covers(reached[t], leg)]
@@ -117,11 +115,6 @@ class Levels(NamedTuple):
 def covers(level: FloatArray, leg: float) -> BoolArray:
     """Whether levels suffice for a leg."""
     return np.asarray(level >= leg - SAME)
-
-
-def _targets(legs: FloatArray, capacity: float, actions: ActionSet) -> FloatArray:
-    useful = _distinct(np.minimum(np.cumsum(legs), capacity))
-    return useful if actions == "order-up-to" else _distinct(useful[[0, -1]])
 
 
 def _distinct(levels: FloatArray) -> FloatArray:

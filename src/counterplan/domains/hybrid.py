@@ -64,13 +64,11 @@ from counterplan.planning.model import (
 )
 from counterplan.planning.processes.base import number
 from counterplan.planning.processes.modes import (
-    BRAKING,
-    ELECTRIC_EFFICIENT,
-    GAS_EFFICIENT,
     HiddenModes,
     MarkovModes,
     ResampledTraces,
     drive_cycle_modes,
+    modes_of_drive,
 )
 
 if TYPE_CHECKING:
@@ -84,9 +82,6 @@ MARGIN = 3.0
 # What whole units and probabilities may miss by rounding.
 WHOLE = 1e-6
 FUELS = ("gas", "electric")
-# As `drive_cycle_modes` has them: from which speed (m/s) gas is efficient, and which mean
-# acceleration (m/s^2) is braking.
-FAST, BRAKES = 13.4, -0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,18 +134,16 @@ class HybridVehicle(HasFutures):
 
     @cached_property
     def road(self) -> Road:
-        """What the dynamic programs read; S states of the chain, each of some mode."""
+        """What the dynamic programs read."""
         numbers, chain, M = self.numbers, self.chain, self.numbers.modes
-        kinds = np.arange(len(chain.probabilities))
-        if isinstance(chain, ResampledTraces):
-            kinds = chain.newest
-        if int(kinds.max()) >= M:
+        S = len(chain.probabilities)
+        if S > M:
             raise InputError(
-                f"the process has a mode {int(kinds.max())}, but only modes 0 to {M - 1} have a "
-                f"mileage, the last one braking"
+                f"the process has a mode {S - 1}, but only modes 0 to {M - 1} have a mileage, the "
+                "last one braking"
             )
         amounts = numbers.horizon, numbers.quota, numbers.recharge, self._units
-        return Road(chain.probabilities, numbers.rates[kinds], kinds == M - 1, *amounts)
+        return Road(chain.probabilities, numbers.rates[:S], np.arange(S) == M - 1, *amounts)
 
     @property
     def _units(self) -> int:
@@ -485,10 +478,7 @@ class HybridColumns(Columns):
 
     def derive(self, values: FloatArray) -> FloatArray:
         """Modes from mean speed and acceleration, as drive cycles have them."""
-        speed, acceleration = values.T
-        driving = np.where(speed >= FAST, GAS_EFFICIENT, ELECTRIC_EFFICIENT)
-        modes = np.where(acceleration < BRAKES, BRAKING, driving)
-        return np.asarray(modes[:, np.newaxis], dtype=np.float64)
+        return modes_of_drive(*values.T)[:, np.newaxis].astype(np.float64)
 
     def path(self, observed: FloatArray) -> FloatArray:
         """Indicators of the modes, or what was seen and the belief that follows from it."""

@@ -1,6 +1,6 @@
 """Episodes on which one change at a time cannot find the best alternative.
 
-A patient has a burden y and a preparation p. Three drugs, one at a time, in doses 0 < d <= 1:
+A patient has a burden y and a preparation p. Three drugs, one at a time, d = 1 where given:
 
     preparing   raises p, which then fades; raises the burden a little
     main        lowers the burden a lot if p is above a threshold; raises it a little
@@ -14,24 +14,24 @@ With the dose response f(d) = tanh(1.5 d) / tanh(1.5), e = 1/4 and additive nois
 
 and the outcome is minus the sum of y: a tanh network of six hidden units, Lipschitz continuous in
 (y, p) with the norm of [[lambda, G kappa / 2], [0, rho]] (its largest slopes). theta - beta lies
-halfway between what m - 1 and m full doses of the preparing drug can reach, and beta is so large
-that the gate is shut without the main drug whatever p is.
+halfway between no preparation and that of one dose, and beta is so large that the gate is shut
+without the main drug whatever p is.
 
 Why greedy and top-k fail. In the observed episode only relief is ever given. y' rises strictly in
 y, so what raises the next burden and helps no later step makes every later state worse.
 
-* Preparing alone adds tau f(d) >= tau d to the next burden; the gate, shut without the main drug,
-  gives back less than G exp(-20) in each later step.
-* The main drug alone, even at a p that m - 1 doses reach: the gate stays below
-  0.01 exp(-20 (1 - d)), and G times this is less than the tau f(d) that it adds to the burden.
-* Relief, or more of it, lowers the next burden and thereby all later ones.
+* Preparing alone adds tau to the next burden; the gate, shut without the main drug, gives back less
+  than G exp(-20) in each later step.
+* The main drug alone: without preparation the gate stays below 0.01, and G times this is less than
+  the tau that it adds to the burden.
+* Relief lowers the next burden and thereby all later ones.
 
-So the best single change is more relief, in every round and for top-k: they never leave the
-sequences of relief alone, and k reliefs gain less than k r / (1 - lambda) = k / 16. But m
-preparing doses and then the main drug gain more than 0.98 G (1 + 0.7 + 0.7^2 + 0.7^3) > 1.2 in the
-first four states after (0.7 is less than the slope of the burden's own term), at a price below
-(m + 1) (tau + r) / (1 - lambda) = (m + 1) 3/16. For k = m + 1 <= 4 this is better by more than
-0.2. Any m of these m + 1 changes lose, so local search fails too unless it makes m + 1 at once.
+So the best single change is relief, in every round and for top-k: they never leave the sequences of
+relief alone, and k = 2 reliefs gain less than k r / (1 - lambda) = k / 16. But the preparing drug
+and then the main one gain more than 0.98 G (1 + 0.7 + 0.7^2 + 0.7^3) > 1.2 in the first four states
+after (0.7 is less than the slope of the burden's own term), at a price below
+2 (tau + r) / (1 - lambda) = 3/8: better by more than 0.2. Either of the two changes alone loses, so
+local search fails too unless it makes both at once.
 """
 
 from __future__ import annotations
@@ -55,7 +55,6 @@ TOXICITY, RELIEF, BENEFIT = 0.025, 0.0125, 0.5
 DRIVE = 0.15
 BURDEN_NOISE, PREPARATION_NOISE = 0.05, 0.01
 RELIEF_SHARE = 0.3
-MOST_PREPARATIONS = 3
 # States needed after the main drug, so that its benefit pays.
 AFTERMATH = 4
 # How far the gate's pre-activation is from its threshold: by what is reached, and without the drug.
@@ -72,40 +71,30 @@ class InteractingEpisode(NamedTuple):
     reward: LinearReward
 
 
-def interacting_episode(
-    seed: Seed,
-    horizon: int = 12,
-    preparations: int = 1,
-    levels: int = 1,
-) -> InteractingEpisode:
-    """A random episode of the family; the optimum needs k = preparations + 1 changes to show.
+def interacting_episode(seed: Seed, horizon: int = 12) -> InteractingEpisode:
+    """A random episode of the family; the optimum needs k = 2 changes to show.
 
-    horizon       number of states, at least preparations + 5
-    preparations  m, full doses of the preparing drug that the main one needs, 1..3
-    levels        doses of each drug, so that there are 1 + 3 * levels actions
+    horizon  number of states, at least 6
     """
-    m = whole_number(preparations, "preparations", minimum=1, maximum=MOST_PREPARATIONS)
-    T = whole_number(horizon, "horizon", minimum=m + 1 + AFTERMATH)
-    n_levels = whole_number(levels, "levels", minimum=1)
-    network = Network.from_weights(mechanism_weights(m), "interacting")
-    actions = _doses(n_levels)
+    T = whole_number(horizon, "horizon", minimum=2 + AFTERMATH)
+    network = Network.from_weights(mechanism_weights(), "interacting")
+    # Nothing, or one of the drugs.
+    actions = np.concatenate([np.zeros((1, 3)), np.eye(3)])
     rng = generator(seed)
-    observed = _observed(T - 1, n_levels, rng)
+    observed = _observed(T - 1, rng)
     states = _simulate(network, actions[observed], rng)
     reward = LinearReward([-1.0, 0.0])
-    return InteractingEpisode(
-        _additive(network), Episode(states, observed, id=f"m={m}"), actions, reward
-    )
+    return InteractingEpisode(_additive(network), Episode(states, observed), actions, reward)
 
 
-def mechanism_weights(preparations: int) -> dict[str, Any]:
+def mechanism_weights() -> dict[str, Any]:
     """The location as a tanh network; hidden units: burden, preparation, three drugs, gate."""
-    reached = _reachable(preparations)
-    distance = (reached[-1] - reached[-2]) / 2
+    # Halfway to what one dose reaches, which is 1.
+    distance = 0.5
     steepness = OPEN / distance
     # Even the highest preparation stays this far below the threshold without the main drug.
-    beta = _reachable(1000)[-1] + SHUT / steepness
-    theta = beta + reached[-2] + distance
+    beta = _highest_preparation() + SHUT / steepness
+    theta = beta + distance
     response = 1.0 / np.tanh(DOSE_RESPONSE)
     state = np.zeros((6, 2))
     state[0, 0] = state[1, 1] = CURVATURE
@@ -128,12 +117,11 @@ def mechanism_weights(preparations: int) -> dict[str, Any]:
     }
 
 
-def _reachable(doses: int) -> list[float]:
-    """The preparation after 0, 1, .. full doses in a row, without noise."""
-    reached = [0.0]
-    for _ in range(doses):
-        kept = PREPARATION_CARRY * np.tanh(CURVATURE * reached[-1]) / CURVATURE
-        reached.append(float(kept) + 1.0)
+def _highest_preparation() -> float:
+    """The preparation that doses at every step come to, without noise."""
+    reached = 0.0
+    for _ in range(1000):
+        reached = float(PREPARATION_CARRY * np.tanh(CURVATURE * reached) / CURVATURE) + 1.0
     return reached
 
 
@@ -155,16 +143,9 @@ def _additive(network: Network) -> AdditiveNoiseSCM:
     return AdditiveNoiseSCM(network, lipschitz=constant, slopes=slopes)
 
 
-def _doses(levels: int) -> FloatArray:
-    """(1 + 3 levels, 3) nothing, then each drug in rising doses."""
-    doses = np.arange(1, levels + 1) / levels
-    return np.concatenate([np.zeros((1, 3)), np.kron(np.eye(3), doses[:, None])])
-
-
-def _observed(steps: int, levels: int, rng: np.random.Generator) -> IntArray:
+def _observed(steps: int, rng: np.random.Generator) -> IntArray:
     """(T-1,) nothing or some relief."""
-    relief = rng.integers(1 + 2 * levels, 1 + 3 * levels, size=steps)
-    return np.where(rng.random(steps) < RELIEF_SHARE, relief, 0)
+    return np.where(rng.random(steps) < RELIEF_SHARE, 1 + DRUGS.index("relief"), 0)
 
 
 def _simulate(network: Network, taken: FloatArray, rng: np.random.Generator) -> FloatArray:

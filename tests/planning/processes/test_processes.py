@@ -37,7 +37,7 @@ PROCESSES: dict[str, Process] = {
     "hidden": HiddenModes(MATRIX, MILEAGES, EMISSIONS),
     "bootstrap": BootstrapPrices(RECORD, initial=100.0, block=2),
     "independent bootstrap": BootstrapPrices(RECORD, 100.0, 3, "independent"),
-    "traces": ResampledTraces.from_modes([TRACE], memory=2, indicators=True),
+    "traces": ResampledTraces.from_modes([TRACE], indicators=True),
 }
 
 

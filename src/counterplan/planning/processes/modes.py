@@ -14,19 +14,15 @@ the observations say about the present mode. For a hybrid vehicle the observatio
 finite and exact. At t = 0 nothing has been observed: the belief is the prior, the observation its
 mean.
 
-Recorded modes are resampled from traces, such as drive cycles. From a place in a record where the
-last `memory` modes were those just seen, the next mode is what followed there; all such places are
-equally likely. That is a Markov chain whose states are the last `memory` modes, so planning sees
-nothing but the modes themselves. With memory = 1 it is the record's transition matrix. Modes that
-the record never shows in a row continue as their latest ones did. A drive cycle (speed once a
-second) becomes modes in windows of some seconds:
+Recorded modes are resampled from traces, such as drive cycles: the next mode is what followed at a
+place of the record that shows the present one, all such places being equally likely. A drive cycle
+(speed once a second) becomes modes in windows of some seconds:
 
-    2  braking             mean acceleration below `braking` (m/s^2)
-    0  gas efficient       else, mean speed at least `fast` (m/s)
+    2  braking             mean acceleration below BRAKES (m/s^2)
+    0  gas efficient       else, mean speed at least FAST (m/s)
     1  electric efficient  else
 
-The thresholds' defaults: -0.25 m/s^2 is clearly more than rolling out, 13.4 m/s (30 mph) is about
-where city traffic ends.
+-0.25 m/s^2 is clearly more than rolling out, 13.4 m/s (30 mph) is about where city traffic ends.
 """
 
 from __future__ import annotations
@@ -178,62 +174,48 @@ def _table(values: ArrayLike, name: str) -> FloatArray:
 
 
 GAS_EFFICIENT, ELECTRIC_EFFICIENT, BRAKING = range(3)
-LARGEST_CHAIN = 4096
+FAST, BRAKES = 13.4, -0.25
 
 
 @dataclass(frozen=True, eq=False)
 class ResampledTraces(MarkovModes):
-    """Modes that follow each other as they did in a record; made by `from_modes`.
-
-    newest  (M,) the present mode of each state of the chain (a state: the last `memory` modes)
-    """
-
-    newest: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """Modes that follow each other as they did in a record; made by `from_modes`."""
 
     @classmethod
     def from_modes(
-        cls,
-        traces: Sequence[ArrayLike],
-        modes: int | None = None,
-        memory: int = 1,
-        indicators: bool = False,
+        cls, traces: Sequence[ArrayLike], modes: int | None = None, indicators: bool = False
     ) -> ResampledTraces:
-        """Resample recorded modes; it begins as the first trace does.
+        """Resample recorded modes; it begins as the first trace does, and a mode that no trace
+        leaves is kept.
 
         traces  each a list of mode numbers in time order
         modes   how many there are (default: the largest number seen, plus one)
-        memory  how many of the last modes the next one depends on
         """
         records = [index_vector(trace, f"trace {i}") for i, trace in enumerate(traces)]
-        whole_number(memory, "memory", minimum=1)
         if not records:
             raise InputError("there are no traces: pass at least one list of modes")
         for i, record in enumerate(records):
-            if len(record) <= memory:
-                raise InputError(f"trace {i} has {len(record)} modes: it needs more than {memory}")
+            if len(record) < 2:
+                raise InputError(f"trace {i} has {len(record)} modes: it needs more than 1")
         seen = max(int(record.max()) for record in records) + 1
         M = whole_number(modes, "modes", minimum=seen) if modes is not None else seen
-        if M**memory > LARGEST_CHAIN:
-            raise InputError(
-                f"{M} modes with memory {memory} make {M**memory} states, more than "
-                f"{LARGEST_CHAIN}: use a shorter memory"
-            )
-        following = _following(records, M, memory)
-        states = np.arange(M**memory)
-        # A state's digits to the base M are its modes, the newest last.
-        matrix = np.zeros((len(states), len(states)))
-        for mode in range(M):
-            matrix[states, (states * M + mode) % len(states)] = following[:, mode]
-        first = _states(records[0], M, memory)[0]
-        return cls(matrix, int(first), indicators, states % M)
+        counts = np.zeros((M, M))
+        for record in records:
+            np.add.at(counts, (record[:-1], record[1:]), 1.0)
+        counts += np.diag(counts.sum(axis=1) == 0)
+        return cls(counts / counts.sum(axis=1, keepdims=True), int(records[0][0]), indicators)
+
+
+def modes_of_drive(speed: FloatArray, acceleration: FloatArray) -> IntArray:
+    """(n,) modes of mean speeds (m/s) and mean accelerations (m/s^2)."""
+    driving = np.where(speed >= FAST, GAS_EFFICIENT, ELECTRIC_EFFICIENT)
+    return np.asarray(np.where(acceleration < BRAKES, BRAKING, driving), dtype=np.int64)
 
 
 def drive_cycle_modes(
     path: str | Path,
     columns: Sequence[str] = ("cycSecs", "cycMps"),
     seconds: float = 10.0,
-    fast: float = 13.4,
-    braking: float = -0.25,
 ) -> IntArray:
     """(T,) modes of a drive cycle in a CSV table: 0 gas efficient, 1 electric efficient, 2 braking.
 
@@ -254,9 +236,7 @@ def drive_cycle_modes(
     before = np.clip(np.searchsorted(times, borders, side="right") - 1, 0, len(times) - 1)
     since, speed = borders - times[before], np.interp(borders, times, speeds)
     mean_speed = np.diff(distance[before] + since * (speeds[before] + speed) / 2) / seconds
-    acceleration = np.diff(speed) / seconds
-    driving = np.where(mean_speed >= fast, GAS_EFFICIENT, ELECTRIC_EFFICIENT)
-    return np.asarray(np.where(acceleration < braking, BRAKING, driving), dtype=np.int64)
+    return modes_of_drive(mean_speed, np.diff(speed) / seconds)
 
 
 def _read_cycle(path: str | Path, columns: Sequence[str]) -> tuple[FloatArray, FloatArray]:
@@ -272,21 +252,3 @@ def _read_cycle(path: str | Path, columns: Sequence[str]) -> tuple[FloatArray, F
     table.report(speeds < 0, speed, "is negative; give the speed in m/s")
     table.mistakes.refuse()
     return times, speeds
-
-
-def _states(record: IntArray, M: int, memory: int) -> IntArray:
-    """(len - memory + 1,) the state after each mode from the `memory`-th on."""
-    windows = np.lib.stride_tricks.sliding_window_view(record, memory)
-    return np.asarray(windows @ (M ** np.arange(memory)[::-1]), dtype=np.int64)
-
-
-def _following(records: list[IntArray], M: int, memory: int) -> FloatArray:
-    """(M^memory, M) how often each mode followed each state, as shares."""
-    counts = np.zeros((M**memory, M))
-    for record in records:
-        np.add.at(counts, (_states(record, M, memory)[:-1], record[memory:]), 1.0)
-    totals = counts.sum(axis=1)
-    # States never left go by their latest modes; a mode never left is kept.
-    shorter = np.tile(_following(records, M, memory - 1), (M, 1)) if memory > 1 else np.eye(M)
-    seen = counts / np.maximum(totals, 1.0)[:, None]
-    return np.where(totals[:, None] > 0, seen, shorter)
