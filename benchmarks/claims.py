@@ -52,7 +52,7 @@ SIZES = {
     "plain": (240, 960),
     "response": (240, 960),
 }
-COHORTS, FRESH = 3, 330
+COHORTS, FRESH = 10, 330
 # Of simulated sepsis patients three quarters stay long enough.
 ADMITTED = 1.34
 # Of fresh noise for each rho; of the hidden cause, in units of the noise (0.25 against some 0.2).
@@ -201,15 +201,19 @@ def row(name: str, size: int, found: list[NDArray[np.float64]]) -> str:
     )
 
 
-def rows(chosen: list[str], fresh: int, seconds: float | None) -> Iterator[str]:
+def rows(
+    chosen: list[str], cohorts: int, fresh: int, seconds: float | None, largest: int
+) -> Iterator[str]:
     """One for each process and size."""
     every: dict[str, Any] = {name: (simulated, sizes) for name, sizes in SIZES.items()}
     every |= dict.fromkeys(own_tables.TABLES, (table, (own_tables.EPISODES,)))
     for name, (make, sizes) in every.items():
         for size in sizes if not chosen or name in chosen else ():
+            if size > largest:
+                continue
             found = []
-            for cohort in range(COHORTS):
-                model, asked = make(name, size, cohort, fresh // COHORTS)
+            for cohort in range(cohorts):
+                model, asked = make(name, size, cohort, fresh // cohorts)
                 found.append(np.array([claim(model, one, seconds) for one in asked]))
             yield row(name, size, found)
 
@@ -234,7 +238,9 @@ def main() -> int:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("process", nargs="*")
+    parser.add_argument("--cohorts", type=int, default=COHORTS)
     parser.add_argument("--fresh", type=int, default=FRESH)
+    parser.add_argument("--largest", type=int, default=10**9, metavar="EPISODES")
     parser.add_argument("--exact", type=float, metavar="SECONDS")
     parser.add_argument("--unknowable", choices=("flipped", "hidden"))
     given = parser.parse_args()
@@ -242,7 +248,7 @@ def main() -> int:
         print(unknowable(given.unknowable, given.fresh))
         return 0
     lines = list(HEADING)
-    for line in rows(given.process, given.fresh, given.exact):
+    for line in rows(given.process, given.cohorts, given.fresh, given.exact, given.largest):
         print(line, flush=True)
         lines.append(line)
         heading = "# Whether claims come true\n\nWritten by `python -m benchmarks.claims`.\n\n"

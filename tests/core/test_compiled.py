@@ -3,7 +3,13 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+from numba.core import event
+
+from counterplan.core import compiled  # noqa: F401  which listens to the compiler
+from counterplan.core.limits import clock
 
 CALLER = """
 from counterplan.core.compiled import njit
@@ -64,3 +70,10 @@ def test_without_a_writable_folder_code_is_kept_as_long_as_the_program_runs(tmp_
     assert printed[3] == "True"
     assert not Path(printed[2]).exists()
     assert not list(tmp_path.rglob("*.nbi"))
+
+
+def test_limits_do_not_pay_for_the_compiler() -> None:
+    before, began = clock(), time.perf_counter()
+    with event.trigger_event("numba:compile"), event.trigger_event("numba:compile"):
+        time.sleep(0.05)
+    assert time.perf_counter() - began - (clock() - before) >= 0.05

@@ -7,6 +7,8 @@ contents of its own file and of every file it may draw on.
 
 Where nothing beside the package or in the user's cache folder can be written (a container), code is
 kept in a temporary folder as long as the program and its workers run.
+
+The clock of limits stands still while anything is compiled.
 """
 
 from __future__ import annotations
@@ -17,13 +19,16 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from numba import config, njit
-from numba.core import caching
+from numba.core import caching, event
+
+from counterplan.core.limits import pause_clock
 
 __all__ = ["njit"]
 
@@ -118,3 +123,24 @@ def _use_temporary_folder() -> None:
 
 
 _IMPLEMENTATION._locator_classes = [_Stamped, *_PLACES]
+
+
+class _Pause(event.Listener):
+    """Stops the clock of limits while the compiler works; functions call for others, so only the
+    outermost counts."""
+
+    def __init__(self) -> None:
+        self._depth, self._since = 0, 0.0
+
+    def on_start(self, event: Any) -> None:
+        if self._depth == 0:
+            self._since = time.perf_counter()
+        self._depth += 1
+
+    def on_end(self, event: Any) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            pause_clock(time.perf_counter() - self._since)
+
+
+event.register("numba:compile", _Pause())  # type: ignore[no-untyped-call]

@@ -26,7 +26,6 @@ Everything is rounded upwards. Which states are anchors is a strategy:
 from __future__ import annotations
 
 import math
-import time
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from counterplan.core.compiled import njit
+from counterplan.core.limits import clock
 from counterplan.core.validation import (
     BoolArray,
     FloatArray,
@@ -169,7 +169,7 @@ class AnchorBound:
         for t in reversed(range(setting.horizon - 1)):
             for start in range(0, len(anchors), CHUNK):
                 rows = slice(start, start + CHUNK)
-                in_time = time.perf_counter() < deadline
+                in_time = clock() < deadline
                 best = self._best_step(t, anchors[rows]) if in_time else math.inf
                 above = rounded_up(here[rows] + best)
                 values[:, rows] = np.where(np.isfinite(above), above, math.inf)

@@ -23,7 +23,6 @@ was done.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -33,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from counterplan.core.limits import Watch
+from counterplan.core.limits import Watch, clock
 from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import FloatArray, IntArray, whole_number
@@ -447,7 +446,7 @@ class Heuristic(Protocol):
         ...
 
     def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
-        """The bound of one problem; what is not known at the deadline (by `time.perf_counter`)
+        """The bound of one problem; what is not known at the deadline (by `core.limits.clock`)
         is left unbounded."""
         ...
 
@@ -596,7 +595,7 @@ class AStar:
         if not self.incumbent:
             return known
         # A little time is always there: without a start there is nothing to answer with.
-        deadline = max(watch.deadline, time.perf_counter() + START_SECONDS)
+        deadline = max(watch.deadline, clock() + START_SECONDS)
         found = greedy_sequence(setting.narrowed(known), known, deadline=deadline)
         old, new = setting.outcomes(np.stack([known, found])).tolist()
         return found if new > old + setting.negligible(old) else known

@@ -37,7 +37,6 @@ its amounts, and those that a step counted so leads to.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -46,6 +45,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from counterplan.core.compiled import njit
+from counterplan.core.limits import clock
 from counterplan.core.reward import Reward
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.continuous.setting import OUTWARD, SequenceSetting, rounded_up
@@ -184,7 +184,7 @@ class Reach:
             jumps = self._jumps(t)
             for spent in sorted(spent for step, spent in self.regions if step == t):
                 # The first step is always asked about: it tells whether there are slopes at all.
-                now = time.perf_counter()
+                now = clock()
                 self.late = self.late or (t > 0 and now > deadline)
                 if self.late and (setting.step_constants is None or now > self._end):
                     return False
@@ -259,10 +259,10 @@ class FirstOrder:
         setting: SequenceSetting,
         deadline: float = math.inf,
     ) -> None:
-        """After the `deadline` (by `time.perf_counter`) constants stand in for slopes; without any,
+        """After the `deadline` (by `core.limits.clock`) constants stand in for slopes; without any,
         or if that takes long too, the bound is infinite."""
         self._setting, self._levels = setting, setting.levels
-        self._end = max(deadline, time.perf_counter()) + GRACE
+        self._end = max(deadline, clock()) + GRACE
         self.reaches = [Reach(member, deadline, self._end) for member in setting.members]
         self._finished = all(reach.finished for reach in self.reaches)
         self._build()
@@ -334,7 +334,7 @@ class FirstOrder:
         for t, spent in sorted(every.locals, reverse=True):
             if spent > setting.k:
                 continue
-            if time.perf_counter() > self._end + GRACE:
+            if clock() > self._end + GRACE:
                 self._finished = False
                 return
             steps = [reach.locals[t, spent] for reach in self.reaches]

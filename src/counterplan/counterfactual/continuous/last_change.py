@@ -16,13 +16,13 @@ Of several models the weighted expansions add up (`ensemble`).
 from __future__ import annotations
 
 import math
-import time
 from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from counterplan.core.compiled import njit
+from counterplan.core.limits import clock
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.continuous.setting import SequenceSetting
 from counterplan.scm.curvature import Layers, along
@@ -130,7 +130,7 @@ class LastChange:
         self._kept: dict[int, Courses] = {}
         self._exact: list[FloatArray] = []
         for t in range(setting.horizon - 1):
-            if time.perf_counter() > deadline:
+            if clock() > deadline:
                 break
             actions = self._actions(t)
             for member in self._members:

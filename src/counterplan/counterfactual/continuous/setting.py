@@ -8,7 +8,6 @@ Everything here is in the model's own units.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -18,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from counterplan.core.episode import Episode
+from counterplan.core.limits import clock
 from counterplan.core.problem import Problem
 from counterplan.core.result import Change, Explanation, Status
 from counterplan.core.reward import EpisodeReward, Reward
@@ -318,7 +318,7 @@ class SequenceSetting:
         )
         values = np.full((T - 1, N), -np.inf)
         for t in reversed(range(T - 1)):
-            if time.perf_counter() > deadline:
+            if clock() > deadline:
                 break
             after = self.replay.children(t, path[:, t])[0]
             taken = np.repeat(base[None, t + 1 :], N, axis=0)
@@ -522,7 +522,7 @@ def greedy_sequence(
     best = (setting.observed if start is None else start).copy()
     value = float(setting.outcomes(best[None])[0])
     for _ in range(setting.k):
-        if time.perf_counter() > deadline:
+        if clock() > deadline:
             break
         if rng is not None and rng.random() >= probability:
             continue

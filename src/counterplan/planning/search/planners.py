@@ -19,7 +19,6 @@ model, its bounds where wanted, the parts and a tree, prepared once and then ask
 from __future__ import annotations
 
 import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -32,7 +31,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_check
 import numpy as np
 from numba.core.errors import NumbaError
 
-from counterplan.core.limits import ProgressCallback, Watch
+from counterplan.core.limits import ProgressCallback, Watch, clock
 from counterplan.core.result import Interval
 from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
 from counterplan.errors import InputError, NotApplicableError
@@ -226,7 +225,7 @@ class Session:
         """The decision at a state; `progress` is told of some simulations at a time."""
         if state.t == self._kernel.horizon:
             return self._over()
-        began = time.perf_counter()
+        began = clock()
         self._set_units(state)
         tree.plant(self._tree, state)
         total, done, is_stopped = self._planner.simulations, 0, False
@@ -239,7 +238,7 @@ class Session:
             ) < wanted:
                 self._tree = tree.grown(self._tree)
             is_stopped = watch.must_stop(done, total=total) and done < total
-        found = self._plan(state, time.perf_counter() - began)
+        found = self._plan(state, clock() - began)
         return replace(found, status=PlanStatus.STOPPED) if is_stopped else found
 
     def _set_units(self, state: State) -> None:
