@@ -54,9 +54,9 @@ from counterplan.planning.allocation import (
     SOLVED,
     SPILL_HIGH,
     SPILL_LOW,
-    knapsack_path,
     nested_path,
     resource_steps,
+    total_steps,
 )
 from counterplan.planning.compiled import Layout, inlined, jit
 from counterplan.planning.hindsight import allocate
@@ -489,6 +489,14 @@ def step(parameters, t, x, d, action, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
+def _solved(rates, steps, start, spent):  # type: ignore[no-untyped-def]
+    """Whether there is an allocation; the best one is written to spent (T - t,)."""
+    n = len(steps)
+    order = np.empty(n, dtype=np.int64)
+    return nested_path(rates, steps, start, np.empty(n), order, spent)[1] == SOLVED
+
+
+@njit(cache=True)
 def _plan_nested(parameters, t, d, rates, plan):  # type: ignore[no-untyped-def]
     """One resource, written to plan (1, T - t); whether a plan was found."""
     p = program_of(parameters)
@@ -501,47 +509,44 @@ def _plan_nested(parameters, t, d, rates, plan):  # type: ignore[no-untyped-def]
         last = steps[-1]
         last[AFTER_LOW] = max(last[AFTER_LOW], zero + p.least - d[1])
         last[AFTER_HIGH] = min(last[AFTER_HIGH], zero + p.most - d[1])
-    n = len(steps)
-    order = np.empty(n, dtype=np.int64)
-    status = nested_path(rates[0], steps, start, np.empty(n), order, plan[0])[1]
-    return status == SOLVED
+    return _solved(rates[0], steps, start, plan[0])
 
 
 @njit(cache=True)
 def _plan_advantage(parameters, t, d, rates, plan):  # type: ignore[no-untyped-def]
-    """Two stocks with fixed quotas, written to plan (2, T - t)."""
+    """Two stocks with fixed quotas, written to plan (2, T - t); whether a plan was found."""
     p = program_of(parameters)
     n = p.T - t
     limits = np.zeros((n, 2))
     limits[:, 1] = p.steps[t:, LOW]
     least = min(max(limits[:, 1].sum() - d[1], 0.0), d[0])
-    order = np.empty(n, dtype=np.int64)
-    knapsack_path(rates[0] - rates[1], limits, np.array([least, d[0]]), order, plan[0])
+    found = _solved(rates[0] - rates[1], total_steps(limits, least, d[0]), 0.0, plan[0])
     plan[1] = limits[:, 1] - plan[0]
+    return found
 
 
 @njit(cache=True)
 def _plan_pool(parameters, t, d, rates, plan):  # type: ignore[no-untyped-def]
     """Several stocks, taken as one at the best of their rates, then divided in time order, each
-    total from the best resource that is left: written to plan (A, T - t)."""
+    total from the best resource that is left: written to plan (A, T - t); whether one was found."""
     p = program_of(parameters)
     n, levels = p.T - t, d[: p.A].copy()
     limits, best = p.steps[t:, : HIGH + 1].copy(), np.empty(n)
     for s in range(n):
         best[s] = rates[:, s].max()
     stock = levels.sum() + p.changes[t : p.T - 1].sum()
-    budget = np.array([0.0, stock])
+    least, most = 0.0, stock
     if p.budgeted > 0:
-        budget[0] = max(p.least - d[p.A], 0.0)
-        budget[1] = min(stock, p.most - d[p.A])
-    totals = np.empty(n)
-    knapsack_path(best, limits, budget, np.empty(n, dtype=np.int64), totals)
+        least, most = max(p.least - d[p.A], 0.0), min(stock, p.most - d[p.A])
+    totals = np.zeros(n)
+    found = _solved(best, total_steps(limits, least, most), 0.0, totals)
     for s in range(n):
         for i in np.argsort(-rates[:, s]):
             plan[i, s] = min(totals[s], levels[i])
             totals[s] -= plan[i, s]
         for i in range(p.A):
             levels[i] = moved(p, t + s, i, levels[i], plan[i, s])
+    return found
 
 
 @njit(cache=True)
@@ -598,12 +603,11 @@ def bounds(parameters, tables, t, x, d, generator, out):  # type: ignore[no-unty
             here[:] = following
     out[0], out[1] = -np.inf, np.inf
     if p.solver == BY_NESTED:
-        if not _plan_nested(parameters, t, d, rates, plan):
-            return
+        found = _plan_nested(parameters, t, d, rates, plan)
     elif p.solver == BY_ADVANTAGE:
-        _plan_advantage(parameters, t, d, rates, plan)
+        found = _plan_advantage(parameters, t, d, rates, plan)
     else:
-        _plan_pool(parameters, t, d, rates, plan)
-    out[0] = max(
-        _executed(parameters, t, d, rates, plan, 0.0), _executed(parameters, t, d, rates, plan, 1.0)
-    )
+        found = _plan_pool(parameters, t, d, rates, plan)
+    if found:
+        plain = _executed(parameters, t, d, rates, plan, 0.0)
+        out[0] = max(plain, _executed(parameters, t, d, rates, plan, 1.0))

@@ -1,4 +1,4 @@
-"""How to spend resources along a known path: exact allocations, one compiled pass for each kind.
+"""How to spend resources along a known path: exact allocations, one compiled pass over the path.
 
     max  sum_t r_t a_t    s.t.    low_t <= a_t <= high_t    and one of
 
@@ -10,7 +10,7 @@
 Knapsack: start from the lower bounds and fill the steps in the order of their reward per unit, each
 to its upper bound, until the total is used up: the last step filled is *fractional* in general,
 which Eq. 2.27, a choice of k full steps, leaves out. What does not pay is filled only as far as L
-requires. O(T log T).
+requires. It is the nested case in which only the last prefix is bounded, and solved as such.
 
 Nested (the corrected Lemma 2.2: Top-K breaks such bounds): let V_t(y) be the most reward from the
 first t steps that leaves the position y, what the resource has moved so far. It is concave and
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 # Rewards that differ by less than this share of themselves are equal.
 CLOSE = 1e-12
-# Up to this many steps, insertion beats the general sort and the search by halves.
+# Up to this many steps, insertion beats the search by halves.
 SHORT = 64
 # What sums of bounds may miss each other by.
 SLACK = 1e-9
@@ -95,64 +95,19 @@ def exceeds(one, other):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def rank_steps(rewards, order):  # type: ignore[no-untyped-def]
-    """Write the steps to `order` (T,), best first; those that are equal but for rounding in time
-    order (D5)."""
-    T = rewards.shape[0]
-    if T > SHORT:
-        order[:] = np.argsort(-rewards)
-        same = rewards.copy()
-        for i in range(1, T):
-            above = same[order[i - 1]]
-            if not exceeds(above, rewards[order[i]]):
-                same[order[i]] = above
-        order[:] = np.argsort(-same, kind="mergesort")
-        return
-    for t in range(T):
-        place = t
-        while place > 0 and exceeds(rewards[t], rewards[order[place - 1]]):
-            order[place] = order[place - 1]
-            place -= 1
-        order[place] = t
-
-
-@njit(cache=True, nogil=True)
-def knapsack_path(rewards, bounds, budget, order, spent):  # type: ignore[no-untyped-def]
-    """The best actions along one path, written to `spent` (T,); their value.
-
-    rewards  (T,) per unit
-    bounds   (T, 2) of the steps
-    budget   (2,) of the total
-    order    (T,) work space
-    """
-    T = rewards.shape[0]
-    rank_steps(rewards, order)
-    total = 0.0
-    for t in range(T):
-        spent[t] = bounds[t, 0]
-        total += bounds[t, 0]
-    for i in range(T):
-        t = order[i]
-        # What does not pay is spent only to reach the least total.
-        left = (budget[1] if rewards[t] > 0.0 else budget[0]) - total
-        part = min(bounds[t, 1] - bounds[t, 0], left)
-        if part > 0.0:
-            spent[t] += part
-            total += part
-    value = 0.0
-    for t in range(T):
-        value += rewards[t] * spent[t]
-    return value
-
-
-@njit(cache=True, nogil=True)
-def _knapsack_paths(rewards, bounds, budget):  # type: ignore[no-untyped-def]
-    n, T = rewards.shape
-    values, actions = np.empty(n), np.empty((n, T))
-    order = np.empty(T, dtype=np.int64)
-    for i in range(n):
-        values[i] = knapsack_path(rewards[i], bounds, budget, order, actions[i])
-    return values, actions
+def total_steps(bounds, least, most):  # type: ignore[no-untyped-def]
+    """(T, 7) the numbers of steps with bounds (T, 2) of their own and on their total alone."""
+    T = bounds.shape[0]
+    steps = np.empty((T, 7))
+    left = most
+    for t in range(T - 1, -1, -1):
+        steps[t, LOW], steps[t, HIGH] = bounds[t, 0], bounds[t, 1]
+        # Later steps spend their least at least.
+        steps[t, AFTER_LOW], steps[t, AFTER_HIGH] = -np.inf, left
+        steps[t, SHIFT], steps[t, SPILL_LOW], steps[t, SPILL_HIGH] = 0.0, -np.inf, np.inf
+        left -= bounds[t, 0]
+    steps[T - 1, AFTER_LOW] = least
+    return steps
 
 
 def allocate_knapsack(
@@ -170,9 +125,7 @@ def allocate_knapsack(
             f"the steps together spend {least:g} to {most:g}, the budget is {budget[0]:g} to "
             f"{budget[1]:g}: they do not meet; widen one of them"
         )
-    rows = np.ascontiguousarray(rewards), np.ascontiguousarray(step_bounds)
-    values, actions = _knapsack_paths(*rows, np.array(budget))
-    return values, actions
+    return allocate_nested(rewards, total_steps(step_bounds, *budget), np.zeros(len(rewards)))
 
 
 def allocate_advantage(
@@ -193,7 +146,7 @@ def allocate_advantage(
         )
     bounds = np.column_stack([np.zeros_like(quotas), quotas])
     need = min(max(quotas.sum() - c2, 0.0), c1)
-    gains, spent = _knapsack_paths(first - second, bounds, np.array([need, c1]))
+    gains, spent = allocate_knapsack(first - second, bounds, (need, c1))
     return gains + second @ quotas, np.stack([spent, quotas - spent], axis=2)
 
 
