@@ -22,15 +22,9 @@ from counterplan.planning.exact_value import Solution, exact_value
 from counterplan.planning.model import State, estimate
 from counterplan.planning.policies import OpenLoop, Optimal, Resolve, follow
 from counterplan.planning.processes.prices import BinomialLattice
-from counterplan.testing import check_model
 from experiments.longstaff_schwartz import LeastSquaresEach
 
 from .planning_support import bounds_at, mean_of
-
-
-@pytest.mark.parametrize("config", "CF")
-def test_conforms(config: str) -> None:
-    check_model(OptionBasket(config, correlation=0.4))
 
 
 def separate_value(basket: OptionBasket) -> float:

@@ -168,7 +168,7 @@ def test_demo_passes_through_a_neural_fit_and_explanations(
     pytest.importorskip("jax")
     scm = cp.NeuralSCM.fit(demo.episodes, hidden=16, epochs=20, seed=0, fixed=len(FIXED))
     by_length = sorted(demo.episodes, key=len)
-    chosen = by_length[:: len(by_length) // 15]
+    chosen = by_length[:: len(by_length) // 6]
     assert len(chosen[0]) < 8
     assert len(chosen[-1]) > 25
     asked: dict[str, Any] = {

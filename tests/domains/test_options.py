@@ -18,17 +18,11 @@ from counterplan.planning.model import (
     State,
 )
 from counterplan.planning.policies import OpenLoop, Optimal, Resolve, follow
-from counterplan.testing import check_model
 
 from .planning_support import bounds_at, mean_of
 
 BOTH = [("A", "gbm"), ("C", "gbm"), ("C", "binomial"), ("D", "binomial")]
 HELD = np.ones(1)
-
-
-@pytest.mark.parametrize(("config", "prices"), BOTH)
-def test_conforms(config: str, prices: str) -> None:
-    check_model(AmericanOption(config, prices))  # type: ignore[arg-type]
 
 
 def test_capabilities_are_types() -> None:

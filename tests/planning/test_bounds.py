@@ -193,9 +193,10 @@ def test_interval_widens_with_confidence() -> None:
 
 
 @pytest.mark.parametrize("method", ["plain", "tight"])
-def test_own_plain_python_problem(method: Any) -> None:
+def test_own_plain_python_problem(method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reward as a function is not compiled; both methods work, and agree with the same problem
     compiled."""
+    monkeypatch.setattr(bounds_module, "PLAIN_FIT_PATHS", 100)
     plain, compiled = (
         ExogenousMDP(
             process=GBM(10.0, 0.2, 0.4, dt=0.5),

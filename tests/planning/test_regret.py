@@ -138,9 +138,9 @@ def test_losses_are_what_decisions_cost_on_average(seed: int, kind: str) -> None
 
 
 def test_mean_over_sampled_voyages() -> None:
-    """Open loop on 100 voyages: mean cost above V* and mean loss, within 4 standard errors."""
+    """Open loop on 40 voyages: mean cost above V* and mean loss, within 4 standard errors."""
     ship = Bunkering("A")
-    found = [regret(ship, path, PORTS) for path in ship.sample_paths(100, seed=1)]
+    found = [regret(ship, path, PORTS) for path in ship.sample_paths(40, seed=1)]
     luck = np.array([one.executed - (one.expected_regret or 0.0) for one in found])
     assert abs(luck.mean() - exact_value(ship)) <= 4 * luck.std() / np.sqrt(len(luck))
     assert all(one.regret_hindsight >= 0.0 for one in found)

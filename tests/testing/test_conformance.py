@@ -189,16 +189,24 @@ def test_every_public_planner_is_among_them() -> None:
     assert {one for one in public if hasattr(one, "begin")} == set(PLANNERS.values())
 
 
+RECORDED = cp.processes.ResampledTraces.from_modes([[0, 1, 2, 1, 1, 0, 2, 0]])
 PROBLEMS: dict[str, Any] = {
     "bunkering": cp.domains.Bunkering(),
     "bunkering, one price": cp.domains.Bunkering(prices="global"),
+    "bunkering, parts of units": cp.domains.Bunkering(legs=(0.3, 0.5, 0.25), capacity=0.6),
     "bunkering, discretised": discretised(cp.domains.Bunkering(), 4),
     "vehicle": cp.domains.HybridVehicle("A"),
+    "vehicle, small tanks": cp.domains.HybridVehicle("F", capacity=3),
     "vehicle, hidden modes": cp.domains.HybridVehicle("A", hidden=True),
-    "vehicle, seven modes": cp.domains.HybridVehicle("C", modes=7),
+    "vehicle, seven modes": cp.domains.HybridVehicle("C", 7, "half"),
+    "vehicle, seven hidden modes": cp.domains.HybridVehicle("C", 7, hidden=True),
+    "vehicle, recorded modes": cp.domains.HybridVehicle(process=RECORDED),
     "option": cp.domains.AmericanOption("C"),
+    "option, call": cp.domains.AmericanOption("A"),
     "option, lattice": cp.domains.AmericanOption("C", "binomial"),
+    "option, exercised at once": cp.domains.AmericanOption("D", "binomial"),
     "basket": cp.domains.OptionBasket("A"),
+    "basket, capped": cp.domains.OptionBasket("F", correlation=0.4),
     "own": cp.ExogenousMDP(
         cp.processes.GBM(10.0, 0.1, 0.4, 0.1), [[1.0]], cp.Resource(9.0), [(0.0, 4.0)] * 5
     ),

@@ -14,6 +14,7 @@ from counterplan.errors import InputError
 from counterplan.planning import description
 from counterplan.planning.description import axes_of, columns_of
 from counterplan.planning.model import ExogenousModel, State
+from counterplan.planning.policies import play
 from counterplan.viz import style
 from counterplan.viz.explained import Rows, as_rows, is_table
 from counterplan.viz.quantity import Quantity
@@ -132,12 +133,7 @@ def _levels(
     problem: ExogenousModel, path: FloatArray, actions: FloatArray, state: State
 ) -> FloatArray:
     """(T + 1, D) the resource before each decision, and at the end."""
-    resource = np.array(state.resource, dtype=np.float64)[np.newaxis]
-    levels = [resource[0]]
-    for s, action in enumerate(actions):
-        _, resource = problem.step(state.t + s, path[s : s + 1], resource, action[np.newaxis])
-        levels.append(resource[0])
-    return np.array(levels)
+    return play(problem, lambda t, x, d: actions[[t - state.t]], path[None], state).levels[0]
 
 
 def _of_rows(rows: Sequence[Mapping[str, Any]], problem: ExogenousModel) -> RealisedPath:
