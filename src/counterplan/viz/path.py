@@ -133,7 +133,8 @@ def _levels(
     problem: ExogenousModel, path: FloatArray, actions: FloatArray, state: State
 ) -> FloatArray:
     """(T + 1, D) the resource before each decision, and at the end."""
-    return play(problem, lambda t, x, d: actions[[t - state.t]], path[None], state).levels[0]
+    found = play(problem, lambda t, x, d: actions[[t - state.t]], path[None], state)
+    return np.asarray(found.levels[0])
 
 
 def _of_rows(rows: Sequence[Mapping[str, Any]], problem: ExogenousModel) -> RealisedPath:
