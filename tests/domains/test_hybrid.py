@@ -19,8 +19,8 @@ from counterplan.domains.hybrid_exact import (
 )
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning import exact_value as exact_module
+from counterplan.planning.allocation import allocate_advantage
 from counterplan.planning.exact_value import Solution
-from counterplan.planning.level_graph import hindsight
 from counterplan.planning.model import State
 from counterplan.planning.policies import Greedy, OpenLoop, Optimal, Resolve, follow
 from counterplan.planning.processes.modes import MarkovModes, ResampledTraces, drive_cycle_modes
@@ -132,16 +132,13 @@ def test_hindsight_equals_trying_everything(problem: HybridVehicle) -> None:
 @settings(max_examples=30)
 @given(vehicles(horizon=6))
 def test_comparative_advantage_where_nothing_brakes(problem: HybridVehicle) -> None:
-    """The ranking equals the dynamic program along the path."""
-    rng = np.random.default_rng(0)
-    modes = rng.integers(2, size=(10, problem.horizon))
-    paths = np.eye(3)[modes]
-    found = problem.allocate(paths)
-    assert found.method.startswith("comparative advantage")
+    """The dynamic program along the path equals the ranking, which applies there."""
+    modes = np.random.default_rng(0).integers(2, size=(10, problem.horizon))
+    paths, tanks, quota = np.eye(3)[modes], problem.start.resource, problem.road.quota
+    quotas = np.clip(tanks.sum() - quota * np.arange(problem.horizon), 0.0, quota)
     rates = paths @ problem.road.mileage
-    start = int(problem.level_numbers(problem.start.resource))
-    values, _ = hindsight(problem.graph, np.zeros_like(modes), rates, start)
-    assert np.allclose(found.values, values, rtol=1e-9)
+    ranked, _ = allocate_advantage(rates[:, :, 0], rates[:, :, 1], quotas, (tanks[0], tanks[1]))
+    assert np.allclose(problem.allocate(paths).values, ranked, rtol=1e-9)
 
 
 @settings(max_examples=30)

@@ -71,8 +71,9 @@ def payoffs_along(option: AmericanOption, prices: FloatArray) -> FloatArray:
 
 def executed(option: AmericanOption, prices: FloatArray, gains: FloatArray) -> FloatArray:
     """(n,) by the option's own rule, its last date at the latest."""
-    stops = np.column_stack([option.exercises(t, prices[:, t]) for t in range(prices.shape[1])])
-    stops[:, -1] = True
+    held, dates = np.ones((len(prices), 1)), range(prices.shape[1])
+    stops = np.hstack([option.optimal_actions(t, prices[:, t : t + 1], held) for t in dates])
+    stops[:, -1] = 1.0
     return gains[np.arange(len(gains)), stops.argmax(axis=1)]
 
 

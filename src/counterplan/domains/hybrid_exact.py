@@ -12,10 +12,9 @@ evaluates a policy, exactly; knowing the modes to come gives hindsight. One real
 resources, but no ranking solves it: what braking adds is lost where the battery is full, so how
 much there is to spend depends on how it was spent (Top-K and comparative advantage need it fixed),
 and units must be used even where they earn least. So hindsight is the same recursion along the
-path. Without braking on the path the quota and what is left are fixed: then comparative advantage
-f_gas - f_electric applies, and is used. Where
-braking is only a probability p_t (an expected path), the linear program of expected amounts: at
-most (1 - p_t) Delta_a units are used at the mileage of driving modes, p_t |Delta_d| are gained.
+path. Where braking is only a probability p_t (an expected path), the linear program of expected
+amounts: at most (1 - p_t) Delta_a units are used at the mileage of driving modes, p_t |Delta_d| are
+gained.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from numpy.typing import ArrayLike
 
 from counterplan.core.validation import BoolArray, FloatArray, whole_number
 from counterplan.errors import InputError
-from counterplan.planning.allocation import allocate_advantage, allocate_transport
+from counterplan.planning.allocation import allocate_transport
 from counterplan.planning.level_graph import LevelGraph, hindsight
 from counterplan.planning.model import Allocation
 from counterplan.planning.processes.base import stochastic_matrix
@@ -179,31 +178,19 @@ def allocate(road: Road, beliefs: FloatArray, tanks: FloatArray) -> Allocation:
     driving = np.maximum(1.0 - braking, SMALLEST)[:, :, None]
     rates = (beliefs * ~road.brakes) @ road.mileage / driving
     uncertain = ((braking > SMALLEST) & (braking < 1.0 - SMALLEST)).any(axis=1)
-    calm = ~uncertain & (braking <= SMALLEST).all(axis=1)
-    rest = ~uncertain & ~calm
+    known = ~uncertain
     values, actions = np.empty(len(rates)), np.empty(rates.shape)
     methods = []
-    if calm.any():
-        values[calm], actions[calm] = _without_braking(road, rates[calm], tanks)
-        methods.append("comparative advantage where nothing brakes: quotas and stocks are fixed")
-    if rest.any():
+    if known.any():
         gas, battery = np.rint(tanks).astype(np.int64)
-        kinds, start = (braking[rest] > 0.5).astype(np.int64), gas * (road.capacity + 1) + battery
-        values[rest], actions[rest] = hindsight(tank_graph(road), kinds, rates[rest], start)
+        kinds, start = (braking[known] > 0.5).astype(np.int64), gas * (road.capacity + 1) + battery
+        values[known], actions[known] = hindsight(tank_graph(road), kinds, rates[known], start)
         methods.append("dynamic program along the path: what braking adds depends on what was used")
     for i in np.flatnonzero(uncertain):
         values[i], actions[i] = _expected(road, rates[i], braking[i], tanks)
     if uncertain.any():
         methods.append("linear program of expected amounts: a plug-in value")
     return Allocation(values, actions, "; ".join(methods))
-
-
-def _without_braking(
-    road: Road, rates: FloatArray, tanks: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    quotas = np.clip(tanks.sum() - road.quota * np.arange(rates.shape[1]), 0.0, road.quota)
-    stocks = float(tanks[0]), float(tanks[1])
-    return allocate_advantage(rates[:, :, 0], rates[:, :, 1], quotas, stocks)
 
 
 def _expected(

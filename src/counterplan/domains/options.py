@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from counterplan.core.compiled import njit
-from counterplan.core.validation import BoolArray, FloatArray, Seed, whole_number
+from counterplan.core.validation import FloatArray, Seed, whole_number
 from counterplan.domains.option_contract import OPTIONS as CONFIGS
 from counterplan.domains.option_contract import Bermudan, LatticeExercise, OptionContract
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
@@ -322,11 +322,6 @@ class AmericanOption(OptionProblem):
     def waiting(self, t: int, prices: FloatArray) -> FloatArray:
         """(n,) the value at date t, in money of date t, of holding on and then exercising best."""
         return self.exercise.continuation(t, prices)
-
-    def exercises(self, t: int, prices: FloatArray) -> BoolArray:
-        """(n,) where exercising is optimal, among prices (n,) at date t."""
-        held = np.ones((len(prices), 1))
-        return np.asarray(self.optimal_actions(t, prices[:, np.newaxis], held)[:, 0] > 0)
 
     def compiled(self, quantiles: int = 0) -> Kernel:
         """The model as compiled functions; its bounds need `bound_tables`."""

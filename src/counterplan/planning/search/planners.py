@@ -44,6 +44,7 @@ from counterplan.planning.model import (
     checked_state,
     sign_of,
 )
+from counterplan.planning.processes.base import number
 from counterplan.planning.search import kernel as compiled
 from counterplan.planning.search import parts as part
 from counterplan.planning.search import tree
@@ -108,7 +109,11 @@ def kernel_with_bounds(
 
     needed  the leaf part cannot do without bounds
     """
-    if clip is not None and not (is_number(clip) and 0.0 <= clip <= 1.0):
+    try:
+        possible = clip is None or 0.0 <= clip <= 1.0
+    except TypeError:
+        possible = False
+    if not possible:
         raise InputError(f"clip must be True, False or a probability from 0 to 1, got {clip!r}")
     wanted = 1.0 if clip is None else float(clip)
     if not needed and wanted == 0.0:
@@ -417,7 +422,7 @@ class TreePlanner(ABC):
                 f"widening must be two numbers (k > 0, 0 <= alpha <= 1), got {self.widening!r}"
             )
         if self.scale is not None:
-            require_number(self.scale, "scale", above=True)
+            number(self.scale, "scale", 0.0, above=True)
 
     @property
     def name(self) -> str:
@@ -431,18 +436,6 @@ class TreePlanner(ABC):
         return Session(self, problem, clip, seed)
 
 
-def is_number(value: object) -> bool:
-    """Whether it is one number, whatever its value."""
-    return isinstance(value, int | float | np.integer | np.floating | np.bool_)
-
-
-def require_number(value: float, name: str, above: bool = False) -> None:
-    """Refuse anything but a finite number from 0 up; above: but not 0 itself."""
-    if not (is_number(value) and 0.0 <= value < math.inf and (value > 0.0 or not above)):
-        wanted = "a positive number" if above else "a number from 0 up"
-        raise InputError(f"{name} must be {wanted}, got {value!r}")
-
-
 @dataclass(frozen=True)
 class UCT(TreePlanner):
     """Upper confidence bounds for trees.
@@ -454,7 +447,7 @@ class UCT(TreePlanner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_number(self.exploration, "exploration")
+        number(self.exploration, "exploration", 0.0)
 
     def parts(self) -> Parts:
         settings = {compiled.EXPLORATION: self.exploration, compiled.SCALE: self.scale or 0.0}
@@ -474,8 +467,8 @@ class Boltzmann(TreePlanner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_number(self.temperature, "temperature", above=True)
-        require_number(self.epsilon, "epsilon")
+        number(self.temperature, "temperature", 0.0, above=True)
+        number(self.epsilon, "epsilon", 0.0)
 
     def compose(self, backup: Any, entropy: float = 0.0, soft: bool = False) -> Parts:
         """The parts with this backup."""
@@ -519,7 +512,7 @@ class DENTS(Boltzmann):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_number(self.entropy, "entropy")
+        number(self.entropy, "entropy", 0.0)
 
     def parts(self) -> Parts:
         return self.compose(part.entropy, entropy=self.entropy)
