@@ -1,10 +1,13 @@
 """Units do not matter: prices and amounts of any size, the same decisions and values."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import counterplan as cp
 from counterplan.domains.exogenous_mdp import ExogenousMDP
+from counterplan.errors import InputError
 from counterplan.planning.processes import GBM
 from counterplan.planning.resource import Resource
 from counterplan.testing.planning import played
@@ -52,3 +55,27 @@ def test_nor_do_bounds_searches_and_what_policies_earn(seed: int) -> None:
         found = [bounds.lower, bounds.upper, searched.value, resolved.mean]
         values.append(np.array([*found, *(searched.action * price)]) / (price * unit))
     assert np.allclose(values, values[0], rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("price", "drift", "fixed_cost", "says"),
+    [
+        (1e300, 0.0, 0.0, "initial is 1e\\+300, too far from 0"),
+        (1.0, 700.0, 0.0, "prices move by a factor of e\\^100 in one step"),
+        (1.0, -700.0, 0.0, "prices move by a factor of e\\^100 in one step"),
+        (1.0, 0.0, 1e300, "too far from 0"),
+    ],
+)
+def test_no_search_is_started_where_values_would_overflow(
+    price: float, drift: float, fixed_cost: float, says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        prices = GBM(price, drift, 0.3, dt=1 / 7)
+        cp.domains.Bunkering(prices=prices, fixed_cost=fixed_cost)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_no_decision_is_valued_at_what_is_no_number(value: float) -> None:
+    found = cp.plan(cp.domains.Bunkering(), planner=cp.UCT(20))
+    with pytest.raises(InputError, match=f"UCT: the rewards on the way add up to {value}"):
+        replace(found, value=value)

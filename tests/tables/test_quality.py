@@ -143,6 +143,15 @@ def test_degrees_and_pounds() -> None:
     assert set(found[0].rows) == {20, 22, 333, 334, 404, 405}
 
 
+@pytest.mark.parametrize("settings", [(1.0, 10.0), (0.5, 5.0, 50.0), (2.5, 25.0, 100.0, 1000.0)])
+def test_a_few_settings_are_no_two_units(settings: tuple[float, ...]) -> None:
+    """They lie by factors apart, and jump from one to another within an episode."""
+    rng = np.random.default_rng(2)
+    chosen = np.repeat(rng.choice(settings, len(WARD) // 4), 4)
+    frame = WARD.with_columns(setting=chosen)
+    assert [one for one in said(frame, setting={"role": "state"}) if one.kind == "units"] == []
+
+
 # --- Columns ----------------------------------------------------------------------------------
 
 

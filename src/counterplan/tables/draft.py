@@ -39,7 +39,8 @@ MEASUREMENTS = ("variable", "parameter", "measurement", "itemid", "item", "analy
 VALUES = ("value", "valuenum", "result")
 # Of names as `word` writes them.
 ACTION = re.compile(
-    r"(.+_)?(action|treatment|decision|dose|drug|intervention|therapy)s?(_.*|\d*)|(a|act)(_.*|\d*)"
+    r"(.+_)?(action|treatment|decision|dose|dosage|drug|medication|intervention|therapy)s?(_.*|\d*)"
+    r"|(.+_)?(dosis|medikament|behandlung|therapie)(_.*|\d*)|(a|act)(_.*|\d*)"
 )
 GOOD = r"surviv|discharge|passed|success|recover|cured|graduat|respon"
 OUTCOME = re.compile(rf".*(died|death|dead|mortality|outcome|readmi|relapse|churn|failed|{GOOD}).*")

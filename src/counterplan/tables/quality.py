@@ -54,6 +54,8 @@ FACTORS = {
 }
 # Of the logarithms of such factors.
 NEAR = 0.15
+# A column with fewer different values holds settings or classes, whatever factors lie between them.
+MEASURED = 10
 SAME = 0.999
 # Neighbours that may differ where a column tells all.
 UNTOLD = 0.005
@@ -240,7 +242,7 @@ def _units(table: _Table) -> Iterator[Finding]:
                 text += "an id stands for several episodes, give each its own"
                 yield table.about("units", name, text, long)
             continue
-        if values[chosen].min() <= 0.0:
+        if values[chosen].min() <= 0.0 or len(np.unique(values[chosen])) < MEASURED:
             continue
         found = _groups(values, chosen) or _jumps(values, table.acts)
         if found is not None:

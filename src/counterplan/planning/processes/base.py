@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counterplan.core.validation import FloatArray, Seed, generator, whole_number
+from counterplan.core.validation import LARGEST, FloatArray, Seed, generator, whole_number
 from counterplan.errors import InputError
 
 
@@ -103,13 +103,16 @@ ROW_SUM_TOLERANCE = 1e-6
 
 
 def number(value: object, name: str, least: float = -math.inf, above: bool = False) -> float:
-    """A finite number from `least` up (`above`: beyond it), or an error that names it."""
+    """A number from `least` up (`above`: beyond it) and not beyond LARGEST, or an error that names
+    it."""
     try:
         found = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise InputError(f"{name} must be a number, got {value!r}") from None
     if not math.isfinite(found):
         raise InputError(f"{name} must be finite, got {found}")
+    if abs(found) > LARGEST:
+        raise InputError(f"{name} is {found:g}, too far from 0: {LARGEST:g} at most")
     if found < least or (above and found == least):
         what = "greater than" if above else "at least"
         raise InputError(f"{name} must be {what} {least:g}, got {found:g}")

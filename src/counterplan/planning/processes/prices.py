@@ -85,6 +85,7 @@ class GBM(Shipped):
                 number(value, name, least, above=name == "initial")
         object.__setattr__(self, "dt", number(self.dt, "dt", 0.0, above=True))
         _check_spread(float(np.max(self.volatility)), self.dt)
+        _check_drift(float(np.abs(self.drift).max()), self.dt)
         _ = self.mixing  # checks the correlation
 
     @property
@@ -174,6 +175,14 @@ def _check_spread(volatility: float, dt: float) -> None:
             f"volatility {volatility:g} with dt = {dt:g}: prices move by a typical factor of "
             f"e^{volatility * dt**0.5:.3g} in one step, and samples say nothing about their mean; "
             "20 % a year are volatility=0.2 with dt in years"
+        )
+
+
+def _check_drift(drift: float, dt: float) -> None:
+    if drift * dt > WIDEST_STEP:
+        raise InputError(
+            f"drift {drift:g} with dt = {dt:g}: prices move by a factor of e^{drift * dt:.3g} in "
+            "one step; 5 % a year are drift=0.05 with dt in years"
         )
 
 

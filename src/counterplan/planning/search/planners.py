@@ -188,6 +188,14 @@ class Plan:
     stats: Mapping[str, float]
     planner: str
 
+    def __post_init__(self) -> None:
+        """Whatever a search did: no decision is valued at what is not a finite number."""
+        if not math.isfinite(self.value):
+            raise InputError(
+                f"{self.planner}: the rewards on the way add up to {self.value}: state them in "
+                "larger units"
+            )
+
 
 class Session:
     """The planner's model, parts and tree for one problem; calling it plans from a state."""
