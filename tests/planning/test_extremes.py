@@ -69,9 +69,11 @@ def test_nor_do_bounds_searches_and_what_policies_earn(seed: int) -> None:
 def test_no_search_is_started_where_values_would_overflow(
     price: float, drift: float, fixed_cost: float, says: str
 ) -> None:
+    def problem() -> cp.domains.Bunkering:
+        return cp.domains.Bunkering(prices=GBM(price, drift, 0.3, dt=1 / 7), fixed_cost=fixed_cost)
+
     with pytest.raises(InputError, match=says):
-        prices = GBM(price, drift, 0.3, dt=1 / 7)
-        cp.domains.Bunkering(prices=prices, fixed_cost=fixed_cost)
+        problem()
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

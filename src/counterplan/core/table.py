@@ -28,6 +28,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property, partial
 from itertools import islice
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -409,15 +410,18 @@ class TableFile:
         return Block(texts, rows, mistakes, self.signs)
 
 
-def open_table_file(
-    path: str | Path, what: str = WHAT, formats: tuple[str, ...] = FORMATS
-) -> TableFile:
-    """The header of a table: a file, a folder of Parquet files, or the query of a database.
+def open_table_file(source: Any, what: str = WHAT, formats: tuple[str, ...] = FORMATS) -> TableFile:
+    """The header of a table: a file, a folder of Parquet files, the query of a database, or a frame
+    of polars or pandas.
 
     what     the file should hold
     formats  the extensions that it may have; none for any, where those not in FORMATS are CSV
     """
-    path = path if isinstance(path, Path) else Path(path)
+    if not isinstance(source, str | PathLike):
+        from counterplan.core.stores import FRAME, as_polars
+
+        return frame_file(FRAME, as_polars(source))
+    path = source if isinstance(source, Path) else Path(source)
     suffix = Path(re.sub(r"\.gz$", "", path.name.lower())).suffix
     if path.is_dir():
         suffix = ".folder"
@@ -452,8 +456,7 @@ def _opened(path: Path, suffix: str) -> TableFile:
     if suffix == ".xlsx":
         from counterplan.core.stores import read_excel
 
-        frame = read_excel(path)
-        made = frame_file(path, frame, [name.strip() for name in frame.columns])
+        made = frame_file(path, read_excel(path))
         # The first row holds the names.
         return replace(made, place=lambda row: f"row {row + 2}", decimal=given.decimal)
     if suffix in (".folder", ".parquet", ".arrow", ".feather"):
@@ -479,9 +482,13 @@ def table_columns(path: str | Path) -> list[str]:
 FRAME_ROWS = 50_000
 
 
-def frame_file(path: str | Path, frame: pl.DataFrame, header: list[str]) -> TableFile:
+def frame_file(path: str | Path, frame: pl.DataFrame) -> TableFile:
     """A polars frame as a table."""
     import polars as pl
+
+    header = [name.strip() for name in frame.columns]
+    if len(set(header)) == len(header):
+        frame = frame.rename(dict(zip(frame.columns, header, strict=True)))
 
     def pieces(wanted: Sequence[str], mistakes: Mistakes) -> Iterator[Piece]:
         _check_kinds(path, frame.schema, wanted)

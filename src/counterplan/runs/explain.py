@@ -395,7 +395,7 @@ def _is_path(value: Any) -> bool:
 
 def _checksum(table: Any) -> str:
     if not _is_path(table):
-        from counterplan.tables.reader import as_polars
+        from counterplan.core.stores import as_polars
 
         return sha256(parquet_bytes(as_polars(table)))
     path, options = Path(table), getattr(table, "options", {})

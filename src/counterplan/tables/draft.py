@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from counterplan.core.source import MEASURED, MIXED, OPEN, plain_numbers
-from counterplan.core.table import GAPS, NO_ROWS, Block, Mistakes, open_table_file, shown
+from counterplan.core.table import (
+    GAPS,
+    NO_ROWS,
+    Block,
+    Mistakes,
+    TableFile,
+    open_table_file,
+    shown,
+)
 from counterplan.errors import FileError, InputError
 from counterplan.scm.transitions import is_code
 from counterplan.tables.dates import UNITS, Spacing
@@ -86,14 +94,15 @@ class Draft:
     episodes: int
 
 
-def draft_schema(path: str | Path) -> Schema:
-    """The drafted schema of a .csv or .parquet table."""
-    return draft(path).schema
+def draft_schema(table: Any) -> Schema:
+    """The drafted schema of a table: a file, or a frame of polars or pandas."""
+    return draft(table).schema
 
 
-def draft(path: str | Path) -> Draft:
+def draft(table: Any) -> Draft:
     """The same with comments."""
-    found = _profile(path)
+    file = open_table_file(table)
+    found, path = _profile(file), file.path
     _check_form(path, found)
     guesses = [_guess(one, found.rows, len(found.episodes)) for one in found.columns]
     if not any(column.role == "action" for column, _ in guesses):
@@ -501,14 +510,13 @@ class TableProfile:
     form: str = ""
 
 
-def _profile(path: str | Path) -> TableProfile:
+def _profile(file: TableFile) -> TableProfile:
     """Look at a whole table."""
-    file = open_table_file(path)
     named = [name for name in file.header if name]
     file.check_columns(list(dict.fromkeys(named)))
     if len(named) < 2:
         raise FileError(
-            f"{path}: has the column {shown(named[0])} only; add those of time, states and "
+            f"{file.path}: has the column {shown(named[0])} only; add those of time, states and "
             "actions, separated by commas"
         )
     episode = _chosen(named, EPISODES)

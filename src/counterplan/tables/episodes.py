@@ -30,7 +30,7 @@ from counterplan.core.files import atomic_file, check_target, read_json, suffix_
 from counterplan.core.table import FORMATS as TABLES
 from counterplan.core.table import frame_file, open_table_file
 from counterplan.errors import FileError, InputError
-from counterplan.tables.reader import CheckedTable, check_shipped, frame_table
+from counterplan.tables.reader import CheckedTable, check_shipped
 from counterplan.tables.schema import DISCRETE, Column, Schema
 
 if TYPE_CHECKING:
@@ -94,18 +94,16 @@ def open_episodes(
 ) -> CheckedTable:
     """The episodes in a file or frame, checked, with their rewards if it has any."""
     place: Callable[[int], str] | None = None
-    if not isinstance(source, str | os.PathLike):
-        file = frame_table(source)
-    elif (path := source if isinstance(source, Path) else Path(source)).suffix.lower() == ".json":
-        frame, place = _json_table(path, rewards)
-        file = frame_file(path, frame, frame.columns)
+    if isinstance(source, str | os.PathLike) and Path(source).suffix.lower() == ".json":
+        frame, place = _json_table(Path(source), rewards)
+        file = frame_file(Path(source), frame)
     else:
-        file = open_table_file(path, formats=(*TABLES, ".json"))
+        file = open_table_file(source, formats=(*TABLES, ".json"))
     schema = plain_schema(states, actions, rewards and REWARD in file.header)
     return check_shipped(file, schema, place)
 
 
-def _json_table(path: str | Path, rewards: bool) -> tuple[pl.DataFrame, Callable[[int], str]]:
+def _json_table(path: Path, rewards: bool) -> tuple[pl.DataFrame, Callable[[int], str]]:
     """The table that a JSON file stands for, and where its rows stand in the file."""
     import polars as pl
 

@@ -34,7 +34,7 @@ from counterplan.scm.point import Scaling
 from counterplan.scm.transitions import plausible_range
 from counterplan.tables.parts import Recorded
 from counterplan.tables.rewards import Learned
-from counterplan.tables.schema import GRID, LAST, VALUE, Grid, Schema, schema_from_dict
+from counterplan.tables.schema import GRID, LAST, VALUE, Column, Grid, Schema, schema_from_dict
 
 if TYPE_CHECKING:
     from counterplan.scm.learned import LearnedSCM
@@ -323,7 +323,8 @@ def _offer(schema: Schema, grid: Grid, counts: IntArray | None) -> Offer:
             fact = f"none of {every} occurs {least}; {known.sum():,} occur at all"
             note = f"Advises only what occurs at all: {fact} (min_count in [table] of the schema)."
     if isinstance(listed, tuple):
-        offered = np.isin(np.arange(len(grid)), [grid.cell(given) for given in listed])
+        named = [tuple(map(Column.place, grid.columns, given)) for given in listed]
+        offered = np.array([grid.places(cell) in named for cell in range(len(grid))])
         note = f"Advises only the {offered.sum():,} that the schema lists; {fact}."
     elif listed == GRID:
         note = f"Advises any combination, as the schema says; {fact}."

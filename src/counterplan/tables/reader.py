@@ -46,7 +46,6 @@ from counterplan.core.table import (
     TableFile,
     as_number,
     distinct_texts,
-    frame_file,
     open_table_file,
 )
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
@@ -76,8 +75,6 @@ EPISODES = 500
 LONGEST_EPISODE = 1_000_000
 # Models index states and actions with 32 bits.
 LARGEST_INDEX = 2**31 - 1
-# What messages call a frame.
-NAME = "the table"
 # A row of numbers: episode, row in the file, time, and then the columns of the schema. nan is a
 # gap, BAD an entry that has been reported.
 EPISODE, ROW, TIME = range(3)
@@ -161,30 +158,24 @@ def open_table(
     means   what gaps in columns with missing = "mean" stand for, as `means_of_model` gives them;
             None takes the means of this table
     """
-    is_path = isinstance(source, str | os.PathLike)
-    file = open_table_file(source) if is_path else frame_table(source)
-    return check_table(file, schema, means)
+    return check_table(open_table_file(source), schema, means)
 
 
 def read_table(
-    path: str | Path, schema: Schema, means: Mapping[str, float] | None = None
+    source: Any, schema: Schema, means: Mapping[str, float] | None = None
 ) -> list[Recorded]:
-    """All episodes of a .csv or .parquet table, in the order in which they first appear."""
-    with open_table(path, schema, means) as table:
+    """All episodes of a table, see `open_table`, in the order in which they first appear."""
+    with open_table(source, schema, means) as table:
         return list(table)
 
 
 def from_frame(
     frame: Any, schema: Schema, means: Mapping[str, float] | None = None
 ) -> list[Recorded]:
-    """The episodes of a polars or pandas frame, in the order in which they first appear.
-
-    Rows count from 0 in messages, as indexing does.
-
-    means  what gaps in columns with missing = "mean" stand for; None takes the frame's own
-    """
-    with check_table(frame_table(frame), schema, means) as table:
-        return list(table)
+    """The same of what can only be a frame of polars or pandas."""
+    if isinstance(frame, str | os.PathLike):
+        raise InputError(f"{frame} is a path: use read_table")
+    return read_table(frame, schema, means)
 
 
 def check_table(
@@ -678,47 +669,3 @@ def _outcome(codes: FloatArray, texts: Sequence[str]) -> str:
 def _last(values: FloatArray) -> str:
     known = values[np.isfinite(values)]
     return "" if not known.size else repr(float(known[-1])).removesuffix(".0")
-
-
-# --- Frames -----------------------------------------------------------------------------------
-
-
-def frame_table(frame: Any) -> TableFile:
-    """A frame of polars or pandas as a table."""
-    given = as_polars(frame)
-    header = [name.strip() for name in given.columns]
-    if len(set(header)) == len(header):
-        given = given.rename(dict(zip(given.columns, header, strict=True)))
-    return frame_file(NAME, given, header)
-
-
-def as_polars(frame: Any) -> pl.DataFrame:
-    """A frame of polars or pandas as one of polars.
-
-    pandas is never imported: a frame of it comes with all that is needed.
-    """
-    import polars as pl
-
-    if isinstance(frame, pl.DataFrame | pl.LazyFrame):
-        return frame.lazy().collect()
-    if type(frame).__module__.partition(".")[0] != "pandas" or not hasattr(frame, "columns"):
-        raise InputError(
-            f"expected a frame of polars or pandas, got {type(frame).__name__}; for arrays use "
-            "counterplan.tables.formats.frame_from_arrays"
-        )
-    names = [str(name) for name in frame.columns]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"{NAME}: two columns are named {twice!r}; keep one of them")
-    columns = zip(names, frame.columns, strict=True)
-    return pl.DataFrame([_series(name, frame[key]) for name, key in columns])
-
-
-def _series(name: str, column: Any) -> pl.Series:
-    """A column of pandas; anything but numbers becomes text."""
-    import polars as pl
-
-    is_number = str(column.dtype).lower().startswith(("int", "uint", "float", "bool"))
-    pairs = zip(column.isna(), column.tolist() if is_number else column, strict=True)
-    values = [None if gap else value if is_number else str(value) for gap, value in pairs]
-    return pl.Series(name, values, dtype=None if is_number else pl.String, strict=False)

@@ -26,7 +26,7 @@ from counterplan.core.episode import Episode
 from counterplan.core.reward import LinearReward, LogisticReward, Reward
 from counterplan.core.table import numbered
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
-from counterplan.errors import InputError
+from counterplan.errors import InputError, counted
 from counterplan.scm.transitions import is_code, plausible_range
 from counterplan.tables.parts import Recorded
 from counterplan.tables.schema import Column, Schema
@@ -409,10 +409,10 @@ def predictability(
             f"{where} says nothing about it ({kind} {score:.2f}, chance up to {chance:.2f}), so "
             "that no advice could be about it; add what it depends on, or use role = 'outcome'"
         )
-    unknown = len(every) - len(known)
+    left_out = counted(len(every) - len(known), "episode")
     return (
         f"{where} {'predicts it' if score >= fair else 'hardly predicts it'} ({kind} {score:.2f})"
-        + (f"; {unknown:,} episodes do not say it" if unknown else "")
+        + (f"; without {left_out} that do not say it, or slip" if len(known) < len(every) else "")
     )
 
 

@@ -7,7 +7,8 @@
     unit = "h"
     dates = true                  # the time column holds dates; `unit` is d, h, min, s or weeks;
                                   # "dmy" or "mdy" where 01/03/2024 could be January or March
-    gaps = "refuse"               # or "allow": an episode may lack rows; or "input", see below
+    gaps = "refuse"               # or "allow": an episode may lack rows; or "input": how long it is
+                                  # until the next row is an input of the model, called gap
     combinations = "observed"     # or "grid", or a list: what may be advised of the action columns
     min_count = 5                 # so often must a combination occur to be advised
 
@@ -38,9 +39,6 @@ changes fastest; combinations that occur in the data may be advised. The problem
 every state column has labels or levels that are whole numbers: then the state columns form a grid
 too (fixed ones included). It is continuous otherwise, or where [table] says kind = "continuous". A
 column that the schema does not name is not read.
-
-With gaps = "input" time may pass at any pace: how long it is from a row to the next one of its
-episode is one more contextual input of the model, called gap.
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import cached_property
@@ -59,7 +57,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from counterplan.core.files import decode, read_bytes, read_json, suffix_of
-from counterplan.core.table import LARGEST_NUMBER, MOST_COLUMNS, as_number, shown
+from counterplan.core.table import LARGEST_NUMBER, MOST_COLUMNS, MOST_LINES, as_number, shown
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.errors import FileError, InputError, MistakesError
 from counterplan.tables.dates import UNITS
@@ -84,11 +82,6 @@ KEYS = {
     "outcome": ("role", "unit"),
     "ignore": (*MEASURED, "better", "weight", "when"),
 }
-COLUMN = KEYS["ignore"]
-TABLE = (
-    *("episode", "time", "step", "increment", "unit", "dates", "gaps", "kind"),
-    *("combinations", "min_count", "final"),
-)
 # What keys with few values may be.
 CHOICES = {
     "role": tuple(KEYS),
@@ -102,7 +95,6 @@ CHOICES = {
 }
 # A schema is written by hand; what is larger is something else.
 LARGEST_SCHEMA = 10_000_000
-MOST_LINES = 20
 LONGEST_NAME = 1_000
 MOST_LEVELS = 1_000_000
 # Search goes through every combination of action levels at every step.
@@ -164,17 +156,15 @@ class Column:
     @property
     def is_counted(self) -> bool:
         """Whether it has labels, or levels that are whole numbers."""
-        levels = self.levels
-        return self.labels is not None or (
-            levels is not None and all(math.floor(level) == level for level in levels)
-        )
+        known = self.labels is not None or self.levels is not None
+        return known and (bool(self.labels) or all(one == int(one) for one in self.levels or ()))
 
     @property
     def merit(self) -> float:
         """What a unit more of it is worth."""
-        if self.role in ("reward", "cost"):
-            return -self.weight if self.role == "cost" or self.better == "lower" else self.weight
-        return {None: 0.0, "lower": -self.weight, "higher": self.weight}[self.better]
+        if self.better is None and self.role not in ("reward", "cost"):
+            return 0.0
+        return -self.weight if self.role == "cost" or self.better == "lower" else self.weight
 
     def value_name(self, place: int, unit: str = "") -> str:
         """Its value number `place` in words: the label, or the level with its unit."""
@@ -194,12 +184,12 @@ class Column:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, without what is as usual."""
-        found: dict[str, Any] = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name != "name" and value != field.default:
-                found[field.name] = _plain(value)
-        return found
+        return _unusual(self, COLUMN)
+
+
+def implied_kind(states: Sequence[Column]) -> str:
+    """What a problem with these state columns is, unless the schema says otherwise."""
+    return DISCRETE if all(column.is_counted for column in states) else CONTINUOUS
 
 
 @dataclass(frozen=True)
@@ -244,7 +234,7 @@ class Schema:
         if problems:
             raise InputError("; ".join(f"schema, {problem}" for problem in problems[:MOST_LINES]))
         if not self.kind:
-            object.__setattr__(self, "kind", self._implied_kind)
+            object.__setattr__(self, "kind", implied_kind(self.of("state")))
         object.__setattr__(self, "min_count", int(self.min_count))
         object.__setattr__(self, "combinations", _typed(self.combinations))
 
@@ -256,10 +246,6 @@ class Schema:
     def is_discrete(self) -> bool:
         """Whether states are one of finitely many."""
         return self.kind == DISCRETE
-
-    @property
-    def _implied_kind(self) -> str:
-        return DISCRETE if all(one.is_counted for one in self.of("state")) else CONTINUOUS
 
     @property
     def features(self) -> tuple[Column, ...]:
@@ -299,17 +285,26 @@ class Schema:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values that JSON and TOML can hold; `schema_from_dict` reads them back."""
-        table: dict[str, Any] = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            # The kind is stored only where the columns do not imply it already.
-            usual = self._implied_kind if field.name == "kind" else field.default
-            if field.name != "columns" and value not in (usual, ""):
-                table[field.name] = _plain(value)
+        table = _unusual(self, TABLE)
+        # The kind is stored only where the columns do not imply it already.
+        if self.kind == implied_kind(self.of("state")):
+            table.pop("kind", None)
         columns = {column.name: column.as_dict() for column in self.columns}
         if len(columns) < len(self.columns):
             raise InputError("schema: two columns have the same name; keep one of them")
         return {"table": table, "columns": columns} if table else {"columns": columns}
+
+
+# What may be said of a column, and in [table].
+COLUMN = tuple(field.name for field in fields(Column) if field.name != "name")
+TABLE = tuple(field.name for field in fields(Schema) if field.name != "columns")
+
+
+def _unusual(one: Column | Schema, names: Sequence[str]) -> dict[str, Any]:
+    """What is not as usual, as plain values."""
+    usual = {field.name: field.default for field in fields(one)}
+    given = {name: getattr(one, name) for name in names}
+    return {name: _plain(value) for name, value in given.items() if value != usual[name]}
 
 
 @dataclass(frozen=True)
@@ -336,12 +331,6 @@ class Grid:
     def places(self, cell: int) -> tuple[int, ...]:
         """Which value each column has in a cell."""
         return tuple(int(place) for place in np.unravel_index(cell, self.sizes))
-
-    def cell(self, given: Sequence[str | float]) -> int:
-        """The cell of some values, each of which is known to its column, see `Column.place`."""
-        both = zip(self.columns, given, strict=True)
-        places = (column.place(value) for column, value in both)
-        return int(np.ravel_multi_index([one for one in places if one is not None], self.sizes))
 
     def cells(self, values: FloatArray) -> IntArray:
         """(n,) the cells of values (n, columns), each of which is one of its column's."""
@@ -436,13 +425,13 @@ def schema_problems(document: Any) -> list[str]:
     """What is wrong with a schema as plain values, one line for each mistake."""
     if not isinstance(document, Mapping):
         return [f"holds {_kind(document)}; expected [table] and [columns.NAME]"]
-    problems = list(_unknown("", document, ("table", "columns")))
+    problems = list(_wrong_keys("", document, ("table", "columns")))
     table, columns = document.get("table", {}), document.get("columns")
     if not isinstance(table, Mapping):
         problems.append(f"table: is {_kind(table)}; write [table] and its keys below it")
         table = {}
     names = {"episode": table.get("episode", "episode_id"), "time": table.get("time", "t")}
-    problems += [*_unknown("table", table, TABLE), *_wrong_values("table", table)]
+    problems += _wrong_keys("table", table, TABLE)
     if names["episode"] == names["time"]:
         problems.append("table.time: is the column of the episodes too; name another")
     if not isinstance(columns, Mapping) or not columns:
@@ -472,11 +461,10 @@ def _column_problems(place: str, name: Any, given: Any) -> Iterator[str]:
     if first or role is None:
         yield place + first
         return
-    yield from _unknown(place, given, COLUMN)
+    yield from _wrong_keys(place, given, COLUMN)
     for key in given:
         if key in COLUMN and key not in KEYS[role]:
             yield f"{place}.{key}: means nothing for role {role!r}; remove it"
-    yield from _wrong_values(place, given)
     right = {key: given[key] for key in given if key in COLUMN and not _wrong(key, given[key])}
     low, high = right.get("low", -math.inf), right.get("high", math.inf)
     if not low < high:
@@ -524,8 +512,7 @@ def _together(table: Mapping[str, Any], columns: Mapping[str, Any]) -> Iterator[
             f"{MOST_ACTIONS:,}; give fewer levels"
         )
     yield from _wrong_combinations(table.get("combinations", OBSERVED), of["action"])
-    implied = DISCRETE if all(column.is_counted for column in of["state"]) else CONTINUOUS
-    if table.get("kind", implied) == CONTINUOUS or not of["state"]:
+    if table.get("kind", implied_kind(of["state"])) == CONTINUOUS or not of["state"]:
         for column in of["state"]:
             if column.categories:
                 yield (
@@ -553,17 +540,10 @@ def _wrong_combinations(listed: Any, actions: Sequence[Column]) -> Iterator[str]
         place = f"table.combinations[{number}]"
         if len(given) != len(actions):
             yield f"{place}: has {len(given)} values; give one for each action column: {names}"
-            continue
-        for column, value in zip(actions, given, strict=True):
+        for column, value in zip(actions, given, strict=False):
             if column.place(value) is None:
                 known = ", ".join(map(shown, column.labels or column.levels or ()))
                 yield f"{place}: {shown(value)} is no value of {column.name!r}; use {known}"
-
-
-def _wrong_values(place: str, given: Mapping[str, Any]) -> Iterator[str]:
-    for key, value in given.items():
-        if why := _wrong(key, value):
-            yield f"{place}.{key}: {why}"
 
 
 def _wrong(key: str, value: Any) -> str | None:
@@ -615,11 +595,14 @@ def _not_a_list(given: Any, is_right: Callable[[Any], bool], what: str) -> str |
     return None
 
 
-def _unknown(place: str, given: Iterable[Any], known: Sequence[str]) -> Iterator[str]:
-    for key in given:
+def _wrong_keys(place: str, given: Mapping[Any, Any], known: Sequence[str]) -> Iterator[str]:
+    """Keys that there are not, and values that cannot be those of theirs."""
+    for key, value in given.items():
+        full = f"{place}.{_place(key)}" if place else _place(key)
         if key not in known:
-            full = f"{place}.{_place(key)}" if place else _place(key)
             yield f"{full}: is no key of a schema{_nearest(key, known)}; use {', '.join(known)}"
+        elif why := _wrong(key, value):
+            yield f"{full}: {why}"
 
 
 def _nearest(given: Any, known: Sequence[str]) -> str:
@@ -630,10 +613,8 @@ def _nearest(given: Any, known: Sequence[str]) -> str:
 def _not_a_name(value: Any) -> str | None:
     if not isinstance(value, str):
         return f"{shown(value)} is no text"
-    if not _is_label(value):
-        return f"{shown(value)} is no name (empty, with blanks around it, or not printable)"
-    if len(value) > LONGEST_NAME:
-        return f"a name of {len(value):,} characters is too long"
+    if not _is_label(value) or len(value) > LONGEST_NAME:
+        return f"{shown(value)} is no name (empty, endless, with blanks around it, not printable)"
     return None
 
 
@@ -711,11 +692,9 @@ def _clean(line: str) -> str:
 
 
 def _toml(value: Any) -> str:
-    if isinstance(value, str):
-        # Texts of TOML are those of JSON, but for one letter.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, bool):
-        return "true" if value else "false"
+    # Values of TOML are those of JSON, but for one letter; 4.0 is written 4.
     if isinstance(value, list):
-        return f"[{', '.join(_toml(one) for one in value)}]"
-    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)
+        return f"[{', '.join(map(_toml, value))}]"
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
+    text = json.dumps(int(value) if is_whole else value, ensure_ascii=False)
+    return text.replace("\x7f", "\\u007f")
