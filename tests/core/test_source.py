@@ -150,8 +150,18 @@ def test_a_bomb_ends_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         numbers(path)
 
 
+def test_what_only_begins_like_a_packed_file_is_closed(tmp_path: Path) -> None:
+    path = written(tmp_path, b"\x1f\x8bxx")
+    with pytest.raises(FileError, match="is cut off or damaged"):
+        numbers(path)  # a file left open would be an error of the tests
+
+
 @pytest.mark.parametrize(
-    "options", [{"sep": ";;"}, {"decimal": "x"}, {"encoding": "?"}, {"sep": '"'}]
+    "options",
+    [
+        *({"sep": ";;"}, {"sep": '"'}, {"decimal": "x"}),
+        *({"encoding": name} for name in ("?", "base64", "undefined")),
+    ],
 )
 def test_options_are_checked(options: dict[str, str]) -> None:
     with pytest.raises(InputError, match="give"):

@@ -66,8 +66,8 @@ class TablePath(Base):
         if decimal not in (None, ".", ","):
             raise InputError(f"decimal {decimal!r}: give '.' or ','")
         try:
-            codecs.lookup(encoding or "utf-8")
-        except LookupError:
+            "".encode(encoding or "utf-8")
+        except (LookupError, UnicodeError):
             known = "utf-8, latin-1, cp1252 or utf-16"
             raise InputError(f"encoding {encoding!r} is unknown: give one like {known}") from None
         for name, value in {**options, "sep": sep}.items():
@@ -89,7 +89,11 @@ class Stream:
         self.is_packed = self._file.read(2) == PACKED
         self._file.seek(0)
         self._source: Any = gzip.GzipFile(fileobj=self._file) if self.is_packed else self._file
-        first = self._unpacked(3)
+        try:
+            first = self._unpacked(3)
+        except FileError:
+            self._file.close()
+            raise
         self._source.seek(0)
         marked = next((name for mark, name in MARKS.items() if first.startswith(mark)), None)
         self.encoding = encoding or marked
