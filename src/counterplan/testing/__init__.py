@@ -34,8 +34,7 @@ from counterplan.testing.discrete import (
     random_transitions,
 )
 from counterplan.testing.executed import check_allocation, random_allocation_problems
-from counterplan.testing.planners import check_planner
-from counterplan.testing.planning import check_model
+from counterplan.testing.planning import check_model, check_planner
 
 __all__ = [
     "check_model",

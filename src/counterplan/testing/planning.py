@@ -1,4 +1,4 @@
-"""Checks of structurally decomposed MDPs: the project's own and yours.
+"""Checks of structurally decomposed MDPs, planners and policies: the project's own and yours.
 
 Shares and means of samples are compared with what they should be within SIGMAS standard errors (of
 a share sqrt(p (1 - p) / n), of a mean s / sqrt(n)): at six, a correct model fails about once in
@@ -8,11 +8,16 @@ a share sqrt(p (1 - p) / n), of a mean s / sqrt(n)): at six, a correct model fai
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from counterplan.core.validation import FloatArray, Seed, generator
+from counterplan.domains.exogenous_mdp import ExogenousMDP
+from counterplan.errors import NotApplicableError
+from counterplan.planning.evaluate import evaluate
+from counterplan.planning.exact_value import exact_value
 from counterplan.planning.model import (
     Compiled,
     ExogenousModel,
@@ -21,11 +26,14 @@ from counterplan.planning.model import (
     HasHindsight,
     HasMeanPath,
     SamplesPaths,
+    Sense,
     State,
 )
-
-if TYPE_CHECKING:
-    from counterplan.planning.search.kernel import Kernel
+from counterplan.planning.policies import Policy, Rule
+from counterplan.planning.processes import MarkovModes
+from counterplan.planning.resource import Resource
+from counterplan.planning.search.kernel import Kernel
+from counterplan.planning.search.planners import Plan, Planner
 
 EPISODES = 8
 # Draws from a state, and the states of all episodes from which draws are compared.
@@ -35,6 +43,9 @@ BOUND_SAMPLES = 64
 # Sequences of random actions that hindsight is compared with.
 TRIES = 4
 TOLERANCE = 1e-9
+# Futures that a planner is played on, and standard errors that a mean may lie on the wrong side of
+# a true bound: 1 in 30,000 by chance.
+PLAYED, ERRORS = 60, 4.0
 
 
 class Played(NamedTuple):
@@ -343,4 +354,123 @@ def _check_compiled_successors(model: FiniteSupport, kernel: Kernel, t: int, x: 
     ordered = (rows[np.lexsort(np.round(rows, 9).T)] for rows in (ours, theirs))
     assert _close(*ordered), (
         f"the kernel's successors at t={t} are {theirs.tolist()}, not {ours.tolist()}"
+    )
+
+
+# --- Planners and policies ---------------------------------------------------------------------
+
+
+def check_planner(
+    planner: Planner | Policy, model: ExogenousModel | None = None, *, seed: Seed = 0
+) -> None:
+    """Check a planner or a policy on a model, by default on small random ones in both senses.
+
+    * at every state of random episodes it takes one of the actions offered (a policy: one that the
+      model's step accepts), and leaves the state as it was;
+    * the same seed gives the same decisions;
+    * a `Plan` is consistent: its action is the row it names, there is a value and a standard error
+      for every action, the state's own value is finite;
+    * played on sampled futures it does not beat the optimum (where that is known) by more than
+      chance: it has not seen what will happen; and it does no worse than random actions.
+    """
+    assert isinstance(planner, Planner | Policy), (
+        f"{type(planner).__name__} needs a name and begin(...), or for a policy prepare(...)"
+    )
+    assert planner.name, "a planner must have a name"
+    rng = generator(seed)
+    models = [model] if model is not None else [
+        _sale(rng, "max"), _sale(rng, "min"), _sale(rng, "max", horizon=1)
+    ]  # fmt: skip
+    for one in models:
+        for state in [decision.state for decision in played(one, rng)]:
+            _check_choice(planner, one, state)
+        _check_honesty(planner, one, int(rng.integers(2**31)))
+
+
+def _sale(rng: np.random.Generator, sense: Sense, horizon: int = 4) -> ExogenousMDP:
+    """Three units to sell (or, in sense 'min', to buy), two a day at most and one at least in all,
+    at a price that jumps among three. Waiting for a better one is worth something, and knowing the
+    future much more: a planner that peeks is found out."""
+    prices, chances = rng.uniform(1.0, 10.0, size=3), rng.dirichlet(np.ones(3), size=3)
+    return ExogenousMDP(
+        MarkovModes(chances, indicators=True),
+        prices[None],
+        Resource(3.0),
+        [(0.0, 2.0)] * horizon,
+        budget=(1.0, 3.0),
+        sense=sense,
+        action_set=3,
+    )
+
+
+def _check_choice(planner: Planner | Policy, model: ExogenousModel, state: State) -> None:
+    where = f"{planner.name} at t={state.t}"
+    offered = np.asarray(model.actions(state), dtype=np.float64)
+    first = second = None
+    now = State(state.t, state.exogenous.copy(), state.resource.copy())
+    if isinstance(planner, Planner):
+        first, second = (planner.begin(model, None, 7)(now) for _ in range(2))
+        action, again = np.asarray(first.action, dtype=np.float64), second.action
+    else:
+        rows = now.exogenous[None], now.resource[None]
+        action, again = (np.asarray(planner.prepare(model, 7)(now.t, *rows)) for _ in range(2))
+    for name in ("exogenous", "resource"):
+        same = np.array_equal(getattr(now, name), getattr(state, name))
+        assert same, f"{where} changed the state's {name}"
+    wanted = offered.shape[1:] if first is not None else (1, *offered.shape[1:])
+    assert action.shape == wanted, f"{where} gives an action of shape {action.shape}, not {wanted}"
+    assert np.array_equal(action, again), f"{where} decides otherwise with the same seed"
+    if first is None:
+        model.step(state.t, state.exogenous[None], state.resource[None], action)
+        return
+    assert np.isclose(offered, action, rtol=1e-9, atol=1e-9).all(axis=1).any(), (
+        f"{where} takes {action}, which is not offered: {offered.tolist()}"
+    )
+    if isinstance(first, Plan):
+        _check_plan(first, len(offered), where)
+
+
+def _check_plan(plan: Plan, m: int, where: str) -> None:
+    lengths = [len(one) for one in (plan.actions, plan.values, plan.values_se, plan.visits)]
+    assert lengths == [m] * 4, (
+        f"{where}: {lengths} actions, values, errors and visits for {m} actions"
+    )
+    is_named = np.array_equal(plan.actions[plan.index], plan.action)
+    assert is_named, f"{where}: index is another action"
+    assert np.isfinite(plan.value), f"{where}: its value is {plan.value}"
+    assert np.all(plan.values_se >= 0.0), f"{where}: a standard error is negative"
+    assert np.isfinite(plan.values[plan.index]), f"{where}: the chosen action has no value"
+
+
+class _Random:
+    """Any action, equally likely."""
+
+    name = "random"
+
+    def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Rule:
+        rng = generator(seed)
+
+        def rule(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
+            states = (State(t, x, d) for x, d in zip(exogenous, resource, strict=True))
+            return np.array([rng.choice(np.asarray(model.actions(one), float)) for one in states])
+
+        return rule
+
+
+def _check_honesty(planner: Planner | Policy, model: ExogenousModel, seed: int) -> None:
+    sign = -1.0 if model.sense == "min" else 1.0
+    found = evaluate(model, planner, PLAYED, seed=seed)
+    best = None
+    with suppress(NotApplicableError):
+        best = exact_value(model)
+    rounding = 1e-9 * (1.0 + abs(found.mean))
+    if best is not None:
+        assert sign * (found.mean - best) <= ERRORS * found.se + rounding, (
+            f"{planner.name} gets {found.mean:.6g} (se {found.se:.2g}), better than the optimum "
+            f"{best:.6g}: it must have seen the future"
+        )
+    random = found.compare(evaluate(model, _Random(), PLAYED, seed=seed))
+    assert sign * random.difference >= -ERRORS * random.se - rounding, (
+        f"{planner.name} does worse than random actions by {abs(random.difference):.3g} "
+        f"(se {random.se:.2g})"
     )
