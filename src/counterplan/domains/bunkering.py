@@ -58,13 +58,8 @@ from counterplan.planning.model import (
     require_levels,
     require_prices,
 )
-from counterplan.planning.processes.base import (
-    CompiledProcess,
-    FiniteProcess,
-    Process,
-    number,
-    vector,
-)
+from counterplan.planning.processes.base import FiniteProcess, Process, number, vector
+from counterplan.planning.processes.laws import Shipped
 from counterplan.planning.processes.prices import GBM, BootstrapPrices
 
 if TYPE_CHECKING:
@@ -277,10 +272,10 @@ class Bunkering(HasFutures):
         from counterplan.planning.search.kernel import Kernel
 
         whole_number(quantiles, "quantiles")
-        if not isinstance(self.process, CompiledProcess):
+        if not isinstance(self.process, Shipped):
             raise NotApplicableError(
-                f"{type(self.process).__name__} is not compiled (it has no kernel_parameters); "
-                "plan without compiling, which is slower"
+                f"{type(self.process).__name__} is not compiled; plan without compiling, which is "
+                "slower"
             )
         block = self.process.kernel_parameters(self.horizon, quantiles)
         functions = {"actions": actions, "step": step, "policy": policy, "bounds": bounds}

@@ -61,8 +61,8 @@ from counterplan.planning.allocation import (
 from counterplan.planning.compiled import Layout, inlined, jit
 from counterplan.planning.hindsight import allocate
 from counterplan.planning.model import Allocation, HasFutures, Sense, State, require_levels
-from counterplan.planning.processes.base import CompiledProcess, FiniteProcess, Process
-from counterplan.planning.processes.laws import process_mean
+from counterplan.planning.processes.base import FiniteProcess, Process
+from counterplan.planning.processes.laws import Shipped, process_mean
 from counterplan.planning.processes.modes import MarkovModes
 from counterplan.planning.resource import TOLERANCE, Resource, ResourceProgram
 
@@ -132,7 +132,7 @@ class ExogenousMDP(HasFutures):
         if not own and isinstance(self.process, FiniteProcess):
             object.__setattr__(self, "successors", self.process.successors)
         own = own or callable(self.reward) or callable(self.action_set)
-        if not own and isinstance(self.process, CompiledProcess):
+        if not own and isinstance(self.process, Shipped):
             object.__setattr__(self, "compiled", self._compiled)
 
     @cached_property
@@ -223,7 +223,7 @@ class ExogenousMDP(HasFutures):
         """`quantiles` > 0: continuous chance is replaced by that many equally likely values."""
         from counterplan.planning.search.kernel import Kernel
 
-        assert isinstance(self.process, CompiledProcess)
+        assert isinstance(self.process, Shipped)
         block = self.process.kernel_parameters(self.horizon, quantiles)
         parameters, most = np.concatenate([self._numbers, block]), self.most_actions
         functions = {"actions": actions, "step": step, "bounds": bounds}

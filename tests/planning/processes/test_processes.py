@@ -18,8 +18,7 @@ from counterplan.planning.processes import (
     Process,
     ResampledTraces,
 )
-from counterplan.planning.processes.base import CompiledProcess
-from counterplan.planning.processes.laws import draw_rows
+from counterplan.planning.processes.laws import Shipped, draw_rows
 
 MATRIX = [[0.3, 0.5, 0.2], [0.1, 0.7, 0.2], [0.3, 0.3, 0.4]]
 MILEAGES = [[10, 8], [8, 9], [8, 8]]
@@ -157,6 +156,6 @@ def test_the_mean_of_a_mode_number_is_refused() -> None:
 @pytest.mark.parametrize("name", ["correlated"])
 def test_quantiles_that_are_not_defined_are_refused(name: str) -> None:
     process = PROCESSES[name]
-    assert isinstance(process, CompiledProcess)
+    assert isinstance(process, Shipped)
     with pytest.raises(NotApplicableError, match=r"quantiles of .* are not defined"):
         process.kernel_parameters(STEPS, 8)

@@ -61,19 +61,6 @@ class HasQuantiles(Protocol):
         ...
 
 
-@runtime_checkable
-class CompiledProcess(Protocol):
-    """The process as numbers for the compiled functions of `laws`."""
-
-    def kernel_parameters(self, steps: int, quantiles: int = 0) -> FloatArray:
-        """Flat: its kind, then its numbers; good for times 0 .. steps - 1."""
-        ...
-
-    def most_successors(self, quantiles: int = 0) -> int:
-        """No x_t has more (0: continuous)."""
-        ...
-
-
 def draw_paths(
     process: Process, n: int, steps: int, seed: Seed, t: int, start: FloatArray | None
 ) -> FloatArray:

@@ -366,3 +366,23 @@ class Shipped(ABC):
         block = self.kernel_parameters(t + 1, quantiles)
         found = process_successors(block, t, x, values, chances)
         return values[:found], chances[:found]
+
+
+class Finite(Shipped):
+    """x_{t+1} takes finitely many values."""
+
+    def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Values (M, X) and probabilities (M,) of what may follow one x_t (X,)."""
+        return self._listed(t, exogenous)
+
+
+class Continuous(Shipped):
+    """x_{t+1} can be replaced by equally likely values, means of strata."""
+
+    def quantiles(self, t: int, exogenous: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
+        """Values (count, 1) and probabilities (count,): strata of equal probability."""
+        return self._listed(t, exogenous, whole_number(count, "quantiles", minimum=1))
+
+    def most_successors(self, quantiles: int = 0) -> int:
+        """The quantiles, if any."""
+        return quantiles

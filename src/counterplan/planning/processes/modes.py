@@ -37,15 +37,11 @@ from numpy.typing import ArrayLike
 from counterplan.core.validation import FloatArray, IntArray, index_vector, whole_number
 from counterplan.errors import FileError, InputError, NotApplicableError
 from counterplan.planning.processes.base import number, stochastic_matrix
-from counterplan.planning.processes.laws import (
-    HIDDEN_NUMBERS,
-    MODES_NUMBERS,
-    Shipped,
-)
+from counterplan.planning.processes.laws import HIDDEN_NUMBERS, MODES_NUMBERS, Finite
 
 
 @dataclass(frozen=True, eq=False)
-class MarkovModes(Shipped):
+class MarkovModes(Finite):
     """A Markov chain on M modes.
 
     matrix      (M, M) row i: where mode i leads
@@ -74,10 +70,6 @@ class MarkovModes(Shipped):
             return np.asarray(np.eye(len(self.probabilities))[self.initial])
         return np.array([float(self.initial)])
 
-    def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Values (m, X) and probabilities (m,) of the modes that may follow."""
-        return self._listed(t, exogenous)
-
     def mean_path(self, steps: int, t: int = 0, start: FloatArray | None = None) -> FloatArray:
         """(steps, M): the distribution of each later mode; for indicators only."""
         if not self.indicators:
@@ -101,8 +93,9 @@ class MarkovModes(Shipped):
 
 
 @dataclass(frozen=True, eq=False)
-class HiddenModes(Shipped):
-    """Hidden modes with finitely many observations.
+class HiddenModes(Finite):
+    """Hidden modes with finitely many observations: each is a successor, with the belief after it
+    and its probability (Eq. F.5).
 
     matrix         (M, M) of the modes
     values         (K, O) what may be observed
@@ -149,10 +142,6 @@ class HiddenModes(Shipped):
     def beliefs(self, exogenous: FloatArray) -> FloatArray:
         """(..., M) the beliefs in (..., O + M)."""
         return np.asarray(exogenous)[..., self.mode_means.shape[1] :]
-
-    def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Each observation with the belief after it, and its probability (Eq. F.5)."""
-        return self._listed(t, exogenous)
 
     def most_successors(self, quantiles: int = 0) -> int:
         """One for each observation."""

@@ -42,7 +42,8 @@ from counterplan.planning.processes.laws import (
     BOOTSTRAP_NUMBERS,
     GBM_NUMBERS,
     LATTICE_NUMBERS,
-    Shipped,
+    Continuous,
+    Finite,
     draw_prices,
 )
 
@@ -55,7 +56,7 @@ EIGENVALUE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class GBM(Shipped):
+class GBM(Continuous):
     """Geometric Brownian motion, x (X,) = prices; X = 1 unless kind is 'correlated'.
 
     initial      price at time 0, one or (X,)
@@ -122,14 +123,6 @@ class GBM(Shipped):
         draw_prices(self.kernel_parameters(t + steps), t, generator(seed), paths)
         return paths
 
-    def quantiles(self, t: int, exogenous: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
-        """Values (count, 1) and probabilities (count,): strata of equal probability."""
-        return self._listed(t, exogenous, whole_number(count, "quantiles", minimum=1))
-
-    def most_successors(self, quantiles: int = 0) -> int:
-        """The quantiles, if any: prices are continuous."""
-        return quantiles
-
     def _block(self, rows: int, quantiles: int) -> FloatArray:
         if quantiles and len(self.start) > 1:
             raise NotApplicableError(
@@ -187,8 +180,8 @@ def _check_drift(drift: float, dt: float) -> None:
 
 
 @dataclass(frozen=True)
-class BinomialLattice(Shipped):
-    """One price, x (1,), with two successors at every step.
+class BinomialLattice(Finite):
+    """One price, x (1,), with two successors at every step, the rise first.
 
     initial     price at time 0
     rate        r per unit of time
@@ -237,10 +230,6 @@ class BinomialLattice(Shipped):
         """(1,) the initial price."""
         return np.array([self.initial])
 
-    def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Values (2, 1), the rise first, and probabilities (2,)."""
-        return self._listed(t, exogenous)
-
     def most_successors(self, quantiles: int = 0) -> int:
         """Up and down."""
         return 2
@@ -250,8 +239,8 @@ class BinomialLattice(Shipped):
 
 
 @dataclass(frozen=True, eq=False)
-class BootstrapPrices(Shipped):
-    """One price, x (1,), that moves as the recorded one did.
+class BootstrapPrices(Continuous):
+    """One price, x (1,), that moves as the recorded one did: too many ways to list.
 
     prices   (n,) recorded, equally spaced, all positive
     initial  price at t = 0 (default: the last recorded)
@@ -328,14 +317,6 @@ class BootstrapPrices(Shipped):
         factors, x = self.factors(t), np.asarray(exogenous)
         chosen = factors[generator.integers(len(factors), size=x.shape)]
         return np.asarray((self.start if self._dated else x) * chosen)
-
-    def quantiles(self, t: int, exogenous: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
-        """Values (count, 1) and probabilities (count,): strata of equal probability."""
-        return self._listed(t, exogenous, whole_number(count, "quantiles", minimum=1))
-
-    def most_successors(self, quantiles: int = 0) -> int:
-        """The quantiles, if any: single runs are too many to list."""
-        return quantiles
 
     def _block(self, rows: int, quantiles: int) -> FloatArray:
         runs = [self.factors(t) for t in range(rows)]
