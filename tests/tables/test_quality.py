@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 
 import counterplan as cp
-from counterplan.errors import InputError
 from counterplan.tables.fit import FitSettings as TabularSettings
 from counterplan.tables.fit import fit_continuous, fit_discrete
 from counterplan.tables.layout import SchemaLayout
@@ -101,11 +100,6 @@ def test_the_advice_about_outliers_is_right() -> None:
     assert said(aged, age={**COLUMNS["age"], **fixed}) == []
 
 
-def test_minus_one_among_whole_numbers_is_asked_about() -> None:
-    frame = with_cells("age", dict.fromkeys(range(8), -1.0))
-    assert "is -1 in some rows and never negative else; if that" in only(said(frame)).text
-
-
 @pytest.mark.parametrize(
     ("factor", "offset", "words"),
     [
@@ -155,53 +149,6 @@ def test_a_few_settings_are_no_two_units(settings: tuple[float, ...]) -> None:
 # --- Columns ----------------------------------------------------------------------------------
 
 
-def test_columns_and_episodes_that_are_there_twice() -> None:
-    frame = WARD.with_columns(pounds=pl.col("pressure") * 2.2046 + 1.0)
-    found = only(said(frame, pounds={"role": "state"}))
-    assert (found.kind, found.column) == ("copies", "pounds")
-    assert "says the same as 'pressure' (r = 1.0000)" in found.text
-    again = WARD.filter(pl.col("episode_id") == "p7").with_columns(episode_id=pl.lit("other"))
-    found = only(said(pl.concat([WARD, again])))
-    assert found.text.startswith("1 episode more than once")
-    assert f"that from row {len(WARD)} on is that from row {7 * STEPS} on" in found.text
-
-
-def test_identifiers() -> None:
-    number = pl.col("episode_id").str.slice(1).cast(pl.Int64)
-    frame = WARD.with_columns(mrn=7_000_000 + number * 7919 % 1009, nurse=1 + number)
-    frame = frame.with_row_index("line").with_columns(pl.col("line").cast(pl.Int64))
-    roles = {"mrn": "fixed", "nurse": "fixed", "line": "state"}
-    found = said(frame, **{name: {"role": role} for name, role in roles.items()})
-    assert {one.column for one in found if one.kind == "identifiers"} == set(roles)
-    # An age is a whole number, too.
-    assert not [one for one in found if one.column == "age"]
-
-
-@pytest.mark.parametrize(
-    ("column", "role", "words"),
-    [
-        (DOSES.alias("given"), "state", "tells what 'dose' is in its row"),
-        ((DOSES * 10.0 + WARD["lactate"]).alias("mg"), "state", "tells what 'dose' is in its row"),
-        (
-            DOSES.shift(-1).fill_null(0).alias("next"),
-            "state",
-            "tells what 'dose' is in the next row",
-        ),
-        (
-            WARD["pressure"].shift(-1).fill_null(70.0).alias("soon"),
-            "state",
-            "is what 'pressure' is",
-        ),
-        (WARD["died"].alias("discharge"), "fixed", "tells 'died' in the first row already"),
-    ],
-)
-def test_leaks(column: pl.Series, role: str, words: str) -> None:
-    found = said(WARD.with_columns(column), **{column.name: {"role": role}})
-    leak = only([one for one in found if one.kind == "leaks"])
-    assert leak.column == column.name
-    assert words in leak.text
-
-
 def test_what_was_done_before_is_no_leak() -> None:
     frame = WARD.with_columns(DOSES.shift(1).fill_null(0).alias("before"))
     assert said(frame, before={"role": "state"}) == []
@@ -236,25 +183,6 @@ def test_where_a_place_never_varies() -> None:
     frame = WARD.with_columns(fluids=pl.when(is_there).then(pl.lit(1)).otherwise("fluids"))
     found = only([one for one in said(frame) if one.kind == "positivity"])
     assert "where ward is 'south' it is '1' in 100.0%" in found.text
-
-
-def test_an_action_that_is_hardly_ever_taken() -> None:
-    rare = (np.random.default_rng(0).uniform(size=len(WARD)) < 0.004).astype(int)
-    found = only(said(WARD.with_columns(fluids=rare)))
-    assert "hardly varies in 100% of all steps, it is '0' in 99" in found.text
-    assert (
-        said(WARD.with_columns(fluids=rare), fluids={"role": "contextual", "levels": [0, 1]}) == []
-    )
-
-
-def test_actions_that_never_vary_are_refused(tmp_path: Path) -> None:
-    frame = WARD.with_columns(dose=pl.lit("low"), fluids=pl.lit(0))
-    with pytest.raises(
-        InputError, match=r"'dose' is 'low' and 'fluids' is '0' in every row: .*; g"
-    ):
-        said(frame)
-    # One that never varies beside one that does is told.
-    assert "it is 'low' in 100.0%" in only(said(WARD.with_columns(dose=pl.lit("low")))).text
 
 
 def test_discrete_tables(tmp_path: Path) -> None:
