@@ -246,7 +246,7 @@ def answer_of(
         new_actions=support.new_actions,
         supported=support.supported,
         far_outside_training=None if far is None else ", ".join(one.column for one in far),
-        outside_range=_exits(explainer, recorded, exits, (found.improvement, held)),
+        outside_range=_exits(explainer, recorded, exits, (found.improvement, held or 0.0)),
         improvement_in_range=held,
         recorded=recorded,
         explanation=found,
@@ -260,16 +260,17 @@ def _exits(
     explainer: Explainer,
     recorded: Recorded,
     exits: Sequence[Exit],
-    improvements: tuple[float, float | None],
+    improvements: tuple[float, float],
 ) -> tuple[ExitAnswer, ...]:
     """`improvements`: as claimed, and where all of them are held inside."""
     found = []
-    claimed, held = improvements
+    claimed, held = (f"{one:.4g}" for one in improvements)
+    left = "the same" if held == claimed else f"{held}, not {claimed}"
     for column, t, value, why, steps in exits:
         when = explainer.time_text(recorded.times[t], recorded.dates[t] if recorded.dates else None)
         more = f", and at {counted(steps - 1, 'other step')}" if steps > 1 else ""
         text = f"{column} would be {value:.4g} {when}{more}: {why}; held inside, the improvement "
-        text += f"is {held:.4g}, not {claimed:.4g}"
+        text += f"is {left}"
         found.append(ExitAnswer(column, t, value, text, steps))
     return tuple(found)
 
