@@ -11,9 +11,10 @@ claimed with an interval, as `cp.replay` does.
     width     of the intervals, on average
     worse     how often the changes are truly worse than what was done
 
-`--exact SECONDS` searches instead, for so long at most; `--fresh` says how many episodes to ask.
-Writes results/claims.md, the rows that were asked for alone. `--unknowable flipped|hidden` asks
-instead how often the ranges of `cp.sensitivity` hold the truth.
+`--exact SECONDS` searches instead, for so long at most; `--cohorts` says how many models to learn,
+`--fresh` how many episodes to ask in all, `--sizes` which sizes alone. Writes results/claims.md,
+the rows that were asked for alone. `--unknowable flipped|hidden` asks instead how often the ranges
+of `cp.sensitivity` hold the truth.
 """
 
 from __future__ import annotations
@@ -202,14 +203,14 @@ def row(name: str, size: int, found: list[NDArray[np.float64]]) -> str:
 
 
 def rows(
-    chosen: list[str], cohorts: int, fresh: int, seconds: float | None, largest: int
+    chosen: list[str], only: list[int], cohorts: int, fresh: int, seconds: float | None
 ) -> Iterator[str]:
     """One for each process and size."""
     every: dict[str, Any] = {name: (simulated, sizes) for name, sizes in SIZES.items()}
     every |= dict.fromkeys(own_tables.TABLES, (table, (own_tables.EPISODES,)))
     for name, (make, sizes) in every.items():
         for size in sizes if not chosen or name in chosen else ():
-            if size > largest:
+            if only and size not in only:
                 continue
             found = []
             for cohort in range(cohorts):
@@ -240,7 +241,7 @@ def main() -> int:
     parser.add_argument("process", nargs="*")
     parser.add_argument("--cohorts", type=int, default=COHORTS)
     parser.add_argument("--fresh", type=int, default=FRESH)
-    parser.add_argument("--largest", type=int, default=10**9, metavar="EPISODES")
+    parser.add_argument("--sizes", type=int, nargs="*", default=[], metavar="EPISODES")
     parser.add_argument("--exact", type=float, metavar="SECONDS")
     parser.add_argument("--unknowable", choices=("flipped", "hidden"))
     given = parser.parse_args()
@@ -248,7 +249,7 @@ def main() -> int:
         print(unknowable(given.unknowable, given.fresh))
         return 0
     lines = list(HEADING)
-    for line in rows(given.process, given.cohorts, given.fresh, given.exact, given.largest):
+    for line in rows(given.process, given.sizes, given.cohorts, given.fresh, given.exact):
         print(line, flush=True)
         lines.append(line)
         heading = "# Whether claims come true\n\nWritten by `python -m benchmarks.claims`.\n\n"

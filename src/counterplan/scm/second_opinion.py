@@ -4,22 +4,24 @@ A posterior holds for its form: units, hyper-parameters at their maximum, noise 
 they are measured. What that misses is found by asking again, on the two halves A and B of the
 episodes (or of some of them):
 
-    widen_i^2 = mean (h_A,i - h_B,i)^2 / mean (v_A,i + v_B,i)      at states with actions of others
+    widen_i^2 = mean (h_A,i - h_B,i)^2 / mean (v_A,i + v_B,i)
 
-h: locations learned from the halves, v: their posterior variances. Were these right, it would be 1;
-members are drawn so much farther from the mean. And with another form, in which noise is added to
+h: what the halves say, v: their posterior variances. Were these right, it would be 1; members are
+drawn so much farther from the mean. It is asked of locations, at states with actions of others, and
+of what random alternatives would have done to whole episodes, where errors of steps add up; the
+larger holds. And with another form, in which noise is added to
 
     z = YeoJohnson(feature),   its power chosen so that z is nearly normal,
 
 learned from A as well. What random alternatives (some actions replaced) would have done to a
 feature of the episodes in B, summed over the steps, is e_i by the one and e'_i by the other form:
 
-    form_i^2 = w_i^2 mean (e'_i - e_i)^2 / mean e_i^2
+    form_i^2 = w_i mean (e'_i - e_i)^2 / mean e_i^2
 
 w_i is the weight of the other form in the mixture of both that makes B most likely (stacking):
-near 0 where data speak for the form as it is; w_i (e'_i - e_i) is how far the mixture's mean is
-from what the model says. A claim is then as uncertain as if the effect on
-feature i were off by a share form_i of itself (`counterfactual.continuous.claims`).
+near 0 where data speak for the form as it is. An effect that is e'_i with probability w_i and else
+e_i is off by w_i (e'_i - e_i)^2 in the mean square. A claim is then as uncertain as if the effect
+on feature i were off by a share form_i of itself (`counterfactual.continuous.claims`).
 """
 
 from __future__ import annotations
@@ -41,8 +43,8 @@ if TYPE_CHECKING:
 
 # Episodes in each half at most, and at least to tell anything.
 MOST, LEAST = 1_000, 10
-# Draws that tell a variance, and rows at which halves are compared.
-DRAWS, COMPARED = 32, 1_000
+# Draws that tell a variance, and rows and episodes at which halves are compared.
+DRAWS, COMPARED, FOLLOWED = 16, 1_000, 300
 # Changed actions of an alternative.
 CHANGES = 2
 # Powers of Yeo and Johnson.
@@ -92,13 +94,25 @@ def _widening(
 ) -> FloatArray:
     rows, others = (rng.permutation(len(every))[:COMPARED] for _ in range(2))
     actions, states = first._encoded(every.actions[others], every.before[rows])
-    apart = first.location(states, actions) - second.location(states, actions)
-    drawn = [
-        np.var([one.location(states, actions) for one in model.members], axis=0, ddof=1)
-        for model in (first, second)
-    ]
-    expected = np.maximum(np.sum(drawn, axis=0).mean(axis=0), 1e-300)
-    return np.asarray(np.maximum(np.sqrt((apart**2).mean(axis=0) / expected), 1.0))
+    courses = alternatives(every.of_episodes(every.shuffled(rng)[:FOLLOWED]), rng)
+    asked: list[Callable[[SmoothSCM], FloatArray]] = [lambda one: one.location(states, actions)]
+    if courses:
+        asked.append(lambda one: effects(one, courses, None))
+    found = np.ones(every.before.shape[1] - first.fixed)
+    for question in asked:
+        apart = _trimmed((question(first) - question(second)) ** 2)
+        drawn = [
+            np.var([question(one) for one in model.members], axis=0, ddof=1)
+            for model in (first, second)
+        ]
+        expected = np.maximum(_trimmed(np.sum(drawn, axis=0)), 1e-300)
+        found = np.maximum(found, np.sqrt(apart / expected))
+    return found
+
+
+def _trimmed(squares: FloatArray) -> FloatArray:
+    """(O,) the mean; the largest count as the quantile."""
+    return np.asarray(np.minimum(squares, np.quantile(squares, TRIMMED, axis=0)).mean(axis=0))
 
 
 def _form(
@@ -111,10 +125,9 @@ def _form(
     if not courses:
         return np.full(len(weight), UNKNOWN[1])
     same = effects(plain, courses, None)
-    square = (effects(other, courses, warp) - same) ** 2
-    square = np.minimum(square, np.quantile(square, TRIMMED, axis=0))
     size = np.maximum((same**2).mean(axis=0), 1e-300)
-    return np.asarray(np.minimum(weight * np.sqrt(square.mean(axis=0) / size), 1.0))
+    share = np.sqrt(_trimmed((effects(other, courses, warp) - same) ** 2) / size)
+    return np.asarray(np.minimum(np.sqrt(weight) * share, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
