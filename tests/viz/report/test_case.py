@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import counterplan as cp
+from counterplan.tables.schema import Column
+from counterplan.viz import Labels
 from counterplan.viz.claims import ASSUMPTIONS
 from counterplan.viz.quantity import Quantity
-from counterplan.viz.report.case import PolicyCase
+from counterplan.viz.report.case import PolicyCase, telling_features
 from counterplan.viz.report.page import environment
 
 from ..results import discrete
@@ -71,3 +73,17 @@ def test_likely_changes_are_all_of_them_the_likeliest_first(case: PolicyCase) ->
 def test_the_search_is_told_with_what_it_optimised(row: dict[str, Any], words: str) -> None:
     told = said("certificate", {"value": 0.5, **row}, Quantity()).replace("\u00a0", " ")
     assert told.startswith(f"What was optimised: {words}")
+
+
+def test_features_that_differ_by_rounding_only_are_not_drawn() -> None:
+    labels = Labels(tuple(Column(name, "state") for name in ("age", "load")))
+    steps = [
+        {
+            "state:age": 28342.1,
+            "counterfactual_state:age": 28342.1 * (1.0 + 1e-15),
+            "state:load": float(t),
+            "counterfactual_state:load": t + 0.5,
+        }
+        for t in range(3)
+    ]
+    assert telling_features(labels, steps) == [1]

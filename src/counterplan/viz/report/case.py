@@ -57,8 +57,9 @@ OUTCOME, SEVERITY = "outcome", "severity"
 SAME_VALUE = 1e-6
 # How many of a policy's possible changes are listed, and from which probability on.
 LISTED, LEAST_LISTED = 8, 0.02
-# Features of a case that are drawn, the one to be improved first, then those that differ most.
-MOST_FEATURES = 4
+# Features of a case that are drawn, the one to be improved first, then those that differ most: by
+# more than rounding.
+MOST_FEATURES, ROUNDING = 4, 1e-9
 # Cases whose ranges over causal models are drawn together.
 MOST_INTERVALS = 20
 # Letters of a state's name that fit a cell; longer ones are numbered.
@@ -312,7 +313,7 @@ def _trajectory_panels(source: ExplainedRun, case: Section) -> list[Panel]:
     """The features that tell most about the case; none where states are names without an order."""
     labels, sequence = source.labels, case.more["sequence"]
     found: list[Panel] = []
-    for feature in _telling(labels, case.steps):
+    for feature in telling_features(labels, case.steps):
         try:
             trajectory = trajectory_of(case.steps, labels, feature=feature)
         except InputError:
@@ -342,7 +343,7 @@ def _has_order(labels: Labels) -> bool:
     return len(labels.features) == 1 and (column.labels is None or column.levels is not None)
 
 
-def _telling(labels: Labels, steps: Rows) -> list[int]:
+def telling_features(labels: Labels, steps: Rows) -> list[int]:
     """The features that are to be improved, then those that differ most from what was, as a share
     of how much they move."""
     if labels.states is not None:
@@ -352,9 +353,11 @@ def _telling(labels: Labels, steps: Rows) -> list[int]:
         np.array([[row[prefix + name] for name in names] for row in steps], dtype=np.float64)
         for prefix in ("", OTHER)
     )
-    spread, apart = np.ptp(np.concatenate([before, after]), axis=0), np.abs(before - after).mean(0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.where(np.isfinite(spread) & (spread > 0.0), apart / spread, 0.0)
+    both = np.concatenate([before, after])
+    spread, apart = np.ptp(both, axis=0), np.abs(before - after).mean(axis=0)
+    # Features that stay as they are differ by rounding only, as the model has its own units.
+    moves = np.isfinite(spread) & (spread > ROUNDING * np.abs(both).max(axis=0))
+    share = np.divide(apart, spread, out=np.zeros_like(apart), where=moves)
     good = [number for number, column in enumerate(labels.features) if column.better]
     others = [int(n) for n in np.argsort(-share, kind="stable") if share[n] > 0 and n not in good]
     return [*good, *others][:MOST_FEATURES]
