@@ -19,6 +19,7 @@ import numpy as np
 import counterplan as cp
 from counterplan.domains.interacting import interacting_episode
 from counterplan.planning.evaluate import played
+from experiments.tree_search import TreeSearch
 
 RESULTS = Path(__file__).parent / "results" / "executed_plans.md"
 FUTURES = 5
@@ -77,7 +78,7 @@ def searched() -> Iterator[str]:
     ):
         for k in budgets:
             for simulations in (100, 1000):
-                solver = cp.baselines.TreeSearch(cp.UCT(simulations))
+                solver = TreeSearch(cp.UCT(simulations))
                 yield _share(f"{name} | {k} | {simulations}", questions, k, solver)
 
 
@@ -101,7 +102,7 @@ def _share(title: str, questions: Sequence[Any], k: int, solver: Any) -> str:
 def main() -> None:
     """Print both tables, and keep them."""
     cp.explain(*voyage((12.0, 25.0), 0), 1)  # loads what is compiled
-    cp.explain(*voyage((12.0, 25.0), 0), 1, solver=cp.baselines.TreeSearch(cp.UCT(10)))
+    cp.explain(*voyage((12.0, 25.0), 0), 1, solver=TreeSearch(cp.UCT(10)))
     lines = ["# Executed plans explained", "", *costs(), ""]
     lines += ["# A tree search in counterfactual worlds", "", *searched(), ""]
     print("\n".join(lines))

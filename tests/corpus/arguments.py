@@ -151,7 +151,7 @@ EXPLAINING = {
         "--solver greedy --seconds 3", "--seconds limits the exact search; --solver .*: leave"
     ),
     "nodes of no search": explain(
-        "--solver uct --nodes 10", "--nodes limits the exact search; .*ends by itself"
+        "--solver greedy --nodes 10", "--nodes limits the exact search; .*ends by itself"
     ),
     "gap of no search": explain(
         "--solver random --gap 0.1", "--gap limits the exact search; .*ends by itself"

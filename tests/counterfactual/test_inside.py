@@ -100,7 +100,6 @@ def test_some_alternatives_are_found_inside() -> None:
         baselines.TopK(),
         baselines.Random(3),
         baselines.NoisyGreedy(3),
-        baselines.TreeSearch(),
         AStar(NoBound(), incumbent=False, rollout=False, batch=1),
     ],
     ids=lambda solver: type(solver).__name__,

@@ -77,7 +77,7 @@ CASES["discrete-explain"] = Case(
             f"{EXPLAIN_CLINIC} --k 3 --gap 0.5 --episode c00 --json",
             *(
                 f"{EXPLAIN_CLINIC} --k 2 --solver {solver} --seed 3 --episode c00 --json"
-                for solver in ("greedy", "noisy-greedy", "random", "uct")
+                for solver in ("greedy", "noisy-greedy", "random")
             ),
             "explain clinic.parquet --model clinic.safetensors --k 1 --episode c00 --json",
             "explain clinic.json --model clinic.safetensors --k 1 --episode c00 --json",

@@ -76,7 +76,7 @@ def test_no_pair_is_advised_that_nobody_had(kind: str, table: Path, models: dict
     assert found <= PAIRS.keys()
 
 
-@pytest.mark.parametrize("solver", ["greedy", "noisy-greedy", "top-k", "random", "uct"])
+@pytest.mark.parametrize("solver", ["greedy", "noisy-greedy", "top-k", "random"])
 def test_nor_by_simple_methods(solver: str, table: Path, models: dict[str, Any]) -> None:
     some: Any = {"solver": solver, "episodes": [f"p{number}" for number in range(10)]}
     answers: Any = cp.explain_table(table, models["continuous"], k=2, supported=False, **some)

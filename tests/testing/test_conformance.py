@@ -123,8 +123,6 @@ SOLVERS: list[Any] = [
     cp.baselines.NoisyGreedy(),
     cp.baselines.Random(),
     cp.baselines.TopK(),
-    cp.baselines.TreeSearch(cp.UCT(30)),
-    cp.baselines.TreeSearch(cp.BTS(30)),
 ]
 
 

@@ -147,7 +147,7 @@ class ExplainOptions(TableOptions):
         "for more.",
         metavar="ACTIONS=N",
     )
-    solver: Literal["exact", "greedy", "noisy-greedy", "top-k", "random", "uct"] = option(
+    solver: Literal["exact", "greedy", "noisy-greedy", "top-k", "random"] = option(
         "The exact optimum, or a simple method to compare with.", "exact"
     )
     output: Path | None = output(

@@ -14,9 +14,8 @@ observed next action. In a continuous problem each is one sequence (the 2023 pap
     top-k         the best single changes of the observed sequence, made together
     random        random changes
 
-`TreeSearch` plans in both, and along the path of an executed plan (`tree_baseline`). All keep to
-the rule that alternatives stay inside the data, where the problem has it: what would leave it is
-not changed.
+All keep to the rule that alternatives stay inside the data, where the problem has it: what would
+leave it is not changed.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,10 +32,7 @@ from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import FloatArray, IntArray, whole_number
 from counterplan.counterfactual.continuous.ensemble import prepare_continuous
-from counterplan.counterfactual.continuous.setting import (
-    SequenceSetting,
-    greedy_sequence,
-)
+from counterplan.counterfactual.continuous.setting import SequenceSetting, greedy_sequence
 from counterplan.counterfactual.discrete.budget_dp import (
     policy_frontier,
     prepare,
@@ -53,15 +49,7 @@ from counterplan.counterfactual.discrete.dynamic_program import (
     run_backward,
 )
 from counterplan.counterfactual.discrete.laws import CounterfactualLaw
-from counterplan.counterfactual.executed.setting import AllocationSetting, prepare_allocation
-from counterplan.counterfactual.tree_baseline import (
-    planned_allocation,
-    planned_sequence,
-    planned_table,
-)
 from counterplan.errors import InputError
-from counterplan.planning.model import ExogenousModel
-from counterplan.planning.search.planners import UCT, Planner
 from counterplan.scm.point import PointSCM
 
 
@@ -78,15 +66,10 @@ class _Baseline(ABC):
             sequence = self._sequence(setting)
             stats = {"seconds": time.perf_counter() - started}
             return setting.explanation(problem.k, sequence, math.inf, Status.HEURISTIC, name, stats)
-        if isinstance(problem.scm, ExogenousModel):
-            executed = prepare_allocation(problem)
-            led, bound = executed.replayed(self._allocation(executed)), executed.sign * math.inf
-            stats = {"seconds": time.perf_counter() - started}
-            return executed.explanation(problem.k, led, bound, Status.HEURISTIC, name, stats)
         return self.frontier(problem)[-1]
 
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
-        if isinstance(problem.scm, PointSCM | ExogenousModel):
+        if isinstance(problem.scm, PointSCM):
             return [self.solve(replace(problem, k=k)) for k in range(problem.k + 1)]
         if problem.risk is not None:
             raise InputError("risk= is for the exact solver: leave solver= out")
@@ -105,10 +88,6 @@ class _Baseline(ABC):
     @abstractmethod
     def _sequence(self, setting: SequenceSetting) -> IntArray:
         """(T-1,) the actions of a continuous problem."""
-
-    def _allocation(self, setting: AllocationSetting) -> FloatArray:
-        """(T, A) the amounts along an executed plan's path."""
-        raise NotImplementedError  # refused before
 
 
 @dataclass(frozen=True)
@@ -221,59 +200,3 @@ class TopK(_Baseline):
             if is_worth and setting.is_inside(changed[None])[0]:
                 result, left = changed, left - cost
         return result
-
-
-@dataclass(frozen=True)
-class _Observed(_Baseline):
-    """What was done."""
-
-    def _table(self, setting: Setting, law: CounterfactualLaw) -> PolicyTable:
-        return keep_observed(setting)
-
-    def _sequence(self, setting: SequenceSetting) -> IntArray:
-        return setting.observed
-
-    def _allocation(self, setting: AllocationSetting) -> FloatArray:
-        return setting.done.actions
-
-
-@dataclass(frozen=True)
-class TreeSearch(_Baseline):
-    """What a tree search decides in the counterfactual world, under the budget: its choices in a
-    discrete problem, its sequence in a continuous one, its amounts along an executed plan's path.
-
-    planner  UCT, BTS, ... with their simulations for each decision
-    seed     of the planner's own chance
-    places   discrete: how many (state, budget left) of a step are searched, the likeliest first
-    """
-
-    planner: Planner = field(default_factory=lambda: UCT(300))
-    seed: int = 0
-    places: int = 50
-
-    def __post_init__(self) -> None:
-        whole_number(self.seed, "seed")
-        whole_number(self.places, "places", minimum=1)
-        if isinstance(self.planner, type) or not isinstance(self.planner, Planner):
-            raise InputError(f"planner is {self.planner!r}: pass an object such as UCT(300)")
-
-    def refuses(self, problem: Problem) -> str | None:
-        return None if isinstance(problem.scm, ExogenousModel) else super().refuses(problem)
-
-    def frontier(self, problem: Problem) -> Sequence[Explanation]:
-        searched = super().frontier(problem)
-        if all(found.improvement >= 0.0 for found in searched):
-            return searched
-        # As in the other problems, what is worse than what was done is not proposed.
-        observed = [replace(one, method="TreeSearch") for one in _Observed().frontier(problem)]
-        pairs = zip(searched, observed, strict=True)
-        return [found if found.improvement >= 0.0 else same for found, same in pairs]
-
-    def _table(self, setting: Setting, law: CounterfactualLaw) -> PolicyTable:
-        return planned_table(setting, law, self.planner, self.seed, self.places)
-
-    def _sequence(self, setting: SequenceSetting) -> IntArray:
-        return planned_sequence(setting, self.planner, self.seed)
-
-    def _allocation(self, setting: AllocationSetting) -> FloatArray:
-        return planned_allocation(setting, self.planner, self.seed)

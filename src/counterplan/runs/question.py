@@ -67,7 +67,7 @@ class Question:
     """Budgets, method and limits.
 
     budgets   how many actions may change at most; several are answered from one frontier
-    solver    exact, greedy, noisy-greedy, top-k, random or uct
+    solver    exact, greedy, noisy-greedy, top-k or random
     nodes     limits of each search, as `Limits` has them; None for none
     max_move  by how much a dose may differ from the one given, in the units of action vectors
     allow     rules for what may change, by the names of actions, see `runs.rules`, and likewise
@@ -150,7 +150,6 @@ class Question:
             "noisy-greedy": lambda: baselines.NoisyGreedy(seed),
             "top-k": baselines.TopK,
             "random": lambda: baselines.Random(seed),
-            "uct": lambda: baselines.TreeSearch(seed=seed),
         }
         if self.solver not in makers:
             known = ", ".join([EXACT, *makers])

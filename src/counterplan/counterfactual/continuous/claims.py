@@ -44,9 +44,7 @@ def outcomes_under(setting: SequenceSetting, actions: IntArray, noises: FloatArr
 def unseen_variance(setting: SequenceSetting, actions: IntArray) -> float:
     """What a claim is off by that no member shows, of a model that says how far it may be off."""
     scm: Any = setting.scm
-    form = getattr(scm, "form", None)
-    if form is None:
-        return 0.0
+    form = scm.form
     course = setting.trajectories(actions[None])
     value = setting.earned(course, actions[None])
     off = np.repeat(course, len(form), axis=0)

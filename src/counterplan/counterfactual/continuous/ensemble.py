@@ -181,10 +181,14 @@ class EnsembleExplanation(SequenceExplanation):
 
 @dataclass(frozen=True, eq=False)
 class EnsembleSetting(SequenceSetting):
-    """What a search over all members works on, or over some that are weighted; `parts` are their
-    own settings."""
+    """What a search over all members works on, or over some that are weighted.
+
+    parts  the members' own settings
+    mean   that of the model itself, by which claims are judged
+    """
 
     parts: tuple[SequenceSetting, ...] = ()
+    mean: SequenceSetting | None = None
     share: float = 1.0
     fixed_weights: FloatArray | None = None
 
@@ -270,10 +274,10 @@ class EnsembleSetting(SequenceSetting):
         """Of the improvement that the members' mean claims for a sequence."""
         if np.array_equal(actions, self.observed):
             return 0.0
-        alone = prepare_sequence(replace(self.parts[0].problem, scm=self.problem.scm))
         count = len(outcomes)
         between = outcomes.var(ddof=1) * (1 + 1 / count) if count > 1 else 0.0
-        return float(np.sqrt(between + unseen_variance(alone, actions)))
+        unseen = 0.0 if self.mean is None else unseen_variance(self.mean, actions)
+        return float(np.sqrt(between + unseen))
 
 
 def prepare_continuous(problem: Problem) -> SequenceSetting:
@@ -298,7 +302,9 @@ def prepare_continuous(problem: Problem) -> SequenceSetting:
         "problem": problem,
         "inside": inside_of(problem, parts[0].vectors),
     }
-    return EnsembleSetting(**given, parts=parts, share=share)
+    tells = getattr(problem.scm, "form", None) is not None
+    mean = prepare_sequence(alone) if tells else None
+    return EnsembleSetting(**given, parts=parts, mean=mean, share=share)
 
 
 def _members(problem: Problem) -> Sequence[Any]:

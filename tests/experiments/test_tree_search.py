@@ -14,21 +14,22 @@ from hypothesis import strategies as st
 
 import counterplan as cp
 from counterplan.core.problem import Problem
-from counterplan.counterfactual import oracle, tree_baseline
+from counterplan.counterfactual import oracle
 from counterplan.counterfactual.discrete.budget_dp import prepare
 from counterplan.counterfactual.discrete.dynamic_program import evaluate
-from counterplan.counterfactual.tree_baseline import PolicyWorld, planned_table
 from counterplan.domains.interacting import interacting_episode
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.model import State
 from counterplan.testing import check_model, check_solver, random_problems
+from experiments import tree_search
+from experiments.tree_search import AllocationWorld, PolicyWorld, TreeSearch, planned_table
 
-SEARCH = cp.baselines.TreeSearch(cp.UCT(300))
+SEARCH = TreeSearch(cp.UCT(300))
 
 
-def test_the_public_check() -> None:
-    """Others are checked with all solvers."""
-    check_solver(cp.baselines.TreeSearch(cp.MENTS(40), seed=2), seed=5)
+@pytest.mark.parametrize("planner", [cp.UCT(30), cp.BTS(30), cp.MENTS(40)], ids=str)
+def test_the_public_check(planner: Any) -> None:
+    check_solver(TreeSearch(planner, seed=2), seed=5)
 
 
 def test_it_finds_the_pair_that_greedy_misses() -> None:
@@ -99,7 +100,7 @@ class _Careless:
         return lambda state: SimpleNamespace(action=problem.actions(state)[-1])
 
 
-CARELESS = cp.baselines.TreeSearch(_Careless())
+CARELESS = TreeSearch(_Careless())
 
 
 def test_nothing_worse_than_what_was_done_is_proposed() -> None:
@@ -152,7 +153,7 @@ def test_the_likeliest_places_are_searched_first() -> None:
     mdp = cp.TabularMDP(rows, [[0.0, 1.0], [0.5, 5.0], [0.5, 5.0], [0.5, 5.0]])
     values = [
         cp.explain(mdp, cp.Episode([0, 0], [0, 0]), 2, solver=solver).value
-        for solver in (cp.baselines.TreeSearch(places=2), SEARCH)
+        for solver in (TreeSearch(places=2), SEARCH)
     ]
     assert values == pytest.approx([1.0 + 0.9 * 5.0 + 0.1 * 0.5, 6.0])
 
@@ -187,7 +188,7 @@ def test_the_world_is_as_the_problem_says(seed: int) -> None:
 
 
 def test_worlds_too_large_to_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree_baseline, "LARGEST_WORLD", 10)
+    monkeypatch.setattr(tree_search, "LARGEST_WORLD", 10)
     problem = random_problems(1, 0)[0]
     with pytest.raises(NotApplicableError, match="more than 10 numbers; leave the solver out"):
         SEARCH.solve(problem)
@@ -248,16 +249,15 @@ def test_what_is_no_longer_on_offer_is_not_kept() -> None:
 
 def test_bad_settings() -> None:
     with pytest.raises(InputError, match="pass an object such as UCT"):
-        cp.baselines.TreeSearch(cp.UCT)  # type: ignore[arg-type]
+        TreeSearch(cp.UCT)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="places must be at least 1"):
-        cp.baselines.TreeSearch(places=0)
+        TreeSearch(places=0)
     with pytest.raises(InputError, match="seed must be at least 0"):
-        cp.baselines.TreeSearch(seed=-1)
+        TreeSearch(seed=-1)
 
 
 def test_the_world_of_an_executed_plan_is_a_planning_problem() -> None:
     from counterplan.counterfactual.executed.setting import prepare_allocation
-    from counterplan.counterfactual.tree_baseline import AllocationWorld
 
     ship = cp.domains.Bunkering(config="A")
     actions = [[50.0], [12.0], [25.0], [30.0], [16.0], [0.0], [0.0]]

@@ -16,22 +16,39 @@ follows is not.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from counterplan.core.compiled import njit
-from counterplan.core.result import Sense
-from counterplan.core.validation import FloatArray, IntArray
+from counterplan.core.problem import Problem
+from counterplan.core.result import Explanation, Sense, Status
+from counterplan.core.validation import FloatArray, IntArray, whole_number
+from counterplan.counterfactual.continuous.ensemble import prepare_continuous
 from counterplan.counterfactual.continuous.setting import SequenceSetting
-from counterplan.counterfactual.discrete.dynamic_program import PolicyTable, Setting, keep_observed
+from counterplan.counterfactual.discrete.budget_dp import (
+    policy_frontier,
+    prepare,
+    refuse_unless_discrete,
+)
+from counterplan.counterfactual.discrete.distributions import PolicyProcess
+from counterplan.counterfactual.discrete.dynamic_program import (
+    PolicyTable,
+    Setting,
+    evaluate,
+    keep_observed,
+)
 from counterplan.counterfactual.discrete.laws import CounterfactualLaw
-from counterplan.counterfactual.executed.setting import AllocationSetting
-from counterplan.errors import NotApplicableError
+from counterplan.counterfactual.executed.setting import AllocationSetting, prepare_allocation
+from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.compiled import Layout, inlined, jit
 from counterplan.planning.model import ExogenousModel, State
-from counterplan.planning.search.planners import Planner
+from counterplan.planning.search.planners import UCT, Planner
+from counterplan.scm.point import PointSCM
 
 if TYPE_CHECKING:
     from counterplan.planning.search.kernel import Kernel
@@ -363,3 +380,59 @@ def planned_table(
                     following[place] = following.get(place, 0.0) + chance
         reached = following
     return table
+
+
+@dataclass(frozen=True)
+class TreeSearch:
+    """A solver: what a tree search decides in the counterfactual world, under the budget.
+
+    planner  UCT, BTS, ... with their simulations for each decision
+    seed     of the planner's own chance
+    places   discrete: how many (state, budget left) of a step are searched, the likeliest first
+    """
+
+    planner: Planner = field(default_factory=lambda: UCT(300))
+    seed: int = 0
+    places: int = 50
+
+    def __post_init__(self) -> None:
+        whole_number(self.seed, "seed")
+        whole_number(self.places, "places", minimum=1)
+        if isinstance(self.planner, type) or not isinstance(self.planner, Planner):
+            raise InputError(f"planner is {self.planner!r}: pass an object such as UCT(300)")
+
+    def refuses(self, problem: Problem) -> str | None:
+        if isinstance(problem.scm, PointSCM | ExogenousModel):
+            return None
+        return refuse_unless_discrete(problem)
+
+    def solve(self, problem: Problem) -> Explanation:
+        started, by = time.perf_counter(), (Status.HEURISTIC, "TreeSearch")
+        if isinstance(problem.scm, PointSCM):
+            sequences = prepare_continuous(problem)
+            sequence = planned_sequence(sequences, self.planner, self.seed)
+            stats = {"seconds": time.perf_counter() - started}
+            return sequences.explanation(problem.k, sequence, math.inf, *by, stats)
+        if isinstance(problem.scm, ExogenousModel):
+            setting = prepare_allocation(problem)
+            led = setting.replayed(planned_allocation(setting, self.planner, self.seed))
+            stats = {"seconds": time.perf_counter() - started}
+            return setting.explanation(problem.k, led, setting.sign * math.inf, *by, stats)
+        return self.frontier(problem)[-1]
+
+    def frontier(self, problem: Problem) -> Sequence[Explanation]:
+        if isinstance(problem.scm, PointSCM | ExogenousModel):
+            return [self.solve(replace(problem, k=k)) for k in range(problem.k + 1)]
+        started = time.perf_counter()
+        setting, law = prepare(problem)
+
+        def explained(table: PolicyTable) -> Sequence[Any]:
+            values, process = evaluate(setting, law, table), PolicyProcess(setting, law, table)
+            stats, bounds = {"seconds": time.perf_counter() - started}, np.full(len(values), np.inf)
+            of = process, values, bounds, Status.HEURISTIC
+            return policy_frontier(*of, stats, problem.k, "TreeSearch")
+
+        searched = explained(planned_table(setting, law, self.planner, self.seed, self.places))
+        # As in the other problems, what is worse than what was done is not proposed.
+        pairs = zip(searched, explained(keep_observed(setting)), strict=True)
+        return [found if found.improvement >= 0.0 else same for found, same in pairs]
