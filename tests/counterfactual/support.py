@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import counterplan
 from counterplan import Constraints, Episode, GumbelMaxSCM, TabularMDP
+from counterplan.core.result import Interval
 from counterplan.counterfactual import PolicyExplanation, oracle
 from counterplan.errors import InfeasibleError
 from counterplan.testing import random_episode, random_transitions
@@ -144,6 +146,87 @@ def walks(explanation: PolicyExplanation, problem: Instance, scm: Any | None = N
                     )
 
     return list(follow(0, int(episode.states[0]), 0))
+
+
+def best_policy_value(
+    mdp: TabularMDP, episode: Episode, k: int, rules: Constraints
+) -> float | None:
+    """The optimal value by evaluating every deterministic policy, one after another; None where
+    these are too many."""
+    world = oracle.PolicyWorld(mdp, episode, rules)
+    options: dict[oracle.Node, list[int]] = {}
+    queue = [world.root(k)]
+    for node in queue:  # every place that some sequence of actions can reach
+        if node not in options:
+            options[node] = list(world.options(node))
+            for action in options[node]:
+                left = node[2] - world.price(node[0], action)
+                after = world.step(*node[:2], action)[1]
+                queue += [(node[0] + 1, following, left) for _, following in after]
+    if math.prod(map(len, options.values())) > 2_000:
+        return None
+    best = -math.inf
+    for choice in product(*options.values()):
+        policy = dict(zip(options, choice, strict=True))
+
+        def value(node: oracle.Node, policy: dict[oracle.Node, int] = policy) -> float:
+            return world.worth(node, policy[node], value)
+
+        best = max(best, value(world.root(k)))
+    return best
+
+
+def interval_by_vertices(
+    mdp: TabularMDP, explanation: PolicyExplanation, assume: str = "none"
+) -> Interval:
+    """The extreme outcomes of a deterministic policy, trying every vertex of the set of
+    counterfactual rows at every place of every history."""
+    k, episode = explanation.process.setting.k, explanation.episode
+    world = oracle.PolicyWorld(mdp, episode, oracle.hard_rules(explanation))
+
+    def value(node: oracle.Node, extreme: Callable[[Iterable[float]], float]) -> float:
+        t, state, left = node
+        action = explanation.policy(t, state, k - left)
+        reward = world.reward(t, state, action)
+        if t == len(episode) - 1:
+            return reward
+        after = left - world.price(t, action)
+        return reward + extreme(
+            sum(float(row[i]) * value((t + 1, int(i), after), extreme) for i in np.flatnonzero(row))
+            for row in row_vertices(mdp, episode, t, (state, action), assume)
+        )
+
+    root = world.root(k)
+    return Interval(value(root, min), value(root, max))
+
+
+def row_vertices(
+    mdp: TabularMDP, episode: Episode, t: int, pair: tuple[int, int], assume: str = "none"
+) -> list[Any]:
+    """Vertices of the set of counterfactual rows of a pair that causal models allow: all entries at
+    a limit, but for at most one that takes what is left."""
+    observed = (int(episode.states[t]), int(episode.actions[t]))
+    p, q, o = mdp.row(*observed), mdp.row(*pair), int(episode.states[t + 1])
+    if pair == observed:
+        return [np.eye(mdp.n_states)[o]]
+    low, high = np.zeros(len(q)), np.minimum(1.0, q / p[o])
+    for i in range(len(q)):
+        if i != o and assume != "none" and q[o] * p[i] >= q[i] * p[o] * (1 - 1e-12):
+            high[i] = 0.0
+        if i != o and assume == "monotone" and p[i] > 0.0:
+            high[i] = min(high[i], q[i])
+    if assume == "monotone":
+        low[o] = q[o]
+    found = []
+    for free in np.flatnonzero(high):
+        others = [i for i in np.flatnonzero(high) if i != free]
+        for ends in product((0, 1), repeat=len(others)):
+            row = np.zeros(len(q))
+            row[others] = [(low, high)[end][i] for i, end in zip(others, ends, strict=True)]
+            row[free] = 1.0 - row.sum()
+            if low[free] - 1e-12 <= row[free] <= high[free] + 1e-12:
+                found.append(np.maximum(row, 0.0))
+    return found
 
 
 def finite_horizon_value(mdp: TabularMDP, start: int, horizon: int) -> float:

@@ -62,15 +62,6 @@ def test_algorithm_1_as_printed(kind: str, costly: bool) -> None:
         assert (found >= expected[t, spent]).all(), "rounded downwards"
 
 
-def test_more_anchors_than_fit_in_one_block() -> None:
-    setting = setting_of(horizon=8, n_actions=4, k=4)
-    anchors = cp.AnchorHeuristic(samples=400).anchors(setting)
-    assert len(anchors) > 600
-    bound, few = AnchorBound(setting, anchors, ""), AnchorBound(setting, anchors[:100], "")
-    states, used = anchors[::7], np.zeros(len(anchors[::7]), dtype=np.int64)
-    assert (bound.upper(2, used, states) <= few.upper(2, used, states) + 1e-12).all()
-
-
 def test_constants_of_lemma_5() -> None:
     setting = setting_of("location-scale")
     K = setting.scm.lipschitz(setting.noise)
@@ -121,15 +112,6 @@ def test_alternatives_respect_budget_and_constraints() -> None:
     assert len(np.unique(changed.sum(axis=1))) >= 4
 
 
-def test_seed_decides_the_anchors() -> None:
-    setting = setting_of(horizon=7, n_actions=3)
-    one, again, other = (
-        cp.AnchorHeuristic(samples=20, seed=seed).anchors(setting) for seed in (1, 1, 2)
-    )
-    assert np.array_equal(one, again)
-    assert one.shape != other.shape or not np.array_equal(one, other)
-
-
 @pytest.mark.parametrize("strategy", ["mc-lipschitz", "mc-uniform", "facility-location"])
 def test_size_is_the_number_of_anchors(strategy: str) -> None:
     setting = setting_of(horizon=7, n_actions=3)
@@ -137,11 +119,6 @@ def test_size_is_the_number_of_anchors(strategy: str) -> None:
     assert len(anchors) == (31 if strategy != "facility-location" else min(31, len(anchors)))
     few = cp.AnchorHeuristic(strategy, samples=50, size=3).anchors(setting)
     assert len(few) == 3
-
-
-def test_a_size_nobody_reaches_is_given_up() -> None:
-    setting = setting_of(horizon=2, n_actions=2, k=1)
-    assert len(cp.AnchorHeuristic(samples=5, size=50).anchors(setting)) == 3
 
 
 def test_facility_location_takes_the_farthest_each_time() -> None:

@@ -20,7 +20,6 @@ from counterplan.counterfactual import (
     LipschitzReward,
     NoBound,
     SequenceExplanation,
-    Tightest,
     oracle,
 )
 from counterplan.counterfactual.continuous.astar import History, Nodes, Pool
@@ -29,7 +28,6 @@ from counterplan.counterfactual.continuous.setting import prepare_sequence
 from counterplan.domains.interacting import interacting_episode
 from counterplan.errors import InputError
 from counterplan.scm.point import IntervalSlopes
-from counterplan.testing import check_scm, check_solver, random_sequence_problems
 from counterplan.testing.continuous import MODELS, check_sequence
 
 from .sequence_support import (
@@ -67,31 +65,6 @@ def test_equals_brute_force(kind: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_equals_brute_force_at_eight_states_and_four_changes(kind: str) -> None:
-    problem = random_question(kind, 100, horizon=8, n_actions=3, k=4)
-    check_sequence(problem, 4, explain(problem))
-
-
-@pytest.mark.parametrize(
-    "solver",
-    [
-        cp.AStar(batch=1, incumbent=False, rollout=False),
-        cp.AStar(batch=3, memory=5),
-        cp.AStar(cp.AnchorHeuristic(samples=30)),
-        cp.AStar(cp.AnchorHeuristic("mc-uniform", samples=30, size=20)),
-        cp.AStar(cp.AnchorHeuristic("facility-location", samples=25)),
-        cp.AStar(Tightest((FirstOrderBound(), cp.AnchorHeuristic(samples=20)))),
-        oracle.Exhaustive(batch=7),
-        cp.baselines.NoisyGreedy(5),
-    ],
-    ids=lambda solver: str(solver)[:60],
-)
-def test_conforms(solver: object) -> None:
-    """Frontiers, certificates, replay, constraints: what is asked of every solver."""
-    check_solver(solver, random_sequence_problems(18, seed=2, horizon=5))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("kind", MODELS)
 def test_frontier_equals_single_answers_and_never_falls(kind: str) -> None:
     problem = random_question(kind, 7, horizon=6, n_actions=3, k=5)
     problem = replace(problem, constraints=cp.Constraints(change_costs=[2, 2, 2]))
@@ -122,23 +95,6 @@ def test_an_answer_says_which_bound_it_used() -> None:
     anchors = explain(problem, solver=cp.AStar(cp.AnchorHeuristic(samples=3, seed=1)))
     assert anchors.method.endswith("anchors (mc-lipschitz)")
     assert explain(problem, solver=cp.AStar(NoBound())).method == "none"
-
-
-def test_results_carry_the_sequence_in_physical_units() -> None:
-    problem = random_question("scaled neural", 4, horizon=6, n_actions=3, k=2)
-    found = explain(problem)
-    episode = problem.episode
-    assert found.states[0] == pytest.approx(episode.states[0])
-    assert found.actions.shape == (5,)
-    assert found.changes
-    t, observed, alternative = found.changes[0]
-    assert (observed, alternative) == (episode.actions[t], found.actions[t])
-    unchanged = found.states[: t + 1]
-    assert unchanged == pytest.approx(episode.states[: t + 1])
-    total = oracle.sequence_value(
-        problem.scm, episode, found.actions, actions=problem.actions, reward=problem.reward
-    )
-    assert total == pytest.approx(found.value, rel=1e-12)
 
 
 def test_actions_and_the_last_state_earn_something_of_their_own() -> None:
@@ -175,16 +131,6 @@ def test_a_rewards_constant_counts_the_range_of_moving_features_only() -> None:
     setting = prepare_sequence(replace(problem, scm=wide, reward=reward))
     assert scm.fixed > 0
     assert setting.reward.remainder == pytest.approx(2.0 * spread[scm.fixed :].max())
-
-
-def test_statistics_and_history_tell_the_search() -> None:
-    problem = random_question("location-scale", 12, horizon=7, n_actions=4, k=3)
-    found = explain(problem, solver=cp.AStar(batch=2))
-    history = found.history
-    assert found.stats["nodes_expanded"] == history[-1, 0] > 2
-    assert (np.diff(history[:, 0]) > 0).all()
-    assert (np.diff(history[:, 1]) >= 0).all(), "the best value never falls"
-    assert (history[:, 2] >= found.value - 1e-9).all(), "no bound was ever below the optimum"
 
 
 @pytest.mark.parametrize("nodes", [1, 7, 160, 18_139, 10**9])
@@ -275,12 +221,6 @@ def test_a_gap_covers_waiting_nodes_that_fell_behind() -> None:
     assert found.status == "limit"
 
 
-def test_a_wanted_gap_saves_work() -> None:
-    problem = random_question("location-scale", 12, horizon=8, n_actions=4, k=3)
-    exact, rough = explain(problem), explain(problem, limits=cp.Limits(gap=1.0))
-    assert rough.stats["nodes_expanded"] < exact.stats["nodes_expanded"]
-
-
 def test_no_time_at_all_still_gives_the_greedy_answer_and_a_bound() -> None:
     problem = random_question("waves", 1, horizon=8, n_actions=4, k=4)
     best = explain(problem)
@@ -298,22 +238,6 @@ def test_without_a_bound_nothing_is_promised() -> None:
         found = explain(problem, limits=limits, solver=solver)
         assert (found.status, found.bound) == ("limit", math.inf)
         assert found.value >= found.factual_value
-
-
-def test_time_limit_stops_a_hard_problem() -> None:
-    """Half a second into a partition problem of 2^24 sequences."""
-    problem = partition_problem([2 * n + 1 for n in range(23)])
-    found = explain(problem, limits=cp.Limits(seconds=0.5))
-    assert found.stats["seconds"] < 5.0
-    assert found.value <= found.bound
-
-
-def test_frontier_keeps_limits_for_each_budget() -> None:
-    problem = random_question("neural", 2, horizon=7, n_actions=4, k=3)
-    exact, stopped = frontier(problem, 3), frontier(problem, 3, limits=cp.Limits(nodes=1))
-    assert (np.diff(stopped.values) >= 0.0).all()
-    for full, part in zip(exact, stopped, strict=True):
-        assert part.value <= full.value + 1e-9 <= part.bound + 2e-9
 
 
 def test_a_limit_also_ends_the_preparation_of_anchors() -> None:
@@ -490,15 +414,6 @@ def test_simplified_drops_what_brings_nothing_and_nothing_else() -> None:
     assert np.array_equal(twins.simplified(every), twins.observed)
 
 
-def test_a_frontier_of_ties_never_falls() -> None:
-    scm = cp.AdditiveNoiseSCM(either, lipschitz=0.9 * (1.0 + 1e-12))
-    front = cp.frontier(
-        scm, cp.Episode(STATES, [0] * 4), 4, actions=np.eye(2), reward=cp.LinearReward([1.0, 1.0])
-    )
-    assert (np.diff(front.values) >= 0.0).all()
-    assert all(one.changes == () for one in front)
-
-
 def test_nothing_is_searched_for_the_sake_of_rounding() -> None:
     """A bound that promises rounding only is as good as none better."""
     found = ask(either, 4, cp.AStar(Loosened(slack=0.0), incumbent=False))
@@ -535,28 +450,6 @@ def test_random_instances(seed: int) -> None:
     found = explain(problem)
     assert found.value == pytest.approx(best.value, abs=1e-9)
     assert (found.value == 0.0) == has_partition(numbers)
-
-
-@pytest.mark.parametrize(
-    "solver",
-    [
-        cp.AStar(NoBound()),
-        cp.AStar(cp.AnchorHeuristic(samples=50)),
-        cp.AStar(cp.AnchorHeuristic("facility-location", samples=20)),
-        oracle.Exhaustive(),
-    ],
-    ids=lambda solver: type(getattr(solver, "heuristic", solver)).__name__,
-)
-def test_other_bounds_decide_it_too(solver: object) -> None:
-    for numbers in ([3, 1, 1, 2, 2, 1], [6, 10, 15, 2, 1, 1, 48], [5, 5, 4, 3, 2, 1]):
-        found = explain(partition_problem(numbers), solver=solver)
-        assert (found.value == 0.0) == has_partition(numbers)
-
-
-@pytest.mark.parametrize("sloped", [False, True])
-def test_the_model_conforms(sloped: bool) -> None:
-    problem = partition_problem([3, 1, 4, 1, 5], sloped)
-    check_scm(problem.scm, episodes=[problem.episode], actions=problem.actions)
 
 
 def test_the_papers_constant_of_the_reward_is_too_small() -> None:

@@ -277,10 +277,6 @@ def test_what_a_method_does_not_apply_to(question: Callable[[], Any], message: s
         question()
 
 
-def test_without_constants_there_is_a_search_without_a_bound() -> None:
-    assert ask(cp.AdditiveNoiseSCM(walk), solver=cp.AStar(NoBound())).status == "optimal"
-
-
 @pytest.mark.parametrize("size", [0.01, 1.0, 25_000.0])
 def test_reproduction_is_checked_feature_by_feature(size: float) -> None:
     """An error of 0.4 % in one feature does not hide beside a large one, nor is it too small to be
@@ -312,10 +308,6 @@ def test_a_step_that_explodes_on_an_alternative() -> None:
     for solver in (cp.AStar(), cp.AStar(NoBound()), cp.baselines.Greedy()):
         with pytest.raises(InputError, match=r"step at t=[01] is not finite"):
             ask(variant(step=explodes), cp.Episode(STATES, [0, 0]), solver=solver)
-
-
-def test_noise_may_be_a_plain_list() -> None:
-    assert ask(variant(infer=lambda plain, *_: plain().tolist())).value == ask().value
 
 
 def small_doses(taken: float, **options: Any) -> Any:
@@ -357,21 +349,6 @@ def test_a_move_may_exceed_its_limit_by_rounding() -> None:
     found = ask(episode=episode, actions=tenths, constraints=cp.Constraints(max_move=0.1))
     assert abs(tenths[2][0] - tenths[1][0]) > 0.1
     assert {change.alternative for change in found.changes} == {2}
-
-
-def test_last_action_given_or_not_is_the_same_question() -> None:
-    with_last = cp.Episode(STATES, [0, 1, 0])
-    assert ask(episode=with_last).value == ask().value
-    vectors = cp.Episode(STATES, [[0.0], [1.0]])
-    assert ask(episode=vectors).value == ask().value
-
-
-def test_episodes_of_different_lengths_are_fine() -> None:
-    for length in range(1, 6):
-        states = np.random.default_rng(length).normal(size=(length, 2))
-        found = ask(episode=cp.Episode(states, np.zeros(length, dtype=int)), k=2)
-        assert found.status == "optimal"
-        assert len(found.actions) == length - 1
 
 
 def test_a_budget_beyond_all_changes_is_fine() -> None:

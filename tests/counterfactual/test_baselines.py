@@ -89,21 +89,6 @@ def test_greedy_follows_equation_13(seed: int) -> None:
             assert chosen == kept
 
 
-def test_greedy_misses_what_lies_two_steps_ahead() -> None:
-    # States 0 -> 1 -> 2 under action 1; only state 2 pays. Greedy sees one step and stays.
-    transitions = np.zeros((3, 2, 3))
-    transitions[:, 0] = np.eye(3)
-    transitions[:, 1] = np.eye(3)[[1, 2, 2]]
-    mdp = cp.TabularMDP(transitions, [[0.1, 0.0], [0.1, 0.0], [9.0, 9.0]])
-    episode = cp.Episode([0, 0, 0], [0, 0, 0])
-    greedy = cp.explain(mdp, episode, 2, solver=cp.baselines.Greedy())
-    assert greedy.changes == ()
-    assert greedy.value == greedy.factual_value
-    assert cp.explain(mdp, episode, 2).value == 9.0
-    # One step from the prize it takes it.
-    assert greedy.policy(1, 1, 0) == 1
-
-
 def test_random_spreads_over_what_may_be_done() -> None:
     mdp = cp.TabularMDP(
         np.ones((1, 4, 1)), [[0.0, 1.0, 2.0, 3.0]], admissible=[[False, True, True, True]]
@@ -131,15 +116,6 @@ def test_noisy_greedy_is_greedy_now_and_then() -> None:
     assert value(0.25, 1) == pytest.approx(0.25 + 0.75 * 0.25, abs=1e-12)
     assert value(0.0, 2) == 0.0
     assert value(1.0, 2) == cp.explain(mdp, episode, 2, solver=cp.baselines.Greedy()).value == 2.0
-
-
-def test_noisy_greedy_has_one_choice_where_greedy_keeps() -> None:
-    # At the second step greedy keeps too: that is certain, not two chances of one half.
-    mdp = cp.TabularMDP(np.ones((1, 2, 1)), [[0.0, 1.0]])
-    solver = cp.baselines.NoisyGreedy(probability=0.4)
-    found = cp.explain(mdp, cp.Episode([0, 0], [0, 1]), 1, solver=solver)
-    assert found.most_likely.probability == pytest.approx(0.6, abs=1e-12)
-    assert found.action_probabilities(1, 0, 0).tolist() == [0.0, 1.0]
 
 
 @pytest.mark.parametrize("probability", [-0.1, 1.1, math.nan])

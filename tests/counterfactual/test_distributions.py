@@ -123,14 +123,6 @@ def test_the_chance_to_do_better(seed: int, solver: Any, whole: bool) -> None:
     assert not whole or certified.low == certified.high
 
 
-def test_the_bracket_is_narrow_where_outcomes_lie_apart() -> None:
-    rng = np.random.default_rng(2)
-    mdp = cp.TabularMDP(rng.dirichlet(np.ones(3), size=(3, 2)), rng.normal(size=(3, 2)))
-    found = cp.explain(mdp, cp.Episode([0, 1, 2, 0], [0, 1, 0, 1]), 2)
-    certified = found.probability_better()
-    assert certified.high - certified.low < 0.01
-
-
 def test_outcomes_off_any_lattice_are_refused_with_advice() -> None:
     mdp = cp.TabularMDP(np.ones((1, 3, 1)), [[1.0, math.pi, math.e]])
     found = cp.explain(mdp, cp.Episode([0], [0]), 1)
@@ -231,14 +223,6 @@ def test_realizations_are_consistent() -> None:
         assert found.policy(t, state, spent) == drawn.actions[n, t]
 
 
-def test_nothing_changes_before_the_first_change() -> None:
-    # As long as the observed actions are kept, the observed states follow for certain.
-    mdp, episode = model(2)
-    found = cp.explain(mdp, episode, 2, constraints=cp.Constraints(fixed_steps=[0, 1, 2]))
-    drawn = found.sample(200, seed=0)
-    assert (drawn.states[:, :4] == episode.states[:4]).all()
-
-
 def test_entries_of_probability_zero_are_never_drawn() -> None:
     # Ten times 0.1 sum to a little less than 1, so the largest uniform number falls behind them.
     shares = np.array([0.1] * 10 + [0.0])
@@ -280,10 +264,6 @@ def test_finds_the_lattice_that_numbers_were_made_from(
     divisor = int(np.gcd.reduce(np.array(positions) - min(positions)))
     if divisor:
         assert found.step == pytest.approx(step * divisor, rel=1e-6)
-
-
-def test_decimal_fractions_lie_on_a_lattice_despite_rounding() -> None:
-    assert find_lattice([0.1, 0.2, 0.3, 0.1 + 0.2, 0.7]) == pytest.approx((0.1, 0.1))
 
 
 @pytest.mark.parametrize(

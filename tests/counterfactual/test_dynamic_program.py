@@ -6,7 +6,6 @@ import math
 from contextlib import suppress
 from itertools import product
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -15,10 +14,10 @@ from hypothesis import strategies as st
 
 import counterplan as cp
 from counterplan.counterfactual import Frontier, oracle
-from counterplan.errors import InfeasibleError, InputError, NotApplicableError
+from counterplan.errors import InfeasibleError, InputError
 from counterplan.testing import random_transitions
 
-from .support import close, finite_horizon_value, random_instance
+from .support import best_policy_value, close, finite_horizon_value, random_instance
 
 # --- The exact solver against brute force, and what must hold for every optimum ---
 
@@ -45,11 +44,9 @@ def test_equals_brute_force(seed: int) -> None:
 def test_equals_the_best_of_all_policies(seed: int) -> None:
     problem = random_instance(seed, barred=False)
     ask = (problem.mdp, problem.episode, min(problem.k, 2))
-    with mock.patch.object(oracle, "LARGEST_ENUMERATION", 2_000):
-        try:
-            best = oracle.best_policy_value(*ask, problem.constraints)
-        except NotApplicableError:
-            reject()
+    best = best_policy_value(*ask, problem.constraints)
+    if best is None:
+        reject()
     found = cp.explain(*ask, constraints=problem.constraints)
     assert found.value == pytest.approx(best, abs=EXACT)
 
@@ -132,15 +129,6 @@ def test_budgets_beyond_the_episode_cost_nothing(k: int) -> None:
     assert found.policy(0, 0, int(k)) == problem.episode.actions[0]
 
 
-def test_stats_count_the_rows_evaluated() -> None:
-    mdp = cp.TabularMDP(np.full((2, 2, 2), 0.5), np.zeros((2, 2)))
-    found = cp.explain(mdp, cp.Episode([0, 1, 0, 1], [0, 0, 1, 1]), 1)
-    # One distinct row, three transitions.
-    assert found.stats["nodes_expanded"] == 3
-    assert found.stats["seconds"] >= 0.0
-    assert found.method == "dynamic programming"
-
-
 # --- All budgets at once ---
 
 # Every change gains 1, to action 2 it gains 1.5 for two units.
@@ -220,13 +208,6 @@ def test_what_one_change_takes(rewards: list[float], observed: int, taken: int) 
     assert found.value == rewards[taken]
 
 
-def test_ties_between_steps_do_not_waste_budget() -> None:
-    # One change gains 1 at either step; with a budget of one, exactly one step is changed.
-    found = cp.explain(alike([0.0, 1.0]), cp.Episode([0, 0], [0, 0]), 1)
-    assert found.value == pytest.approx(1.0, abs=1e-12)
-    assert found.changes_distribution() == pytest.approx([0.0, 1.0, 0.0], abs=1e-12)
-
-
 def test_the_policy_of_every_state_keeps_ties_not_only_the_observed_one() -> None:
     rng = np.random.default_rng(5)
     rows = rng.dirichlet(np.ones(3), size=3)
@@ -282,12 +263,6 @@ def test_a_step_is_solved_whole_or_not_at_all(nodes: int) -> None:
     assert found.stats["nodes_expanded"] == (142 if nodes == 142 else nodes // 14 * 14)
     assert (found.status == "optimal") == (nodes == 10 * 14 + 2)
     assert found.status == "limit" or found.value == stopped().value
-
-
-def test_more_steps_never_hurt_and_never_loosen_the_bound() -> None:
-    found = [stopped(nodes=14 * n) for n in range(1, 12)]
-    assert (np.diff([one.value for one in found]) >= -1e-12).all()
-    assert (np.diff([one.bound for one in found]) <= 1e-12).all()
 
 
 def test_a_gap_that_is_good_enough_stops_the_pass() -> None:
@@ -350,11 +325,6 @@ def test_each_constraint_alone(rules: dict[str, Any], expected: list[int]) -> No
     assert actions(3, **rules) == expected
 
 
-def test_admissible_actions_do_not_bind_what_was_done() -> None:
-    assert sorted(actions(1, ADMITTED)) == [0, 0, 2]
-    assert actions(0, ADMITTED) == [0, 0, 0]
-
-
 def test_keeping_what_is_forbidden_is_not_possible() -> None:
     with pytest.raises(InfeasibleError) as caught:
         actions(2, forbidden=[(0, 0)])
@@ -375,21 +345,6 @@ def test_keeping_what_is_forbidden_is_not_possible() -> None:
 )
 def test_change_costs_are_paid_from_the_budget(k: int, earned: int) -> None:
     assert sum(actions(k, change_costs={3: 2})) == earned
-
-
-def test_costs_are_not_charged_for_keeping() -> None:
-    mdp = cp.TabularMDP(np.ones((1, 2, 1)), [[0.0, 1.0]])
-    episode = cp.Episode([0, 0], [1, 0])
-    found = cp.explain(mdp, episode, 1, constraints=cp.Constraints(change_costs={1: 1, 0: 5}))
-    assert found.most_likely.actions.tolist() == [1, 1]
-
-
-def test_a_frontier_is_feasible_if_its_largest_budget_is() -> None:
-    constraints = cp.Constraints(forbidden=[(0, 0)])
-    front = cp.frontier(ONE_STATE, EPISODE, constraints=constraints)
-    assert front.values == (-np.inf, -np.inf, -np.inf, 9.0)
-    assert front[0].factual_value == 0.0
-    assert front.smallest_k(0.0) == 3
 
 
 # --- Pairs that must not occur never turn into nan, whatever is asked ---
@@ -454,14 +409,6 @@ def test_an_outcome_of_minus_infinity_is_reported_as_such() -> None:
     assert found.probability_better().value == pytest.approx(7 / 12, abs=1e-12)
     assert found.improvement == found.relative_improvement == -INF
     assert (found.sample(600).outcomes == -INF).mean() == pytest.approx(1 / 6, abs=0.08)
-
-
-def test_avoiding_a_barred_observation_beats_it_for_certain() -> None:
-    mdp = cp.TabularMDP(np.ones((1, 2, 1)), [[-INF, -3.0]])
-    found = cp.explain(mdp, cp.Episode([0, 0], [0, 0]), 2)
-    assert (found.value, found.factual_value) == (-6.0, -INF)
-    assert found.probability_better().value == 1.0
-    assert found.improvement == found.relative_improvement == INF
 
 
 def test_a_forbidden_observation_still_counts_as_what_was_earned() -> None:

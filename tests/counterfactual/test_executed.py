@@ -112,25 +112,6 @@ def _swapped(problem: Any, path: Any, actions: Any) -> Any:
     return actions
 
 
-def test_the_smallest_budget_that_is_cheap_enough() -> None:
-    front = cp.frontier(SHIP, VOYAGE)
-    assert front.smallest_k(130_000.0) == 2
-    assert front.smallest_k(1.0) is None
-
-
-def test_changes_are_needed() -> None:
-    """No change can be taken back for free."""
-    for found in cp.frontier(SHIP, VOYAGE, 6):
-        for change in found.changes:
-            actions = found.actions.copy()
-            actions[change.t] = change.observed
-            try:
-                value = cp.regret(SHIP, PATH, actions, policy=cp.policies.OpenLoop()).executed
-            except InfeasibleError:
-                continue
-            assert value > found.value
-
-
 @pytest.mark.parametrize(
     ("states", "actions", "message"),
     [

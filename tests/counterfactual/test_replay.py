@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 import counterplan as cp
 from counterplan.counterfactual.discrete.laws import ExactLaw
-from counterplan.counterfactual.oracle import row_vertices
 from counterplan.counterfactual.replay import CachedLaw, RowCache
 from counterplan.errors import InfeasibleError, InputError
 from counterplan.scm.tabular import Rows
 from counterplan.testing import random_allocation_problems, random_sequence_problems
 
 from .models import IndependentSCM
-from .support import Instance, random_instance, walks
+from .support import Instance, random_instance, row_vertices, walks
 
 seeds = st.integers(0, 2**32 - 1)
 

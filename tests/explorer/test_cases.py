@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,14 +14,10 @@ import polars as pl
 import pytest
 
 import counterplan as cp
-from counterplan.core.problem import Problem
-from counterplan.counterfactual.continuous.setting import prepare_sequence
-from counterplan.counterfactual.discrete.budget_dp import prepare
-from counterplan.counterfactual.discrete.dynamic_program import evaluate, keep_observed
 from counterplan.explorer.models import CaseQuery
 from counterplan.runs.explain import explain_spec
 from counterplan.runs.question import TIPPING_DRAWS, Question
-from counterplan.runs.run import Run, open_run
+from counterplan.runs.run import open_run
 from counterplan.tables.fit import FitSettings, fit_discrete
 from counterplan.tables.models import save_model
 from counterplan.tables.parts import episodes_to_bytes
@@ -234,30 +229,39 @@ def solve(**wish: Any) -> dict[str, Any]:
     return {"kind": "solve", **wish}
 
 
+@pytest.mark.parametrize("kind", ["continuous", "discrete"])
 @pytest.mark.parametrize(
     ("k", "forbidden", "fixed"),
-    [(2, [], []), (2, [2], []), (2, [], [0, 1]), (3, [0, 1], [1]), (1, [0, 1, 2], []), (0, [], [])],
+    [(2, [], []), (2, [2], []), (3, [0, 1], [0, 1]), (1, [0, 1, 2], []), (0, [], [])],
 )
-def test_sequences(continuous: Explorer, k: int, forbidden: list[int], fixed: list[int]) -> None:
-    cases = continuous.service.cases
-    allowed = np.ones(3, dtype=np.bool_)
+def test_the_best_under_rules_is_what_explain_says(
+    kind: str, k: int, forbidden: list[int], fixed: list[int], request: pytest.FixtureRequest
+) -> None:
+    explorer: Explorer = request.getfixturevalue(kind)
+    cases, name = explorer.service.cases, explorer.long_ids(4)[0]
+    episode, allowed = cases.recorded(name).episode, np.ones(3, dtype=np.bool_)
     allowed[forbidden] = False
-    for name in continuous.long_ids(4)[:3]:
-        episode = cases.recorded(name).episode
-        found = cp.explain(
-            **cases.run.explainer.problem(episode),
-            episode=episode,
-            k=k,
-            constraints=cp.Constraints(allowed=allowed, fixed_steps=fixed),
-        )
-        job = continuous.finished(solve(id=name, k=k, forbidden=forbidden, fixed=fixed))
-        answer = job["solved"]["answer"]
-        assert (job["state"], answer["status"]) == ("done", "optimal")
-        assert (answer["value"], answer["bound"]) == (found.value, found.bound)
+    dial: Any = {"doubt": 0.2} if kind == "discrete" else {}
+    found = cp.explain(
+        **cases.run.explainer.problem(episode),
+        **dial,
+        episode=episode,
+        k=k,
+        constraints=cp.Constraints(allowed=allowed, fixed_steps=fixed),
+    )
+    job = explorer.finished(solve(id=name, k=k, forbidden=forbidden, fixed=fixed))
+    answer = job["solved"]["answer"]
+    assert (job["state"], answer["status"]) == ("done", "optimal")
+    assert (answer["value"], answer["bound"]) == (found.value, found.bound)
+    changes = [(c["t"], c["observed"], c["alternative"]) for c in answer["changes"]]
+    assert changes == [tuple(change) for change in found.changes]
+    assert all(t not in fixed and new not in forbidden for t, _, new in changes)
+    if kind == "continuous":
         assert np.array_equal(answer["course"]["states"], found.states)
-        changes = [(c["t"], c["observed"], c["alternative"]) for c in answer["changes"]]
-        assert changes == [tuple(change) for change in found.changes]
-        assert all(t not in fixed and new not in forbidden for t, _, new in changes)
+        return
+    # The run asked for robust intervals, and so does this.
+    ends = cp.value_interval(cases.run.explainer.mdp, episode, found)
+    assert (answer["low"], answer["high"]) == tuple(end - found.factual_value for end in ends)
 
 
 def test_searched_outside_the_data(discrete: Explorer) -> None:
@@ -280,34 +284,6 @@ def test_searched_outside_the_data(discrete: Explorer) -> None:
             values.append(found.value)
         freed += values[1] > values[0]
     assert freed > 0
-
-
-@pytest.mark.parametrize(
-    ("k", "forbidden", "fixed"), [(2, [], []), (3, [1], [0]), (6, [], [2]), (1, [0, 1, 2], [])]
-)
-def test_policies(discrete: Explorer, k: int, forbidden: list[int], fixed: list[int]) -> None:
-    cases = discrete.service.cases
-    allowed = np.ones(3, dtype=np.bool_)
-    allowed[forbidden] = False
-    name = discrete.long_ids(6)[0]
-    episode = cases.recorded(name).episode
-    found = cp.explain(
-        **cases.run.explainer.problem(episode),
-        episode=episode,
-        k=k,
-        constraints=cp.Constraints(allowed=allowed, fixed_steps=fixed),
-        doubt=0.2,
-    )
-    job = discrete.finished(solve(id=name, k=k, forbidden=forbidden, fixed=fixed))
-    answer = job["solved"]["answer"]
-    assert (answer["value"], answer["bound"]) == (found.value, found.bound)
-    assert answer["course"]["actions"] == found.most_likely.actions.tolist()
-    # The run asked for robust intervals, and so does this.
-    low, high = cp.value_interval(cases.run.explainer.mdp, episode, found)
-    assert (answer["low"], answer["high"]) == (
-        low - found.factual_value,
-        high - found.factual_value,
-    )
 
 
 def test_a_proved_answer_is_known_the_next_time(continuous: Explorer) -> None:
@@ -403,96 +379,32 @@ def ask(explorer: Explorer, name: str, edits: dict[int, int]) -> Any:
     return explorer.post("what-if", question)
 
 
-def test_a_sequence_is_replayed(continuous: Explorer) -> None:
-    rng, cases = np.random.default_rng(0), continuous.service.cases
-    for name in continuous.long_ids():
-        episode = cases.recorded(name).episode
-        problem = cases.run.explainer.problem(episode)
-        setting = prepare_sequence(Problem(episode=episode, k=len(episode), **problem))
-        for _ in range(3):
-            actions = setting.observed.copy()
-            steps = rng.integers(0, len(actions), 2)
-            actions[steps] = rng.integers(0, 3, 2)
-            found = ask(continuous, name, {int(t): int(actions[t]) for t in steps})["answer"]
-            assert found["value"] == float(setting.outcomes(actions[None])[0])
-            assert found["factual"] == float(setting.outcomes(setting.observed[None])[0])
-            states = setting.in_episode_units(setting.trajectories(actions[None])[0])
-            assert np.array_equal(found["course"]["states"], states)
-            assert found["course"]["actions"] == [*actions.tolist(), None]
-            changed = np.flatnonzero(actions != setting.observed).tolist()
-            assert [change["t"] for change in found["changes"]] == changed
-
-
-def test_the_noise_is_that_of_the_episode(continuous: Explorer) -> None:
-    """Step by step by the model's own public methods."""
-    cases, name = continuous.service.cases, continuous.long_ids()[0]
-    episode = cases.recorded(name).episode
-    problem = cases.run.explainer.problem(episode)
-    scm, vectors = problem["scm"], problem["actions"]
-    found = ask(continuous, name, {1: 2})["answer"]
-    noise = scm.infer(episode.states[:-1], episode.actions[: len(episode) - 1], episode.states[1:])
-    states = [episode.states[0]]
-    for t, action in enumerate(found["course"]["actions"][:-1]):
-        states.append(scm.step(states[-1][None], vectors[t, action][None], noise[t : t + 1])[0])
-    assert np.allclose(found["course"]["states"], states, rtol=1e-10, atol=1e-10)
-    assert np.isclose(found["value"], problem["reward"](np.array(states)).sum(), rtol=1e-10)
-
-
-def test_the_best_plan_made_by_hand_is_as_good(continuous: Explorer) -> None:
-    for name in continuous.long_ids():
-        best = continuous.get("case", id=name)["answer"]
-        edits = {change["t"]: change["alternative"] for change in best["changes"]}
-        found = ask(continuous, name, edits)["answer"]
-        assert found["value"] == best["value"]
-        assert found["course"] == best["course"]
-        assert found["support"] == best["support"]
-        texts = [change["text"] for change in best["changes"]]
-        assert [change["text"] for change in found["changes"]] == texts
-
-
-def test_a_plan_in_a_discrete_model(discrete: Explorer) -> None:
-    rng, cases = np.random.default_rng(0), discrete.service.cases
-    for name in discrete.long_ids():
-        episode = cases.recorded(name).episode
-        setting, law = prepare(
-            Problem(episode=episode, k=0, **cases.run.explainer.problem(episode))
-        )
-        free = replace(setting.constraints, costs=np.zeros_like(setting.constraints.costs))
-        setting = replace(setting, constraints=free)
-        for size in (0, 1, 2, 3):
-            edits = {int(rng.integers(len(episode))): int(rng.integers(3)) for _ in range(size)}
-            table = keep_observed(setting)
-            for t, action in edits.items():
-                table.actions[t] = action
-            found = ask(discrete, name, edits)["answer"]
-            assert found["value"] == evaluate(setting, law, table)[0]
-            assert found["factual"] == cases.run.explainer.mdp.outcome(episode)
-
-
-def test_a_discrete_plan_is_an_expectation(discrete: Explorer) -> None:
-    """Against the causal model's rows, multiplied out by hand."""
-    cases, name = discrete.service.cases, discrete.long_ids()[0]
-    episode, mdp = cases.recorded(name).episode, cases.run.explainer.mdp
-    scm = cp.GumbelMaxSCM(mdp)
-    edits = {1: (int(episode.actions[1]) + 1) % 3, 2: (int(episode.actions[2]) + 2) % 3}
-    actions = [edits.get(t, int(a)) for t, a in enumerate(episode.actions)]
-    mass, total = np.eye(4)[episode.states[0]], 0.0
-    for t, action in enumerate(actions):
-        total += float(mass @ mdp.rewards_at(t, len(episode))[:, action])
-        if t + 1 < len(episode):
-            seen = (int(episode.states[t]), int(episode.actions[t]), int(episode.states[t + 1]))
-            mass = sum(mass[s] * scm.counterfactual_row(*seen, s, action) for s in range(4))
-    assert np.isclose(ask(discrete, name, edits)["answer"]["value"], total, rtol=1e-12)
-
-
-def test_nothing_edited_is_what_happened(continuous: Explorer, discrete: Explorer) -> None:
-    for explorer in (continuous, discrete):
-        for name in explorer.long_ids():
-            case = explorer.get("case", id=name, k=0)
-            found = ask(explorer, name, {})["answer"]
-            assert found["value"] == case["answer"]["factual"]
-            assert found["changes"] == []
-    assert ask(discrete, discrete.long_ids()[0], {})["milliseconds"] > 0
+@pytest.mark.parametrize("kind", ["continuous", "discrete"])
+def test_a_plan_by_hand_is_what_replay_says(kind: str, request: pytest.FixtureRequest) -> None:
+    """The best one that the run knows, none at all, and some at random."""
+    explorer: Explorer = request.getfixturevalue(kind)
+    rng, cases = np.random.default_rng(0), explorer.service.cases
+    for name in explorer.long_ids():
+        episode, best = cases.recorded(name).episode, explorer.get("case", id=name)["answer"]
+        known = {change["t"]: change["alternative"] for change in best["changes"]}
+        drawn = {int(rng.integers(len(episode) - 1)): int(rng.integers(3)) for _ in range(3)}
+        for edits in ({}, known, drawn):
+            answered = ask(explorer, name, edits)
+            found, problem = answered["answer"], cases.run.explainer.problem(episode)
+            plan = cp.replay(**problem, episode=episode, changes=edits)
+            assert answered["milliseconds"] > 0
+            assert (found["value"], found["factual"]) == (plan.value, plan.factual_value)
+            changes = [(one["t"], one["observed"], one["alternative"]) for one in found["changes"]]
+            assert changes == [tuple(change) for change in plan.changes]
+            course, last = found["course"], [None] if kind == "continuous" else []
+            assert course["actions"] == [*plan.actions.tolist(), *last]
+            assert np.array_equal(np.squeeze(course["states"]), np.squeeze(plan.states))
+            if edits == known and kind == "continuous":
+                assert (found["value"], course, found["support"]) == (
+                    best["value"], best["course"], best["support"],
+                )  # fmt: skip
+                texts = [change["text"] for change in best["changes"]]
+                assert [change["text"] for change in found["changes"]] == texts
 
 
 @pytest.mark.parametrize(
@@ -507,13 +419,6 @@ def test_edits_of_nothing(continuous: Explorer, edits: dict[int, int], says: str
     found = continuous.client.post("/api/what-if", json=question)
     assert found.status_code == 400
     assert says in found.json()["error"]
-
-
-def test_the_last_state_has_no_decision(continuous: Explorer) -> None:
-    name = continuous.long_ids()[0]
-    steps = continuous.get("case", id=name)["steps"]
-    question = {"id": name, "edits": [{"t": steps - 1, "action": 0}]}
-    assert continuous.client.post("/api/what-if", json=question).status_code == 400
 
 
 # The columns are in no order of the alphabet: their own is that of the model.
@@ -627,28 +532,6 @@ def test_where_nothing_was_done_nothing_can_change(explorer: Explorer) -> None:
     assert explorer.client.post("/api/what-if", json=question).status_code == 400
 
 
-def test_solved_again(explorer: Explorer) -> None:
-    cases = explorer.service.cases
-    episode = cases.recorded("n3").episode
-    allowed = np.array([True, False, True, True, True])
-    found = cp.explain(
-        **cases.run.explainer.problem(episode),
-        episode=episode,
-        k=3,
-        constraints=cp.Constraints(allowed=allowed, fixed_steps=[-1, 1]),
-        doubt=0.2,
-    )
-    question = {"kind": "solve", "id": "n3", "k": 3, "forbidden": [1], "fixed": [1]}
-    answer = explorer.finished(question)["solved"]["answer"]
-    assert (answer["value"], answer["bound"]) == (found.value, found.bound)
-    edits = [{"t": 1, "action": (int(episode.actions[1]) + 1) % 4}]
-    plan = explorer.post("what-if", {"id": "n3", "edits": edits})["answer"]
-    assert plan["factual"] == answer["factual"]
-    assert plan["value"] <= explorer.finished(
-        {"kind": "solve", "id": "n3", "k": 1}
-    )["solved"]["answer"]["value"] + 1e-12  # fmt: skip
-
-
 def test_a_plan_by_many_models_has_an_interval_bands_and_a_dial(members: Explorer) -> None:
     about = members.get("run")
     assert (about["dial"], about["usual"]) == ("risk", 0.25)
@@ -706,18 +589,3 @@ def test_the_dial_of_a_discrete_model_is_doubt(discrete: Explorer) -> None:
     refused = discrete.client.post("/api/jobs", json=body)
     assert refused.status_code == 400
     assert "risk is for models with members" in refused.json()["error"]
-
-
-def test_a_run_by_an_earlier_version_is_served(
-    discrete_out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Run, "verify", lambda run: None)  # its checksums are of the later tables
-    out = shutil.copytree(discrete_out, tmp_path / "out")
-    later = ["guaranteed", "established", "doubt", "interval_low", "interval_high", "stable_low"]
-    for path in (out / "results").glob("*.parquet"):
-        pl.read_parquet(path).drop(later).write_parquet(path)
-    with serving(out) as explorer:
-        lines = explorer.get("cases", limit=200)["lines"]
-        assert {line["claim"] for line in lines} == {"not established", "no change", ""}
-        assert explorer.get("overview")["established"] is None
-        assert "not known" in explorer.get("case", id=lines[0]["id"])["answer"]["holds"]

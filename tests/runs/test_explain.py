@@ -175,19 +175,6 @@ def test_what_claims_are_made_of(
         explainer.completed(Question(**asked))
 
 
-def test_limits_hold_for_every_episode(tmp_path: Path) -> None:
-    scm = small_scm()
-    episodes = continuous_episodes(scm, 12)
-    result = task_of(tmp_path, scm, Question((3,), nodes=1)).solve(part_of(episodes))
-    for row, recorded in zip(table(result).iter_rows(named=True), episodes, strict=True):
-        found = explained(scm, recorded.episode, 3, nodes=1)
-        assert_row(row, found, recorded)
-        assert row["nodes"] <= 1
-    assert "limit" in table(result)["status"].to_list()
-    loose = task_of(tmp_path, scm, Question((3,), gap=1000.0)).solve(part_of(episodes))
-    assert table(loose)["gap"].max() > 0.0
-
-
 @pytest.mark.parametrize("kind", ["discrete", "continuous"])
 def test_several_budgets_are_a_frontier(tmp_path: Path, kind: str) -> None:
     is_discrete = kind == "discrete"
@@ -288,22 +275,6 @@ def test_rows_do_not_depend_on_parts(tmp_path: Path, solver: str) -> None:
         assert pl.concat(reversed(alone)).equals(table(together, name))
 
 
-def test_draws_depend_on_the_seed_and_the_name_only(tmp_path: Path) -> None:
-    scm = small_scm()
-    long = [one for one in continuous_episodes(scm, 30) if len(one.episode) > 4]
-    asked = {seed: Question((2,), solver="random", seed=seed).solver_for("s1") for seed in (0, 1)}
-    assert asked[0] == Question((1, 2), solver="random", nodes=4).solver_for("s1")
-    assert asked[0] != asked[1]
-    assert asked[0] != Question((2,), solver="random").solver_for("s2")
-    values = [
-        table(
-            task_of(tmp_path, scm, Question((2,), solver="random", seed=seed)).solve(part_of(long))
-        )["value"].to_list()
-        for seed in (0, 1)
-    ]
-    assert values[0] != values[1]
-
-
 def test_an_episode_that_fails_does_not_stop_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -379,15 +350,6 @@ def test_infinities_are_stored_as_such(tmp_path: Path) -> None:
     assert table(result)["bound"].item() == np.inf
 
 
-def test_summary_counts_the_largest_budget(tmp_path: Path) -> None:
-    mdp = small_mdp()
-    task = task_of(tmp_path, mdp, Question((0, 2)))
-    result = task.solve(part_of(discrete_episodes(mdp, 6)))
-    gains = table(result).filter(pl.col("k") == 2)["improvement"]
-    assert result.summary["episodes"] == result.summary["optimal"] == 6
-    assert result.summary["improvement"] == pytest.approx(gains.sum())
-
-
 def test_a_last_row_without_an_action_stays_as_it_is() -> None:
     document = {
         "columns": {
@@ -415,14 +377,6 @@ def test_questions_that_make_no_sense(budgets: tuple[int, ...], words: str) -> N
         Question(budgets)
     with pytest.raises(cp.errors.InputError, match="unknown solver 'best'"):
         Question((1,), solver="best")
-
-
-def test_max_move_holds(tmp_path: Path) -> None:
-    scm = small_scm()
-    episodes = continuous_episodes(scm, 10)
-    result = task_of(tmp_path, scm, Question((3,), max_move=1.0)).solve(part_of(episodes))
-    changes = [change for row in table(result)["changes"] for change in row]
-    assert {abs(one["alternative"] - one["observed"]) for one in changes} == {1}
 
 
 def discrete_frame(mdp: cp.TabularMDP, count: int = 6) -> pl.DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,8 @@ import counterplan as cp
 from counterplan.core.constraints import Constraints
 from counterplan.counterfactual.oracle import brute_force
 from counterplan.errors import InputError
-from counterplan.runs.question import DEFAULT_DOUBT, Question, open_explainer
+from counterplan.runs.question import Question, open_explainer
 from counterplan.runs.rules import Rule, named_grid, read_rules
-from counterplan.runs.run import open_run
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.tables.schema import Column, Grid
 
@@ -155,23 +153,6 @@ def test_answers_obey_them_and_are_the_best_that_do(
     assert str(next(iter(run.question.arguments()[name] for name in rules))[0]) in note
     with pytest.raises(InputError, match="holds a run of another question: "):
         cp.explain_table(table, workshop, **asked)
-
-
-def test_runs_of_earlier_versions_have_no_rules(workshop: cp.TabularMDP, tmp_path: Path) -> None:
-    table = pl.DataFrame(
-        {"episode_id": "a", "t": range(4), "state": EPISODE.states, "action": EPISODE.actions}
-    )
-    cp.explain_table(table, workshop, k=2, folder=tmp_path / "run", workers=1)
-    path = tmp_path / "run" / "manifest.json"
-    manifest = json.loads(path.read_text())
-    for name in ("allow", "forbid", "keep", "cost"):
-        del manifest["task"]["description"]["question"][name]
-    path.write_text(json.dumps(manifest))
-    run = open_run(tmp_path / "run")
-    assert run.question == Question((2,), doubt=DEFAULT_DOUBT)
-    about_data, chosen = run.explainer.notes(run.question)
-    assert "doubt" in chosen
-    assert "kept none of its data" in about_data
 
 
 def test_steps_beyond_an_episode_are_no_mistake_and_the_last_is_the_last_decision(

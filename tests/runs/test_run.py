@@ -69,13 +69,6 @@ def test_folders_whose_names_look_like_patterns(tmp_path: Path, complete: Path, 
     assert table.equals(open_run(complete).scan("results").collect())
 
 
-@pytest.mark.parametrize(("name", "steps"), [("ann", 3), ("eve", 2), ("lea", 4)])
-def test_one_episode(out: Path, name: str, steps: int) -> None:
-    found = open_run(out).episode(name)
-    assert found.episode == recorded(name, steps).episode
-    assert found.times.tolist() == recorded(name, steps).times.tolist()
-
-
 def test_several_episodes(out: Path) -> None:
     run = open_run(out)
     found = run.episodes(["lea", "ann", "lea", "kim"])
@@ -117,11 +110,6 @@ def test_names_of_files_stay_in_the_folder(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="cannot have a file called"):
         run_cohort(spec, [b""], tmp_path / "out", RunSettings(workers=1))
     assert list(tmp_path.iterdir()) == []
-
-
-def test_no_such_episode(out: Path) -> None:
-    with pytest.raises(InputError, match="out: has no episode 'zoe'; check its name"):
-        open_run(out).episode("zoe")
 
 
 def test_a_run_under_way(out: Path) -> None:
@@ -207,19 +195,6 @@ def test_all_but_failures_by_what_is_sure(discrete: Run) -> None:
     assert len(found(discrete, min_improvement=third)) == 3
     first = [row for row in rows_of(discrete, 1) if row["status"] != "failed"]
     assert found(discrete, k=1) == surest(first)
-
-
-def test_runs_of_earlier_versions(discrete: Run, tmp_path: Path) -> None:
-    """They are ranked by what they say."""
-    shutil.copytree(discrete.folder, tmp_path / "old")
-    later = ["guaranteed", "established", "doubt", "improvement_low", "harm", "supported"]
-    for path in (tmp_path / "old" / "results").iterdir():
-        pl.read_parquet(path).drop(later).write_parquet(path)
-    old = open_run(tmp_path / "old")
-    rows = [row for row in rows_of(old) if row["status"] != "failed"]
-    assert {row["established"] for row in rows} == {None}
-    assert found(old) == ranked(rows, "improvement")
-    assert found(old, established=True) == []
 
 
 @pytest.mark.parametrize(
@@ -337,14 +312,3 @@ def test_records_have_texts_for_what_json_cannot_say() -> None:
             ],
         }
     ]  # fmt: skip
-
-
-def test_columns_that_runs_of_earlier_versions_lack_are_empty() -> None:
-    from counterplan.runs.answer import results_table
-    from counterplan.runs.run import _later_columns
-
-    whole = results_table([], ()).lazy()
-    older = whole.drop("outside_range", "supported")
-    assert _later_columns(whole) == []
-    found = older.with_columns(_later_columns(older)).collect_schema()
-    assert dict(found) == dict(whole.collect_schema())

@@ -169,8 +169,8 @@ def edit_manifest(out: Path, edit: Callable[[dict[str, object]], object]) -> Non
 @pytest.mark.parametrize(
     ("edit", "says"),
     [
-        (lambda m: m.update(version=3), "was written by a newer counterplan"),
-        (lambda m: m.update(version=1), "was written by an older counterplan"),
+        (lambda m: m.update(version=4), "was written by a newer counterplan"),
+        (lambda m: m.update(version=2), "was written by an older counterplan"),
         (lambda m: m.update(version=0), "is damaged at 'version'"),
         (lambda m: m.update(version="1"), "is damaged at 'version'"),
         (lambda m: m.update(parts="4"), "is damaged at 'parts'"),

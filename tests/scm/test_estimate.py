@@ -26,12 +26,6 @@ def test_counts_by_hand() -> None:
     assert counts.observed.tolist() == [[True, False], [True, True], [True, True]]
 
 
-def test_a_pair_repeated_within_an_episode_counts_every_time() -> None:
-    counts = count_transitions([Episode([0, 0, 0, 0], [1, 1, 1, 0])], 1, 2)
-    assert counts.transitions[0, 1, 0] == 3
-    assert counts.visits.tolist() == [[1, 3]]
-
-
 def test_posterior_mean_by_hand() -> None:
     mdp = estimate_mdp(count_transitions(EPISODES, 3, 2), np.zeros((3, 2)), prior=0.5)
     # (alpha + count) / sum: (0.5, 2.5, 0.5) / 3.5 and (0.5, 1.5, 1.5) / 3.5
@@ -89,12 +83,6 @@ def test_rewards_spread_over_states_and_actions() -> None:
     assert estimate_mdp(counts, [[1.0], [2.0], [3.0]]).rewards[2].tolist() == [3.0, 3.0]
 
 
-def test_labels_pass_through() -> None:
-    counts = count_transitions(EPISODES, 3, 2)
-    mdp = estimate_mdp(counts, 0.0, state_labels=["a", "b", "c"], action_labels=["x", "y"])
-    assert (mdp.state_name(1), mdp.action_name(1)) == ("b", "y")
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -125,11 +113,3 @@ def test_counts_need_episodes_that_fit() -> None:
         count_transitions(EPISODES, 2, 2)
     with pytest.raises(InputError, match="n_states must be at least 1, got 0"):
         count_transitions(EPISODES, 0, 2)
-
-
-def test_one_episode_is_no_list() -> None:
-    episode = Episode([0, 1], [0, 1], id="a")
-    with pytest.raises(InputError, match=r"got one: pass \[episode\] for episode 'a'"):
-        count_transitions(episode, 2, 2)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="expected a list of episodes, got int"):
-        count_transitions(5, 2, 2)  # type: ignore[arg-type]

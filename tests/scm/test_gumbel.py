@@ -83,13 +83,6 @@ def test_a_hand_computed_row() -> None:
     assert row == pytest.approx([0.5, 0.4, 0.1], abs=EXACT)
 
 
-def test_another_hand_computed_row() -> None:
-    # o = 3: starts (1/4, 2/3, 3/2), finish 4; D = 1, 7/6, 7/4, 4 there; segment integrals
-    # 5/14, 20/49 and 5/14.
-    row = kernel(np.array([0.1, 0.2, 0.3, 0.4]), 3, np.array([0.4, 0.3, 0.2, 0.1]))
-    assert row == pytest.approx([22 / 49, 45 / 196, 1 / 14, 1 / 4], abs=EXACT)
-
-
 def test_a_certain_observation_says_nothing() -> None:
     # Where p is one-hot, winning told nothing about the noise: the row is q itself.
     q = np.array([0.2, 0.5, 0.3])
@@ -238,23 +231,8 @@ def test_noise_of_impossible_states_keeps_its_prior() -> None:
     assert abs(noise[:, 2].mean() - 0.5772156649) <= 5.0 * error
 
 
-def test_draws_are_reproducible_and_take_a_generator() -> None:
-    scm = model_of(np.array([0.5, 0.5]), np.array([0.2, 0.8]))
-    one = scm.sampled_row(0, 0, 0, 0, 1, samples=100, seed=4)
-    assert np.array_equal(one, scm.sampled_row(0, 0, 0, 0, 1, samples=100, seed=4))
-    rng = np.random.default_rng(4)
-    assert np.array_equal(one, scm.sampled_row(0, 0, 0, 0, 1, samples=100, seed=rng))
-    assert not np.array_equal(one, scm.sampled_row(0, 0, 0, 0, 1, samples=100, seed=rng))
-
-
 def test_tiny_probabilities_do_not_overflow() -> None:
     scm = model_of(np.array([5e-324, 1.0]), np.array([0.5, 0.5]))
     shares = scm.sampled_row(0, 0, 1, 0, 1, samples=1_000, seed=0)
     # State 0 was all but impossible, so its noise is free: it wins with probability 1/2.
     assert abs(shares[0] - 0.5) <= 5.0 * np.sqrt(0.25 / 1_000)
-
-
-def test_needs_at_least_one_sample() -> None:
-    scm = model_of(np.array([1.0]), np.array([1.0]))
-    with pytest.raises(InputError, match="samples must be at least 1, got 0"):
-        scm.sampled_row(0, 0, 0, 0, 1, samples=0)

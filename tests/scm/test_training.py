@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +20,7 @@ from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.point import Scaling
 from counterplan.scm.training import Training, min_max_scaling, split
 from counterplan.scm.transitions import Transitions
-from experiments.neural_validation import GridPoint, GridSettings, cross_validate
+from experiments.neural_validation import GridSettings, cross_validate
 
 from .neural_support import CURVED, LINEAR, Process
 
@@ -79,14 +78,6 @@ def test_recovers_a_linear_gaussian_process(linear_fit: NeuralSCM) -> None:
 def test_recovers_a_curved_location_scale_process(curved_fit: NeuralSCM) -> None:
     assert -0.005 < excess(curved_fit, CURVED) < 0.04
     assert counterfactual_error(curved_fit, CURVED) < 0.2
-
-
-def test_constrained_fit_of_a_curved_process_is_worse(curved_fit: NeuralSCM) -> None:
-    """So the tolerance above is not met by just any model."""
-    tight = NeuralSCM.fit(
-        CURVED.episodes(2500, 0), hidden=32, lipschitz=(0.5, 0.1), epochs=30, fixed=1, training=FAST
-    )
-    assert excess(tight, CURVED) > 0.1
 
 
 def test_likelihood_is_the_normal_density(linear_fit: NeuralSCM) -> None:
@@ -237,15 +228,6 @@ def test_stops_early_and_keeps_the_best() -> None:
     np.testing.assert_array_equal(stopped.noise_cholesky, best.noise_cholesky)
 
 
-def test_without_validation_every_epoch_runs() -> None:
-    settings = Training(validation=0.0, patience=1, progress=False)
-    record = NeuralSCM.fit(
-        LINEAR.episodes(3, 0), hidden=4, epochs=7, fixed=1, training=settings
-    ).about["training"]
-    assert (record["epochs"], record["best_epoch"]) == (7, 7)
-    assert record["validation_nll"] == []
-
-
 def test_units_do_not_matter() -> None:
     """Physical units are the model's business: other units, the same model behind them."""
     episodes = LINEAR.episodes(30, 0)
@@ -340,19 +322,6 @@ def test_references_are_the_best_of_their_kind(linear_fit: NeuralSCM) -> None:
     assert references["constant"] > reached + 1.0
 
 
-def test_quiet_where_no_one_looks(capfd: pytest.CaptureFixture[str]) -> None:
-    NeuralSCM.fit(LINEAR.episodes(30, 0), hidden=4, epochs=2, fixed=1)
-    assert capfd.readouterr() == ("", "")
-
-
-def test_fewer_units_than_features() -> None:
-    for lipschitz in ((1.0, 0.1), None):
-        fitted = NeuralSCM.fit(
-            LINEAR.episodes(30, 0), hidden=1, lipschitz=lipschitz, epochs=2, fixed=1, training=FAST
-        )
-        assert math.isfinite(fitted.location.lipschitz)
-
-
 # --- Cross-validation over Lipschitz constants: the price of a constraint, on unseen episodes ---
 
 SETTINGS = GridSettings(
@@ -397,12 +366,6 @@ def test_a_callback_hears_every_model_and_can_stop() -> None:
         assert one.validation.tolist() == other.validation[:2].tolist()
     with pytest.raises(TrainingError, match="stopped before every point"):
         cross_validate(episodes, grid, folds=3, settings=settings, progress=lambda _: False)
-
-
-def test_decrease_is_a_percentage_of_the_likelihood() -> None:
-    reference = GridPoint(None, np.zeros(2), np.array([-9.0, -11.0]))
-    worse = GridPoint((1.0, 0.1), np.zeros(2), np.array([-9.0, -9.8]))
-    assert worse.decrease(reference) == pytest.approx(6.0)
 
 
 @pytest.mark.parametrize(
@@ -527,8 +490,3 @@ def test_bad_settings(make: Callable[[], object], message: str) -> None:
     with pytest.raises(InputError) as caught:
         make()
     assert message in str(caught.value)
-
-
-def test_scaling_takes_lists() -> None:
-    scaling = Scaling([1, 2], [2, 4], [0], [1])  # type: ignore[arg-type]
-    assert scaling.encode_states(np.array([[3.0, 0.0]])).tolist() == [[1.0, -0.5]]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import counterplan as cp
 from counterplan.errors import InputError
+from counterplan.runs.run import claim_ends
 from counterplan.scm.training import LEVELS, calibration
 from counterplan.viz import (
     Claim,
@@ -23,9 +24,9 @@ from counterplan.viz import (
     interval_figure,
     sensitivity_figure,
 )
-from counterplan.viz.claims import MOST_DRAWN, claim_ends, claim_of
+from counterplan.viz.claims import MOST_DRAWN, claim_of
 
-from .results import CHANCE, FIGURES, discrete, ensemble, legend, line, sensitivity
+from .results import FIGURES, discrete, ensemble, legend, line, sensitivity
 
 ENDS = st.floats(-1e3, 1e3) | st.none()
 
@@ -65,16 +66,6 @@ def test_words(claim: Claim, verdict: str, interval: str, words: str) -> None:
     sentence = claim.sentence(Quantity(), 5.0)
     assert words in sentence
     assert sentence.lower().startswith(verdict) or verdict == "no change"
-
-
-def test_points_are_written_once() -> None:
-    assert Claim(0.5, 0.25, 0.75).interval(CHANCE) == "+25.0 to +75.0 points"
-
-
-def test_older_runs_know_less() -> None:
-    assert claim_of({"improvement": 2.0, "factual": 1.0}) == Claim(2.0)
-    row = {"improvement": 2.0, "factual": 1.0, "interval_low": 0.5, "interval_high": 4.0}
-    assert claim_of(row) == Claim(2.0, -0.5, 3.0, is_causal=True)
 
 
 def test_cases_stand_by_their_lower_end_and_are_told_apart_by_their_markers() -> None:

@@ -366,8 +366,6 @@ def print_explanations(
     found: Sequence[Mapping[str, Any]], heading: str, noun: str, rule: str = ""
 ) -> None:
     """A table with one row for each record; `rule`: what kept them inside the data, if anything."""
-    from counterplan.runs.answer import claim_in_words
-
     cells = _cells(found, noun, "none inside the data" if rule else "none")
     if "search" not in cells:
         heading += "; searches proved optimal"
@@ -381,8 +379,14 @@ def print_explanations(
         for record, (*_, text) in zip(found, rows, strict=True):
             k = f", k = {record['k']}" if "k" in cells else ""
             print_text(f"{record['episode_id']}{k}: {'; '.join(text.splitlines())}")
-    if len(found) == 1 and (claim := claim_in_words(found[0])):
-        print_text(claim)
+    if len(found) == 1 and found[0]["changes"] and found[0].get("established") is not None:
+        from counterplan.viz.claims import claim_of
+        from counterplan.viz.quantity import Quantity
+
+        # JSON's words for what is infinite are numbers again.
+        infinite = ("inf", "-inf")
+        row = {name: float(one) if one in infinite else one for name, one in found[0].items()}
+        print_text(claim_of(row).sentence(Quantity(), row["factual"]))
 
 
 Text = Callable[[Mapping[str, Any]], str]

@@ -25,16 +25,23 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 from numba import config, njit
 from numba.core import caching, event
 
 from counterplan.core.limits import pause_clock
 
-__all__ = ["njit"]
+__all__ = ["njit", "plain"]
 
 _PACKAGE = __name__.partition(".")[0]
 _IMPLEMENTATION: Any = getattr(caching, "CacheImpl", None) or caching._CacheImpl  # type: ignore[attr-defined]
 _PLACES: list[Any] = list(_IMPLEMENTATION._locator_classes)
+
+
+def plain(array: Any) -> Any:
+    """An array as compiled functions take it, contiguous and writable: for any other layout they
+    would be compiled anew, which takes seconds."""
+    return np.require(array, requirements=["C", "W"])
 
 
 @cache

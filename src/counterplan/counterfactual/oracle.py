@@ -6,8 +6,6 @@ best of every history is one recursion,
 
     V(t, s, c) = max_a  r_t(s, a) + sum_s' P_t(s' | s, a) V(t + 1, s', c - price_t(a))
 
-    discrete    also every deterministic policy one after another; the range over causal models by
-                every vertex of the set of counterfactual rows
     continuous  by the model's own `infer` and `step` in the units of the episode
     executed    every sequence of the actions that the model offers; of a resource program without
                 spilling every choice of at most k steps, for each the linear program in which all
@@ -33,7 +31,6 @@ from numpy.typing import ArrayLike
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.problem import Problem
-from counterplan.core.result import Interval
 from counterplan.core.reward import EpisodeReward, Reward
 from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.continuous.astar import AStar, Heuristic, NoBound
@@ -47,9 +44,6 @@ from counterplan.planning.model import ExogenousModel, MakesFeasible, State
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.point import PointSCM, action_indices, action_vectors
 from counterplan.scm.tabular import TabularMDP
-
-# Policies that are tried one after another.
-LARGEST_ENUMERATION = 1_000_000
 
 # A place in a counterfactual episode: step, state, budget left.
 Node = tuple[int, Any, int]
@@ -226,19 +220,6 @@ def best_sequence(
     return world.best((0, world.states[0], k))
 
 
-def sequence_value(
-    scm: PointSCM,
-    episode: Episode,
-    sequence: ArrayLike,
-    *,
-    actions: ArrayLike,
-    reward: Reward | EpisodeReward,
-) -> float:
-    """What one sequence (T-1,) of actions earns."""
-    problem = Problem(scm, episode, 0, actions=actions, reward=reward)
-    return SequenceWorld(problem).value_of(sequence)
-
-
 # --- Executed plans ---------------------------------------------------------------------------
 
 
@@ -361,7 +342,7 @@ def _with_others_kept(
 # --- Discrete states --------------------------------------------------------------------------
 
 
-class _PolicyWorld(World):
+class PolicyWorld(World):
     """A discrete problem."""
 
     def __init__(
@@ -410,42 +391,14 @@ def brute_force(
     scm: DiscreteSCM | TabularMDP, episode: Episode, k: int, constraints: Constraints | None = None
 ) -> float:
     """The optimal value by expanding the whole tree of histories, nothing remembered."""
-    world = _PolicyWorld(scm, episode, constraints)
+    world = PolicyWorld(scm, episode, constraints)
     return world.best(world.root(k)).value
-
-
-def best_policy_value(
-    scm: DiscreteSCM | TabularMDP, episode: Episode, k: int, constraints: Constraints | None = None
-) -> float:
-    """The optimal value by evaluating every deterministic policy, one after another."""
-    world = _PolicyWorld(scm, episode, constraints)
-    options: dict[Node, list[int]] = {}
-    queue = [world.root(k)]
-    for node in queue:  # every place that some sequence of actions can reach
-        if node not in options:
-            options[node] = list(world.options(node))
-            for action in options[node]:
-                left = node[2] - world.price(node[0], action)
-                queue += [
-                    (node[0] + 1, after, left) for _, after in world.step(*node[:2], action)[1]
-                ]
-    if math.prod(len(actions) for actions in options.values()) > LARGEST_ENUMERATION:
-        raise NotApplicableError("too many policies to enumerate: use brute_force")
-    best = -math.inf
-    for choice in itertools.product(*options.values()):
-        policy = dict(zip(options, choice, strict=True))
-
-        def value(node: Node, policy: dict[Node, int] = policy) -> float:
-            return world.worth(node, policy[node], value)
-
-        best = max(best, value(world.root(k)))
-    return best
 
 
 def policy_value(scm: DiscreteSCM | TabularMDP, explanation: PolicyExplanation) -> float:
     """What an explanation's policy earns, by following it through every history."""
     k = explanation.process.setting.k
-    world = _PolicyWorld(scm, explanation.episode, _hard_rules(explanation))
+    world = PolicyWorld(scm, explanation.episode, hard_rules(explanation))
 
     def value(node: Node) -> float:
         t, state, left = node
@@ -458,58 +411,7 @@ def policy_value(scm: DiscreteSCM | TabularMDP, explanation: PolicyExplanation) 
     return value(world.root(k))
 
 
-def interval_by_vertices(
-    mdp: TabularMDP, explanation: PolicyExplanation, stability: bool = False
-) -> Interval:
-    """The extreme outcomes of a deterministic policy, trying every vertex of the set of
-    counterfactual rows at every place of every history."""
-    k, episode = explanation.process.setting.k, explanation.episode
-    world = _PolicyWorld(mdp, episode, _hard_rules(explanation))
-
-    def value(node: Node, extreme: Callable[[Iterator[float]], float]) -> float:
-        t, state, left = node
-        action = explanation.policy(t, state, k - left)
-        reward = world.reward(t, state, action)
-        if t == len(episode) - 1:
-            return reward
-        after = left - world.price(t, action)
-        return reward + extreme(
-            sum(float(row[i]) * value((t + 1, int(i), after), extreme) for i in np.flatnonzero(row))
-            for row in row_vertices(mdp, episode, t, (state, action), stability)
-        )
-
-    root = world.root(k)
-    return Interval(value(root, min), value(root, max))
-
-
-def row_vertices(
-    mdp: TabularMDP, episode: Episode, t: int, pair: tuple[int, int], stability: bool = False
-) -> list[FloatArray]:
-    """Vertices of the set of counterfactual rows of a pair that any causal model allows: all
-    entries at 0 or at their cap, but for at most one that takes what is left."""
-    observed = (int(episode.states[t]), int(episode.actions[t]))
-    p, q, o = mdp.row(*observed), mdp.row(*pair), int(episode.states[t + 1])
-    if pair == observed:
-        return [np.eye(mdp.n_states)[o]]
-    caps = np.minimum(1.0, q / p[o])
-    if stability:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = np.where(q > 0.0, q / p, 0.0)
-        tied_or_less = ratios <= ratios[o] * (1.0 + 1e-14)
-        caps[tied_or_less & (np.arange(len(q)) != o)] = 0.0
-    vertices = []
-    for free in np.flatnonzero(caps):
-        others = [i for i in np.flatnonzero(caps) if i != free]
-        for at_cap in itertools.product((False, True), repeat=len(others)):
-            row = np.zeros(mdp.n_states)
-            row[others] = np.where(at_cap, caps[others], 0.0)
-            row[free] = 1.0 - row.sum()
-            if -1e-12 <= row[free] <= caps[free] + 1e-12:
-                vertices.append(np.maximum(row, 0.0))
-    return vertices
-
-
-def _hard_rules(explanation: PolicyExplanation) -> Constraints:
+def hard_rules(explanation: PolicyExplanation) -> Constraints:
     """What binds a policy that is already chosen: pairs it may not meet and what changes cost."""
     rules = explanation.process.setting.constraints
     return Constraints(forbidden=rules.forbidden, change_costs=rules.costs)

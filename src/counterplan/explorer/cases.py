@@ -37,12 +37,11 @@ from counterplan.runs.question import (
     DiscreteExplainer,
     Question,
 )
-from counterplan.runs.run import OUTCOME, RESULTS, TRAJECTORIES, Run
+from counterplan.runs.run import OUTCOME, RESULTS, TRAJECTORIES, Run, claim_ends
 from counterplan.tables.parts import ID, Recorded, episodes_from_bytes
 from counterplan.viz.claims import (
     ASSUMPTIONS,
     ROUNDING,
-    claim_ends,
     claim_of,
     plans_by_doubt,
 )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 import math
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
@@ -435,23 +435,6 @@ def support_in_words(record: Mapping[str, Any]) -> str:
     if record["new_actions"]:
         return f"{record['new_actions']} new"
     return "far" if record.get("far_from_data") else "new"
-
-
-def claim_in_words(
-    record: Mapping[str, Any], write: Callable[[float], str] = "{:.4g}".format
-) -> str:
-    """What holds of an improvement regardless of what is left open, in one sentence; empty where
-    nothing is changed or the model says nothing of it."""
-    if not record["changes"] or record.get("established") is None:
-        return ""
-    says = "Established" if record["established"] else "Not established"
-    if record.get("guaranteed") is not None:
-        least, was = (write(float(record[name])) for name in ("guaranteed", "factual"))
-        return f"{says}: at least {least} whichever causal model holds, where {was} was observed."
-    ends = (write(float(record[f"improvement_{end}"])) for end in ("low", "high"))
-    return "{}: better by {} to {} (90 %), worse with a probability of {:.0%}.".format(
-        says, *ends, record["harm"]
-    )
 
 
 def _record(row: Mapping[str, Any], unit: str, names: set[str]) -> dict[str, Any]:

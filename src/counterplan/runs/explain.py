@@ -484,4 +484,4 @@ def open_task(spec: TaskSpec) -> ExplainTask:
     """The task that a specification stands for."""
     about = spec.description
     explainer = stored_explainer(about, spec.files.__getitem__)
-    return ExplainTask(explainer, Question.stored(about["question"]), about["outcomes"])
+    return ExplainTask(explainer, Question(**about["question"]), about["outcomes"])

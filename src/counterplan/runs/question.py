@@ -100,12 +100,6 @@ class Question:
     risk: float | None = None
     doubt: float | None = None
 
-    @classmethod
-    def stored(cls, values: Mapping[str, Any]) -> Question:
-        """The question of a run as its description holds it; one from before there were the rule
-        and the doubt was answered without them."""
-        return cls(**{"supported": False, "doubt": 0.0, **values})
-
     def __post_init__(self) -> None:
         # Plain values have a list.
         object.__setattr__(self, "budgets", tuple(self.budgets))

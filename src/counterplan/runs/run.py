@@ -103,21 +103,6 @@ class Terms(NamedTuple):
     is_discrete: bool
 
 
-def _later_columns(found: pl.LazyFrame) -> list[pl.Expr]:
-    """Columns of results that a run by an earlier version lacks, without values."""
-    import polars as pl
-
-    from counterplan.runs.answer import Answer, column_types
-
-    try:
-        known, has = column_types(Answer), found.collect_schema()
-    except pl.exceptions.PolarsError:  # for whoever needs its rows to say
-        return []
-    if "changes" not in has:  # a table of another kind
-        return []
-    return [pl.lit(None, kind).alias(name) for name, kind in known.items() if name not in has]
-
-
 class Run(RunFolder):
     """A run in a folder; `open_run` makes one. Threads may share it."""
 
@@ -154,8 +139,6 @@ class Run(RunFolder):
             if not path.exists():
                 raise FileError(missing_line(path))
         found = scan_files([*paths], **({"include_file_paths": PART} if parts else {}))
-        if table == RESULTS and self.id_column == "episode_id":
-            found = found.with_columns(_later_columns(found))
         if not parts:
             return found
         return found.with_columns(pl.col(PART).replace_strict(paths, return_dtype=pl.UInt32))
@@ -294,7 +277,7 @@ class Run(RunFolder):
     def question(self) -> Question:
         """What was asked about every episode."""
         try:
-            return Question.stored(self.description["question"])
+            return Question(**self.description["question"])
         except TypeError as problem:
             raise self._damaged(problem) from None
 
@@ -481,16 +464,25 @@ def ranked(results: pl.LazyFrame, by: str = "lower") -> pl.LazyFrame:
     import polars as pl
 
     column, is_falling = ORDERS[by]
-    least = pl.coalesce("improvement_low", (pl.col("guaranteed") - pl.col("factual")).fill_nan(0.0))
     known = [pl.col(name).fill_null(True) for name in ("established", "supported")]
     holds = pl.all_horizontal(*known, pl.col("status") != "failed")
-    key = least if column == LOWER else pl.col(column)
+    key = claim_ends()[0].fill_nan(0.0) if column == LOWER else pl.col(column)
     last = [is_far()]
     if column == LOWER:
         last += [~holds, pl.col("n_changes") == 0]
     columns = [*last, key, pl.col("improvement"), pl.col("episode_id")]
     falling = [*(False for _ in last), is_falling, True, False]
     return results.sort(columns, descending=falling, nulls_last=True, maintain_order=True)
+
+
+def claim_ends() -> tuple[pl.Expr, pl.Expr]:
+    """The lower and the upper end of the interval of each row's improvement: of a model with
+    members, or over causal models."""
+    import polars as pl
+
+    causal = (pl.col(name) - pl.col("factual") for name in ("guaranteed", "interval_high"))
+    low, high = zip(("improvement_low", "improvement_high"), causal, strict=True)
+    return pl.coalesce(*low), pl.coalesce(*high)
 
 
 def is_far() -> pl.Expr:

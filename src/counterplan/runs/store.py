@@ -47,7 +47,7 @@ TABLE_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 FILE_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}(\.[a-z0-9]{1,16})?")
 # How files are called while they are written.
 TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.part")
-FORMAT, VERSION = "counterplan run", 2
+FORMAT, VERSION = "counterplan run", 3
 # Other versions of these may give other digits or lay out files otherwise.
 PACKAGES = ("jax", "llvmlite", "numba", "numpy", "polars", "scipy")
 # A manifest holds a schema at most, which is not larger either.
@@ -179,12 +179,6 @@ def refuse_other_question(out: Path, there: Manifest, now: Manifest) -> None:
     found = _differences(_asked(there), _asked(now)) or _differences(_task(there), _task(now))
     if not found:
         return
-    known = _question(there).keys()
-    if known and (new := [name for name in _question(now) if name not in known]):
-        raise InputError(
-            f"{out}: was begun by an earlier counterplan, whose questions had no {', '.join(new)}: "
-            "it cannot be continued; choose another folder for a new run"
-        )
     rest = len(found) - SHOWN_DIFFERENCES
     more = f" and {counted(rest, 'more difference')}" if rest > 0 else ""
     raise InputError(

@@ -35,7 +35,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from counterplan.core.compiled import njit
+from counterplan.core.compiled import njit, plain
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.scm.network import OUTWARD, ROUND_UP, Network, sigmoid
 from counterplan.scm.point import Region, with_fixed
@@ -137,9 +137,10 @@ class CosineNetwork(Network):
         unit, place = np.nonzero(into)
         owner, output = np.nonzero(self.output.T)
         return Units(
-            np.searchsorted(unit, np.arange(H + 1)), place, into[unit, place],
-            np.searchsorted(owner, np.arange(H + 1)), output, self.output[output, owner],
-            self.bias, np.concatenate([self.skip, self.action_skip], axis=1), self.output_bias,
+            np.searchsorted(unit, np.arange(H + 1)), plain(place), into[unit, place],
+            np.searchsorted(owner, np.arange(H + 1)), plain(output), self.output[output, owner],
+            plain(self.bias), plain(np.concatenate([self.skip, self.action_skip], axis=1)),
+            plain(self.output_bias),
         )  # fmt: skip
 
     @cached_property
@@ -168,7 +169,7 @@ class CosineReplay:
     ) -> None:
         """`networks`: location and scale; action vectors (T-1, N, d) and noise (T-1, O)."""
         self._parts = networks[0].sparse, networks[1].sparse, fixed
-        self._vectors, self._noise = np.ascontiguousarray(vectors), np.ascontiguousarray(noise)
+        self._vectors, self._noise = plain(vectors), plain(noise)
 
     def children(self, t: int, states: FloatArray) -> FloatArray:
         """(n, N, D)."""
@@ -183,9 +184,16 @@ class CosineReplay:
     def path(self, t: int, states: FloatArray, actions: NDArray[np.int64]) -> FloatArray:
         """(n, m + 1, D)."""
         steps = slice(t, t + actions.shape[1])
+        return self.under(t, states, actions, self._noise[None, steps])
+
+    def under(
+        self, t: int, states: FloatArray, actions: NDArray[np.int64], noise: FloatArray
+    ) -> FloatArray:
+        """(n, m + 1, D) the same under other noise: (n, m, O), or (1, m, O) for all."""
+        steps = slice(t, t + actions.shape[1])
         result = np.empty((len(states), actions.shape[1] + 1, states.shape[1]))
         result[:, 0] = states
-        _walk(*self._parts, result, self._vectors[steps], actions, self._noise[steps])
+        _walk(*self._parts, result, self._vectors[steps], plain(actions), plain(noise))
         return result
 
 
@@ -251,26 +259,31 @@ def _spread(output: float) -> float:
 def _walk(
     location: Units, scale: Units, fixed: int, path: Any, vectors: Any, actions: Any, noise: Any
 ) -> None:
-    """Fill path (n, m + 1, D), given its beginning, by m actions (n, m) of each row."""
+    """Fill path (n, m + 1, D), given its beginning, by m actions (n, m) of each row, under noise
+    (n, m, O), or (1, m, O) for all rows."""
     n, D = path.shape[0], path.shape[2]
     d, O = vectors.shape[2], location.constant.shape[0]  # noqa: E741
+    own = int(noise.shape[0] > 1)
     for start in range(0, n, LANES):
         rows = min(LANES, n - start)
         inputs = np.empty((D + d, rows))
         place, spread = np.empty((O, rows)), np.empty((O, rows))
-        for r in range(rows):
-            inputs[:D, r] = path[start + r, 0]
+        for r in range(rows):  # one by one: to assign slices takes twice as long to compile
+            for j in range(D):
+                inputs[j, r] = path[start + r, 0, j]
         for t in range(actions.shape[1]):
             for r in range(rows):
-                inputs[D:, r] = vectors[t, actions[start + r, t]]
+                for j in range(d):
+                    inputs[D + j, r] = vectors[t, actions[start + r, t], j]
             _outputs(location, inputs, place)
             _outputs(scale, inputs, spread)
             for i in range(O):
                 for r in range(rows):
-                    moved = place[i, r] + _spread(spread[i, r]) * noise[t, i]
+                    moved = place[i, r] + _spread(spread[i, r]) * noise[own * (start + r), t, i]
                     inputs[fixed + i, r] = moved
             for r in range(rows):
-                path[start + r, t + 1] = inputs[:D, r]
+                for j in range(D):
+                    path[start + r, t + 1, j] = inputs[j, r]
 
 
 class _Gates(NamedTuple):

@@ -36,7 +36,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from counterplan.core.compiled import njit
+from counterplan.core.compiled import njit, plain
 from counterplan.core.validation import LARGEST, FloatArray
 from counterplan.errors import InputError
 from counterplan.scm.point import Region, number_array, with_fixed
@@ -172,7 +172,7 @@ class NeuralReplay:
         self, networks: tuple[Network, Network], fixed: int, vectors: FloatArray, noise: FloatArray
     ) -> None:
         """`networks`: location and scale; action vectors (T-1, N, d) and noise (T-1, O)."""
-        self._networks, self._noise, self._fixed = networks, noise, fixed
+        self._networks, self._noise, self._fixed = networks, plain(noise), fixed
         # The action half of each first layer, as it is and as its tanh.
         self._actions = [vectors @ network.action.T for network in networks]
         self._tanh_actions = [np.tanh(half) for half in self._actions]
@@ -190,14 +190,16 @@ class NeuralReplay:
         result = np.empty((*actions.shape, states.shape[1]))
         result[:, :, : self._fixed] = states[:, None, : self._fixed]
         halves = []
-        for network, plain, tanh in zip(
+        for network, own, tanh in zip(
             self._networks, self._actions, self._tanh_actions, strict=True
         ):
             half = states @ network.state.T + network.bias
-            halves.append((half, np.tanh(half), plain[t], tanh[t], network.output))
-        biases = (network.output_bias for network in self._networks)
+            halves.append((half, np.tanh(half), own[t], tanh[t], plain(network.output)))
+        biases = (plain(network.output_bias) for network in self._networks)
         rest = (*biases, self._noise[t])
-        _children(halves[0], halves[1], rest, actions, result[:, :, self._fixed :])
+        moved = np.empty((*actions.shape, len(self._noise[t])))
+        _children(halves[0], halves[1], rest, plain(actions), moved)
+        result[:, :, self._fixed :] = moved
         return result
 
 

@@ -27,7 +27,6 @@ from counterplan.viz.quantity import Quantity, share
 from counterplan.viz.style import COUNTERFACTUAL_MARK, GUARANTEED_MARK, OBSERVED_MARK
 
 if TYPE_CHECKING:
-    import polars as pl
     from matplotlib.figure import Figure
 
     from counterplan.core.episode import Episode
@@ -106,13 +105,12 @@ class Claim(NamedTuple):
 
 
 def claim_of(row: Mapping[str, Any]) -> Claim:
-    """The claim of a row of results; runs by earlier versions know less."""
+    """The claim of a row of results."""
     mean, factual = row["improvement"], row["factual"]
     if row.get("improvement_low") is not None:
         ends = row["improvement_low"], row["improvement_high"]
         return Claim(mean, *ends, row.get("harm"))
     low, high = row.get("guaranteed"), row.get("interval_high")
-    low = row.get("interval_low") if low is None else low
     if low is None or factual is None or not np.isfinite(factual):
         return Claim(mean)
     return Claim(mean, low - factual, None if high is None else high - factual, is_causal=True)
@@ -128,18 +126,6 @@ def plans_by_doubt(
         (plan,) = explainer.explain(episode, replace(question, doubt=doubt), **options)
         found[doubt] = plan.value, float(explainer.claim(plan, None)["guaranteed"])
     return found
-
-
-def claim_ends() -> tuple[pl.Expr, pl.Expr]:
-    """The lower and the upper end of the interval of each row of results, as in `claim_of`."""
-    import polars as pl
-
-    causal = [pl.col(name) - pl.col("factual") for name in ("guaranteed", "interval_low")]
-    above = pl.col("interval_high") - pl.col("factual")
-    return (
-        pl.coalesce("improvement_low", *causal),
-        pl.coalesce("improvement_high", above),
-    )
 
 
 def cohort_figure(

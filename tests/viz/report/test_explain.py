@@ -143,15 +143,6 @@ def test_an_optimal_search_never_stands_alone(run: Run, made: Report) -> None:
             assert "established" in told or "no change" in told
 
 
-def test_a_run_by_an_earlier_version_is_read(policies: Run, tmp_path: Path) -> None:
-    out = shutil.copytree(policies.folder, tmp_path / "out")
-    later = ["guaranteed", "established", "doubt", "improvement_low", "stable_low", "tipping_rho"]
-    for path in (out / "results").glob("*.parquet"):
-        pl.read_parquet(path).drop(later).write_parquet(path)
-    text = read(report(open_run(out), ReportOptions(cases=1)).html).text
-    assert "established" in text
-
-
 def test_the_same_run_gives_the_same_bytes(run: Run, made: Report) -> None:
     assert report(run, ReportOptions(cases=2)).html == made.html
 

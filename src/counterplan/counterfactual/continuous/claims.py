@@ -31,13 +31,13 @@ TOLERATED = 1.1
 
 def outcomes_under(setting: SequenceSetting, actions: IntArray, noises: FloatArray) -> FloatArray:
     """(n,) what the actions earn under noises (n, T-1, U)."""
-    states = [np.repeat(setting.states[:1], len(noises), axis=0)]
+    n, states = len(noises), [np.repeat(setting.states[:1], len(noises), axis=0)]
+    every = np.repeat(np.asarray(actions)[None], n, axis=0)
+    if hasattr(setting.replay, "under"):
+        return setting.earned(setting.replay.under(0, states[0], every, noises), every)
     for t, action in enumerate(actions):
-        vectors = np.broadcast_to(
-            setting.vectors[t, action], (len(noises), setting.vectors.shape[2])
-        )
+        vectors = np.broadcast_to(setting.vectors[t, action], (n, setting.vectors.shape[2]))
         states.append(setting.scm.step(states[-1], vectors, noises[:, t]))
-    every = np.repeat(np.asarray(actions)[None], len(noises), axis=0)
     return setting.earned(np.stack(states, axis=1), every)
 
 

@@ -88,7 +88,7 @@ def covering_cone(
                 need, worst = wanted if wanted == wanted else np.inf, a
         if need < least:
             least = need
-            best[:] = centre
+            best = centre.copy()
         for j in range(M):
             centre[j] += (slope[worst, j] - centre[j]) / (step + 2)
     return peak, best, max(least, 0.0)

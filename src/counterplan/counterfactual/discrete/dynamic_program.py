@@ -35,7 +35,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from counterplan.core.compiled import njit
+from counterplan.core.compiled import njit, plain
 from counterplan.core.constraints import ResolvedConstraints
 from counterplan.core.episode import Episode
 from counterplan.core.limits import Watch
@@ -205,10 +205,10 @@ class PolicyTable:
 
     def at(self, t: int, k: int) -> tuple[NDArray[np.integer[Any]], FloatArray]:
         """Actions and weights of step t, (S, k + 1, M) each."""
-        actions = self.actions[t, :, : k + 1]
+        actions = plain(self.actions[t, :, : k + 1])
         if self.weights is None:
             return actions, np.ones(actions.shape)
-        return actions, self.weights[t, :, : k + 1]
+        return actions, plain(self.weights[t, :, : k + 1])
 
     def action(self, t: int, state: int, left: int) -> int:
         """The most probable action."""

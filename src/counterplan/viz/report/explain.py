@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING, Any
 from counterplan.counterfactual.support import TOLERATED
 from counterplan.errors import FileError, InputError
 from counterplan.runs.answer import support_in_words
-from counterplan.runs.run import RESULTS, STATUSES, TRAJECTORIES, CaseQuery, Run, is_far
+from counterplan.runs.run import (
+    RESULTS,
+    STATUSES,
+    TRAJECTORIES,
+    CaseQuery,
+    Run,
+    claim_ends,
+    is_far,
+)
 from counterplan.scm.tabular import TabularMDP
 from counterplan.tables.fit import poor_fit
 from counterplan.tables.quality import FINDINGS
 from counterplan.tables.schema import Column
-from counterplan.viz.claims import ROUNDING, Claim, claim_ends, claim_of
+from counterplan.viz.claims import ROUNDING, Claim, claim_of
 from counterplan.viz.report.case import OUTCOME, SEVERITY, ExplainedRun, cohort_panels, make_case
 from counterplan.viz.report.page import (
     MOST_ROWS,
