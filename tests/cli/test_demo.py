@@ -19,6 +19,8 @@ from counterplan.domains.icu_sepsis import IcuSepsis
 from counterplan.errors import CounterplanError
 from counterplan.runs.run import open_run
 
+from .test_json import compare
+
 PATIENTS, SEED, K = 60, 0, 2
 Result = dict[str, Any]
 
@@ -55,6 +57,10 @@ def _deaths_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first part alone."""
     monkeypatch.setattr(demo, "run_stays", lambda *_: {})
     monkeypatch.setattr(demo, "run_voyages", lambda *_: {})
+
+
+def test_its_json_is_as_the_page_says(result: Result) -> None:
+    compare("counterplan demo", [json.loads(json.dumps(result))])
 
 
 def test_improvable_deaths_are_ranked(result: Result, deaths: dict[str | None, cp.Episode]) -> None:

@@ -17,7 +17,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from counterplan.cli import demo
 from counterplan.cli import serve as cli_serve
 from counterplan.domains import sepsis
 
@@ -189,13 +188,6 @@ def test_plan(asked: Any, ward: Path) -> None:
         asked("plan bunkering --scenarios voyages.csv --simulations 20 --k 2"),
     ]
     compare("counterplan plan", found)
-
-
-def test_demo(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"LEARNED_FROM": 30, "EXPLAINED": 4, "NODES": 20}.items():
-        monkeypatch.setattr(demo, name, value)
-    monkeypatch.setattr(demo, "CLOSE_LOOKS", 0)
-    compare("counterplan demo", [asked("demo --patients 30")])
 
 
 def test_serve(monkeypatch: pytest.MonkeyPatch) -> None:

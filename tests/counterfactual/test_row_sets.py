@@ -227,7 +227,7 @@ def test_sets_hold_the_true_rows_and_shrink_with_data(kind: str) -> None:
     missed, widths = 0, []
     for n in (20, 500):
         width = []
-        for seed in range(60):
+        for seed in range(20):
             truth, model = learned(seed, n)
             sets = getattr(cp.RowSets, kind)(model)
             for s, a in np.ndindex(3, 2):
@@ -237,8 +237,8 @@ def test_sets_hold_the_true_rows_and_shrink_with_data(kind: str) -> None:
                 )
                 width.append((high - low).mean())
         widths.append(np.mean(width))
-    # Of 120 models 6 may miss; far fewer do, since shares of the chance are added up.
-    assert missed <= 6
+    # Of 40 models 2 may miss; far fewer do, since shares of the chance are added up.
+    assert missed <= 2
     assert widths[1] < widths[0] / 2
 
 

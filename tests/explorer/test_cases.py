@@ -268,7 +268,7 @@ def test_searched_outside_the_data(discrete: Explorer) -> None:
     """As the run was, inside the data; anywhere if that is asked for."""
     cases, freed = discrete.service.cases, 0
     assert "same state" in discrete.get("run")["rule"]
-    for name in discrete.long_ids(4):
+    for name in discrete.long_ids(4)[:6]:
         episode = cases.recorded(name).episode
         values = []
         for anywhere in (False, True):
@@ -308,14 +308,14 @@ def test_progress_limit_and_cancel(long: Explorer) -> None:
             seen.append(now["progress"])
         time.sleep(0.05)
     assert [one["nodes"] for one in seen] == sorted(one["nodes"] for one in seen)
-    assert all(one["value"] <= one["bound"] for one in seen)
+    assert all(one["value"] <= as_number(one["bound"]) for one in seen)
     assert long.client.delete(f"/api/jobs/{job['job']}").status_code == 200
     over = long.wait(job["job"])
     assert (over["state"], over["solved"], over["error"]) == ("cancelled", None, None)
     limited = long.finished(solve(id="long 0", k=12, seconds=0.5))
     answer = limited["solved"]["answer"]
     assert limited["limit"] == 0.5
-    assert (answer["status"], answer["value"] < answer["bound"]) == ("limit", True)
+    assert (answer["status"], answer["value"] < as_number(answer["bound"])) == ("limit", True)
     # What was stopped early is not kept.
     assert long.post("jobs", solve(id="long 0", k=12, seconds=0.5), 202)["state"] != "done"
 

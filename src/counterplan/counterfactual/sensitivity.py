@@ -30,7 +30,7 @@ from counterplan.core.episode import Episode
 from counterplan.core.result import Interval
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.counterfactual.continuous.claims import outcomes_under
-from counterplan.counterfactual.continuous.ensemble import LEVEL
+from counterplan.counterfactual.continuous.ensemble import LEVEL, members_of
 from counterplan.counterfactual.continuous.setting import (
     SequenceExplanation,
     SequenceSetting,
@@ -132,7 +132,7 @@ def sensitivity(
         raise InputError(f"the explanation belongs to another episode than {episode.name}")
     count, rng = whole_number(draws, "draws", minimum=1), generator(seed)
     problem = replace(explanation.problem, scm=scm, episode=episode, risk=None)
-    members = getattr(scm, "members", ()) or (scm,)
+    members = members_of(problem) if getattr(scm, "members", ()) else (scm,)
     fresh = rng.standard_normal((count, len(episode) - 1, _moving(members[0])))
     found = []
     for member in members:

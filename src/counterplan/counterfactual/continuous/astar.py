@@ -271,6 +271,9 @@ class Search:
         self.bound, self.complete, self.expanded, self.added = math.inf, False, 0, 0
         self.history = History()
         self._pools = [Pool() for _ in range(setting.horizon)]
+        # Nodes that may be open; states of several models are as many times as wide.
+        alone = self._setting.members[0].states.shape[1]
+        self._most = solver.memory * alone // self._setting.states.shape[1]
         # The largest promise that was dropped: never more than the wanted gap above the value.
         self._dropped = -math.inf
         self._run()
@@ -305,8 +308,7 @@ class Search:
         nothing is bounded, since depth-first order soon empties it."""
         promises = [pool.largest for pool in self._pools]
         best = int(np.argmax(promises))
-        most = self._solver.memory // len(self._setting.members)
-        is_full = sum(len(pool) for pool in self._pools) > most
+        is_full = sum(len(pool) for pool in self._pools) > self._most
         if is_full or promises[best] == math.inf:
             return max(t for t, pool in enumerate(self._pools) if len(pool)), promises[best]
         return best, promises[best]

@@ -192,20 +192,30 @@ class EnsembleSetting(SequenceSetting):
     share: float = 1.0
     fixed_weights: FloatArray | None = None
 
+    @cached_property
+    def _every_weight(self) -> FloatArray:
+        """(B,) of all parts; those without any only tell where a state is among the data."""
+        count = len(self.parts)
+        return np.full(count, 1.0 / count) if self.fixed_weights is None else self.fixed_weights
+
+    @property
+    def _counted(self) -> IntArray:
+        return np.flatnonzero(self._every_weight)
+
     @property
     def members(self) -> tuple[SequenceSetting, ...]:
-        return tuple(replace(one, k=self.k) for one in self.parts)
-
-    def blocks(self, states: FloatArray) -> Sequence[FloatArray]:
-        return _apart(states, len(self.parts))[0]
-
-    def placed(self, states: FloatArray) -> FloatArray:
-        return np.asarray(np.mean(self.blocks(states), axis=0))
+        return tuple(replace(self.parts[b], k=self.k) for b in self._counted)
 
     @property
     def weights(self) -> FloatArray:
-        count = len(self.parts)
-        return np.full(count, 1.0 / count) if self.fixed_weights is None else self.fixed_weights
+        return self._every_weight[self._counted]
+
+    def blocks(self, states: FloatArray) -> Sequence[FloatArray]:
+        every = _apart(states, len(self.parts))[0]
+        return [every[b] for b in self._counted]
+
+    def placed(self, states: FloatArray) -> FloatArray:
+        return np.asarray(np.mean(_apart(states, len(self.parts))[0], axis=0))
 
     def narrowed(self, known: IntArray) -> EnsembleSetting:
         weights = worst_weights(self.outcomes_by_member(known[None])[0], self.share)
@@ -224,7 +234,7 @@ class EnsembleSetting(SequenceSetting):
         )
 
     def banked(self, states: FloatArray) -> FloatArray:
-        return np.asarray(_apart(states, len(self.parts))[1] @ self.weights)
+        return np.asarray(_apart(states, len(self.parts))[1] @ self._every_weight)
 
     @cached_property
     def _terms(self) -> float:
@@ -289,7 +299,7 @@ def prepare_continuous(problem: Problem) -> SequenceSetting:
         raise InputError(f"risk is {share}: expected a share of members above 0 and up to 1")
     anywhere = replace(problem.constraints, supported=False)
     alone = replace(problem, risk=None, constraints=anywhere)
-    parts = tuple(prepare_sequence(replace(alone, scm=one)) for one in _members(alone))
+    parts = tuple(prepare_sequence(replace(alone, scm=one)) for one in members_of(alone))
     if len({one.states.shape for one in parts}) != 1:
         raise InputError("the members of a model differ in their features")
     banked = [np.cumsum(np.append(0.0, one.reward(one.states[:-1]))) for one in parts]
@@ -307,7 +317,7 @@ def prepare_continuous(problem: Problem) -> SequenceSetting:
     return EnsembleSetting(**given, parts=parts, mean=mean, share=share)
 
 
-def _members(problem: Problem) -> Sequence[Any]:
+def members_of(problem: Problem) -> Sequence[Any]:
     """The members of the model; those that infer effects know the episode."""
     scm, episode = problem.scm, problem.episode
     if not hasattr(scm, "members_of") or problem.actions is None or len(episode) < 2:

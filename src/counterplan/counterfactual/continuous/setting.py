@@ -131,7 +131,7 @@ class SequenceSetting:
 
     @property
     def members(self) -> tuple[SequenceSetting, ...]:
-        """The settings of single models: this one, but for an ensemble."""
+        """The settings of single models: this one, but for an ensemble those that count."""
         return (self,)
 
     @property
@@ -215,11 +215,6 @@ class SequenceSetting:
         costs = self.costs.copy()
         costs[self.observed[t]] = 0
         return costs
-
-    def follow_observed(self, t: int, states: FloatArray) -> FloatArray:
-        """(n,) the rewards from step t on, states (n, D) included, if nothing changes any more."""
-        taken = np.repeat(self.observed[None, t:], len(states), axis=0)
-        return self.earned(self.path(t, states, taken), taken, t)
 
     def path(self, t: int, states: FloatArray, actions: IntArray) -> FloatArray:
         """(n, m + 1, D) states (n, D) of step t and those after m actions (n, m) from there."""
