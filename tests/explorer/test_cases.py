@@ -268,7 +268,7 @@ def test_searched_outside_the_data(discrete: Explorer) -> None:
     """As the run was, inside the data; anywhere if that is asked for."""
     cases, freed = discrete.service.cases, 0
     assert "same state" in discrete.get("run")["rule"]
-    for name in discrete.long_ids(4)[:6]:
+    for name in discrete.long_ids(4):
         episode = cases.recorded(name).episode
         values = []
         for anywhere in (False, True):
@@ -283,6 +283,8 @@ def test_searched_outside_the_data(discrete: Explorer) -> None:
             assert answer["value"] == found.value
             values.append(found.value)
         freed += values[1] > values[0]
+        if freed:  # one is enough
+            break
     assert freed > 0
 
 

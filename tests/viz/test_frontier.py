@@ -56,7 +56,7 @@ def test_rows_of_a_run_give_the_same() -> None:
             "value": one.value,
             "bound": one.bound,
             "status": one.status.value,
-            "interval_low": INTERVALS[one.k].low,
+            "guaranteed": INTERVALS[one.k].low,
             "interval_high": INTERVALS[one.k].high,
         }
         for one in frontier
@@ -66,7 +66,7 @@ def test_rows_of_a_run_give_the_same() -> None:
         np.testing.assert_array_equal(line(figure, name), line(direct, name))
     for bars, same in zip(figure.axes[0].collections, direct.axes[0].collections, strict=True):
         np.testing.assert_array_equal(bars.get_segments(), same.get_segments())
-    without = frontier_figure(frame.with_columns(interval_low=None))
+    without = frontier_figure(frame.with_columns(guaranteed=None))
     assert "range over causal models" not in legend(without)
     failed = frame.with_columns(status=pl.lit("failed"))
     with pytest.raises(InputError, match="no explanations to draw"):
