@@ -488,7 +488,7 @@ def step(parameters, t, x, d, action, out):  # type: ignore[no-untyped-def]
 # What follows makes arrays, so it is not `jit`.
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _solved(rates, steps, start, spent):  # type: ignore[no-untyped-def]
     """Whether there is an allocation; the best one is written to spent (T - t,)."""
     n = len(steps)
@@ -531,7 +531,7 @@ def _plan_pool(parameters, t, d, rates, plan):  # type: ignore[no-untyped-def]
     total from the best resource that is left: written to plan (A, T - t); whether one was found."""
     p = program_of(parameters)
     n, levels = p.T - t, d[: p.A].copy()
-    limits, best = p.steps[t:, : HIGH + 1].copy(), np.empty(n)
+    limits, best = p.steps[t:, : HIGH + 1], np.empty(n)
     for s in range(n):
         best[s] = rates[:, s].max()
     stock = levels.sum() + p.changes[t : p.T - 1].sum()
