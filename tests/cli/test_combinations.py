@@ -45,7 +45,7 @@ def test_from_the_draft_of_a_schema_to_the_report(ward: Path, run: Run) -> None:
     assert f"{said} occur at least 5 times" in fitted.stdout
     # Wherever the data is: the rule that stays inside it would hide what is tried here.
     explain = "explain drugs.csv -m m.safetensors --k 2 --nodes 100 --unsupported"
-    asked = run(*explain.split(), "--json")
+    asked = run(*explain.split(), "--episode", "p0", "--json")
     document = json.loads(asked.stdout)
     assert f"Advises only the {said} that occur at least 5 times." in document["notes"]
     found = run(*explain.split(), "-o", "out", "--workers", "1", "--keep", "-1", "--forbid", "10")
@@ -67,7 +67,8 @@ def test_from_the_draft_of_a_schema_to_the_report(ward: Path, run: Run) -> None:
     # What the schema of the question says counts, not that of the model.
     grid = schema.replace("[table]\n", '[table]\ncombinations = "grid"\n')
     (ward / "grid.toml").write_text(grid)
-    every = run(*explain.split(), "--schema", "grid.toml", "-o", "grid", "--workers", "1")
+    some = (f"--episode=p{number}" for number in range(30))
+    every = run(*explain.split(), "--schema", "grid.toml", "-o", "grid", "--workers", "1", *some)
     assert "Advises any combination, as the schema says; 7 of 24 combinations of" in every.stderr
     results = pl.read_parquet("grid/results/*.parquet").explode("changes").drop_nulls("changes")
     assert not set(results["changes"].struct.unnest()["alternative_label"]) <= pairs

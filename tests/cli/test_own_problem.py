@@ -87,12 +87,14 @@ def test_files_that_are_no_problem(run: Run, name: str, words: str) -> None:
 def test_tables_figures_report_and_explorer(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same file through all of them; whoever opens the run must say that he trusts it."""
     assert run("plan", DOMAIN, "--scenarios-template", "months.csv").exit_code == 0
-    header, first = Path("months.csv").read_text().splitlines()[:2]
+    header, *rows = Path("months.csv").read_text().splitlines()
     assert header == "scenario_id,t,price,release"
-    assert first.startswith("s01,0,40,")
+    assert rows[0].startswith("s01,0,40,")
+    some = [row for row in rows if row.startswith(("s01,", "s02,"))]
+    Path("months.csv").write_text("\n".join([header, *some]) + "\n")
     result = run("plan", DOMAIN, "--scenarios", "months.csv", "-o", "run", "--workers", "1")
     assert result.exit_code == 0, result.stderr
-    assert "10 scenarios; higher is better" in result.stdout
+    assert "2 scenarios; higher is better" in result.stdout
 
     monkeypatch.setenv(TRUSTED, "")
     refused = run("report", "run")
