@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import counterplan as cp
 from counterplan.domains import icu_episodes
 from counterplan.domains.icu_episodes import FEATURES, FIXED, Organs, sofa_points, sofa_score
 from counterplan.errors import FileError
-from counterplan.scm.point import AdditiveNoiseSCM, Region
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DEMO = REPOSITORY.parent / "shared" / "data" / "mimic3_demo" / "episodes_4h.csv"
@@ -138,28 +136,6 @@ def test_demo_is_read_whole(demo: icu_episodes.IcuEpisodes) -> None:
     assert (demo.filled["bili"].mean, demo.filled["urine"].mean) == (1293, 0)
 
 
-def test_demo_passes_through_a_fit_and_explanations(demo: icu_episodes.IcuEpisodes) -> None:
-    """The simplest model there is, a linear one, in units of the features' standard deviations."""
-    states = np.concatenate([episode.states for episode in demo.episodes])
-    offset, spread = states.mean(axis=0), states.std(axis=0)
-    scaled = [
-        cp.Episode((episode.states - offset) / spread, episode.actions, episode.id)
-        for episode in demo.episodes
-    ]
-    scm = linear_model(scaled)
-    reward = icu_episodes.reward().rescaled(offset, spread)
-    for episode, original in zip(scaled[:10], demo.episodes, strict=False):
-        actions = icu_episodes.action_set()
-        found = cp.explain(scm, episode, k=2, actions=actions, reward=reward)
-        assert found.status == "optimal"
-        assert found.factual_value == pytest.approx(-sum(feature(original, "sofa")))
-        # Gains of separate changes add up in a linear model: greedy is optimal.
-        greedy = cp.baselines.Greedy()
-        simple = cp.explain(scm, episode, k=2, actions=actions, reward=reward, solver=greedy)
-        assert found.value == pytest.approx(simple.value)
-        assert found.value > found.factual_value
-
-
 def test_demo_passes_through_a_neural_fit_and_explanations(
     demo: icu_episodes.IcuEpisodes,
 ) -> None:
@@ -190,26 +166,6 @@ def test_demo_passes_through_a_neural_fit_and_explanations(
             found.states[:, : len(FIXED)], episode.states[:, : len(FIXED)], rtol=1e-9
         )
     assert proved >= len(chosen) // 3
-
-
-def linear_model(episodes: Sequence[cp.Episode]) -> AdditiveNoiseSCM:
-    """Least squares on all transitions."""
-    fixed = len(FIXED)
-    before = np.concatenate([episode.states[:-1] for episode in episodes])
-    taken = np.concatenate([episode.actions for episode in episodes])
-    after = np.concatenate([episode.states[1:, fixed:] for episode in episodes])
-    inputs = np.column_stack([before, taken, np.ones(len(before))])
-    weights = np.linalg.lstsq(inputs, after, rcond=None)[0]
-    slopes = weights[: before.shape[1]].T
-
-    def location(states: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        return np.column_stack([states, actions, np.ones(len(states))]) @ weights
-
-    def constant(region: Region, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        jacobian = np.broadcast_to(slopes, (len(actions), *slopes.shape))
-        return jacobian, np.zeros_like(jacobian)
-
-    return AdditiveNoiseSCM(location, fixed=fixed, slopes=constant)
 
 
 HEALTHY = {
