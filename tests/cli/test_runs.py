@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 import signal
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -194,11 +194,11 @@ def test_cases_as_table_json_and_files(here: Path, run: Run) -> None:
     assert document["k"] == 2
     result = run(*asked, "-o", "list.csv")
     assert result.stderr == f"Wrote list.csv: {rows.height} cases.\n"
-    with Path("list.csv").open() as file:
-        table = list(csv.DictReader(file))
-    assert [row["episode_id"] for row in table] == rows["episode_id"].to_list()
+    table = pd.read_csv("list.csv")
+    assert table["episode_id"].tolist() == rows["episode_id"].to_list()
+    assert table["value"].tolist() == pytest.approx(rows["value"].to_list())
     texts = ["; ".join(change["text"] for change in one) for one in rows["changes"]]
-    assert [row["changes"] for row in table] == texts
+    assert table["changes"].tolist() == texts
     run(*asked, "-o", "list.parquet", "--limit", "5")
     assert pl.read_parquet("list.parquet").equals(rows.head(5))
 

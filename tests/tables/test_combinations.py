@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import counterplan as cp
-from counterplan.errors import InputError, MistakesError
+from counterplan.errors import InputError
 from counterplan.tables.fit import FitSettings, fit_continuous, fit_discrete
 from counterplan.tables.layout import ACTIONS, SchemaLayout, counts_of_model, layout_of_model
 from counterplan.tables.schema import Schema, read_schema, schema_from_dict, schema_toml
@@ -172,25 +172,3 @@ def test_schemas_with_combinations_are_written_and_read_back(tmp_path: Path) -> 
     given: Any = [["cedin", 200], ["dolan", 400]]
     assert replace(schema, combinations=given) == schema
     assert schema_from_dict(json.loads(json.dumps(schema.as_dict()))) == schema
-
-
-@pytest.mark.parametrize(
-    ("given", "line"),
-    [
-        ({"combinations": "obseved"}, "'obseved' is none of .* a list such .*mean 'observed'"),
-        ({"combinations": ["none", "cedin"]}, r"is none of .* a list such as \[\[.none., 0\]"),
-        ({"combinations": []}, r"\[\] is none of"),
-        ({"combinations": [["none"]]}, r"\[0\]: has 1 values; give one for .* column: drug, dose"),
-        (
-            {"combinations": [["none", 0], ["nun", 0]]},
-            r"\[1\]: 'nun' is no value of 'drug'; use 'n",
-        ),
-        ({"combinations": [["none", 300]]}, "300 is no value of 'dose'; use 0, 200, 400"),
-        ({"min_count": 0}, "min_count: 0 is no whole number from 1 up"),
-        ({"min_count": 2.5}, "min_count: 2.5 is no whole number from 1 up"),
-        ({"min_count": "5"}, "min_count: '5' is no whole number from 1 up"),
-    ],
-)
-def test_mistakes_are_told_in_a_line(given: dict[str, Any], line: str) -> None:
-    with pytest.raises(MistakesError, match=line):
-        schema_of(**given)

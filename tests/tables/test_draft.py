@@ -151,12 +151,6 @@ def test_comments_say_what_to_do_about_good(tmp_path: Path) -> None:
     assert "what is good is read from 'reward'" in reward
 
 
-def test_no_draft(tmp_path: Path) -> None:
-    text = "id,t,x,action\n" + "".join(f"a,{i},{i}.5,{i}.5\n" for i in range(40))
-    with pytest.raises(FileError, match=r"t\.csv: no column looks like an action"):
-        draft(write(tmp_path / "t.csv", text))
-
-
 @given(st.data())
 def test_any_change_of_a_table_is_drafted_or_refused(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -276,3 +276,5 @@ def test_the_order_of_rows_does_not_matter(
     again = fit_continuous(shuffled, schema(), QUICK).model
     assert (again.location.state == model.location.state).all()
     assert again.about["training"] == model.about["training"]
+    smooth = [cp.fit(path, schema(), members=2) for path in (clean, shuffled)]
+    assert (smooth[0].draws == smooth[1].draws).all()

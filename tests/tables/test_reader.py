@@ -138,7 +138,7 @@ def test_grids_of_discrete_states(tmp_path: Path) -> None:
 GAPS = """\
 episode_id,t,x,y,z,a
 e,0,1,,,0
-e,1,,4,NA,1
+e,1,n/a,4,#N/A,1
 e,2,3,nan,7,0
 f,0,,6,,1
 f,1,5,,null,0

@@ -64,7 +64,7 @@ MOST_COLUMNS = 10_000
 MOST_ENTRIES = 200_000_000
 LARGEST_FIELD = 2**20
 # What programs write for nothing, in capitals.
-GAPS = ("", "NA", "NAN", "NULL")
+GAPS = ("", "NA", "N/A", "#N/A", "<NA>", "NAN", "NAT", "NULL")
 # What is beyond is a slip of the pen, and would overflow.
 LARGEST_NUMBER = 1e100
 # How a number is written, be it too large to be used.
