@@ -213,6 +213,25 @@ def test_what_is_empty_once_in_every_episode_is_what_was_done(tmp_path: Path) ->
     assert "empty once in every episode" in drafted.comments["fluids"]["role"]
 
 
+def test_whole_per_cents_are_no_score_and_99_of_them_no_code() -> None:
+    spo2 = [f"{94 + (stay + t) % 6} %" for stay in range(4) for t in range(4)]
+    codes = [30 + stay + t if stay + t else 999 for stay in range(4) for t in range(4)]
+    frame = pl.DataFrame(
+        {
+            "stay": [stay for stay in range(4) for _ in range(4)],
+            "t": [*range(4)] * 4,
+            "SpO2": spo2,
+            "sofa": codes,
+            "dose": [0, 1] * 8,
+        }
+    )
+    found = draft(frame)
+    column = next(one for one in found.schema.columns if one.name == "SpO2")
+    assert (column.low, column.high, column.unit) == (0.0, 100.0, "%")
+    assert "may stand for gaps" not in found.comments["SpO2"]["role"]
+    assert "999 may stand for gaps" in found.comments["sofa"]["role"]
+
+
 def test_what_is_there_once_in_every_episode_describes_it(tmp_path: Path) -> None:
     rows = ["stay,t,lactate,dose,back"]
     for stay in range(8):

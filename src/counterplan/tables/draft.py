@@ -257,14 +257,14 @@ def _range(column: Column, profile: ColumnProfile) -> tuple[dict[str, Any], dict
     """Where the values of a state column can lie by what was seen, and why for each bound."""
     if column.role != "state" or column.size is not None or not 0.0 <= profile.low < profile.high:
         return {}, {}
+    if (PERCENT.fullmatch(word(column.name)) or profile.unit == "%") and profile.high <= 100.0:
+        return {"low": 0.0, "high": 100.0}, {"high": "percent, as it seems"}
     points = len(profile.numbers()) if profile.is_whole else 0
     if 2 < points <= MOST_POINTS and profile.high <= 100.0:
         why = "the largest seen, of a score as it seems: write the end of its scale"
         return {"low": 0.0, "high": profile.high}, {"high": why}
     if profile.high <= 1.0:
         return {"low": 0.0, "high": 1.0}, {"high": "a share, or 0 and 1, as it seems"}
-    if (PERCENT.fullmatch(word(column.name)) or profile.unit == "%") and profile.high <= 100.0:
-        return {"low": 0.0, "high": 100.0}, {"high": "percent, as it seems"}
     return {"low": 0.0}, {"low": "no value seen is negative"}
 
 
@@ -285,7 +285,7 @@ def _comments(column: Column, profile: ColumnProfile, why: str, rows: int) -> di
     if profile.is_number and profile.low <= profile.high:
         whole = "whole numbers from " if profile.is_whole else ""
         comments["role"] += f"; seen: {whole}{profile.low:g} to {profile.high:g}"
-        codes = [f"{end:.12g}" for end in (profile.low, profile.high) if is_code(end)]
+        codes = [f"{end:.12g}" for end in (profile.low, profile.high) if profile.may_be_code(end)]
         if codes and column.role in ("state", "fixed", "contextual") and column.size is None:
             words = f'{" and ".join(codes)} may stand for gaps: low, high and outside = "missing"'
             comments["role"] += f"; {words} make them such"
@@ -429,6 +429,14 @@ class ColumnProfile:
         return len(set(own)) == len(own) and bool(
             (self.is_number and self.is_rising) or IDENTIFIER.fullmatch(self.name)
         )
+
+    def may_be_code(self, end: float) -> bool:
+        """Whether its least or largest number is a usual code of gaps, apart from the others."""
+        others = [one for one in self.numbers() if one != end]
+        if not is_code(end) or len(others) < 2:
+            return is_code(end)
+        apart = min(abs(one - end) for one in others) > others[-1] - others[0]
+        return apart or end < 0.0 <= others[0]
 
     def numbers(self) -> list[float]:
         """Its different numbers, in order."""
