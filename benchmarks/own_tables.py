@@ -622,6 +622,7 @@ def main() -> int:
     if not (given.only or given.plain or given.fit):
         RESULTS.mkdir(exist_ok=True)
         heading = "# Advice on tables as people bring them, against the truth\n\n"
+        heading += "`python -m benchmarks.own_tables`; the columns are explained in its head.\n\n"
         (RESULTS / "own_tables.md").write_text(heading + "\n".join(lines) + "\n", encoding="utf-8")
     return 0
 
