@@ -86,13 +86,17 @@ def test_files_that_are_no_problem(run: Run, name: str, words: str) -> None:
 
 def test_tables_figures_report_and_explorer(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same file through all of them; whoever opens the run must say that he trusts it."""
-    assert run("plan", DOMAIN, "--scenarios-template", "months.csv").exit_code == 0
+    # Two months are judged in a third of the time.
+    short = EXAMPLE.read_text().replace("MONTHS, MOST = 6,", "MONTHS, MOST = 2,")
+    domain = "dam.py"
+    Path(domain).write_text(short)
+    assert run("plan", domain, "--scenarios-template", "months.csv").exit_code == 0
     header, *rows = Path("months.csv").read_text().splitlines()
     assert header == "scenario_id,t,price,release"
     assert rows[0].startswith("s01,0,40,")
     some = [row for row in rows if row.startswith(("s01,", "s02,"))]
     Path("months.csv").write_text("\n".join([header, *some]) + "\n")
-    result = run("plan", DOMAIN, "--scenarios", "months.csv", "-o", "run", "--workers", "1")
+    result = run("plan", domain, "--scenarios", "months.csv", "-o", "run", "--workers", "1")
     assert result.exit_code == 0, result.stderr
     assert "2 scenarios; higher is better" in result.stdout
 
@@ -100,14 +104,14 @@ def test_tables_figures_report_and_explorer(run: Run, monkeypatch: pytest.Monkey
     refused = run("report", "run")
     assert refused.exit_code == 2
     assert "is code that this run names" in refused.stderr
-    assert f"--problem {DOMAIN}" in refused.stderr
-    made = run("report", "run", "-o", "page.html", "--problem", DOMAIN)
+    assert f"--problem {domain}" in refused.stderr
+    made = run("report", "run", "-o", "page.html", "--problem", domain)
     assert made.exit_code == 0, made.stderr
     page = Path("page.html").read_text()
     for text in ("Water behind a dam", "released (hm3)", "stored (hm3)", "month t"):
         assert text in page
 
-    dam = load_problem(DOMAIN)()
+    dam = load_problem(domain)()
     path = dam.sample_path(seed=3)
     done = cp.hindsight(dam, path).actions
     lost = cp.regret(dam, path, done, policy=cp.policies.Resolve())
@@ -120,7 +124,7 @@ def test_tables_figures_report_and_explorer(run: Run, monkeypatch: pytest.Monkey
         assert found["parts"] == ["released (hm3)"]
         assert found["tanks"] == ["stored (hm3)"]
         assert found["tracks"][0]["words"][0].startswith("release ")
-        assert found["states"][0].startswith("month 1 of 6, price 40 EUR/MWh")
+        assert found["states"][0].startswith("month 1 of 2, price 40 EUR/MWh")
 
 
 def test_what_a_problem_does_not_say_is_made_up() -> None:
