@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,11 @@ from counterplan.core import table as csv_blocks
 from counterplan.core.validation import FloatArray
 from counterplan.domains.basket import OptionBasket
 from counterplan.domains.bunkering import Bunkering
-from counterplan.domains.hybrid import BRAKES, FAST, HybridVehicle
+from counterplan.domains.hybrid import HybridVehicle
 from counterplan.domains.options import AmericanOption
 from counterplan.errors import InfeasibleError
 from counterplan.planning.description import columns_of
 from counterplan.planning.evaluate import carried_out
-from counterplan.planning.processes.modes import drive_cycle_modes
 from counterplan.tables.scenarios import (
     SCENARIOS,
     Scenario,
@@ -169,10 +167,6 @@ class TestReading:
         path.write_text("\n".join(["scenario_id,t,speed,acceleration", *rows]))
         (found,) = read(path, HybridVehicle("A"))
         assert found.observed.ravel().tolist() == [0, 1, 0, 2, 1, 2, 0, 1, 2, 1]
-
-    def test_thresholds_are_those_of_drive_cycles(self) -> None:
-        usual = inspect.signature(drive_cycle_modes).parameters
-        assert (usual["fast"].default, usual["braking"].default) == (FAST, BRAKES)
 
 
 class TestHiddenModes:

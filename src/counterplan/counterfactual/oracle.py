@@ -36,10 +36,9 @@ from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.continuous.astar import AStar, Heuristic, NoBound
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 from counterplan.counterfactual.discrete.laws import DiscreteSCM
-from counterplan.counterfactual.executed.setting import stated_program
 from counterplan.counterfactual.support import NEIGHBOURS
 from counterplan.errors import InfeasibleError, NotApplicableError
-from counterplan.planning.hindsight import IsResourceProgram
+from counterplan.planning.hindsight import IsResourceProgram, stated_program
 from counterplan.planning.model import ExogenousModel, MakesFeasible, State
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.point import PointSCM, action_indices, action_vectors

@@ -17,10 +17,10 @@ know it by nothing else. What it does not say is made up from the sizes of its a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -172,20 +172,6 @@ class Axes:
                 object.__setattr__(self, name, numbered("", "_", len(titles)))
 
 
-@runtime_checkable
-class HasColumns(Protocol):
-    """A problem with tables of its own."""
-
-    def columns(self) -> Columns: ...
-
-
-@runtime_checkable
-class HasAxes(Protocol):
-    """A problem that names its numbers."""
-
-    def axes(self) -> Axes: ...
-
-
 def _sizes(problem: ExogenousModel) -> tuple[int, int, int]:
     """How many numbers x, an action and the resource have."""
     start = problem.start
@@ -194,21 +180,23 @@ def _sizes(problem: ExogenousModel) -> tuple[int, int, int]:
 
 def columns_of(problem: ExogenousModel) -> Columns:
     """How scenarios of a problem are written down."""
-    if isinstance(problem, HasColumns):
-        return problem.columns()
+    own: Callable[[], Columns] | None = getattr(problem, "columns", None)
+    if own is not None:
+        return own()
     named = zip(("x", "action", "level"), _sizes(problem), strict=True)
     return Columns(problem, *(tuple(map(Column, numbered(name, "_", n))) for name, n in named))
 
 
 def axes_of(problem: ExogenousModel) -> Axes:
     """What the numbers of a problem are called."""
-    if isinstance(problem, HasAxes):
-        return problem.axes()
+    own: Callable[[], Axes] | None = getattr(problem, "axes", None)
+    if own is not None:
+        return own()
     named = zip(("x", "action", "resource"), _sizes(problem), strict=True)
     observed, actions, levels = (numbered(name, " ", n) for name, n in named)
-    if not isinstance(problem, HasColumns):
+    if not hasattr(problem, "columns"):
         return Axes(observed, actions, levels)
-    columns = problem.columns()
+    columns = columns_of(problem)
     if len(columns.decisions) == len(actions):
         actions = tuple(column.title for column in columns.decisions)
     if len(columns.start) == len(levels):
@@ -222,31 +210,17 @@ def numbered(name: str, between: str, count: int) -> tuple[str, ...]:
     return (name,) if count == 1 else tuple(f"{name}{between}{i + 1}" for i in range(count))
 
 
-@runtime_checkable
-class DescribesActions(Protocol):
-    """A problem that says what its actions are."""
-
-    def describe(self, action: FloatArray) -> str: ...
-
-
-@runtime_checkable
-class DescribesStates(Protocol):
-    """A problem that says where a decision is made."""
-
-    def describe_state(self, state: State) -> str: ...
-
-
 def action_in_words(problem: ExogenousModel, action: FloatArray) -> str:
     """What an action says to do."""
-    if isinstance(problem, DescribesActions):
-        return problem.describe(action)
-    return _listed(axes_of(problem).actions, action)
+    own: Callable[[FloatArray], str] | None = getattr(problem, "describe", None)
+    return _listed(axes_of(problem).actions, action) if own is None else own(action)
 
 
 def state_in_words(problem: ExogenousModel, state: State) -> str:
     """Where a decision is made."""
-    if isinstance(problem, DescribesStates):
-        return problem.describe_state(state)
+    own: Callable[[State], str] | None = getattr(problem, "describe_state", None)
+    if own is not None:
+        return own(state)
     axes, columns = axes_of(problem), columns_of(problem)
     row = columns.written(np.asarray(state.exogenous)[np.newaxis], problem.actions(state)[:1])[0]
     values = row[: len(columns.observed)]

@@ -81,6 +81,15 @@ class StatedAsProgram(Protocol):
         ...
 
 
+def stated_program(model: ExogenousModel) -> IsResourceProgram | None:
+    """The model as rewards per unit and a resource program, None where it is not one."""
+    try:
+        stated = model.as_program() if isinstance(model, StatedAsProgram) else model
+    except NotApplicableError:
+        return None
+    return stated if isinstance(stated, IsResourceProgram) else None
+
+
 @dataclass(frozen=True)
 class Certificate:
     """Why a hindsight value is right.
@@ -128,11 +137,8 @@ def hindsight(
 
 def _bound(problem: ExogenousModel, path: FloatArray, state: State) -> float | None:
     """By the dual solution of the linear program, where the problem is one."""
-    try:
-        stated = problem.as_program() if isinstance(problem, StatedAsProgram) else problem
-    except NotApplicableError:
-        return None
-    if not isinstance(stated, IsResourceProgram) or refuses_transport(stated.program) is not None:
+    stated = stated_program(problem)
+    if stated is None or refuses_transport(stated.program) is not None:
         return None
     rewards = stated.unit_rewards(state.t, path[None])
     dual = allocate_transport(rewards, stated.program, state.t, state.resource).bounds[0]

@@ -37,11 +37,10 @@ from counterplan.counterfactual.executed.setting import (
     AllocationExplanation,
     AllocationSetting,
     prepare_allocation,
-    stated_program,
 )
 from counterplan.errors import CertificateError, NotApplicableError
 from counterplan.planning.allocation import TOLERANCE, level_constraints, refuses_transport
-from counterplan.planning.hindsight import IsResourceProgram
+from counterplan.planning.hindsight import IsResourceProgram, stated_program
 from counterplan.planning.model import ExogenousModel, HasHindsight
 from counterplan.planning.regret import proved_hindsight
 

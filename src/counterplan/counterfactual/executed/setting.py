@@ -22,9 +22,9 @@ from counterplan.core.problem import Problem
 from counterplan.core.result import Change, Explanation, Status
 from counterplan.core.validation import BoolArray, FloatArray
 from counterplan.counterfactual.support import Support
-from counterplan.errors import InfeasibleError, InputError, NotApplicableError
+from counterplan.errors import InfeasibleError, InputError
 from counterplan.planning.evaluate import Journey, carried_out, played, refuse_action
-from counterplan.planning.hindsight import IsResourceProgram, StatedAsProgram, checked_path
+from counterplan.planning.hindsight import checked_path
 from counterplan.planning.model import ExogenousModel, MakesFeasible, State
 
 # Values and amounts that differ by this much of their size are the same but for rounding.
@@ -211,15 +211,6 @@ class AllocationSetting:
         away, slack = self._away(s, actions)
         is_far = (away > self.max_move + slack).any(axis=1)
         return np.asarray(is_far | ((away > slack).any(axis=1) & ~self.movable[s]))
-
-
-def stated_program(model: ExogenousModel) -> IsResourceProgram | None:
-    """The model as rewards per unit and a resource program, None where it is not one."""
-    try:
-        stated = model.as_program() if isinstance(model, StatedAsProgram) else model
-    except NotApplicableError:
-        return None
-    return stated if isinstance(stated, IsResourceProgram) else None
 
 
 def prepare_allocation(problem: Problem) -> AllocationSetting:
