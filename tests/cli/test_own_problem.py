@@ -43,7 +43,8 @@ def test_the_command_line_knows_its_options(run: Run) -> None:
     assert record["value"] == found.value
     assert record["words"] == dam.describe(found.action)
     assert record["state"]["words"] == "month 4 of 6, price 55 EUR/MWh, stored 8 hm3"
-    assert (record["config"], record["clip"]) == (None, False)
+    # It only describes itself, so it is compiled, and bounds clip its search.
+    assert (record["config"], record["clip"]) == (None, True)
 
 
 MISTAKES = {

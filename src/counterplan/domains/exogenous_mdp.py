@@ -76,6 +76,8 @@ RewardRate: TypeAlias = Callable[[int, FloatArray], ArrayLike]
 ActionSet: TypeAlias = Literal["extreme", "order-up-to"] | int | Callable[[State], ArrayLike]
 # Actions closer than this are the same; what a user's own may miss their bounds by.
 SAME, SMALL = 1e-12, 1e-9
+# What a model has if its process allows it.
+FOUND = ("successors", "compiled")
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +130,7 @@ class ExogenousMDP(HasFutures):
             )
         _check_linear(self)
         # What the model can do is a method that it has; a subclass may act in its own way.
-        own = type(self) is not ExogenousMDP
+        own = _acts_in_its_own_way(type(self))
         if not own and isinstance(self.process, FiniteProcess):
             object.__setattr__(self, "successors", self.process.successors)
         own = own or callable(self.reward) or callable(self.action_set)
@@ -318,6 +320,13 @@ class ExogenousMDP(HasFutures):
             said += ", of no resource more than there is" if A > 1 else ""
             own = f"the action function offers {action} at t={t}, but {between}"
             raise InfeasibleError(own if offered else said)
+
+
+def _acts_in_its_own_way(kind: type[ExogenousMDP]) -> bool:
+    """Whether a subclass replaces anything of the model: what it says about itself is new."""
+    above = kind.__mro__[: kind.__mro__.index(ExogenousMDP)]
+    names = {name for one in above for name in vars(one) if not name.startswith("__")}
+    return any(hasattr(ExogenousMDP, name) or name in FOUND for name in names)
 
 
 def _check_rate(rate: RewardRate) -> None:
