@@ -70,8 +70,8 @@ def _validated(study: Study, pair: Constants, plan: Plan) -> dict[str, Any]:
         len(sepsis.FIXED),
         Training(scaling=sepsis.scaling(study.cohort), progress=False),
     )
-    (point,) = cross_validate(
-        study.transitions, [pair], folds=plan.folds, settings=settings, seed=study.options.seed
+    point = cross_validate(
+        study.transitions, pair, folds=plan.folds, settings=settings, seed=study.options.seed
     )
     return {"train": point.train.tolist(), "validation": point.validation.tolist()}
 

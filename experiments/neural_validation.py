@@ -7,19 +7,16 @@ All models share one scaling, so that their likelihoods can be compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from itertools import product
 from typing import TypeAlias
 
 import numpy as np
 
 from counterplan.core.episode import Episode
-from counterplan.core.limits import ProgressCallback, Watch
-from counterplan.core.validation import FloatArray, IntArray, whole_number
-from counterplan.errors import InputError, TrainingError
+from counterplan.core.validation import FloatArray, IntArray
 from counterplan.scm.neural import NeuralSCM
-from counterplan.scm.training import Training, constants, min_max_scaling, progress_bar
+from counterplan.scm.training import Training, min_max_scaling
 from counterplan.scm.transitions import Transitions
 
 Constants: TypeAlias = tuple[float, float] | None
@@ -70,43 +67,20 @@ class GridPoint:
 
 def cross_validate(
     episodes: Iterable[Episode] | Transitions,
-    grid: Sequence[Constants],
+    pair: Constants,
     *,
     folds: int = 5,
     settings: GridSettings | None = None,
     seed: int = 0,
-    progress: ProgressCallback | None = None,
-) -> tuple[GridPoint, ...]:
-    """Every point of the grid, None among them for the unconstrained model, on the same folds.
-
-    progress  called with a `Progress` after each model; where it returns False, the folds that all
-              points have been tried on count alone
-    """
+) -> GridPoint:
+    """A point of the grid, None for the unconstrained model; the same seed deals the same folds."""
     data = episodes if isinstance(episodes, Transitions) else Transitions.collect(episodes)
     chosen = settings or GridSettings()
-    whole_number(folds, "folds", minimum=2)
-    whole_number(seed, "seed")
-    pairs = [constants(pair) for pair in grid]
-    if not pairs:
-        raise InputError("the grid is empty: give pairs (L_h, L_phi), or None for unconstrained")
-    if data.n_episodes < folds:
-        raise InputError(f"{data.n_episodes} episodes cannot be dealt into {folds} folds")
     scaling = chosen.training.scaling or min_max_scaling(data)
     quiet = replace(chosen, training=replace(chosen.training, scaling=scaling, progress=False))
-    losses = np.empty((len(pairs), folds, 2))
-    total, watch = len(pairs) * folds, Watch("cross-validation", progress=progress)
-    # Models of one fold see equally much data: what was compiled for the first serves all.
-    dealt = product(enumerate(data.parts(folds, np.random.default_rng(seed))), enumerate(pairs))
-    with progress_bar("cross-validation", total, chosen.training.progress) as advance:
-        for tried, ((fold, left_out), (number, pair)) in enumerate(dealt, 1):
-            losses[number, fold] = _losses(data, left_out, pair, quiet, seed)
-            advance(f"fold {fold + 1}, lipschitz {pair}")
-            if watch.must_stop(tried, total=total):
-                losses = losses[:, : tried // len(pairs)]
-                break
-    if losses.shape[1] == 0:
-        raise TrainingError("stopped before every point of the grid was tried once: no answer")
-    return tuple(GridPoint(pair, *found.T) for pair, found in zip(pairs, losses, strict=True))
+    dealt = data.parts(folds, np.random.default_rng(seed))
+    losses = [_losses(data, left_out, pair, quiet, seed) for left_out in dealt]
+    return GridPoint(pair, *np.array(losses).T)
 
 
 def _losses(
