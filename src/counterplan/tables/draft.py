@@ -94,9 +94,9 @@ class Draft:
     episodes: int
 
 
-def draft_schema(table: Any) -> Schema:
+def draft_schema(path: Any) -> Schema:
     """The drafted schema of a table: a file, or a frame of polars or pandas."""
-    return draft(table).schema
+    return draft(path).schema
 
 
 def draft(table: Any) -> Draft:

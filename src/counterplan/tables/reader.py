@@ -162,10 +162,10 @@ def open_table(
 
 
 def read_table(
-    source: Any, schema: Schema, means: Mapping[str, float] | None = None
+    path: Any, schema: Schema, means: Mapping[str, float] | None = None
 ) -> list[Recorded]:
     """All episodes of a table, see `open_table`, in the order in which they first appear."""
-    with open_table(source, schema, means) as table:
+    with open_table(path, schema, means) as table:
         return list(table)
 
 

@@ -461,10 +461,10 @@ def _column_problems(place: str, name: Any, given: Any) -> Iterator[str]:
     if first or role is None:
         yield place + first
         return
-    yield from _wrong_keys(place, given, COLUMN)
     for key in given:
         if key in COLUMN and key not in KEYS[role]:
             yield f"{place}.{key}: means nothing for role {role!r}; remove it"
+    yield from _wrong_keys(place, given, COLUMN)
     right = {key: given[key] for key in given if key in COLUMN and not _wrong(key, given[key])}
     low, high = right.get("low", -math.inf), right.get("high", math.inf)
     if not low < high:
