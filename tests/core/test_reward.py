@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from counterplan import LinearReward
+from counterplan.core.reward import LogisticReward, SumReward, reward_variance
 from counterplan.counterfactual import LipschitzReward
 from counterplan.errors import InputError
 
@@ -97,3 +98,25 @@ def test_lipschitz_rewards_that_are_none(function: Any, constant: Any, message: 
         LipschitzReward(function, constant)
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("is_share", [False, True])
+def test_how_well_a_learned_reward_is_known(is_share: bool) -> None:
+    """As drawn rewards differ, in whatever units states are given."""
+    rng = np.random.default_rng(0)
+    root = 1e-3 * rng.standard_normal((4, 4)) / np.append(1.0, SPREAD)[:, None]
+    weights = np.array([0.4, 0.01, -0.2, 0.05])
+
+    def reward(drawn: Any, known: Any = None) -> Any:
+        linear = LinearReward(drawn[1:], drawn[0], known)
+        return LogisticReward(linear, 3.0) if is_share else linear
+
+    one, other = OFFSET + SPREAD * rng.standard_normal((2, 1, 3))
+    drawn = weights + rng.standard_normal((20_000, 4)) @ root.T
+    expected = np.var([reward(x)(one) - reward(x)(other) for x in drawn])
+    known = reward(weights, root @ root.T)
+    assert known.variance(one, other) == pytest.approx(expected, rel=0.05)
+    scaled = SumReward((known, LinearReward(weights[1:]))).rescaled(OFFSET, SPREAD)
+    found = scaled.variance((one - OFFSET) / SPREAD, (other - OFFSET) / SPREAD)
+    assert found == pytest.approx(known.variance(one, other), rel=1e-9)
+    assert reward_variance(LipschitzReward(last_two, 3.0), one, other) == 0.0

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import stdtrit
 
 import counterplan as cp
+from counterplan.core.reward import EpisodeReward, LinearReward
 from counterplan.scm.second_opinion import UNKNOWN, Warp, stacked
 from counterplan.scm.transitions import Transitions
 
@@ -68,3 +70,20 @@ def test_the_model_keeps_it(tmp_path: object) -> None:
     np.testing.assert_array_equal(model.draws, again.draws)
     with pytest.raises(cp.errors.InputError, match="form: expected 1 shares from 0 on"):
         cp.SmoothSCM(model.location, model.scale, model.noise_cholesky, form=np.array([-1.0]))
+
+
+def test_claims_are_as_unsure_as_what_the_end_is_worth() -> None:
+    data = walks(60, skewed=False)
+    model = cp.SmoothSCM.fit(data, members=8)
+    first = data.episode == 0
+    states = np.append(data.before[first], data.after[first][-1:], axis=0)
+    episode = cp.Episode(states, data.actions[first, 0].astype(int))
+    change, squares = {6: 1 - int(episode.actions[6])}, {}
+    for variance in (0.0, 0.3):
+        end = LinearReward([1.0], 0.0, np.diag([9.0, variance]))
+        reward = EpisodeReward(LinearReward([0.0]), (end,))
+        found = cp.replay(model, episode, change, actions=[[0.0], [1.0]], reward=reward)
+        squares[variance] = (found.interval.high - found.improvement) ** 2
+        moved = (found.states[-1, 0] - states[-1, 0]) ** 2
+    quantile = stdtrit(7, 0.95)
+    assert squares[0.3] - squares[0.0] == pytest.approx(0.3 * moved * quantile**2, rel=0.05)

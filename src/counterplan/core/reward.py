@@ -39,15 +39,26 @@ class Reward(Protocol):
 
 @dataclass(frozen=True, eq=False, init=False)
 class LinearReward:
-    """R(s) = weights . s + constant."""
+    """R(s) = weights . s + constant.
+
+    covariance  (1 + D, 1 + D) of the constant and the weights, where they were learned: intervals
+                of claims take it in
+    """
 
     weights: FloatArray
     constant: float
+    covariance: FloatArray | None
 
-    def __init__(self, weights: ArrayLike | Sequence[float], constant: float = 0.0) -> None:
+    def __init__(
+        self,
+        weights: ArrayLike | Sequence[float],
+        constant: float = 0.0,
+        covariance: FloatArray | None = None,
+    ) -> None:
         number = _number(constant, "the constant of a reward", -LARGEST)
         object.__setattr__(self, "weights", _one_each(weights, "weight", -LARGEST))
         object.__setattr__(self, "constant", number)
+        object.__setattr__(self, "covariance", covariance)
 
     def __call__(self, states: FloatArray) -> FloatArray:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -70,7 +81,23 @@ class LinearReward:
     def rescaled(self, offset: FloatArray, spread: FloatArray, fixed: int = 0) -> LinearReward:
         """The same reward of scaled states."""
         self.gradient(len(offset))
-        return LinearReward(self.weights * spread, self.constant + float(self.weights @ offset))
+        known = self.covariance
+        if known is not None:
+            turn = np.diag(np.append(1.0, spread))
+            turn[0, 1:] = offset
+            known = turn @ known @ turn.T
+        constant = self.constant + float(self.weights @ offset)
+        return LinearReward(self.weights * spread, constant, known)
+
+    def variance(self, states: FloatArray, others: FloatArray) -> float:
+        """Of R(s) - R(s'), states (1, D), since the weights are not known better."""
+        return self.variance_along(np.append(0.0, states - others))
+
+    def variance_along(self, direction: FloatArray) -> float:
+        """Of a sum of constant and weights (1 + D,)."""
+        if self.covariance is None:
+            return 0.0
+        return max(float(direction @ self.covariance @ direction), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,6 +188,15 @@ class LogisticReward:
         linear = self.linear.rescaled(offset, spread, fixed)
         return LogisticReward(linear, self.amount, len(offset) - fixed)
 
+    def variance(self, states: FloatArray, others: FloatArray) -> float:
+        """Of R(s) - R(s'), states (1, D), since the weights are not known better: to first order in
+        them."""
+        here, there = (
+            0.25 / np.cosh(0.5 * np.clip(self.linear(x), -700.0, 700.0)) ** 2 * np.append(1.0, x)
+            for x in (states, others)
+        )
+        return self.amount**2 * self.linear.variance_along(here - there)
+
 
 @dataclass(frozen=True, eq=False)
 class SumReward:
@@ -183,6 +219,10 @@ class SumReward:
     def rescaled(self, offset: FloatArray, spread: FloatArray, fixed: int = 0) -> SumReward:
         """The same reward of scaled states."""
         return SumReward(tuple(part.rescaled(offset, spread, fixed) for part in self.parts))
+
+    def variance(self, states: FloatArray, others: FloatArray) -> float:
+        """Of R(s) - R(s'): the variances, added up."""
+        return sum(reward_variance(part, states, others) for part in self.parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,6 +260,12 @@ class EpisodeReward:
     def by_step(self, states: FloatArray, earned: FloatArray) -> FloatArray:
         """(T,) what each step of states (T, D) earns, where its actions earn (T-1,)."""
         return np.append(self.state(states[:-1]) + earned, self.last(states[-1:]))
+
+
+def reward_variance(reward: Reward, states: FloatArray, others: FloatArray) -> float:
+    """Of R(s) - R(s'), states (1, D), by how well the reward is known; 0 where it is a given."""
+    known: Callable[[FloatArray, FloatArray], float] | None = getattr(reward, "variance", None)
+    return 0.0 if known is None else known(states, others)
 
 
 def _finite(values: FloatArray, states: FloatArray, advice: str = "") -> FloatArray:

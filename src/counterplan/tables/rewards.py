@@ -85,7 +85,12 @@ class Predictor:
         x = coded(schema.features, episode.states[:1])[0]
         fixed, last = len(x) - moving, np.array(self.weights)[: len(x)]
         weights = np.append(np.zeros(len(schema.features) - moving), last[fixed:])
-        return LinearReward(weights, self.constant + float(last[:fixed] @ x[:fixed]))
+        # The same of the covariance: what is fixed goes into the constant.
+        turn = np.zeros((1 + len(weights), 1 + len(self.weights)))
+        turn[0, : 1 + fixed] = np.append(1.0, x[:fixed])
+        turn[-moving:, 1 + fixed : 1 + len(x)] = np.eye(moving)
+        known = turn @ np.array(self.covariance) @ turn.T
+        return LinearReward(weights, self.constant + float(last[:fixed] @ x[:fixed]), known)
 
     def interval(self, x: FloatArray) -> tuple[float, float, float]:
         """What is predicted for x (p,), and the ends of an interval that holds it with 95 %."""
@@ -128,9 +133,12 @@ class Learned:
         """What the last state counts for besides itself."""
         parts: list[Reward] = []
         for column, one in zip(schema.finals, self.finals, strict=True):
-            linear = one.along(schema, episode)
-            scaled = LinearReward(column.merit * linear.weights, column.merit * linear.constant)
-            parts.append(LogisticReward(linear, column.merit) if one.is_share else scaled)
+            linear, merit = one.along(schema, episode), column.merit
+            assert linear.covariance is not None
+            scaled = LinearReward(
+                merit * linear.weights, merit * linear.constant, merit**2 * linear.covariance
+            )
+            parts.append(LogisticReward(linear, merit) if one.is_share else scaled)
         if schema.final == "value" and self.following is not None:
             parts.append(self.following.along(schema, episode))
         return parts
