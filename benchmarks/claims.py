@@ -238,13 +238,16 @@ def unknowable(process: str, fresh: int) -> str:
 def main() -> int:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("process", nargs="*")
+    known = [*SIZES, *own_tables.TABLES]
+    parser.add_argument("process", nargs="*", help=f"of: {', '.join(known)}; none: all")
     parser.add_argument("--cohorts", type=int, default=COHORTS)
     parser.add_argument("--fresh", type=int, default=FRESH)
     parser.add_argument("--sizes", type=int, nargs="*", default=[], metavar="EPISODES")
     parser.add_argument("--exact", type=float, metavar="SECONDS")
     parser.add_argument("--unknowable", choices=("flipped", "hidden"))
     given = parser.parse_args()
+    if unknown := set(given.process) - set(known):
+        parser.error(f"no process {unknown.pop()!r}")
     if given.unknowable:
         print(unknowable(given.unknowable, given.fresh))
         return 0
