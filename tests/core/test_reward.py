@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import counterplan as cp
 from counterplan import LinearReward
 from counterplan.core.reward import LogisticReward, SumReward, reward_variance
 from counterplan.counterfactual import LipschitzReward
@@ -120,3 +121,20 @@ def test_how_well_a_learned_reward_is_known(is_share: bool) -> None:
     found = scaled.variance((one - OFFSET) / SPREAD, (other - OFFSET) / SPREAD)
     assert found == pytest.approx(known.variance(one, other), rel=1e-9)
     assert reward_variance(LipschitzReward(last_two, 3.0), one, other) == 0.0
+
+
+def test_how_well_it_is_known_is_the_same_beside_categories() -> None:
+    rng = np.random.default_rng(1)
+    root = rng.standard_normal((4, 4))
+    reward = LinearReward([0.3, -0.2, 0.05], 0.4, root @ root.T)
+    none: Any = np.zeros(1)
+    scaling = cp.scm.Scaling(
+        OFFSET, SPREAD, none, none + 1.0, np.array([0, 3, 0]), none.astype(int)
+    )
+    both = np.array([[61.0, 2.0, 3.0], [75.0, 2.0, -4.0]])
+    encoded = scaling.encode_states(both)
+    found: Any = scaling.encode_reward(reward, 2)
+    assert found(encoded) == pytest.approx(reward(both))
+    assert found.variance(encoded[:1], encoded[1:]) == pytest.approx(
+        reward.variance(both[:1], both[1:]), rel=1e-9
+    )

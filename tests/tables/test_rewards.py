@@ -208,6 +208,43 @@ def test_the_best_end_is_found_exactly() -> None:
         assert -found.value == pytest.approx(end.interval(x)[0], abs=1e-9)
 
 
+def test_a_reward_that_bends_is_told_and_its_slope_is_unsure() -> None:
+    """By a reward of -wear^2 / 2 a bit of wear costs as much as there is already."""
+    straight = workshop(200, 8, noise=0.5)
+    layout, remarks = learned(WORKSHOP, straight)
+    assert not any("evenly" in one for one in remarks)
+    _, known = np.sqrt(np.diag(layout.learned.step.covariance))[:2]  # type: ignore[union-attr]
+    bent = [
+        one._replace(rewards=-0.5 * one.episode.states[:, 0] ** 2 - np.arange(8) / 8)
+        for one in straight
+    ]
+    levels = np.concatenate([one.episode.states[:-1, 0] for one in bent])
+    layout, remarks = learned(WORKSHOP, bent)
+    assert any("does not grow evenly with 'wear'" in one for one in remarks)
+    _, unsure = np.sqrt(np.diag(layout.learned.step.covariance))[:2]  # type: ignore[union-attr]
+    assert known < 0.05
+    assert unsure == pytest.approx(levels.std(), rel=0.2)
+    reward: Any = layout.reward(bent[0].episode)
+    assert np.sqrt(reward.state.variance(np.ones((1, 1)), np.zeros((1, 1)))) == pytest.approx(
+        unsure
+    )
+
+
+def test_an_end_that_was_decided_earlier_is_told_and_its_weights_are_unsure() -> None:
+    rng, every = np.random.default_rng(1), ward(300, is_share=False)
+    # Decided half way: the last state knows of it only what it remembers.
+    earlier = [
+        one._replace(
+            outcomes=(("readmitted", f"{3.0 * one.episode.states[1, 2] + 0.3 * rng.normal():.9g}"),)
+        )
+        for one in every
+    ]
+    layout, remarks = learned(WARD, earlier)
+    assert any("depends on more than the last state" in one for one in remarks)
+    (found,) = layout.learned.finals
+    assert np.sqrt(found.covariance[-1][-1]) > 0.3 * abs(found.weights[-1])
+
+
 def test_an_end_that_nothing_predicts_is_refused() -> None:
     every, rng = ward(200), np.random.default_rng(3)
     by_chance = [one._replace(outcomes=(("readmitted", str(rng.integers(2))),)) for one in every]

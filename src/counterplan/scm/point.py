@@ -173,14 +173,19 @@ class Scaling:
         if not categories.any():
             return rescaled
         if isinstance(rescaled, LinearReward):
+            from scipy.linalg import block_diag
+
             # Of a category the column of each says what it is worth.
-            worth = [
-                weight * (np.arange(count) - offset) / (spread * ONE) if count else [weight]
-                for weight, count, offset, spread in zip(
-                    rescaled.weights, categories, self.state_offset, self.state_range, strict=True
+            columns = [
+                (np.arange(count) - offset)[None] / (spread * ONE) if count else np.ones((1, 1))
+                for count, offset, spread in zip(
+                    categories, self.state_offset, self.state_range, strict=True
                 )
             ]
-            return LinearReward(np.concatenate(worth), rescaled.constant)
+            turn, known = block_diag(1.0, *columns), rescaled.covariance
+            weights = rescaled.weights @ turn[1:, 1:]
+            known = None if known is None else turn.T @ known @ turn
+            return LinearReward(weights, rescaled.constant, known)
         if isinstance(reward, LogisticReward) and isinstance(rescaled, LogisticReward):
             linear = self.encode_reward(reward.linear, fixed)
             assert isinstance(linear, LinearReward)

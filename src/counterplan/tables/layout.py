@@ -151,7 +151,8 @@ class SchemaLayout:
             raise InputError("what actions earn depends on the episode: use reward(episode)")
         if learned.step is not None:
             more = learned.step.along(schema, episode)
-            state = LinearReward(weights + more.weights, state.constant + more.constant)
+            constant = state.constant + more.constant
+            state = LinearReward(weights + more.weights, constant, more.covariance)
         final = learned.final_rewards(schema, episode)
         return EpisodeReward(state, final, learned.action_rewards(schema, self.action_set(episode)))
 

@@ -43,7 +43,11 @@ COST = re.compile(
 # What may be left of a reward that is taken as exact, and the least R² of one that is not refused.
 EXACT, LEAST = 1e-6, 0.5
 # Below these (area under the curve, R²) the end of an episode is called hardly predictable.
-FAIR_SHARE, FAIR_AMOUNT = 0.65, 0.1
+FAIR_SHARE, FAIR_AMOUNT = 0.65, 0.3
+# The least share of what a regression leaves that squares explain if it is called bent.
+BENT = 0.1
+# By so much the rest of an episode must predict the end better for it to matter.
+EARLIER = 0.1
 FOLDS = 5
 # Episodes that every state of a discrete problem is thought to have ended in, on average ones.
 PRIOR = 2.0
@@ -219,6 +223,41 @@ def regressed(
     return Regression(turn @ found, covariance, left)
 
 
+def bent(
+    schema: Schema, x: FloatArray, y: FloatArray, found: Regression
+) -> tuple[Regression, list[str]]:
+    """A regression on x, features of states first, that knows how far it is from linear, and the
+    columns in which it bends: where squares of states explain what it leaves, the slope differs
+    from state to state, and as a weight it is no better known than
+
+        var_ii = var over the data of 2 q_i (x_i - m_i),      q_i: the weight of the square.
+    """
+    columns = schema.of("state")
+    first = coded(schema.features, np.zeros((1, len(schema.features)))).shape[1] - len(columns)
+    places = first + np.arange(len(columns))
+    places = places[[len(np.unique(x[:, place])) > 2 for place in places]]
+    away = x[:, places] - x[:, places].mean(axis=0)
+    both = regressed(np.column_stack([x, away**2]), y)
+    if both.left > (1.0 - BENT) * found.left or found.left == 0.0:
+        return found, []
+    slopes = 4.0 * both.weights[1 + x.shape[1] :] ** 2 * away.var(axis=0)
+    covariance = found.covariance.copy()
+    covariance[1 + places, 1 + places] += slopes
+    weight = slopes * away.var(axis=0)
+    names = [columns[place - first].name for place in places[weight >= 0.1 * weight.max()]]
+    return found._replace(covariance=covariance), names
+
+
+def _bends(name: str, columns: Sequence[str]) -> str:
+    """The warning about a reward that is not linear."""
+    where = ", ".join(map(repr, columns))
+    return (
+        f"warning: column {name}: does not grow evenly with {where}: a bit more is good in some "
+        "states and bad in others. Intervals allow for it; if you know which way is better, say "
+        f"better = 'lower' or 'higher' for {where} instead"
+    )
+
+
 # --- Learning ---------------------------------------------------------------------------------
 
 
@@ -325,6 +364,9 @@ def _step(
             f"column {names}: taken as linear in the states with an amount for each level of an "
             f"action, which explains {r2:.0%} of how it varies (± {spread:.3g} in a row is left)"
         )
+        found, bending = bent(schema, x, y, found)
+        if bending:
+            remarks.append(_bends(names, bending))
     return None, found.predictor(names)
 
 
@@ -351,12 +393,31 @@ def _final(
     x = coded(schema.features, np.stack([one.episode.states[-1] for one in every])[known])
     is_share = check_ends(column, y)
 
-    def predict(rows: IntArray, others: IntArray) -> FloatArray:
-        found = regressed(x[rows], y[rows], 1.0, is_share).weights
-        return np.asarray(found[0] + x[others] @ found[1:])
+    def predictor(x: FloatArray) -> Callable[[IntArray, IntArray], FloatArray]:
+        def predict(rows: IntArray, others: IntArray) -> FloatArray:
+            found = regressed(x[rows], y[rows], 1.0, is_share).weights
+            return np.asarray(found[0] + x[others] @ found[1:])
 
-    remarks.append(predictability(column, every, y, known, predict))
+        return predict
+
+    remarks.append(predictability(column, every, y, known, predictor(x)))
     found, moving = regressed(x, y, 1.0, is_share), len(schema.of("state"))
+    earlier = np.column_stack([x, np.stack([_earlier(schema, one) for one in every])[known]])
+    names = [str(every[place].episode.id) for place in known]
+    score, more = (held_out(names, y, predictor(each)) for each in (x, earlier))
+    if more - score >= EARLIER:
+        remarks.append(
+            f"warning: column {column.name!r}: depends on more than the last state (held out "
+            f"{score:.2f}, with what came before {more:.2f}), so that little can be said of what "
+            "changes bring; add columns that carry to the last row what it depends on"
+        )
+        # What the last state seems to matter is in part what came before it.
+        apart = found.weights - regressed(earlier, y, 1.0, is_share).weights[: len(found.weights)]
+        found = found._replace(covariance=found.covariance + np.diag(apart**2))
+    if not is_share:
+        found, bending = bent(schema, x, y, found)
+        if bending:
+            remarks.append(_bends(repr(column.name), bending))
     weights, covariance = found.weights[-moving:], found.covariance[-moving:, -moving:]
     # About what 5 % of such sums exceed where none of the weights is anything but chance.
     if weights @ np.linalg.pinv(covariance) @ weights < moving + ONE_SIDED * np.sqrt(2 * moving):
@@ -365,6 +426,13 @@ def _final(
             "advice about it rests on chance"
         )
     return found.predictor(column.name, is_share)
+
+
+def _earlier(schema: Schema, one: Recorded) -> FloatArray:
+    """What an episode was like on the way to its last row: means of states and actions."""
+    before = slice(0, max(len(one.episode) - 1, 1))
+    states = one.episode.states[before, -len(schema.of("state")) :]
+    return np.append(states.mean(axis=0), _acted(schema, one)[before].mean(axis=0))
 
 
 def ends(column: Column, every: Sequence[Recorded]) -> tuple[FloatArray, IntArray]:
@@ -394,23 +462,14 @@ def predictability(
     predict: Callable[[IntArray, IntArray], FloatArray],
 ) -> str:
     """How well the end can be predicted in episodes that `predict(from, for)` has not seen, in
-    words; raises where it cannot. Which are tried together does not depend on their order."""
-    by_name = np.argsort([str(every[place].episode.id) for place in known], kind="stable")
-    fold = np.empty(len(y), dtype=np.int64)
-    fold[np.random.default_rng(0).permutation(by_name)] = np.arange(len(y)) % FOLDS
-    guess = np.empty(len(y))
-    for held in range(FOLDS):
-        rows, others = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
-        guess[others] = predict(rows, others)
+    words; raises where it cannot."""
+    score = held_out([str(every[place].episode.id) for place in known], y, predict)
     if set(y.tolist()) == {0.0, 1.0}:
-        no, yes = np.sort(guess[y == 0.0]), guess[y == 1.0]
-        places = np.searchsorted(no, yes, "left") + np.searchsorted(no, yes, "right")
-        score, kind = float(places.mean()) / 2 / len(no), "area under the curve"
-        chance = 0.5 + ONE_SIDED * float(np.sqrt((len(y) + 1) / (12 * len(no) * len(yes))))
-        fair = FAIR_SHARE
+        no, yes = np.count_nonzero(y == 0.0), np.count_nonzero(y == 1.0)
+        kind, fair = "area under the curve", FAIR_SHARE
+        chance = 0.5 + ONE_SIDED * float(np.sqrt((len(y) + 1) / (12 * no * yes)))
     else:
-        score, chance, fair = 1.0 - float(((y - guess) ** 2).mean() / y.var()), 0.0, FAIR_AMOUNT
-        kind = "R²"
+        kind, fair, chance = "R²", FAIR_AMOUNT, 0.0
     where = f"column {column.name!r}: in episodes held out the last state"
     if score <= chance:
         raise InputError(
@@ -422,6 +481,25 @@ def predictability(
         f"{where} {'predicts it' if score >= fair else 'hardly predicts it'} ({kind} {score:.2f})"
         + (f"; without {left_out} that do not say it, or slip" if len(known) < len(every) else "")
     )
+
+
+def held_out(
+    names: Sequence[str], y: FloatArray, predict: Callable[[IntArray, IntArray], FloatArray]
+) -> float:
+    """The area under the curve of 0 and 1, else R², of what `predict(from, for)` says of episodes
+    that it has not seen. Which are tried together does not depend on their order."""
+    by_name = np.argsort(names, kind="stable")
+    fold = np.empty(len(y), dtype=np.int64)
+    fold[np.random.default_rng(0).permutation(by_name)] = np.arange(len(y)) % FOLDS
+    guess = np.empty(len(y))
+    for held in range(FOLDS):
+        rows, others = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
+        guess[others] = predict(rows, others)
+    if set(y.tolist()) != {0.0, 1.0}:
+        return 1.0 - float(((y - guess) ** 2).mean() / y.var())
+    no, yes = np.sort(guess[y == 0.0]), guess[y == 1.0]
+    places = np.searchsorted(no, yes, "left") + np.searchsorted(no, yes, "right")
+    return float(places.mean()) / 2 / len(no)
 
 
 @dataclass(frozen=True)

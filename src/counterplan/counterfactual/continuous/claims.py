@@ -1,7 +1,7 @@
 """How far a claimed improvement may be off: the spread of a claim about one sequence of actions.
 
     spread^2 = var_b V_b + sum_i (V(x + form_i (x_i - s_i)) - V(x))^2
-                         + sum_ti (V(u + d_ti) - V(u))^2 + var (R(x_T) - R(s_T))
+                         + sum_ti (V(u + d_ti) - V(u))^2 + var (R(x) - R(s))
 
 The first part is between members, each with its own idea of the noise. The others are by the model
 itself, x being where it says the sequence leads and s the states observed: the effect on feature i
@@ -12,9 +12,9 @@ scale linear in its inputs may miss, are called the same)
 
     u' = rho u + sqrt(1 - rho^2) e,      d^2 = (1 - rho)^2 u^2 + (1 - rho^2) var e
 
-is the second moment of u' - u. Last comes what the end is worth, where that was learned, and not
-known better than its weights. Claims have Student's law with one degree of freedom less than there
-are members.
+is the second moment of u' - u. Last comes what states and the end are worth, where that was learned
+and is not known better than its weights. Claims have Student's law with one degree of freedom less
+than there are members.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from counterplan.core.reward import reward_variance
+from counterplan.core.reward import SumReward, reward_variance
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.continuous.setting import SequenceSetting
 
@@ -56,8 +56,17 @@ def unseen_variance(setting: SequenceSetting, actions: IntArray) -> float:
     by_form = setting.earned(off, np.repeat(actions[None], len(form), axis=0)) - value
     noises = _other_luck(setting, actions, course[0])
     by_luck = outcomes_under(setting, actions, noises) - value if len(noises) else np.zeros(0)
-    by_worth = reward_variance(setting.last, course[:, -1], setting.states[-1:])
-    return float((by_form**2).sum() + (by_luck**2).sum()) + by_worth
+    return float((by_form**2).sum() + (by_luck**2).sum()) + _worth_variance(setting, course[0])
+
+
+def _worth_variance(setting: SequenceSetting, course: FloatArray) -> float:
+    """What is not known of the worth of states, all steps together, and of the end."""
+    every, seen = (states.sum(axis=0, keepdims=True) for states in (course, setting.states))
+    found = reward_variance(setting.reward, every, seen)
+    if isinstance(setting.last, SumReward):  # the reward of every state, and what counts at the end
+        for part in setting.last.parts[1:]:
+            found += reward_variance(part, course[-1:], setting.states[-1:])
+    return found
 
 
 def _other_luck(setting: SequenceSetting, actions: IntArray, course: FloatArray) -> FloatArray:
