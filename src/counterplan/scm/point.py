@@ -182,7 +182,7 @@ class Scaling:
                     categories, self.state_offset, self.state_range, strict=True
                 )
             ]
-            turn, known = block_diag(1.0, *columns), rescaled.covariance
+            turn, known = block_diag(np.ones((1, 1)), *columns), rescaled.covariance
             weights = rescaled.weights @ turn[1:, 1:]
             known = None if known is None else turn.T @ known @ turn
             return LinearReward(weights, rescaled.constant, known)
