@@ -30,9 +30,10 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 MATCHING = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-TIMEOUT_SECONDS = 300
+TIMEOUT_SECONDS = 600
 # Pages that make whole runs, reports or figures.
-SLOW = ("cohorts", "figures", "findings", "planning", "report", "bunkering-season", "icu-death")
+SLOW = ("cohorts", "figures", "findings", "planning", "report")
+SLOW += ("bunkering-season", "icu-death", "messy-table", "patients-from-csv")
 PAGES = [
     pytest.param(path, marks=pytest.mark.slow if path.stem in SLOW else ()) for path in DOCUMENTS
 ]

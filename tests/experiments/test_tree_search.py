@@ -27,6 +27,7 @@ from experiments.tree_search import AllocationWorld, PolicyWorld, TreeSearch, pl
 SEARCH = TreeSearch(cp.UCT(300))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planner", [cp.UCT(30), cp.BTS(30), cp.MENTS(40)], ids=str)
 def test_the_public_check(planner: Any) -> None:
     check_solver(TreeSearch(planner, seed=2), seed=5)
