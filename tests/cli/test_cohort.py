@@ -253,6 +253,7 @@ def test_into_a_folder(ward: Path, run: Run) -> None:
     assert result.exit_code == 0, result.stderr
     assert f"The most improvable of {EXPLAINED} stays, k = 1, exact" in result.stdout
     assert "warning: 1 stay far outside what the model has learned from" in result.stderr
+    assert "--status failed; where the cause is gone, --retry-failed does it" in result.stderr
     rows = pl.read_parquet("out/results/*.parquet")
     assert rows["far_outside_training"].to_list() == [""] * (EXPLAINED - 1) + ["paO2"]
     model, edges = cp.load_model("model.safetensors"), sepsis.read_cohort("cohort.csv").edges
@@ -351,6 +352,7 @@ def test_a_smooth_model_is_learned_and_explains(ward: Path, run: Run) -> None:
     found = json.loads(run(*asked, "--nodes", "50").stdout)
     assert len(found["explanations"]) == EXPLAINED
     assert "--hidden is for networks, but --learner is smooth" in run(*fit, "--hidden", "4").stderr
+    assert "continuous states have one counterfactual" in refusal(run, *asked, "--robust")
 
 
 def test_the_better_of_both_learners_is_kept(ward: Path, run: Run) -> None:

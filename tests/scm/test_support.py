@@ -142,5 +142,15 @@ def test_outliers_are_the_farthest_beyond_a_whole_range() -> None:
     scaling = Scaling([0.0, 10.0], [2.0, 4.0], [0.0], [1.0])
     episode = cp.Episode([[0.0, 10.0], [3.1, 13.0], [-4.0, 16.1]], np.zeros((2, 1)), id="a")
     found = outliers(scaling, ["x", "y"], episode)
-    assert found == [("a", "x", -4.0, -1.0, 1.0), ("a", "y", 16.1, 8.0, 12.0)]
+    assert found == [("a", 2, "x", -4.0, -1.0, 1.0), ("a", 2, "y", 16.1, 8.0, 12.0)]
     assert outliers(None, ["x", "y"], episode) == []
+
+
+def test_what_was_left_out_is_an_outlier_however_near() -> None:
+    scaling = Scaling([50.0, 10.0], [90.0, 4.0], [0.0], [1.0])
+    episode = cp.Episode([[99.0, 10.0], [-1.0, 9.0], [4.0, 11.0]], np.zeros((2, 1)), id="a")
+    assert outliers(scaling, ["x", "y"], episode) == []
+    apart = np.array([[-1.0, np.nan], [np.nan, 99.0]])
+    (found,) = outliers(scaling, ["x", "y"], episode, apart)
+    assert found == ("a", 1, "x", -1.0, 5.0, 95.0)
+    assert not found.is_far

@@ -114,6 +114,18 @@ def test_models_remember_how_often_each_pair_occurred(table: Path, models: dict[
         assert sorted(models[kind].about[ACTIONS]) == expected
 
 
+def test_where_nothing_is_left_it_says_what_to_do(table: Path, models: dict[str, Any]) -> None:
+    def refused(allow: str, forbid: tuple[str, ...] = (), schema: Schema | None = None) -> str:
+        asked: Any = {"k": 1, "schema": schema, "allow": [allow], "forbid": forbid}
+        with pytest.raises(InputError) as problem:
+            cp.explain_table(table, models["continuous"], **asked)
+        return str(problem.value)
+
+    words = "allow: leaves nothing to advise: allow other actions, or forbid fewer."
+    assert f"{words} Advises only the 4 of 9 comb" in refused("drug=none & dose=400")
+    assert words in refused("drug=cedin", ("drug=cedin",), schema_of(combinations="grid"))
+
+
 def test_what_is_said_about_it(models: dict[str, Any]) -> None:
     def note(**table: Any) -> str:
         return layout(models["continuous"], schema_of(**table)).offer.note

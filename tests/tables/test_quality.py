@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import polars as pl
 import pytest
 
 import counterplan as cp
+from counterplan.errors import InputError
 from counterplan.tables.fit import FitSettings as TabularSettings
 from counterplan.tables.fit import fit_continuous, fit_discrete
 from counterplan.tables.layout import SchemaLayout
@@ -137,6 +139,24 @@ def test_degrees_and_pounds() -> None:
     assert set(found[0].rows) == {20, 22, 333, 334, 404, 405}
 
 
+@pytest.mark.parametrize("code", [-1.0, -999.0, 9999.0])
+@pytest.mark.parametrize("digits", [0, 1])
+def test_codes_of_gaps_do_not_hide_two_units(code: float, digits: int) -> None:
+    other = pl.col("episode_id").str.slice(1).cast(pl.Int64) % 5 == 0
+    value = 150.0 + 9.0 * pl.col("lactate")
+    sugar = pl.when(other).then(value / 18.016).otherwise(value).round(digits)
+    is_gap = pl.int_range(pl.len()).is_in([3, 100, 101, 700, 901])
+    frame = WARD.with_columns(sugar=pl.when(is_gap).then(code).otherwise(sugar))
+    found = [one for one in said(frame, sugar={"role": "state"}) if one.kind == "units"]
+    assert "glucose in mg/dL and mmol/L" in only(found).text
+
+
+def test_codes_of_gaps_are_no_second_unit() -> None:
+    frame = with_cells("pressure", dict.fromkeys(range(5, 1600, 90), 999.0))
+    frame = frame.with_columns(pressure=(2.0 * pl.col("pressure")).clip(None, 999.0))
+    assert [one.kind for one in said(frame)] == ["outliers"]
+
+
 @pytest.mark.parametrize("settings", [(1.0, 10.0), (0.5, 5.0, 50.0), (2.5, 25.0, 100.0, 1000.0)])
 def test_a_few_settings_are_no_two_units(settings: tuple[float, ...]) -> None:
     """They lie by factors apart, and jump from one to another within an episode."""
@@ -251,6 +271,22 @@ def test_one_cell_changes_no_advice_but_its_own(
     assert own.reason.startswith(
         "column 'lactate': 1e+08 is far outside what the model has learned"
     )
+
+
+def test_nothing_is_said_of_episodes_with_a_code_near_the_data(tmp_path: Path) -> None:
+    """A -1 is no farther from lactates than they are from each other."""
+    path = tmp_path / "odd.csv"
+    with_cells("lactate", {12: -1.0, 33: -1.0}).write_csv(path)
+    fitted = fit_continuous(path, schema(), {"members": 2})
+    assert fitted.model.about["implausible"] == {"lactate": [-1.0, None]}
+    found = answers(path, fitted.model)
+    assert [name for name, one in found.items() if one.status == "failed"] == ["p1", "p4"]
+    assert found["p1"].reason.startswith("column 'lactate': -1 is set apart from all that the ")
+    assert found["p1"].reason.endswith("; correct it (step 4)")
+    assert found["p1"].far_outside_training == "lactate"
+    damaged = replace(fitted.model, about={**fitted.model.about, "implausible": {"lactate": "x"}})
+    with pytest.raises(InputError, match="implausible to the model is damaged: fit it anew"):
+        answers(path, damaged)
 
 
 def test_gaps_are_set_to_the_mean_of_what_is_plausible(tmp_path: Path) -> None:

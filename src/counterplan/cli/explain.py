@@ -115,7 +115,7 @@ class ExplainOptions(TableOptions):
         "Stop once the optimum can be better by at most this.", 0.0, parse=from_zero
     )
     max_move: float | None = option(
-        "Neural models: by how much a dose may differ from the one given, in the units of the "
+        "Continuous states: by how much a dose may differ from the one given, in the units of the "
         "schema's levels; cohort tables: by how many levels.",
         parse=from_zero,
         metavar="LEVELS",
@@ -220,7 +220,7 @@ def _question(options: ExplainOptions, is_discrete: bool) -> Question:
         refuse(given(options, "seconds", "nodes", "gap"), why)
     if not is_discrete and options.robust:
         raise InputError(
-            "--robust is for discrete models: a neural model has one counterfactual, no range"
+            "--robust is for discrete models: continuous states have one counterfactual, no range"
         )
     budgets = options.k
     if options.all_k:
@@ -309,7 +309,10 @@ def _into_folder(options: ExplainOptions, folder: Path, cohort: Cohort, question
     became = [f"{totals[name]:,} {text}" for name, text in STATUSES.items() if totals[name]]
     note(f"Searches for {many}: {', '.join(became)}.")
     if totals["failed"]:
-        note(f"Why: counterplan cases {summary.out} --status failed; --retry-failed does it anew.")
+        note(
+            f"Why: counterplan cases {summary.out} --status failed; where the cause is gone, "
+            "--retry-failed does it anew."
+        )
     if "established" in summary.totals:
         note(f"Improvements established: {summary.totals['established']:,.0f}.")
     far, outside = run.count_warned()

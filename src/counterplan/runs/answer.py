@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from counterplan.core.result import Explanation
+    from counterplan.scm.support import Outlier
     from counterplan.tables.layout import Exit
 
 FAILED = "failed"
@@ -106,7 +107,8 @@ class Answer:
     distance_max    from the states of the data, in units of what is typical, see `Support`
     new_actions     changes to actions that were hardly ever taken there
     supported       whether there is data under all of it
-    far_outside_training  columns whose values lie far outside what the model has learned from
+    far_outside_training  columns whose values lie far outside what the model has learned from, or
+                          were left out as implausible
     outside_range   columns that would leave their range, such as below 0
     improvement_in_range  the improvement where such columns are held inside, and go on from there
 
@@ -169,7 +171,7 @@ class Answer:
 def answers(explainer: Explainer, recorded: Recorded, question: Question) -> list[Answer]:
     """What should have been done differently, for each budget that is asked about."""
     if far := explainer.outliers(recorded):
-        return [_senseless(recorded, k, far) for k in question.budgets]
+        return [_senseless(explainer, recorded, k, far) for k in question.budgets]
     found = explainer.explain(recorded.episode, question)
     *fewer, last = [answer_of(explainer, recorded, one, question) for one in found]
     # Of the largest budget alone, where there is an improvement to undo.
@@ -191,13 +193,16 @@ def failed_answer(recorded: Recorded, k: int, reason: str) -> Answer:
     )
 
 
-def _senseless(recorded: Recorded, k: int, far: Sequence[Any]) -> Answer:
-    """An episode with a cell far outside what the model has learned from: whatever a model said of
-    it would mean nothing."""
+def _senseless(explainer: Explainer, recorded: Recorded, k: int, far: Sequence[Outlier]) -> Answer:
+    """An episode with a cell far outside what the model has learned from, or of those that it left
+    out: whatever a model said of it would mean nothing."""
     one, more = far[0], f" (and {len(far) - 1} more columns)" if len(far) > 1 else ""
+    how = "is far outside what" if one.is_far else "is set apart from all that"
+    # No date: reports with pseudonyms show reasons as well.
+    when = explainer.time_text(recorded.times[one.t])
     reason = (
-        f"column {one.column!r}: {one.value:g} is far outside what the model has learned from, "
-        f"{one.low:g} to {one.high:g}{more}; correct it"
+        f"column {one.column!r}: {one.value:g} {how} the model has learned from, "
+        f"{one.low:g} to {one.high:g}{more}; correct it ({when})"
     )
     columns = ", ".join(each.column for each in far)
     return replace(failed_answer(recorded, k, reason), far_outside_training=columns)

@@ -276,7 +276,10 @@ class Explainer(ABC):
         offer = self._layout.offer
         allowed = np.asarray(found.allowed) & offer.actions
         if question.allow and not allowed.any():
-            raise InputError(f"allow: leaves nothing to advise. {offer.note}")
+            why = f" {offer.note}" if offer.note else ""
+            raise InputError(
+                f"allow: leaves nothing to advise: allow other actions, or forbid fewer.{why}"
+            )
         # A tabular model also counts the action that stands for none: nobody can choose that.
         more = getattr(self.model, "n_actions", allowed.size) - allowed.size
         return replace(found, allowed=np.pad(allowed, (0, more)))
@@ -397,8 +400,8 @@ class Explainer(ABC):
         return {}
 
     def outliers(self, recorded: Recorded) -> tuple[Outlier, ...] | None:
-        """For each column with states far outside what the model has learned from, the farthest;
-        None where states have no distance."""
+        """For each column with states far outside what the model has learned from, or of those that
+        it left out as implausible, the farthest; None where states have no distance."""
         return None
 
     def exits(self, explanation: Any) -> list[Exit]:
@@ -586,6 +589,7 @@ class ContinuousExplainer(Explainer):
 
     def __init__(self, scm: LearnedSCM, layout: SchemaLayout) -> None:
         self.scm, self.layout = scm, layout
+        self._implausible = layout.implausible(getattr(scm, "about", {}))
         if not layout.schema.of("reward", "cost"):
             layout.reward()
         names = {STATE: layout.features, ACTION: layout.actions}
@@ -701,7 +705,8 @@ class ContinuousExplainer(Explainer):
     def outliers(self, recorded: Recorded) -> tuple[Outlier, ...]:
         from counterplan.scm.support import Outlier, outliers
 
-        found = outliers(self.scm.scaling, self.layout.features, recorded.episode)
+        names = self.layout.features
+        found = outliers(self.scm.scaling, names, recorded.episode, self._implausible)
         if reward := self.layout.odd_reward(recorded):
             found.append(Outlier(recorded.episode.id, *reward))
         return tuple(found)

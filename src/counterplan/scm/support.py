@@ -228,25 +228,41 @@ def _to_other_episodes(
 
 
 class Outlier(NamedTuple):
-    """A state far outside what a model has learned from, `low` to `high`."""
+    """A state at step `t` that is not as what a model has learned from, `low` to `high`."""
 
     stay: str | None
+    t: int
     column: str
     value: float
     low: float
     high: float
 
+    @property
+    def is_far(self) -> bool:
+        """Whether it is beyond by more than the whole range."""
+        return max(self.low - self.value, self.value - self.high) > self.high - self.low
 
-def outliers(scaling: Scaling | None, features: Sequence[str], episode: Episode) -> list[Outlier]:
-    """For each feature with states far outside what the model has learned from, the farthest."""
+
+def outliers(
+    scaling: Scaling | None,
+    features: Sequence[str],
+    episode: Episode,
+    implausible: FloatArray | None = None,
+) -> list[Outlier]:
+    """For each feature with states far outside what the model has learned from, the farthest;
+    likewise where a state is up to or from an end of `implausible` (D, 2) on, which the model left
+    out when it was learned."""
     if scaling is None:
         return []
     distance = np.abs((episode.states - scaling.state_offset) / scaling.state_range)
-    is_number = np.asarray(scaling.state_categories) == 0
+    is_odd = (distance > FAR) & (np.asarray(scaling.state_categories) == 0)
+    if implausible is not None:
+        is_odd |= (episode.states <= implausible[:, 0]) | (episode.states >= implausible[:, 1])
     found = []
-    for column in np.flatnonzero((distance.max(axis=0) > FAR) & is_number).tolist():
+    for column in np.flatnonzero(is_odd.any(axis=0)).tolist():
+        t = int(np.where(is_odd, distance, -1.0)[:, column].argmax())
         middle, half = scaling.state_offset[column], scaling.state_range[column] / 2
-        value = float(episode.states[distance[:, column].argmax(), column])
+        value = float(episode.states[t, column])
         ends = float(middle - half), float(middle + half)
-        found.append(Outlier(episode.id, features[column], value, *ends))
+        found.append(Outlier(episode.id, t, features[column], value, *ends))
     return found

@@ -39,6 +39,7 @@ from counterplan.tables.episodes import open_episodes, plain_schema
 from counterplan.tables.layout import (
     ACTIONS,
     ENDS,
+    IMPLAUSIBLE,
     LEARNED,
     LOWEST,
     MEANS,
@@ -265,6 +266,8 @@ def learn(
     chosen = transitions.actions[:, : len(layout.choices.columns)]
     layout.counts = np.bincount(layout.choices.cells(chosen), minlength=len(layout.choices))
     scm = replace(scm, about={**scm.about, ACTIONS: layout.occurring()})
+    if apart := layout.set_apart(episodes):
+        scm = replace(scm, about={**scm.about, IMPLAUSIBLE: apart})
     if not support:
         return scm
     return replace(scm, seen=collect_seen(transitions, scm.scaling, settings.get("seed", 0)))

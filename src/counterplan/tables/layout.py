@@ -13,6 +13,8 @@ same layout back. Its entries in `model.about`:
     ends     of discrete states: how many steps are looked ahead, and by column and state the end
     remarks  lines about that
     lowest   of columns of numbers, by name: the least value of the table that it was learned from
+    implausible  of columns with cells that were not learned from, by name: the largest of those
+             below all others and the least of those above, null without any
     action_counts  combinations of the action columns that occur: their values, and how often
 """
 
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 
 SCHEMA, MEANS, REWARD, LOWEST = "schema", "means", "reward", "lowest"
 LEARNED, ENDS, REMARKS = "learned", "ends", "remarks"
-ACTIONS = "action_counts"
+ACTIONS, IMPLAUSIBLE = "action_counts", "implausible"
 # What is beyond a bound by less, relative to the values, is on it.
 ON_BOUND = 1e-9
 # What the last row of a discrete episode holds where nothing was done any more.
@@ -108,6 +110,30 @@ class SchemaLayout:
             for columns in (self.schema.features, self.schema.components)
         )
         return Scaling((low + high) / 2, high - low, (lowest + highest) / 2, spread, *categories)
+
+    def set_apart(self, episodes: Sequence[Episode]) -> dict[str, list[float | None]]:
+        """What a model remembers of implausible cells, by column of numbers that has some."""
+        found: dict[str, list[float | None]] = {}
+        for place, column in enumerate(self.schema.features):
+            values = np.concatenate([one.states[:, place] for one in episodes])
+            low, high = plausible_range(values)
+            below, above = values[values < low], values[values > high]
+            if column.size is None and len(below) + len(above):
+                found[column.name] = [
+                    float(below.max()) if len(below) else None,
+                    float(above.min()) if len(above) else None,
+                ]
+        return found
+
+    def implausible(self, about: Mapping[str, Any]) -> FloatArray:
+        """(D, 2) up to where and from where on the values of each feature are implausible, to a
+        model that is so described; nan if none are."""
+        stored: Any = about.get(IMPLAUSIBLE, {})
+        try:
+            ends = [stored.get(column.name, (None, None)) for column in self.schema.features]
+            return np.array(ends, dtype=np.float64).reshape(len(self.schema.features), 2)
+        except (AttributeError, TypeError, ValueError):
+            raise InputError("what is implausible to the model is damaged: fit it anew") from None
 
     def max_move(self, limit: float | None) -> list[float] | None:
         """How far each component of an action may move: names have no distance."""
@@ -178,9 +204,9 @@ class SchemaLayout:
         is_known = all(text for _, text in ends)
         return total + sum(merit * float(text) for merit, text in ends) if is_known else None
 
-    def odd_reward(self, one: Recorded) -> tuple[str, float, float, float] | None:
+    def odd_reward(self, one: Recorded) -> tuple[int, str, float, float, float] | None:
         """A reward far outside of those that were learned from, beyond their range by more than the
-        whole of it: the columns, its value, and that range."""
+        whole of it: its step, the columns, its value, and that range."""
         if one.rewards is None or self.learned.earned is None:
             return None
         low, high = self.learned.earned
@@ -189,9 +215,10 @@ class SchemaLayout:
             return None
         names = [column.name for column in self.schema.rewards]
         merit = self.schema.rewards[0].merit if len(names) == 1 else 1.0
-        value = float(one.rewards[beyond.argmax()]) / merit
+        t = int(beyond.argmax())
+        value = float(one.rewards[t]) / merit
         ends = low / merit, high / merit
-        return " + ".join(names), value, min(ends), max(ends)
+        return t, " + ".join(names), value, min(ends), max(ends)
 
     @property
     def outcome_in_words(self) -> str:

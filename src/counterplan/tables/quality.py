@@ -30,7 +30,7 @@ import numpy as np
 from counterplan.core.table import numbered
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import InputError, counted
-from counterplan.scm.transitions import plausible_range
+from counterplan.scm.transitions import is_code, plausible_range
 from counterplan.tables.draft import FEWEST, IDENTIFIER
 from counterplan.tables.layout import SchemaLayout
 from counterplan.tables.parts import Recorded
@@ -168,6 +168,21 @@ class _Table:
         columns = ((k, self.measured[k][1], ends) for k, ends in self.ranges.items())
         return {k: np.asarray((x < low) | (x > high)) for k, x, (low, high) in columns}
 
+    def coded(self, name: str) -> BoolArray:
+        """(n,) cells of a column that stand for a gap, as it seems: implausible ones that are a
+        usual code or not positive, or the one negative number among whole ones."""
+        values = self.measured[name][1]
+        codes = [value for value in np.unique(values[self.outside[name]]) if is_code(value)]
+        found = self.outside[name] & (np.isin(values, codes) | (values <= 0.0))
+        return np.asarray(found | (values < 0.0) if self.has_negative_code(name) else found)
+
+    def has_negative_code(self, name: str) -> bool:
+        """Whether a column of whole numbers is -1 or -9 in some rows and never negative else."""
+        values = self.measured[name][1]
+        known = np.unique(values[np.isfinite(values)])
+        is_one = known[known < 0.0].tolist() in ([-1.0], [-9.0])
+        return is_one and len(known) > 3 and not (known % 1.0).any()
+
     @cached_property
     def usable(self) -> BoolArray:
         """(n,) rows without outliers that an action follows."""
@@ -199,7 +214,7 @@ class _Table:
 
 def _outliers(table: _Table) -> Iterator[Finding]:
     for name, (column, values) in table.measured.items():
-        outside, known = table.outside[name], values[np.isfinite(values)]
+        outside = table.outside[name]
         fill = "mean" if column.role == "fixed" else "carry-forward"
         gap = f"outside = 'missing' and missing = '{fill}'"
         if outside.any():
@@ -212,11 +227,10 @@ def _outliers(table: _Table) -> Iterator[Finding]:
             say = f"it, or say {_bounds(low, high)}, {gap}"
             text += say if is_given else f"{table.schema.time!r}, which it comes from"
             yield table.about("outliers", name, text, outside)
-        negative = np.unique(known[known < 0.0]).tolist()
-        if negative in ([-1.0], [-9.0]) and len(np.unique(known)) > 3 and not (known % 1.0).any():
+        if table.has_negative_code(name):
             text = (
-                f"is {negative[0]:g} in some rows and never negative else; if that stands for a "
-                f"gap, say low = 0, {gap}"
+                f"is {np.nanmin(values):g} in some rows and never negative else; if that stands "
+                f"for a gap, say low = 0, {gap}"
             )
             yield table.about("outliers", name, text, values < 0.0)
 
@@ -242,9 +256,11 @@ def _units(table: _Table) -> Iterator[Finding]:
                 text += "an id stands for several episodes, give each its own"
                 yield table.about("units", name, text, long)
             continue
-        if values[chosen].min() <= 0.0 or len(np.unique(values[chosen])) < MEASURED:
+        chosen &= ~table.coded(name)
+        distinct = np.unique(values[chosen])
+        if len(distinct) < MEASURED or distinct[0] <= 0.0:
             continue
-        found = _groups(values, chosen) or _jumps(values, table.acts)
+        found = _groups(values, chosen) or _jumps(np.where(chosen, values, np.nan), table.acts)
         if found is not None:
             text = f"seems to be in two units, {found[0]}; convert them to one"
             yield table.about("units", name, text, found[1])
