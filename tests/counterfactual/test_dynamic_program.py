@@ -337,6 +337,10 @@ def test_keeping_what_is_forbidden_is_not_possible() -> None:
     mdp = cp.TabularMDP(np.ones((1, 2, 1)), [[-np.inf, -np.inf]])
     with pytest.raises(InfeasibleError, match="at t=0 is of reward -inf: raise k"):
         cp.explain(mdp, cp.Episode([0], [0]), 1)
+    names = {"state_labels": ["ill"], "action_labels": ["wait", "treat"]}
+    named = cp.TabularMDP(np.ones((1, 2, 1)), [[-np.inf, -np.inf]], **names)
+    with pytest.raises(InfeasibleError, match=r"\(state ill, action wait\) at t=0"):
+        cp.explain(named, cp.Episode([0], [0]), 1)
 
 
 # With one unit a change to 2; two of them beat one change to 3 for two units.

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import polars as pl
 import pytest
 
 import counterplan as cp
@@ -19,7 +20,14 @@ from counterplan.tables.fit import FitSettings, doubtful_costs, fit_discrete
 from counterplan.tables.layout import SchemaLayout, layout_of_model
 from counterplan.tables.parts import Recorded, episodes_from_bytes, episodes_to_bytes
 from counterplan.tables.reader import open_table
-from counterplan.tables.rewards import Learned, is_cost_name, learn_rewards, regressed, values_ahead
+from counterplan.tables.rewards import (
+    Learned,
+    coded,
+    is_cost_name,
+    learn_rewards,
+    regressed,
+    values_ahead,
+)
 from counterplan.tables.schema import Column, Schema, schema_from_dict
 
 from .schema_support import write
@@ -243,6 +251,32 @@ def test_an_end_that_was_decided_earlier_is_told_and_its_weights_are_unsure() ->
     assert any("depends on more than the last state" in one for one in remarks)
     (found,) = layout.learned.finals
     assert np.sqrt(found.covariance[-1][-1]) > 0.3 * abs(found.weights[-1])
+
+
+def test_what_was_not_learned_is_in_the_model() -> None:
+    """A schema alone does not know what the end is worth, and says where that is known."""
+    episode = ward(1)[0].episode
+    for schema in (WARD, replace(WORKSHOP, final="value"), WORKSHOP):
+        for given in ((), (episode,)):
+            with pytest.raises(InputError, match=r"use cp\.tables\.layout_of_model\(model\)"):
+                SchemaLayout(schema).reward(*given)
+    rows = [
+        (one.episode.id, t, state[0], "ABC"[int(state[1])], state[2], dose, one.outcomes[0][1])
+        for one in ward(60)
+        for t, (state, dose) in enumerate(
+            zip(one.episode.states, [*one.episode.actions[:, 0], None], strict=True)
+        )
+    ]
+    names = ["episode_id", "t", "age", "ward", "fluid", "dose", "readmitted"]
+    frame = pl.DataFrame(rows, schema=names, orient="row")
+    model: Any = cp.fit(frame, WARD, learner="smooth")
+    layout = cp.tables.layout_of_model(model)
+    assert layout is not None
+    given = {"actions": layout.action_set(episode), "reward": layout.reward(episode)}
+    found = cp.explain(model, episode, 1, **given)
+    (end,) = layout.learned.finals
+    before = end.interval(coded(WARD.features, episode.states[-1:])[0])[0]
+    assert found.factual_value == pytest.approx(-before)
 
 
 def test_an_end_that_nothing_predicts_is_refused() -> None:

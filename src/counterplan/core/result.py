@@ -111,10 +111,16 @@ class Explanation(ABC):
         """The changes, or the most likely ones where they depend on chance."""
 
     @property
-    def interval(self) -> Interval:
-        """The values that are possible for the alternative, whatever its model leaves open; one
-        point where the counterfactual is certain."""
-        return Interval(self.value, self.value)
+    def interval(self) -> Interval | None:
+        """What the model leaves open: by members or draws the improvement, at 90 %; by a table of
+        probabilities the value, over all causal models that fit it. None where a model does not
+        know how sure it is, such as one network."""
+        return None
+
+    @property
+    def harm(self) -> float | None:
+        """How likely it is worse than what was done, None where members or draws do not say."""
+        return None
 
     @property
     def gap(self) -> float:

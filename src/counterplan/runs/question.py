@@ -305,10 +305,12 @@ class Explainer(ABC):
         warned: Any = self.model.about.get("findings", ())
         about = [one["column"] or one["kind"] for one in warned if one["severity"] == "warning"]
         if self._layout is not None and self._layout.states is None:
-            unseen = [one.name for one in self._layout.schema.of("ignore")]
+            schema = self._layout.schema
+            replayed = [one.name for one in schema.components if one.role == "contextual"]
+            unseen = [one.name for one in schema.of("ignore")]
             found.append(
                 "Assumes that what was done was chosen by what these columns say, or by chance: "
-                f"{', '.join(self._layout.features)}"
+                f"{', '.join([*self._layout.features, *replayed])}"
                 + (f" (not used: {', '.join(unseen)})." if unseen else ".")
             )
         if about:

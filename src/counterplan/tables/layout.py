@@ -4,7 +4,8 @@
     explain(scm, episode, k=3, actions=layout.action_set(episode), reward=layout.reward())
 
 A model learned from such a table remembers the schema, so that `layout_of_model(model)` gives the
-same layout back. Its entries in `model.about`:
+same layout back, with what columns of rewards were learned to be worth. Its entries in
+`model.about`:
 
     schema   the schema as plain values
     means    of columns of numbers, by name: what `missing = "mean"` stands for in further tables
@@ -166,9 +167,13 @@ class SchemaLayout:
         if exact is not None:
             weights, constant = weights + exact.gradient(len(weights)), exact.constant
         state = LinearReward(weights, 0.0 if exact is None else constant)
-        if schema.rewards and exact is None and learned.step is None:
-            raise InputError("what its columns of rewards are worth was not learned: fit it anew")
         ends = bool(schema.finals) or schema.final == VALUE
+        steps = bool(schema.rewards) and exact is None
+        if (steps and learned.step is None) or (ends and not learned.horizon):
+            raise InputError(
+                "a schema does not say what its columns of rewards, or the end, are worth, the "
+                "model that was learned with it does: use cp.tables.layout_of_model(model)"
+            )
         if learned.step is None and not ends:
             if exact is None:
                 check_reward(schema)

@@ -109,7 +109,8 @@ class Predictor:
 @dataclass(frozen=True)
 class Learned:
     """What columns are worth: at each step (None where states say it all), at the end, and what
-    usually follows a state in the next `horizon` steps; the least and most that a step earned."""
+    usually follows a state in the next `horizon` steps (0: nothing was learned); the least and most
+    that a step earned."""
 
     step: Predictor | None = None
     finals: tuple[Predictor, ...] = ()

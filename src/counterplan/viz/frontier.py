@@ -141,5 +141,6 @@ def _rows(frontier: Any) -> list[Mapping[str, Any]]:
 
 def _ends(found: Any) -> dict[str, float]:
     """Of the interval of an improvement, where members of a model differ."""
-    names = ("improvement_low", "improvement_high") if hasattr(found, "outcomes") else ()
-    return dict(zip(names, found.interval, strict=False))
+    if found.harm is None:
+        return {}
+    return dict(zip(("improvement_low", "improvement_high"), found.interval, strict=True))

@@ -39,6 +39,10 @@ class Quantity:
             return f"{100 * value:.1f} %"
         return f"{value:,.0f}" if LARGE <= abs(value) < HUGE else f"{value:.4g}"
 
+    def tells_apart(self, one: float | None, other: float) -> bool:
+        """Whether two values are not written alike, if there are two."""
+        return one is not None and self.write(one) != self.write(other)
+
     def write_gain(self, value: float) -> str:
         """A difference of two values, with its sign; of percentages, in points."""
         text = self.write(value).replace(" %", " points")

@@ -375,9 +375,11 @@ def check_feasible(setting: Setting, bounds: FloatArray) -> None:
         state, action = episode.states[t], episode.actions[t]
         if setting.rewards_at(t)[state, action] == -math.inf:
             why = "forbidden" if setting.constraints.forbidden[state, action] else "of reward -inf"
+            mdp = setting.mdp
+            pair = f"(state {mdp.state_name(state)}, action {mdp.action_name(action)})"
             raise InfeasibleError(
                 f"{episode.name}: no policy with k={setting.k} avoids a barred pair; the observed "
-                f"(state {state}, action {action}) at t={t} is {why}: raise k, or free the step"
+                f"{pair} at t={t} is {why}: raise k, or free the step"
             )
     raise InfeasibleError(f"{episode.name}: no policy with k={setting.k} satisfies the constraints")
 

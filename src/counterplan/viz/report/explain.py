@@ -233,7 +233,10 @@ def _ranking(source: ExplainedRun, ranked: Sequence[Row]) -> list[RankingColumn]
         return RankingColumn(title, [cell(row) for row in ranked], kind, choose)
 
     def numbers(title: str, name: str, write: Any = quantity.write) -> RankingColumn:
-        return column(title, lambda row: number_cell(row[name], write(row[name])), "number")
+        def cell(row: Row) -> Any:
+            return number_cell(row[name], "" if row[name] is None else write(row[name]))
+
+        return column(title, cell, "number")
 
     def shown(row: Row) -> str:
         return source.pseudonyms.shown(row["episode_id"])
@@ -252,8 +255,11 @@ def _ranking(source: ExplainedRun, ranked: Sequence[Row]) -> list[RankingColumn]
             for name in run.outcomes
         ),
         numbers("Steps", "steps", "{:,}".format),
-        numbers("Observed", "factual"),
     ]
+    if any(quantity.tells_apart(row.get("observed"), row["factual"]) for row in ranked):
+        found += [numbers("Observed", "observed"), numbers("By the model", "factual")]
+    else:
+        found.append(numbers("Observed", "factual"))
     points = ", points" if quantity.percent else ""
     if any(claim_of(row).low is not None for row in ranked):
         title = "Guaranteed" if run.terms.is_discrete else "Interval of 90 %"
