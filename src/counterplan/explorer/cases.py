@@ -281,7 +281,7 @@ class Cases(Items):
             tipping = getattr(curves, f"tipping_{name}")
             at, mean = getattr(curves, name).round(9) + 0.0, values.mean(axis=0)
             both[name] = {"at": at, "mean": mean, "low": low, "high": high, "tipping": tipping}
-        return models.Rests(words=f"No data can tell, but {curves}.", **both)
+        return models.Rests(words=f"No data can tell: {curves}", **both)
 
     def _rests_on_model(
         self, episode: Episode, question: Question, progress: ProgressCallback
