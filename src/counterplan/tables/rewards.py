@@ -401,11 +401,11 @@ def _final(
 
         return predict
 
-    remarks.append(predictability(column, every, y, known, predictor(x)))
-    found, moving = regressed(x, y, 1.0, is_share), len(schema.of("state"))
     earlier = np.column_stack([x, np.stack([_earlier(schema, one) for one in every])[known]])
     names = [str(every[place].episode.id) for place in known]
     score, more = (held_out(names, y, predictor(each)) for each in (x, earlier))
+    remarks.append(predictability(column, y, score, len(every) - len(known)))
+    found, moving = regressed(x, y, 1.0, is_share), len(schema.of("state"))
     if more - score >= EARLIER:
         remarks.append(
             f"warning: column {column.name!r}: depends on more than the last state (held out "
@@ -455,16 +455,9 @@ def check_ends(column: Column, y: FloatArray) -> bool:
     return set(y.tolist()) == {0.0, 1.0}
 
 
-def predictability(
-    column: Column,
-    every: Sequence[Recorded],
-    y: FloatArray,
-    known: IntArray,
-    predict: Callable[[IntArray, IntArray], FloatArray],
-) -> str:
-    """How well the end can be predicted in episodes that `predict(from, for)` has not seen, in
-    words; raises where it cannot."""
-    score = held_out([str(every[place].episode.id) for place in known], y, predict)
+def predictability(column: Column, y: FloatArray, score: float, left_out: int) -> str:
+    """How well the end can be predicted in episodes that were held out, by its score, in words;
+    raises where it cannot. Some episodes do not say it."""
     if set(y.tolist()) == {0.0, 1.0}:
         no, yes = np.count_nonzero(y == 0.0), np.count_nonzero(y == 1.0)
         kind, fair = "area under the curve", FAIR_SHARE
@@ -477,10 +470,10 @@ def predictability(
             f"{where} says nothing about it ({kind} {score:.2f}, chance up to {chance:.2f}), so "
             "that no advice could be about it; add what it depends on, or use role = 'outcome'"
         )
-    left_out = counted(len(every) - len(known), "episode")
+    without = f"; without {counted(left_out, 'episode')} that do not say it, or slip"
     return (
         f"{where} {'predicts it' if score >= fair else 'hardly predicts it'} ({kind} {score:.2f})"
-        + (f"; without {left_out} that do not say it, or slip" if len(known) < len(every) else "")
+        + (without if left_out else "")
     )
 
 
@@ -531,7 +524,8 @@ def end_by_state(
     def predict(rows: IntArray, others: IntArray) -> FloatArray:
         return np.asarray(means(rows)[0][last[others]])
 
-    remarks.append(predictability(column, every, y, known, predict))
+    score = held_out([str(every[place].episode.id) for place in known], y, predict)
+    remarks.append(predictability(column, y, score, len(every) - len(known)))
     mean, seen = means(np.arange(len(y)))
     variance = mean * (1.0 - mean) / (seen + 1.0) if is_share else y.var() / seen
     both = np.stack([mean - WIDE * np.sqrt(variance), mean + WIDE * np.sqrt(variance)])

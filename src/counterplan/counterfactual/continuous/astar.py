@@ -326,7 +326,8 @@ class Search:
 
     def _promise(self, t: int, nodes: Nodes) -> FloatArray:
         """(n,) the most that sequences through the nodes can earn, infinite where no bound of
-        whatever kind could be computed: the one place where bounds enter the search."""
+        whatever kind could be computed: the one place where bounds on nodes enter the search (those
+        on last changes: `_end`)."""
         promise = nodes.earned + self._upper(t, nodes.used, nodes.states)
         return np.where(np.isfinite(promise), promise, math.inf)
 

@@ -63,10 +63,11 @@ def _worth_variance(setting: SequenceSetting, course: FloatArray) -> float:
     """What is not known of the worth of states, all steps together, and of the end."""
     every, seen = (states.sum(axis=0, keepdims=True) for states in (course, setting.states))
     found = reward_variance(setting.reward, every, seen)
-    if isinstance(setting.last, SumReward):  # the reward of every state, and what counts at the end
-        for part in setting.last.parts[1:]:
-            found += reward_variance(part, course[-1:], setting.states[-1:])
-    return found
+    if setting.last is setting.reward:
+        return found
+    assert isinstance(setting.last, SumReward)  # of the reward, and what counts at the end besides
+    ends = SumReward(setting.last.parts[1:])
+    return found + ends.variance(course[-1:], setting.states[-1:])
 
 
 def _other_luck(setting: SequenceSetting, actions: IntArray, course: FloatArray) -> FloatArray:
