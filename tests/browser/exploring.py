@@ -24,6 +24,12 @@ from ..viz.report.runs import (
     explain_run,
     regret_run,
 )
+from .conftest import PATIENCE
+
+# Milliseconds between two looks at a page.
+PAUSE = 50
+# Milliseconds in which a page that has come to rest says nothing new.
+CALM = 400
 
 Served = Callable[[str], Explorer]
 MAKERS: dict[str, Callable[[Path], Path]] = {
@@ -86,13 +92,25 @@ def wait_for_value(page: Any, what: str, wanted: float) -> None:
 
 
 def shown(page: Any) -> list[str]:
-    """All that a case view says, but for times that it took."""
-    page.wait_for_function(
-        "() => document.querySelector('section.searching')?.childElementCount === 0"
-    )
+    """All that a case view says, but for times that it took, once it says no more."""
     parts = ("section.heading", "section.cards", "section.notices", "section.budget")
     parts += ("section.proof", "table.steps tbody")
-    return [page.locator(part).inner_text() for part in parts]
+
+    def read() -> list[str]:
+        page.wait_for_function(
+            "() => document.querySelector('section.searching')?.childElementCount === 0"
+            " && document.querySelector('section.budget svg') !== null"
+        )
+        return [page.locator(part).inner_text() for part in parts]
+
+    last: list[str] = []
+    for _ in range(PATIENCE // CALM):
+        found = read()
+        if found == last:
+            break
+        last = found
+        page.wait_for_timeout(CALM)
+    return last
 
 
 def improvable(explorer: Explorer, least: int = 5) -> str:
@@ -124,6 +142,17 @@ def explained(
         constraints=cp.Constraints(**constraints),
         **({"doubt": DEFAULT_DOUBT if doubt is None else doubt} if explainer.is_discrete else {}),
     )
+
+
+def until(page: Any, read: Callable[[], Any], wanted: Any = True) -> None:
+    """Wait until a page says what is wanted: charts and addresses follow a click in a moment."""
+    found = read()
+    for _ in range(PATIENCE // PAUSE):
+        if found == wanted:
+            break
+        page.wait_for_timeout(PAUSE)
+        found = read()
+    assert found == wanted
 
 
 def fits(page: Any) -> bool:

@@ -20,6 +20,7 @@ from .exploring import (
     open_list,
     setting_of,
     shown,
+    until,
     value,
     wait_for_value,
 )
@@ -31,16 +32,16 @@ def test_the_list(page: Any, served: Served) -> None:
     explorer = served("discrete")
     open_list(page, explorer)
     ranked = explorer.service.run.cases(CaseQuery())["episode_id"].to_list()
-    assert ids(page) == ranked[:25]
-    assert page.locator(".found").first.inner_text() == "1–25 of 71 episodes"
+    until(page, lambda: ids(page), ranked[:25])
+    until(page, lambda: page.locator(".found").first.inner_text(), "1–25 of 71 episodes")
     page.get_by_role("button", name="Next page").first.click()
     page.wait_for_function("() => document.querySelector('.found').textContent.startsWith('26–50')")
-    assert ids(page) == ranked[25:50]
-    assert "page=2" in page.url
+    until(page, lambda: ids(page), ranked[25:50])
+    until(page, lambda: "page=2" in page.url)
     page.reload()
     page.wait_for_selector("table.cases tbody tr")
-    assert ids(page) == ranked[25:50]
-    assert fits(page)
+    until(page, lambda: ids(page), ranked[25:50])
+    until(page, lambda: fits(page))
 
 
 def test_filters_and_order(page: Any, served: Served) -> None:
@@ -70,18 +71,18 @@ def test_filters_and_order(page: Any, served: Served) -> None:
     page.goto(url)
     page.wait_for_selector("table.cases tbody tr")
     expect(support="yes", min_improvement=0.2, outcome="cured=1", sort="factual", descending=False)
-    assert page.locator("#min").input_value() == "0.2"
+    until(page, lambda: page.locator("#min").input_value(), "0.2")
     page.get_by_role("button", name="Clear").click()
     expect()
     page.select_option("#status", "failed")
     expect(status="failed")
-    assert "state" in page.locator("td.words").inner_text()
+    until(page, lambda: "state" in page.locator("td.words").inner_text())
     # Who goes on before the list has followed stays where he has gone.
     page.fill("#search", "lost")
     page.locator("a.row-link").first.click()
     page.wait_for_selector("text=could not be explained")
     page.wait_for_timeout(500)
-    assert "#/case?" in page.url
+    until(page, lambda: "#/case?" in page.url)
     page.click("text=All episodes")
     page.fill("#search", "nothing like that")
     page.wait_for_selector("p.empty")
@@ -117,17 +118,16 @@ def test_k_moves_through_the_run_and_beyond_it(page: Any, served: Served) -> Non
     for k in (1, 0, 1, 2):
         page.locator("#k").fill(str(k))
         wait_for_value(page, "best", budgets[k])
-        assert f"k={k}" in page.url
+        until(page, lambda k=k: f"k={k}" in page.url)
     # The run has no answer for three: it is searched for.
     page.locator("#k").fill("3")
     wait_for_value(page, "best", explained(explorer, name, 3).value)
-    assert value(page, "observed") == setting_of(explorer, name).outcomes(
-        setting_of(explorer, name).observed[None]
-    )
+    setting = setting_of(explorer, name)
+    until(page, lambda: value(page, "observed"), setting.outcomes(setting.observed[None]))
     before = shown(page)
     page.reload()
     wait_for_value(page, "best", explained(explorer, name, 3).value)
-    assert shown(page) == before
+    until(page, lambda: shown(page), before)
 
 
 def test_an_action_is_edited_by_hand(page: Any, served: Served) -> None:
@@ -145,20 +145,23 @@ def test_an_action_is_edited_by_hand(page: Any, served: Served) -> None:
     states = setting.in_episode_units(setting.trajectories(actions[None])[0])
     level = 1  # the feature that is shown first: it says what is better
     cells = page.locator("table.steps td.hand")
-    found = [float(cells.nth(t).get_attribute("data-value")) for t in range(cells.count())]
-    assert found == states[:, level].tolist()
-    assert page.locator("g.dot.hand").count() > len(states)
+    until(
+        page,
+        lambda: [float(cells.nth(t).get_attribute("data-value")) for t in range(cells.count())],
+        states[:, level].tolist(),
+    )
+    until(page, lambda: page.locator("g.dot.hand").count() > len(states))
     before = shown(page)
     page.reload()
     wait_for_value(page, "hand", float(setting.outcomes(actions[None])[0]))
-    assert shown(page) == before
+    until(page, lambda: shown(page), before)
     page.click("#take-best")
     best = explorer.get("case", id=name)["answer"]
     wait_for_value(page, "hand", best["value"])
-    assert "as good as the best" in page.locator(".card.hand").inner_text()
+    until(page, lambda: "as good as the best" in page.locator(".card.hand").inner_text())
     page.click("#clear-edits")
     page.wait_for_function("() => document.getElementById('value-hand').dataset.value === ''")
-    assert "edit=" not in page.url
+    until(page, lambda: "edit=" not in page.url)
 
 
 def test_solved_again_under_rules(page: Any, served: Served) -> None:
@@ -170,19 +173,19 @@ def test_solved_again_under_rules(page: Any, served: Served) -> None:
     page.check(f"#keep-{change['t']}")
     page.click("#forbid summary")
     page.check(f"#forbid-{change['alternative']}")
-    assert "not applied yet" in page.locator(".rules-head").first.inner_text()
+    until(page, lambda: "not applied yet" in page.locator(".rules-head").first.inner_text())
     page.click("#resolve")
     allowed = np.ones(3, dtype=np.bool_)
     allowed[change["alternative"]] = False
     found = explained(explorer, name, 2, allowed=allowed, fixed_steps=[change["t"]])
     wait_for_value(page, "best", found.value)
     page.wait_for_selector("text=under your rules")
-    words = page.locator(".proof .changes").first.inner_text()
-    assert words.count("→") == len(found.changes)
+    words = page.locator(".proof .changes").first
+    until(page, lambda: words.inner_text().count("→"), len(found.changes))
     before = shown(page)
     page.reload()
     page.wait_for_selector("text=under your rules")
-    assert shown(page) == before
+    until(page, lambda: shown(page), before)
     page.click("#clear-rules")
     wait_for_value(page, "best", explorer.get("case", id=name)["answer"]["value"])
 
@@ -191,24 +194,24 @@ def test_claims_are_told_with_bands_and_what_they_rest_on(page: Any, served: Ser
     explorer = served("members")
     open_list(page, explorer)
     lines = explorer.get("cases")["lines"]
-    assert ids(page) == [line["id"] for line in lines]
+    until(page, lambda: ids(page), [line["id"] for line in lines])
     name = next(line["id"] for line in lines if line["changes"])
     open_case(page, explorer, name)
     answer = explorer.get("case", id=name)["answer"]
     wait_for_value(page, "best", answer["value"])
-    card = page.locator(".card.best").inner_text()
-    assert answer["claim"] in card
-    assert "90 %" in card
-    assert page.locator("#holds").inner_text() == answer["holds"]
-    assert page.locator("path.band.best").count() == 1
+    card = page.locator(".card.best")
+    until(page, lambda: answer["claim"] in card.inner_text())
+    until(page, lambda: "90 %" in card.inner_text())
+    until(page, lambda: page.locator("#holds").inner_text(), answer["holds"])
+    until(page, lambda: page.locator("path.band.best").count(), 1)
     page.wait_for_selector(".rests-words")
-    assert page.locator(".rests-charts svg").count() == 2
+    until(page, lambda: page.locator(".rests-charts svg").count(), 2)
     taken = explorer.get("case", id=name)["observed"]["actions"][0]
     action = next(one for one in range(3) if one != taken)
     page.select_option("#action-0-0", str(action))
     page.wait_for_selector("path.band.hand")
-    assert "90 %" in page.locator(".card.hand").inner_text()
-    assert fits(page)
+    until(page, lambda: "90 %" in page.locator(".card.hand").inner_text())
+    until(page, lambda: fits(page))
 
 
 def test_the_dial_is_turned(page: Any, served: Served) -> None:
@@ -217,16 +220,16 @@ def test_the_dial_is_turned(page: Any, served: Served) -> None:
     open_case(page, explorer, name)
     page.wait_for_selector(".rests-words")
     page.locator("#dial").fill("1")
-    assert "doubt 1" in page.locator(".rules-head").first.inner_text()
+    until(page, lambda: "doubt 1" in page.locator(".rules-head").first.inner_text())
     page.click("#resolve")
     found = explained(explorer, name, 2, doubt=1.0)
     wait_for_value(page, "best", found.value)
     page.wait_for_selector("text=under your rules")
-    assert "dial=1" in page.url
+    until(page, lambda: "dial=1" in page.url)
     before = shown(page)
     page.reload()
     page.wait_for_selector("text=under your rules")
-    assert shown(page) == before
+    until(page, lambda: shown(page), before)
 
 
 def test_a_search_is_cancelled(page: Any, served: Served) -> None:
@@ -239,7 +242,7 @@ def test_a_search_is_cancelled(page: Any, served: Served) -> None:
         open_case(page, explorer, "long 0", k=12)
     first = asked.value.json()["job"]
     page.wait_for_selector("text=best so far", timeout=60_000)
-    assert page.locator("progress").count() == 1
+    until(page, lambda: page.locator("progress").count(), 1)
     # The button has the focus, and keeps it while what stands beside it changes.
     told = page.locator(".reached").inner_text()
     page.wait_for_function(
@@ -263,6 +266,7 @@ def test_a_search_is_cancelled(page: Any, served: Served) -> None:
     with page.expect_response(is_question) as asked:
         open_case(page, explorer, "long 0", k=11)
     third = asked.value.json()["job"]
+    page.wait_for_selector("progress")
     page.goto("about:blank")
     assert explorer.wait(third)["state"] == "cancelled"
     with page.expect_response(is_question) as asked:
@@ -310,7 +314,7 @@ def test_a_discrete_case(page: Any, served: Served) -> None:
         "what-if", {"id": name, "edits": [{"t": 1, "action": (observed + 1) % 3}]}
     )
     wait_for_value(page, "hand", answer["answer"]["value"])
-    assert fits(page)
+    until(page, lambda: fits(page))
 
 
 def test_what_went_wrong_is_told(browser: Any, served: Served) -> None:
@@ -334,33 +338,33 @@ def test_by_keyboard_alone(page: Any, served: Served) -> None:
     explorer = served("continuous")
     open_list(page, explorer)
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    until(page, lambda: page.evaluate("document.activeElement.textContent"), "Skip to the content")
     page.keyboard.press("Enter")
     for _ in range(40):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.matches('a.row-link')"):
             break
     listed = ids(page)
-    assert page.evaluate("document.activeElement.textContent") == listed[0]
+    until(page, lambda: page.evaluate("document.activeElement.textContent"), listed[0])
     page.keyboard.press("End")
-    assert page.evaluate("document.activeElement.textContent") == listed[-1]
+    until(page, lambda: page.evaluate("document.activeElement.textContent"), listed[-1])
     page.keyboard.press("Home")
     wanted = listed.index(improvable(explorer))
     for _ in range(wanted):
         page.keyboard.press("ArrowDown")
     outline = "getComputedStyle(document.activeElement).outlineStyle"
-    assert page.evaluate(outline) == "solid"
+    until(page, lambda: page.evaluate(outline), "solid")
     page.keyboard.press("Enter")
     page.wait_for_selector("#k")
     name = listed[wanted]
     _tab_to(page, "#k")
     page.keyboard.press("ArrowLeft")
     wait_for_value(page, "best", explorer.get("case", id=name, k=1)["answer"]["value"])
-    assert page.evaluate("document.activeElement.id") == "k"
+    until(page, lambda: page.evaluate("document.activeElement.id"), "k")
     _tab_to(page, "#keep-0")
     page.keyboard.press("Space")
     page.wait_for_selector("text=not applied yet")
-    assert page.evaluate("document.activeElement.id") == "keep-0"
+    until(page, lambda: page.evaluate("document.activeElement.id"), "keep-0")
     _tab_to(page, "#resolve", back=True)
     page.keyboard.press("Enter")
     wait_for_value(page, "best", explained(explorer, name, 1, fixed_steps=[0]).value)
@@ -371,7 +375,7 @@ def test_by_keyboard_alone(page: Any, served: Served) -> None:
     actions = setting.observed.copy()
     actions[0] += -1 if step == "ArrowUp" else 1
     wait_for_value(page, "hand", float(setting.outcomes(actions[None])[0]))
-    assert page.evaluate("document.activeElement.id") == "action-0-0"
+    until(page, lambda: page.evaluate("document.activeElement.id"), "action-0-0")
 
 
 def _tab_to(page: Any, selector: str, back: bool = False) -> None:
@@ -393,7 +397,7 @@ def test_everything_has_a_name(page: Any, served: Served, kind: str) -> None:
             .map((one) => one.outerHTML);
     }"""
     open_list(page, explorer)
-    assert page.evaluate(nameless) == []
+    until(page, lambda: page.evaluate(nameless), [])
     first = ids(page)[0]
     page.locator("table.cases a.row-link").first.click()
     # The list has a heading and a chart of its own: wait for those of the case.
@@ -401,6 +405,6 @@ def test_everything_has_a_name(page: Any, served: Served, kind: str) -> None:
         "name => document.querySelector('h1')?.textContent.endsWith(name)", arg=first
     )
     page.wait_for_selector("svg.chart")
-    assert page.evaluate(nameless) == []
-    assert page.evaluate("document.querySelectorAll('h1').length") == 1
-    assert page.evaluate("document.documentElement.lang") == "en"
+    until(page, lambda: page.evaluate(nameless), [])
+    until(page, lambda: page.evaluate("document.querySelectorAll('h1').length"), 1)
+    until(page, lambda: page.evaluate("document.documentElement.lang"), "en")

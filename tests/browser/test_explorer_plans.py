@@ -8,12 +8,20 @@ import pytest
 
 from counterplan.planning.regret import regret
 
-from .exploring import Served, fits, open_list
+from .exploring import Served, fits, open_list, until
 
 
 def revealed(page: Any) -> int:
     """How many prices are drawn."""
     return int(page.locator("section.pictures svg.chart").first.locator("g.dot.observed").count())
+
+
+def lost_now(page: Any) -> float:
+    return float(page.locator("#lost-now").get_attribute("data-value"))
+
+
+def suggested(page: Any) -> str:
+    return str(page.locator("#suggestion").inner_text().lower())
 
 
 def test_step_through_a_voyage(page: Any, served: Served) -> None:
@@ -24,42 +32,39 @@ def test_step_through_a_voyage(page: Any, served: Served) -> None:
     run = explorer.service.run
     scenario = run.scenario("plain")
     told = regret(run.problem, scenario.observed, scenario.decisions)  # type: ignore[arg-type]
-    assert float(page.locator("#executed").get_attribute("data-value")) == told.executed
+    until(page, lambda: float(page.locator("#executed").get_attribute("data-value")), told.executed)
     assert told.expected_losses is not None
     for t in range(4):
         page.wait_for_function(
             "words => document.getElementById('step-words').textContent === words",
             arg=f"decision {t + 1} of 7",
         )
-        lost = page.locator("#lost-now").get_attribute("data-value")
-        assert float(lost) == told.expected_losses[t]
+        until(page, lambda: lost_now(page), told.expected_losses[t])
         advice = explorer.finished({"kind": "advise", "id": "plain", "t": t})["advice"]
         page.wait_for_function(
             "exact => Number(document.getElementById('exact')?.dataset.value) === exact",
             arg=advice["exact"],
             timeout=60_000,
         )
-        words = page.locator("#suggestion").inner_text()
-        assert words.lower() == advice["words"].lower()
+        until(page, lambda: suggested(page), advice["words"].lower())
         # What comes later is not shown yet.
-        assert revealed(page) == t + 1
+        until(page, lambda: revealed(page), t + 1)
         if t < 3:
             page.keyboard.press("ArrowRight")
-    url = page.url
-    assert "t=3" in url
+    until(page, lambda: "t=3" in page.url)
     # What was bought stands on zero.
     bought = page.locator("section.pictures svg.chart").nth(1).locator("text.tick")
-    assert "0" in bought.all_text_contents()
+    until(page, lambda: "0" in bought.all_text_contents())
     page.check("#later")
-    assert revealed(page) == 7
+    until(page, lambda: revealed(page), 7)
     page.click("#show-hindsight")
-    assert page.locator("#show-hindsight").get_attribute("aria-pressed") == "false"
+    until(page, lambda: page.locator("#show-hindsight").get_attribute("aria-pressed"), "false")
     page.reload()
     page.wait_for_selector("#step-words")
-    assert page.locator("#step-words").inner_text() == "decision 4 of 7"
-    assert page.locator("#later").is_checked()
-    assert page.locator("#show-hindsight").get_attribute("aria-pressed") == "false"
-    assert fits(page)
+    until(page, lambda: page.locator("#step-words").inner_text(), "decision 4 of 7")
+    until(page, lambda: page.locator("#later").is_checked())
+    until(page, lambda: page.locator("#show-hindsight").get_attribute("aria-pressed"), "false")
+    until(page, lambda: fits(page))
 
 
 @pytest.mark.parametrize("kind", ["drives", "options"])

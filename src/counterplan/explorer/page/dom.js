@@ -67,10 +67,12 @@ export function say(text) {
 /** Call with the width of an element, now and whenever it changes; returns what ends that. */
 export function watchWidth(element, draw) {
   let last = 0;
-  const observer = new ResizeObserver((entries) => {
-    const width = Math.floor(entries[0].contentRect.width);
+  const drawFor = (width) => {
     if (width > 0 && width !== last) draw((last = width));
-  });
+  };
+  // What stands in the page already is not left empty until the observer is heard.
+  drawFor(Math.floor(element.getBoundingClientRect().width));
+  const observer = new ResizeObserver((entries) => drawFor(Math.floor(entries[0].contentRect.width)));
   observer.observe(element);
   return () => observer.disconnect();
 }
