@@ -11,7 +11,8 @@ from urllib.parse import urlencode
 import counterplan as cp
 from counterplan.core.problem import Problem
 from counterplan.counterfactual.continuous.setting import SequenceSetting, prepare_sequence
-from counterplan.runs.question import DEFAULT_DOUBT, Explainer, Question
+from counterplan.runs.explainer import DEFAULT_DOUBT, Explainer
+from counterplan.runs.question import Question
 
 from ..explorer.long_episodes import long_episodes
 from ..explorer.serving import Explorer, serving

@@ -16,7 +16,8 @@ import pytest
 import counterplan as cp
 from counterplan.explorer.models import CaseQuery
 from counterplan.runs.explain import explain_spec
-from counterplan.runs.question import TIPPING_DRAWS, Question
+from counterplan.runs.explainer import TIPPING_DRAWS
+from counterplan.runs.question import Question
 from counterplan.runs.run import open_run
 from counterplan.tables.fit import FitSettings, fit_discrete
 from counterplan.tables.models import save_model

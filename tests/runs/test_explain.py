@@ -19,13 +19,8 @@ from counterplan.core.limits import Progress
 from counterplan.counterfactual import Explanation
 from counterplan.errors import FileError, InputError, MistakesError
 from counterplan.runs.explain import open_cohort
-from counterplan.runs.question import (
-    INTERVALS,
-    TIPPING_DRAWS,
-    DiscreteExplainer,
-    Question,
-    open_explainer,
-)
+from counterplan.runs.explainer import INTERVALS, TIPPING_DRAWS, DiscreteExplainer, open_explainer
+from counterplan.runs.question import Question
 from counterplan.runs.run import Run
 from counterplan.tables import write_episodes
 from counterplan.tables.layout import SchemaLayout

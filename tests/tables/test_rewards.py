@@ -15,7 +15,7 @@ from counterplan.core.reward import EpisodeReward
 from counterplan.counterfactual import oracle
 from counterplan.errors import FileError, InputError
 from counterplan.runs.answer import answer_of, trajectory
-from counterplan.runs.question import ContinuousExplainer, DiscreteExplainer
+from counterplan.runs.explainer import ContinuousExplainer, DiscreteExplainer
 from counterplan.tables.fit import FitSettings, doubtful_costs, fit_discrete
 from counterplan.tables.layout import SchemaLayout, layout_of_model
 from counterplan.tables.parts import Recorded, episodes_from_bytes, episodes_to_bytes

@@ -28,15 +28,14 @@ from counterplan.errors import CounterplanError, InputError
 from counterplan.explorer import models
 from counterplan.explorer.lists import Items, collect, contains
 from counterplan.runs.answer import FAILED, OTHER, answer_of, changes_in_words, trajectory
-from counterplan.runs.question import (
+from counterplan.runs.explainer import (
     ACTION,
-    EXACT,
     STATE,
     TIPPING_DRAWS,
     ContinuousExplainer,
     DiscreteExplainer,
-    Question,
 )
+from counterplan.runs.question import EXACT, Question
 from counterplan.runs.run import OUTCOME, RESULTS, TRAJECTORIES, Run, claim_ends
 from counterplan.tables.parts import ID, Recorded, episodes_from_bytes
 from counterplan.viz.claims import (

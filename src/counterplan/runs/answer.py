@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 import numpy as np
 
 from counterplan.errors import counted
-from counterplan.runs.question import Explainer, PartChange, Prediction, Question
+from counterplan.runs.explainer import Explainer, PartChange, Prediction
+from counterplan.runs.question import Question
 from counterplan.tables.parts import Recorded
 
 if TYPE_CHECKING:

@@ -37,19 +37,18 @@ from counterplan.runs.answer import (
     trajectories_table,
 )
 from counterplan.runs.cohort import RunSettings, RunSummary, run_cohort
-from counterplan.runs.question import (
+from counterplan.runs.explainer import (
     COHORT,
     DISCRETE,
-    EXACT,
     ICU,
     MODEL,
     SCHEMA,
     ContinuousExplainer,
     Explainer,
-    Question,
     open_explainer,
     stored_explainer,
 )
+from counterplan.runs.question import EXACT, Question
 from counterplan.runs.run import RESULTS, STATUSES, TRAJECTORIES, Run, open_run
 from counterplan.runs.store import sha256
 from counterplan.runs.task import EXPLAIN, PartResult, TaskSpec, reason_of
@@ -118,7 +117,7 @@ def explain_table(
     progress  called as episodes (or parts of a run) are done; False stops
     options   the other fields of `Question`: solver, nodes, seconds, gap, max_move, robust, risk,
               doubt, seed, supported, and rules by the names of actions: allow, forbid, keep,
-              cost (see `runs.rules`); `episodes`: ids, to explain no others; and for a folder
+              cost (see `runs.question`); `episodes`: ids, to explain no others; and for a folder
               `workers`, `cluster` and `again` (do anew what failed)
     """
     chosen = tuple(options.pop("episodes", ()))

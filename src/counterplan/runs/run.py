@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from counterplan.errors import FileError, InputError
-from counterplan.runs.question import COHORT, DISCRETE, ICU, SCHEMA, Question, stored_explainer
+from counterplan.runs.explainer import COHORT, DISCRETE, ICU, SCHEMA, stored_explainer
+from counterplan.runs.question import Question
 from counterplan.runs.store import Manifest, RunFolder, missing_line, read_manifest, refuse_links
 from counterplan.runs.task import EXPLAIN, REGRET
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from counterplan.planning.description import Columns
     from counterplan.planning.model import ExogenousModel
-    from counterplan.runs.question import Explainer
+    from counterplan.runs.explainer import Explainer
     from counterplan.scm.learned import LearnedSCM
     from counterplan.scm.tabular import TabularMDP
     from counterplan.tables.parts import Recorded

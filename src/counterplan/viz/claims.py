@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from counterplan.core.episode import Episode
-    from counterplan.runs.question import DiscreteExplainer, Question
+    from counterplan.runs.explainer import DiscreteExplainer
+    from counterplan.runs.question import Question
 
 # Differences below this are rounding.
 ROUNDING = 1e-9

@@ -21,7 +21,7 @@ from counterplan.core.result import Change, Interval
 from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.support import NEIGHBOURS
 from counterplan.errors import FileError, InputError
-from counterplan.runs.question import TIPPING_DRAWS, ContinuousExplainer, DiscreteExplainer
+from counterplan.runs.explainer import TIPPING_DRAWS, ContinuousExplainer, DiscreteExplainer
 from counterplan.runs.run import Run
 from counterplan.tables.layout import SchemaLayout
 from counterplan.tables.schema import Column

@@ -13,8 +13,8 @@ import counterplan as cp
 from counterplan.core.constraints import Constraints
 from counterplan.counterfactual.oracle import brute_force
 from counterplan.errors import InputError
-from counterplan.runs.question import Question, open_explainer
-from counterplan.runs.rules import Rule, named_grid, read_rules
+from counterplan.runs.explainer import named_grid, open_explainer
+from counterplan.runs.question import Question, Rule, read_rules
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.tables.schema import Column, Grid
 

@@ -1,0 +1,664 @@
+"""The models that answer a question about an episode.
+
+An `Explainer` is a model with all that it takes to put a `Question` to an episode: the problem that
+the episode poses, the names of actions, and the data that the model was learned from.
+
+    discrete     a tabular model; a policy answers
+    stays        a neural model of one of the built-in tables of intensive care
+    schema       either kind of model, on a table that a schema describes
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from counterplan.core.constraints import Constraints, policy_rule
+from counterplan.core.episode import Episode
+from counterplan.core.limits import ProgressCallback
+from counterplan.core.validation import FloatArray
+from counterplan.errors import InputError
+from counterplan.runs.question import EXACT, RULES, Question, read_rules
+from counterplan.scm.tabular import TabularMDP
+from counterplan.tables.models import model_from_bytes
+from counterplan.tables.schema import Column, Grid
+
+if TYPE_CHECKING:
+    from counterplan.core.result import Explanation
+    from counterplan.counterfactual.support import Support
+    from counterplan.scm.learned import LearnedSCM
+    from counterplan.scm.row_sets import RowSets
+    from counterplan.scm.support import Outlier
+    from counterplan.tables.layout import Exit, SchemaLayout
+    from counterplan.tables.parts import Recorded
+
+STATE, ACTION = "state", "action"
+# The doubt of the exact solver unless another is asked for.
+DEFAULT_DOUBT = 0.2
+# Draws of luck behind a tipping rho: with 200 it takes longer than the search.
+TIPPING_DRAWS = 50
+# Intervals of a value by the causal models that are admitted, see `value_interval`.
+INTERVALS = {"interval": "none", "stable": "stable", "monotone": "monotone"}
+# Sets of rules that a model has ready.
+SOME_RULES = 16
+
+
+@dataclass(frozen=True)
+class PartChange:
+    """A component of an action that is `alternative` instead of `observed`."""
+
+    name: str
+    observed: float
+    alternative: float
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a column that counts at the end is predicted to be: `factual` for what was done, `value`
+    for the alternative, between `low` and `high` with a probability of 95 %; in words: "readmitted
+    31% -> 18% (12% to 25%)"."""
+
+    name: str
+    factual: float
+    value: float
+    low: float
+    high: float
+    text: str
+
+    @classmethod
+    def of(cls, name: str, is_share: bool, *numbers: float) -> Prediction:
+        """With words: a share is one of 1 among 0 and 1."""
+        words = (f"{one:.0%}" if is_share else f"{one:.4g}" for one in numbers)
+        factual, value, low, high = numbers
+        text = "{} {} -> {} ({} to {})".format(name, *words)
+        return cls(name, factual, value, low, high, text)
+
+
+class Explainer(ABC):
+    """A model with what is needed to ask it about an episode, and the names of its actions.
+
+    layout        of the table, None where the model alone names states and actions
+    unit          of times, empty where steps are counted
+    components    what an action consists of; none where it is one thing
+    n_actions     how many actions there are, numbered from 0 up
+    step_columns  what a trajectory says of each step, beside its reward
+    choices       the actions, and
+    states        of a discrete model the states, by their names
+    """
+
+    is_discrete: ClassVar[bool]
+    choices: Grid
+    states: Grid | None
+    step_columns: tuple[str, ...] = (STATE, ACTION)
+
+    def __init__(self, model: TabularMDP | LearnedSCM, layout: SchemaLayout | None) -> None:
+        self.model, self._layout = model, layout
+        self.unit, self.components = "", tuple[str, ...]()
+        if layout is not None:
+            self.unit, self.n_actions = layout.schema.unit, len(layout.choices)
+            self.components = tuple(column.name for column in layout.choices.columns)
+            self.choices, self.states = layout.choices, layout.states
+        # By question: the same for every episode.
+        self.rules = lru_cache(SOME_RULES)(self._read_rules)
+
+    def decisions(self, episode: Episode) -> int:
+        """At how many steps something was decided: all, or all but the last."""
+        is_over = not self.is_discrete or episode.actions[-1] == len(self.choices)
+        return len(episode) - bool(is_over)
+
+    @abstractmethod
+    def problem(self, episode: Episode) -> Mapping[str, Any]:
+        """What `explain` takes for this episode: `scm`, and for vectors `actions` and `reward`."""
+
+    def constraints(self, episode: Episode, question: Question) -> Constraints:
+        """What an episode rules out, the question, and that which hardly occurs in the data."""
+        last, move = self.decisions(episode), None
+        kept = [step % last for step in question.keep if -last <= step < last]
+        if self.is_discrete:
+            kept += range(last, len(episode))
+        elif self._layout is not None:
+            move = self._layout.max_move(question.max_move)
+        found = replace(self.rules(question), fixed_steps=kept, max_move=move)
+        return replace(found, supported=question.supported)
+
+    @cached_property
+    def data_rule(self) -> str:
+        """How alternatives can be kept inside the data, in words; empty where the model has kept
+        nothing that tells."""
+        if self.is_discrete:
+            return policy_rule() if getattr(self.model, "visits", None) is not None else ""
+        from counterplan.counterfactual.support import sequence_rule_of
+
+        return sequence_rule_of(self.model)
+
+    def rule(self, question: Question) -> str:
+        """How the answers to a question are kept inside the data; empty where they are not."""
+        return "" if question.supported is False else self.data_rule
+
+    def _read_rules(self, question: Question) -> Constraints:
+        """What its rules stand for, among the actions that may be advised."""
+        rules = question.allow, question.forbid, question.cost
+        found = read_rules(self.choices, self.states, *rules)
+        if self._layout is None:
+            return found
+        offer = self._layout.offer
+        allowed = np.asarray(found.allowed) & offer.actions
+        if question.allow and not allowed.any():
+            why = f" {offer.note}" if offer.note else ""
+            raise InputError(
+                f"allow: leaves nothing to advise: allow other actions, or forbid fewer.{why}"
+            )
+        # A tabular model also counts the action that stands for none: nobody can choose that.
+        more = getattr(self.model, "n_actions", allowed.size) - allowed.size
+        return replace(found, allowed=np.pad(allowed, (0, more)))
+
+    def notes(self, question: Question) -> list[str]:
+        """What to know of the answers to a question: whether they stay inside the data, which
+        actions they advise, its rules, what is good and how well that is known."""
+        found = [f"Inside the data: {self.data_rule}."]
+        if not self.data_rule:
+            found = ["The model has kept none of its data: explanations may leave it unnoticed."]
+        elif question.supported is False:
+            found = ["Anywhere: also where the data that the model was learned from has nothing."]
+        found += [] if self._layout is None else [self._layout.offer.note]
+        for name, words in RULES.items():
+            said = [
+                self.action_name(rule) if isinstance(rule, int) and name != "keep" else str(rule)
+                for rule in getattr(question, name)
+            ]
+            found.append(f"{words}: {', '.join(said)}." if said else "")
+        found.append(self.claims_in_words(question))
+        if self.outcome_in_words:
+            found.append(f"What is added up: {self.outcome_in_words}; more is better.")
+        warned: Any = self.model.about.get("findings", ())
+        about = [one["column"] or one["kind"] for one in warned if one["severity"] == "warning"]
+        if self._layout is not None and self._layout.states is None:
+            schema = self._layout.schema
+            replayed = [one.name for one in schema.components if one.role == "contextual"]
+            unseen = [one.name for one in schema.of("ignore")]
+            found.append(
+                "Assumes that what was done was chosen by what these columns say, or by chance: "
+                f"{', '.join([*self._layout.features, *replayed])}"
+                + (f" (not used: {', '.join(unseen)})." if unseen else ".")
+            )
+        if about:
+            names = ", ".join(dict.fromkeys(about))
+            found.append(f"The table behind the model has drawn warnings: {names} (see fit).")
+        return [*filter(None, found), *self.model.about.get("remarks", ())]
+
+    @abstractmethod
+    def claims_in_words(self, question: Question) -> str:
+        """What claims are made of: by what they were chosen, and what they leave open."""
+
+    @abstractmethod
+    def completed(self, question: Question) -> Question:
+        """A question with the risk or doubt that it leaves to the model; raises where it asks for
+        one that the model has no use for."""
+
+    def explain(
+        self, episode: Episode, question: Question, progress: ProgressCallback | None = None
+    ) -> Sequence[Explanation]:
+        """The answers for all budgets."""
+        from counterplan.counterfactual.explain import explain, frontier
+
+        question = self.completed(question)
+        dials = {name: getattr(question, name) for name in ("risk", "doubt")}
+        options: dict[str, Any] = {
+            **self.problem(episode),
+            **{name: value for name, value in dials.items() if value is not None},
+            "episode": episode,
+            "progress": progress,
+            "constraints": self.constraints(episode, question),
+            "solver": question.solver_for(episode.id or ""),
+            "limits": question.limits(),
+        }
+        if len(question.budgets) == 1:
+            return [explain(k=question.budgets[0], **options)]
+        # No more can change than there are steps: larger budgets have the same answer.
+        longest = min(question.budgets[-1], len(episode))
+        found = frontier(k_max=longest, **options)
+        return [replace(found[min(k, longest)], k=k) for k in question.budgets]
+
+    @abstractmethod
+    def rewards(self, episode: Episode, states: Any, actions: Any) -> FloatArray:
+        """(T,) what each step of a path of an episode is worth; actions are numbers."""
+
+    def left_over(self, recorded: Recorded) -> FloatArray | float:
+        """(T,) what the table says that steps earned beyond what the model does: noise, which an
+        alternative keeps."""
+        return 0.0
+
+    def observed(self, recorded: Recorded) -> float | None:
+        """What the table says that an episode earned, where it does."""
+        return None if self._layout is None else self._layout.observed(recorded)
+
+    @property
+    def outcome_in_words(self) -> str:
+        """What is added up, where columns of rewards and costs say it."""
+        layout = self._layout
+        earned = layout is not None and layout.schema.of("reward", "cost")
+        return layout.outcome_in_words if layout is not None and earned else ""
+
+    def predictions(self, explanation: Any) -> tuple[Prediction, ...] | None:
+        """What is known at the end only, None where nothing is."""
+        return None
+
+    def pays_at_end_only(self, explanation: Any) -> Sequence[bool]:
+        """Which changes would cost more than they bring, were it counted what usually follows."""
+        return [False] * len(explanation.changes)
+
+    @abstractmethod
+    def actions_taken(self, episode: Episode) -> list[int | None]:
+        """The number of each action of an episode, None where nothing was decided."""
+
+    def support(self, explanation: Any) -> Support:
+        """How far an explanation leaves the data that the model was learned from."""
+        found: Support = explanation.support
+        return found
+
+    def change_probabilities(self, explanation: Any) -> FloatArray | None:
+        """(T, A) how likely a policy makes each change, None where changes are certain."""
+        return None
+
+    @abstractmethod
+    def claim(self, explanation: Any, question: Question | None) -> dict[str, Any]:
+        """How sure an improvement is, by the fields of an `Answer`; nothing where the model has
+        nothing to say of it."""
+
+    def tipping(self, explanation: Any) -> dict[str, Any]:
+        """What would undo an improvement and no data rules out, by the fields of an `Answer`."""
+        return {}
+
+    def outliers(self, recorded: Recorded) -> tuple[Outlier, ...] | None:
+        """For each column with states far outside what the model has learned from, or of those that
+        it left out as implausible, the farthest; None where states have no distance."""
+        return None
+
+    def exits(self, explanation: Any) -> list[Exit]:
+        """For each column that would leave its range, the farthest state outside."""
+        return []
+
+    def improvement_in_range(self, explanation: Any) -> float | None:
+        """What is left of an improvement where states are held inside their ranges."""
+        return None
+
+    @abstractmethod
+    def paths(self, explanation: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+        """States and numbers of actions: what was, and what would have been."""
+
+    def step_values(self, episode: Episode, states: Any, actions: Any) -> Sequence[Any]:
+        """What `step_columns` hold along a path of an episode."""
+        return states, actions
+
+    def step_labels(self, T: int, states: Any, actions: Any) -> dict[str, list[str | None]]:
+        """Names along a path of T steps, by the columns of a trajectory."""
+        found: dict[str, list[str | None]] = {}
+        if self.states is not None:
+            found["state_label"] = [self.states.name(int(state)) for state in states]
+        names = [self.action_name(int(action)) for action in actions]
+        return {**found, "action_label": [*names, *[None] * (T - len(names))]}
+
+    def action_name(self, action: int) -> str:
+        """What an action is called."""
+        layout = self._layout
+        return self.choices.name(action) if layout is None else layout.action_name(action)
+
+    def change_text(self, observed: int, alternative: int) -> str:
+        """What is changed about an action: "rest -> walk", "vasopressor 0 -> 2"."""
+        assert self._layout is not None
+        return self._layout.change_in_words(observed, alternative)
+
+    def changed_parts(self, observed: int, alternative: int) -> list[PartChange]:
+        """The components that change; none where an action has none."""
+        layout = self._layout
+        if layout is None or layout.no_action in (observed, alternative):
+            return []
+        vectors = layout.choices.vectors
+        both = zip(self.components, vectors[observed], vectors[alternative], strict=True)
+        return [PartChange(name, float(old), float(new)) for name, old, new in both if old != new]
+
+    @property
+    def has_dates(self) -> bool:
+        """Whether steps have dates."""
+        return self._layout is not None and bool(self._layout.schema.dates)
+
+    def time_text(self, time: float, date: str | None = None) -> str:
+        """When a step begins: "at 8 h", "step 3", "on 2024-03-31"."""
+        if date:
+            return f"on {date}"
+        return f"at {time:g} {self.unit}" if self.unit else f"step {time:g}"
+
+
+def named_grid(what: str, names: Iterable[str]) -> Grid:
+    """States or actions of a model that has no columns for them."""
+    return Grid((Column(what, what, labels=tuple(names)),))
+
+
+class DiscreteExplainer(Explainer):
+    """Episodes of a tabular model: a policy answers. Without a layout the model names actions."""
+
+    is_discrete = True
+
+    def __init__(self, mdp: TabularMDP, layout: SchemaLayout | None = None) -> None:
+        self.mdp, self.layout, self.n_actions = mdp, layout, mdp.n_actions
+        self.choices = named_grid("action", map(mdp.action_name, range(mdp.n_actions)))
+        self.states = named_grid("state", map(mdp.state_name, range(mdp.n_states)))
+        super().__init__(mdp, layout)
+
+    @cached_property
+    def _problem(self) -> Mapping[str, Any]:
+        from counterplan.scm.gumbel import GumbelMaxSCM
+
+        return {"scm": GumbelMaxSCM(self.mdp)}
+
+    def problem(self, episode: Episode) -> Mapping[str, Any]:
+        return self._problem
+
+    @property
+    def no_action(self) -> int | None:
+        """The number that stands for no action in a last row, None where there is none."""
+        return None if self.layout is None else self.layout.no_action
+
+    def rewards(self, episode: Episode, states: Any, actions: Any) -> FloatArray:
+        T, steps = len(states), enumerate(zip(states, actions, strict=True))
+        return np.array([self.mdp.rewards_at(t, T)[pair] for t, pair in steps])
+
+    def predictions(self, explanation: Any) -> tuple[Prediction, ...] | None:
+        found, last = [], int(explanation.episode.states[-1])
+        for end in self.mdp.about.get("ends", {}).get("columns", ()):
+            after = (explanation.expected_end(end[name]) for name in ("mean", "low", "high"))
+            found.append(Prediction.of(end["name"], end["is_share"], end["mean"][last], *after))
+        return tuple(found) or None
+
+    def pays_at_end_only(self, explanation: Any) -> Sequence[bool]:
+        from counterplan.tables.rewards import expected_after
+
+        values, T = self._ahead, len(explanation.episode)
+        if values is None:
+            return super().pays_at_end_only(explanation)
+        horizon, found = len(values) // 2, []
+        for t, *pair in explanation.changes:
+            state, left = explanation.most_likely.states[t], T - 1 - t
+            gains = [
+                float(np.diff((self.mdp.rewards + expected_after(self.mdp, ahead))[state, pair])[0])
+                for ahead in values[[left, left + horizon] if left <= horizon else []]
+            ]
+            found.append(bool(gains) and gains[0] > 0.0 > gains[1])
+        return found
+
+    @cached_property
+    def _ahead(self) -> FloatArray | None:
+        """What steps to come usually earn, None where nothing is known or it is counted already."""
+        from counterplan.tables.rewards import values_ahead
+
+        ends, visits = self.mdp.about.get("ends"), self.mdp.visits
+        if self.layout is None or ends is None or visits is None:
+            return None
+        if self.layout.schema.final == "value":
+            return None
+        return values_ahead(self.mdp, visits, len(self.layout.choices), 2 * ends["horizon"])
+
+    def actions_taken(self, episode: Episode) -> list[int | None]:
+        return [None if a == self.no_action else int(a) for a in episode.actions]
+
+    def support(self, explanation: Any) -> Support:
+        from counterplan.counterfactual.support import policy_support
+
+        states, changes = explanation.most_likely.states, explanation.changes
+        return policy_support(explanation.process, states, changes, self.no_action)
+
+    def change_probabilities(self, explanation: Any) -> FloatArray | None:
+        found: FloatArray = explanation.change_probabilities()
+        return found
+
+    def completed(self, question: Question) -> Question:
+        if question.risk is not None:
+            raise InputError("risk is for models with members: a discrete model has doubt instead")
+        usual = DEFAULT_DOUBT if question.solver == EXACT else 0.0
+        return replace(question, doubt=usual if question.doubt is None else question.doubt)
+
+    def claims_in_words(self, question: Question) -> str:
+        doubt = self.completed(question).doubt
+        chosen = (
+            f"Chosen with doubt {doubt:g}: so much weight has the worst causal model at every step"
+        )
+        least = "Guaranteed is what holds in every causal model that fits"
+        sets = "" if self._row_sets is None else f", and in {self._row_sets.words}"
+        return f"{chosen if doubt else 'Chosen as if Gumbel-Max were certain'}. {least}{sets}."
+
+    @cached_property
+    def _row_sets(self) -> RowSets | None:
+        """What the data leaves open, None where the model does not know its counts."""
+        if self.mdp.counts is None:
+            return None
+        from counterplan.scm.row_sets import RowSets
+
+        return RowSets.credible(self.mdp)
+
+    def claim(self, explanation: Any, question: Question | None) -> dict[str, Any]:
+        asked = {} if question is None else {"doubt": self.completed(question).doubt}
+        least = explanation.interval_in(self.mdp, rows=self._row_sets).low
+        rounding = 1e-9 * max(1.0, abs(explanation.factual_value))
+        found = {"guaranteed": least, "established": least > explanation.factual_value + rounding}
+        for name, assumed in (
+            INTERVALS if question is not None and question.robust else {}
+        ).items():
+            low, high = explanation.interval_in(self.mdp, assumed)
+            found |= {f"{name}_low": low, f"{name}_high": high}
+        return asked | found
+
+    def paths(self, explanation: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+        episode, path = explanation.episode, explanation.most_likely
+        return (episode.states, episode.actions), (path.states, path.actions)
+
+    def change_text(self, observed: int, alternative: int) -> str:
+        if self.layout is None:
+            return f"{self.action_name(observed)} -> {self.action_name(alternative)}"
+        return super().change_text(observed, alternative)
+
+
+class ContinuousExplainer(Explainer):
+    """Episodes of a neural model: a sequence of actions answers."""
+
+    is_discrete = False
+
+    def __init__(self, scm: LearnedSCM, layout: SchemaLayout) -> None:
+        self.scm, self.layout = scm, layout
+        self._implausible = layout.implausible(getattr(scm, "about", {}))
+        if not layout.schema.of("reward", "cost"):
+            layout.reward()
+        names = {STATE: layout.features, ACTION: layout.actions}
+        self.step_columns = tuple(f"{kind}:{name}" for kind in names for name in names[kind])
+        super().__init__(scm, layout)
+
+    def problem(self, episode: Episode) -> Mapping[str, Any]:
+        reward = self.layout.reward(episode)
+        return {"scm": self.scm, "actions": self.layout.action_set(episode), "reward": reward}
+
+    def rewards(self, episode: Episode, states: Any, actions: Any) -> FloatArray:
+        from counterplan.core.reward import EpisodeReward
+
+        reward = self.layout.reward(episode)
+        if not isinstance(reward, EpisodeReward):
+            return np.asarray(reward(states))
+        T, taken = len(states), list(actions[: len(states) - 1])
+        earned = reward.of_actions(T - 1, len(self.layout.choices))
+        return reward.by_step(states, earned[np.arange(T - 1), taken])
+
+    def left_over(self, recorded: Recorded) -> FloatArray | float:
+        episode, given = recorded.episode, recorded.rewards
+        if given is None or self.layout.learned.step is None:
+            return 0.0
+        reward: Any = self.layout.reward(episode)
+        taken = self.actions_taken(episode)
+        own = self.rewards(episode, episode.states, taken)
+        own[-1] = reward.state(episode.states[-1:])[0]
+        merits = [column.merit for column in self.layout.schema.features]
+        return np.nan_to_num(given + episode.states @ merits - own)
+
+    def predictions(self, explanation: Any) -> tuple[Prediction, ...] | None:
+        from counterplan.tables.rewards import coded
+
+        ends = np.stack([explanation.episode.states[-1], explanation.states[-1]])
+        before, after = coded(self.layout.schema.features, ends)
+        return (
+            tuple(
+                Prediction.of(one.name, one.is_share, one.interval(before)[0], *one.interval(after))
+                for one in self.layout.learned.finals
+            )
+            or None
+        )
+
+    def pays_at_end_only(self, explanation: Any) -> Sequence[bool]:
+        from counterplan.counterfactual.continuous.setting import prepare_sequence
+
+        schema, following = self.layout.schema, self.layout.learned.following
+        if following is None or schema.final == "value" or not explanation.changes:
+            return super().pays_at_end_only(explanation)
+        setting = prepare_sequence(replace(explanation.problem, risk=None))
+        steps = [change.t for change in explanation.changes]
+        # The whole sequence, and without one change each.
+        fewer = np.repeat(explanation.actions[None], 1 + len(steps), axis=0)
+        fewer[np.arange(1, len(fewer)), steps] = explanation.observed[steps]
+        states = setting.trajectories(fewer)
+        earned = setting.earned(states, fewer)
+        ahead = following.along(schema, explanation.episode)
+        later = ahead(setting.in_episode_units(states[:, -1]))
+        gains, lost = earned[0] - earned[1:], later[1:] - later[0]
+        return [bool(one) for one in (gains > 0.0) & (lost > gains)]
+
+    def actions_taken(self, episode: Episode) -> list[int | None]:
+        from counterplan.scm.point import action_indices, action_vectors
+
+        # Nothing is decided in the last state.
+        vectors = action_vectors(self.layout.action_set(episode), len(episode) - 1)
+        return [*map(int, action_indices(episode, vectors)), None]
+
+    def completed(self, question: Question) -> Question:
+        from counterplan.counterfactual.continuous.ensemble import DEFAULT_RISK
+
+        if question.doubt:
+            raise InputError(
+                "doubt is for discrete models: elsewhere what would have happened is one"
+            )
+        members = getattr(self.scm, "members", ())
+        if question.risk is not None and not members:
+            raise InputError("risk is for models with members: this one is a single network")
+        usual = DEFAULT_RISK if members and question.risk is None else question.risk
+        return replace(question, risk=usual, doubt=None)
+
+    def claims_in_words(self, question: Question) -> str:
+        risk, members = self.completed(question).risk, getattr(self.scm, "members", ())
+        if risk is None:
+            return (
+                "Claims carry no interval: the model is one network and does not know how sure it "
+                "is; `counterplan fit --learner smooth` makes one that does."
+            )
+        return (
+            f"Improvements are means over {len(members)} models that the data admits, with "
+            f"intervals of 90 %; chosen for the mean over the worst {risk:.0%} of them."
+        )
+
+    def claim(self, explanation: Any, question: Question | None) -> dict[str, Any]:
+        if (risk := explanation.problem.risk) is None:
+            return {}
+        low, high = explanation.interval
+        return {
+            "risk": risk,
+            "improvement_low": low,
+            "improvement_high": high,
+            "harm": explanation.harm,
+            "established": low > 0.0,
+        }
+
+    def tipping(self, explanation: Any) -> dict[str, Any]:
+        from counterplan.counterfactual.sensitivity import sensitivity
+
+        found = sensitivity(self.scm, explanation.episode, explanation, TIPPING_DRAWS)
+        return {"tipping_rho": found.tipping_rho, "tipping_gamma": found.tipping_gamma}
+
+    def outliers(self, recorded: Recorded) -> tuple[Outlier, ...]:
+        from counterplan.scm.support import Outlier, outliers
+
+        names = self.layout.features
+        found = outliers(self.scm.scaling, names, recorded.episode, self._implausible)
+        if reward := self.layout.odd_reward(recorded):
+            found.append(Outlier(recorded.episode.id, *reward))
+        return tuple(found)
+
+    def exits(self, explanation: Any) -> list[Exit]:
+        return self.layout.exits(explanation.states, self.scm.about)
+
+    def improvement_in_range(self, explanation: Any) -> float | None:
+        from counterplan.counterfactual.continuous.ensemble import prepare_continuous
+
+        setting, states = prepare_continuous(explanation.problem), explanation.episode.states
+        # What was observed is possible, whatever a schema says.
+        ranges = self.layout.ranges(self.scm.about)
+        ranges[:, 0] = np.minimum(ranges[:, 0], states.min(axis=0))
+        ranges[:, 1] = np.maximum(ranges[:, 1], states.max(axis=0))
+        held = [setting.held(one, ranges) for one in (explanation.actions, explanation.observed)]
+        return held[0] - held[1]
+
+    def paths(self, explanation: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+        episode = explanation.episode
+        return (episode.states, explanation.observed), (explanation.states, explanation.actions)
+
+    def step_values(self, episode: Episode, states: Any, actions: Any) -> Sequence[Any]:
+        vectors = self.layout.action_set(episode)[np.arange(len(episode) - 1), actions]
+        return [*states.T, *([*values, None] for values in vectors.T)]
+
+
+# The built-in tables, as descriptions of tasks name them.
+COHORT, ICU = "cohort", "icu"
+DISCRETE, SCHEMA = "discrete", "schema"
+MODEL = "model"
+
+
+def open_explainer(model: TabularMDP | LearnedSCM, about: Mapping[str, Any]) -> Explainer:
+    """The explainer of episodes of a kind: "kind", and for that of a schema "schema"."""
+    kind = about["kind"]
+    if kind == DISCRETE and isinstance(model, TabularMDP):
+        return DiscreteExplainer(model)
+    if kind == SCHEMA or (kind in (COHORT, ICU) and not isinstance(model, TabularMDP)):
+        from counterplan.tables.layout import counts_of_model
+
+        layout = _layout(model, about)
+        layout.counts = counts_of_model(model, layout.choices)
+        if isinstance(model, TabularMDP):
+            return DiscreteExplainer(model, layout)
+        return ContinuousExplainer(model, layout)
+    raise InputError(f"a {type(model).__name__} has no answers about {kind!r}")
+
+
+def _layout(model: TabularMDP | LearnedSCM, about: Mapping[str, Any]) -> SchemaLayout:
+    """What the table of some episodes means."""
+    if about["kind"] == SCHEMA:
+        from counterplan.tables.layout import SchemaLayout, layout_of_model
+        from counterplan.tables.schema import schema_from_dict
+
+        own, schema = layout_of_model(model), schema_from_dict(about["schema"])
+        if own is not None and not own.has_same_rewards(schema):
+            raise InputError(
+                "its columns of rewards and costs are not those that the model was learned with: "
+                "fit it anew"
+            )
+        layout = SchemaLayout(schema)
+        if own is not None:
+            layout.exact, layout.learned = own.exact, own.learned
+        return layout
+    from counterplan.domains.icu_episodes import IcuLayout
+    from counterplan.domains.sepsis_table import CohortLayout
+
+    return CohortLayout() if about["kind"] == COHORT else IcuLayout()
+
+
+def stored_explainer(description: Mapping[str, Any], read: Callable[[str], bytes]) -> Explainer:
+    """The explainer of a task, from its description and its files."""
+    name = MODEL + description["model_suffix"]
+    return open_explainer(model_from_bytes(name, read(name)), description["subject"])
