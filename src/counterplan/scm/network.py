@@ -176,6 +176,8 @@ class NeuralReplay:
         # The action half of each first layer, as it is and as its tanh.
         self._actions = [vectors @ network.action.T for network in networks]
         self._tanh_actions = [np.tanh(half) for half in self._actions]
+        self._outputs = [plain(network.output) for network in networks]
+        self._biases = [plain(network.output_bias) for network in networks]
 
     def children(self, t: int, states: FloatArray) -> FloatArray:
         """(n, N, D)."""
@@ -190,13 +192,12 @@ class NeuralReplay:
         result = np.empty((*actions.shape, states.shape[1]))
         result[:, :, : self._fixed] = states[:, None, : self._fixed]
         halves = []
-        for network, own, tanh in zip(
-            self._networks, self._actions, self._tanh_actions, strict=True
+        for network, own, tanh, output in zip(
+            self._networks, self._actions, self._tanh_actions, self._outputs, strict=True
         ):
             half = states @ network.state.T + network.bias
-            halves.append((half, np.tanh(half), own[t], tanh[t], plain(network.output)))
-        biases = (plain(network.output_bias) for network in self._networks)
-        rest = (*biases, self._noise[t])
+            halves.append((half, np.tanh(half), own[t], tanh[t], output))
+        rest = (*self._biases, self._noise[t])
         moved = np.empty((*actions.shape, len(self._noise[t])))
         _children(halves[0], halves[1], rest, plain(actions), moved)
         result[:, :, self._fixed :] = moved

@@ -373,14 +373,14 @@ def _piece(
     for b, (local, gradient, remainder) in enumerate(zip(steps, *reward, strict=True)):
         slope = np.stack([cone.slope[b] for cone in ahead])
         steepness = np.array([cone.steepness[b] for cone in ahead])
-        jump = _norms(local.jumps)
+        jump, length = _norms(local.jumps), _norms(slope)
         constant = constant + (slope * local.jumps).sum(axis=1) + _times(steepness, jump)
         # What rounding can do depends on the terms, not on what is left after they cancel.
-        size = size + _times(_norms(slope) + steepness, jump)
+        size = size + _times(length + steepness, jump)
         tilts.append(gradient + local.transposed(slope))
         steep = remainder + local.remainder(slope)
         steep += _times(local.growth, steepness)
-        steep += OUTWARD * (_norms(gradient[None]) + _times(local.growth, _norms(slope)))
+        steep += OUTWARD * (_norms(gradient[None]) + _times(local.growth, length))
         steeps.append(rounded_up(steep))
     tilt, steep = np.stack(tilts, axis=1), np.stack(steeps, axis=1)
     return Piece(constant + OUTWARD * (1.0 + size), tilt, steep)

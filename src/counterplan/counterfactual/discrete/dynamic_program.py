@@ -375,8 +375,9 @@ def run_backward(
             break
         columns = min(setting.k, (T - t) * most) + 1 if rule.shrinks else setting.k + 1
         step = _Step(setting, law, t, ended.values, np.empty((setting.mdp.n_states, columns)))
-        while len(places) < min(len(blocks), os.cpu_count() or 1):
-            places.append(np.zeros_like(places[0]))
+        if len(blocks) > len(places):  # asking how many processors there are takes a while
+            more = min(len(blocks), os.cpu_count() or 1) - len(places)
+            places += [np.zeros_like(places[0]) for _ in range(more)]
         step.work_on(blocks, rule, places)
         ended = BackwardPass(t, step.values, ended.rows + needed)
     return ended
@@ -391,7 +392,8 @@ def _blocks(
 ) -> list[Block]:
     """The states of a step in parts."""
     reached, found = rule.reached[t], []
-    for states in np.array_split(reached, max(1, -(-len(reached) // BLOCK))):
+    parts = -(-len(reached) // BLOCK)
+    for states in np.array_split(reached, parts) if parts > 1 else [reached]:
         pairs, rows = rule.pairs(t, states), np.zeros(0, dtype=np.int32)
         if t < len(setting.episode) - 1:
             unknown = pairs.copy()
@@ -420,17 +422,18 @@ class _Step:
             for block in own:
                 self.values[block[0]] = rule.combine(self.t, block[0], self.worths(block, place))
 
-        shares = [blocks[i :: len(places)] for i in range(len(places))]
         if len(blocks) == 1:
             work(places[0], blocks)
         else:
+            shares = [blocks[i :: len(places)] for i in range(len(places))]
             with ThreadPoolExecutor(len(places)) as pool:
                 list(pool.map(work, places, shares))
 
     def worths(self, block: Block, place: NDArray[np.int32]) -> FloatArray:
         """(n, A, C) q of the states of a block."""
         setting, t, after, columns = self.setting, self.t, self.after, self.values.shape[1]
-        rewards, costs = setting.rewards_at(t), np.append(setting.costs_at(t), columns)
+        rewards, costs = setting.rewards_at(t), np.full(setting.mdp.n_actions + 1, columns)
+        costs[:-1] = setting.costs_at(t)
         last = t == len(setting.episode) - 1
         known_all = last or not len(block[2])
         ahead = np.zeros((1, 1)) if known_all else self.law.expect(t, block[2], after)
