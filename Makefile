@@ -10,6 +10,8 @@ BIN := $(VENV)/bin
 SIMULATOR := --no-deps 'simglucose>=0.2.11'
 # Pinned build backend and no build isolation: the build is as reproducible as the install.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+TYPES := $(BIN)/mypy
+PAGES := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 define CHECK_PYTHON
 $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -30,8 +32,12 @@ demo: $(VENV)/.installed-run ## run all three systems on built-in data and write
 reproduce: $(VENV)/.installed-run ## draw every figure of the papers, small, and check its numbers
 	$(BIN)/python -m experiments --all --quick --check -o figures
 
-test: lint typecheck docs ## lint, type-check, build the docs, run the tests and every docs snippet
-	$(BIN)/pytest -n auto --dist worksteal -m 'not slow'
+# While types and docs are checked, what most tests need is compiled beside it, once: workers that start
+# together would each do it.
+test: lint ## lint, type-check, build the docs, run the tests and every docs snippet
+	$(BIN)/pytest -q -m compiles & compiled=$$!; \
+	  $(TYPES) && $(PAGES) && $(BIN)/pytest -n auto --dist worksteal -m 'not slow and not compiles'; \
+	  passed=$$?; wait $$compiled && exit $$passed
 
 test-slow: $(VENV)/.installed-test ## the tests that take long for a reason
 	$(BIN)/pytest -n auto --dist worksteal -m slow
@@ -47,14 +53,14 @@ lint: $(VENV)/.installed-test ## check style and formatting
 	$(BIN)/ruff format --check .
 
 typecheck: $(VENV)/.installed-test ## mypy --strict on src and experiments
-	$(BIN)/mypy
+	$(TYPES)
 
 format: $(VENV)/.installed-test ## fix style and formatting
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 docs: $(VENV)/.installed-test ## build the documentation into site/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(PAGES)
 
 wheel: $(VENV)/.installed-test ## build the wheel into dist/
 	$(BIN)/python -m hatchling build -t wheel

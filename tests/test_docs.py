@@ -31,8 +31,8 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 MATCHING = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 TIMEOUT_SECONDS = 600
-# Pages that make whole runs, reports or figures.
-SLOW = ("cohorts", "figures", "findings", "planning", "report")
+# Pages that make whole runs, reports or figures, or learn several models.
+SLOW = ("cohorts", "continuous", "figures", "findings", "planning", "report", "start", "tables")
 SLOW += ("bunkering-season", "icu-death", "messy-table", "patients-from-csv")
 PAGES = [
     pytest.param(path, marks=pytest.mark.slow if path.stem in SLOW else ()) for path in DOCUMENTS

@@ -21,6 +21,7 @@ from counterplan.runs.run import open_run
 
 from .test_json import compare
 
+pytestmark = pytest.mark.slow  # three runs with their reports, twice
 PATIENTS, SEED, K = 60, 0, 2
 Result = dict[str, Any]
 

@@ -52,8 +52,8 @@ def test_observed_is_what_the_table_says(
     shown = run(*asked, "--episode", "P3").stdout
     assert re.search(r"observed +by model", shown)
     assert re.search(rf"P3 +{both[0]} +{both[1]} ", shown)
-    assert run(*asked, "-o", "out", "--workers", "1").exit_code == 0
-    assert run("report", "out", "-o", "r.html", "--cases", "80").exit_code == 0
+    assert run(*asked, "--episode", "P3", "-o", "out", "--workers", "1").exit_code == 0
+    assert run("report", "out", "-o", "r.html").exit_code == 0
     page = " ".join(Path("r.html").read_text(encoding="utf-8").split())
     assert page.index('"Observed"') < page.index('"By the model"')
     assert f"{both[0]} observed, {both[1]} by the model, " in page

@@ -18,6 +18,7 @@ from experiments.expected import broken
 from experiments.registry import Options, reproduce
 from experiments.simulated_sessions import write_sessions
 
+pytestmark = pytest.mark.slow  # six figures, most of them twice
 EXACT = Options(quick=True)
 SAMPLED = Options(quick=True, sampled=True)
 K = 10

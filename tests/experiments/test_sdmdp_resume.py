@@ -11,6 +11,7 @@ import pytest
 from experiments import registry, sdmdp_compare, sdmdp_study
 from experiments.sdmdp_study import Sizes, Study
 
+pytestmark = pytest.mark.slow  # a figure with all planners, several times
 SMALL = Sizes(configs=("C",), episodes=0.01, simulations=0.3, samples=100, prepared=50)
 NAME = "sdmdp-fig6"
 

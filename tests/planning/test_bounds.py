@@ -192,6 +192,7 @@ def test_interval_widens_with_confidence() -> None:
             bounds.interval(wrong)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("method", ["plain", "tight"])
 def test_own_plain_python_problem(method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reward as a function is not compiled; both methods work, and agree with the same problem

@@ -69,6 +69,7 @@ def assert_row(row: dict[str, Any], found: Explanation, recorded: Recorded) -> N
     assert [one["time"] for one in row["changes"]] == [recorded.times[c.t] for c in found.changes]
 
 
+@pytest.mark.compiles
 def test_discrete_results_are_those_of_the_library(tmp_path: Path) -> None:
     mdp = small_mdp()
     episodes = discrete_episodes(mdp, 12)
@@ -93,6 +94,7 @@ def test_discrete_results_are_those_of_the_library(tmp_path: Path) -> None:
     assert table(result)["n_changes"].sum() > 5
 
 
+@pytest.mark.compiles
 def test_continuous_results_are_those_of_the_library(tmp_path: Path) -> None:
     scm = small_scm()
     episodes = continuous_episodes(scm, 12)

@@ -40,6 +40,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
 
 
 @LOOKS
+@pytest.mark.slow  # is started and killed again and again
 def test_killed_at_random_moments(
     tmp_path: Path, program: Program, undisturbed: Undisturbed
 ) -> None:
@@ -221,6 +222,7 @@ print(json.dumps(report))
 """
 
 
+@pytest.mark.slow  # is killed at each of its steps
 @pytest.mark.skipif(not hasattr(sys, "getdlopenflags"), reason="forks")
 def test_every_step_may_be_the_last(tmp_path: Path) -> None:
     finished = subprocess.run(

@@ -20,6 +20,9 @@ SCHEMA = cp.tables.Schema(
 )
 
 
+pytestmark = pytest.mark.compiles
+
+
 @pytest.fixture(scope="module")
 def answers() -> list[Any]:
     """A dose takes 2 from the pain, however little there is; tables hold 0 at the least, but where

@@ -246,6 +246,7 @@ def test_levels_are_not_taken_for_amounts(sequences: Run, monkeypatch: pytest.Mo
     assert words in read(report(sequences, ReportOptions(cases=0)).html).text
 
 
+@pytest.mark.slow  # a thousand episodes
 def test_a_thousand_episodes_stay_under_ten_megabytes(tmp_path: Path) -> None:
     mdp = small_mdp()
     run = explain_run(tmp_path, mdp, discrete_episodes(mdp, 1000), Question((2,)))
