@@ -18,6 +18,8 @@ import pytest
 
 import counterplan
 
+pytestmark = pytest.mark.slow  # builds the package and installs it elsewhere
+
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "counterplan"
 WARD = """episode_id,t,state,action,reward

@@ -25,6 +25,8 @@ from .exploring import (
     wait_for_value,
 )
 
+pytestmark = pytest.mark.slow  # in a real browser
+
 # --- The list -----------------------------------------------------------------------------------
 
 

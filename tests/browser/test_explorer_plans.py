@@ -10,6 +10,8 @@ from counterplan.planning.regret import regret
 
 from .exploring import Served, fits, open_list, until
 
+pytestmark = pytest.mark.slow  # in a real browser
+
 
 def revealed(page: Any) -> int:
     """How many prices are drawn."""

@@ -15,6 +15,8 @@ from counterplan.viz.report.page import ReportOptions
 
 from ..viz.report.runs import ODD, continuous_run, discrete_run, regret_run
 
+pytestmark = pytest.mark.slow  # in a real browser
+
 COUNT = 130
 
 

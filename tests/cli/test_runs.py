@@ -104,6 +104,7 @@ def test_what_a_run_prints_at_its_end(here: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
+@pytest.mark.slow  # is started and killed again and again
 def test_killed_and_resumed_it_ends_with_the_same_bytes(here: Path) -> None:
     running = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *command("out", "--workers", "1")],
