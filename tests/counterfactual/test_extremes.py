@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import counterplan as cp
@@ -218,7 +218,19 @@ def policy_problems(draw: st.DrawFn) -> tuple[cp.TabularMDP, cp.Episode, int]:
     return mdp, cp.Episode(states, actions), draw(st.sampled_from([0, 1, 2, T]))
 
 
+# What was observed had a chance of 1e-300: any cap on it is a ratio of such numbers.
+RAREST = (
+    cp.TabularMDP(
+        np.array([[[1.0, 1e-300]] * 2, [[1.0, 0.0]] * 2]),
+        np.array([[0.0, -math.inf], [-math.inf, 0.0]]),
+    ),
+    cp.Episode([0, 0, 1], [0, 1, 1]),
+    1,
+)
+
+
 @settings(max_examples=150, deadline=None)
+@example(RAREST)
 @given(policy_problems())
 def test_discrete_answers_equal_brute_force(asked: tuple[cp.TabularMDP, cp.Episode, int]) -> None:
     mdp, episode, k = asked

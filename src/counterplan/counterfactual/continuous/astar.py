@@ -35,7 +35,7 @@ from scipy.optimize import brentq
 from counterplan.core.limits import Watch, clock
 from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
-from counterplan.core.validation import FloatArray, IntArray, whole_number
+from counterplan.core.validation import BoolArray, FloatArray, IntArray, whole_number
 from counterplan.counterfactual.continuous.ensemble import prepare_continuous
 from counterplan.counterfactual.continuous.first_order import FirstOrder
 from counterplan.counterfactual.continuous.last_change import LastChange, layers_of
@@ -355,9 +355,10 @@ class Search:
         setting, T = self._setting, self._setting.horizon
         taken = np.repeat(setting.observed[None, t:], len(nodes), axis=0)
         path = setting.path(t, nodes.states, taken)
-        self._finish(t, nodes, nodes.earned + setting.earned(path, taken, t))
-        left = setting.k - nodes.used
-        if self._last is None or (left < setting.costs.min()).all():
+        stays = setting.stays(path, nodes.used > 0)
+        ended = nodes.earned + setting.earned(path, taken, t)
+        self._finish(t, nodes, np.where(stays[:, -1], ended, -math.inf))
+        if self._last is None or (nodes.used + setting.costs.min() > setting.k).all():
             return
         earned, ends = nodes.earned, []
         # How far ends are below this is not computed: so little that the gap to it is allowed.
@@ -365,21 +366,26 @@ class Search:
         least = self.value + max(gap, self._judge.negligible(self.value) / 2)
         for u in range(t, T - 1):
             states = path[:, u - t]
-            actions, promise = self._last.upper(u, left, states, least - earned)
-            promise = np.minimum(promise + earned[:, None], nodes.promise[:, None])
+            may = self._may_end(u, states, nodes.used, stays[:, u - t])
+            promise = self._last.upper(u, states, least - earned, may) + earned[:, None]
+            promise = np.minimum(promise, nodes.promise[:, None])
             promise[np.isnan(promise)] = math.inf  # what cannot be bounded is not dropped
-            row, place = np.nonzero(promise > least)
-            if row.size and setting.inside is not None and setting.inside.binds:
-                asked, which = np.unique(row, return_inverse=True)
-                may = setting.may_take(u, states[asked], nodes.used[asked])
-                fine = may[which, actions[place]]
-                row, place = row[fine], place[fine]
-            known = earned[row], promise[row, place], states[row]
-            ends.append(Ends(np.full(len(row), u), row, actions[place], *known))
-            if (promise <= least).any():
+            row, action = np.nonzero(may & (promise > least))
+            known = earned[row], promise[row, action], states[row]
+            ends.append(Ends(np.full(len(row), u), row, action, *known))
+            if (may & (promise <= least)).any():
                 self._dropped = max(self._dropped, least)
             earned = earned + setting.reward(states) + setting.bonus[u, setting.observed[u]]
         self._follow(t, nodes, Ends(*(np.concatenate(part) for part in zip(*ends, strict=True))))
+
+    def _may_end(self, u: int, states: FloatArray, used: IntArray, stays: BoolArray) -> BoolArray:
+        """(n, N) the last changes that may be made at step u, in states (n, D) that have stayed
+        inside the data (n,)."""
+        setting = self._setting
+        may = np.zeros((len(states), setting.n_actions), dtype=np.bool_)
+        may[stays] = setting.may_take(u, states[stays], used[stays])
+        may[:, setting.observed[u]] = False
+        return may
 
     def _follow(self, t: int, nodes: Nodes, ends: Ends) -> None:
         """Follow ends of nodes of step t, the most promising first; if there is no time for all,
@@ -400,8 +406,11 @@ class Search:
                 rows = batch.step == u
                 taken = np.repeat(self._setting.observed[None, u:], rows.sum(), axis=0)
                 taken[:, 0] = batch.action[rows]
-                path = self._setting.path(u, batch.states[rows], taken)
-                values[rows] = batch.earned[rows] + self._setting.earned(path, taken, u)
+                ended = batch.earned[rows] + self._setting.ends(u, batch.states[rows], taken)
+                if (better := np.flatnonzero(ended > self.value)).size:
+                    path = self._setting.path(u, batch.states[rows][better], taken[better])
+                    ended[better[~self._setting.stays(path[:, 1:])[:, -1]]] = -math.inf
+                values[rows] = ended
             self._finish(t, replace(nodes.take(batch.row), actions=actions), values)
 
     def _finish(self, t: int, nodes: Nodes, values: FloatArray) -> None:

@@ -100,10 +100,10 @@ class _AllMembers(_Nothing):
         return np.asarray(banked + np.stack(last, axis=1))
 
 
-def _apart(states: FloatArray, count: int) -> tuple[Sequence[FloatArray], FloatArray]:
-    """The members' states, (n, D) each, and (n, B) what they have earned."""
-    own = states[:, :-count]
-    return np.split(own, count, axis=1), states[:, -count:]
+def _apart(states: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
+    """The members' states, (B, n, D), and (n, B) what they have earned."""
+    own = states[:, :-count].reshape(len(states), count, states.shape[1] // count - 1)
+    return own.swapaxes(0, 1), states[:, -count:]
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +215,16 @@ class EnsembleSetting(SequenceSetting):
         return [every[b] for b in self._counted]
 
     def placed(self, states: FloatArray) -> FloatArray:
-        return np.asarray(np.mean(_apart(states, len(self.parts))[0], axis=0))
+        return np.asarray(_apart(states, len(self.parts))[0].mean(axis=0))
+
+    def ends(self, t: int, states: FloatArray, actions: IntArray) -> FloatArray:
+        banked = _apart(states, len(self.parts))[1]
+        if self.fixed_weights is None:
+            return super().ends(t, states, actions)
+        every = zip(self.weights, self._counted, self.blocks(states), strict=True)
+        return np.asarray(
+            sum(w * (banked[:, b] + self.parts[b].ends(t, x, actions)) for w, b, x in every)
+        )
 
     def narrowed(self, known: IntArray) -> EnsembleSetting:
         weights = worst_weights(self.outcomes_by_member(known[None])[0], self.share)

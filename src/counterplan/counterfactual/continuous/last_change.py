@@ -23,7 +23,7 @@ import numpy as np
 
 from counterplan.core.compiled import njit
 from counterplan.core.limits import clock
-from counterplan.core.validation import FloatArray, IntArray
+from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.counterfactual.continuous.setting import SequenceSetting
 from counterplan.scm.curvature import Layers, along
 
@@ -35,7 +35,6 @@ OUTWARD = 1e-13
 class Courses(NamedTuple):
     """What a change at one step leads to, for B models with M features that move, weighted.
 
-    actions  (p,)
     value    (p,) earned from the observed state on
     slope    (p, B, M) g
     bend     (p, B, M, M) H
@@ -43,7 +42,6 @@ class Courses(NamedTuple):
     steep    (p, B) with |x^T H x| + |x|^T E |x| <= steep ||x||^2
     """
 
-    actions: IntArray
     value: FloatArray
     slope: FloatArray
     bend: FloatArray
@@ -55,7 +53,7 @@ class Courses(NamedTuple):
 def heights(courses: Any, away: Any, wanted: Any) -> Any:
     """(n, p) upper bounds from states that are `away` (n, B, M) from the observed one; -inf where
     they are seen to be no more than what is wanted, (n,)."""
-    _, value, slope, bend, slack, steep = courses
+    value, slope, bend, slack, steep = courses
     (n, many, M), square = away.shape, (away**2).sum(axis=2)
     result = np.full((n, len(value)), -np.inf)
     for r in range(n):
@@ -103,12 +101,14 @@ class _Member:
         moved = np.abs(self.paths[-1] - setting.states[t:])[:, :, self._layers.fixed :]
         self.boxes[t:] = np.maximum(self.boxes[t:], moved.max(axis=0, initial=0.0))
 
-    def expanded(self, t: int, actions: IntArray, box: FloatArray) -> tuple[FloatArray, ...]:
-        """g, H and E of the courses at step t, over a box (M,)."""
+    def expanded(
+        self, t: int, places: list[int], actions: IntArray, box: FloatArray
+    ) -> tuple[FloatArray, ...]:
+        """g, H and E of some of the courses at step t, by actions (p, T-1-t), over a box (M,)."""
         setting = self._setting
         vectors = setting.vectors[np.arange(t, setting.horizon - 1), actions]
         found = along(
-            self._layers, self.paths[t], vectors, setting.noise[t:], box, *self._gradients
+            self._layers, self.paths[t][places], vectors, setting.noise[t:], box, *self._gradients
         )
         return tuple(found)
 
@@ -127,7 +127,7 @@ class LastChange:
         self._members = [
             _Member(one, found) for one in setting.members if (found := layers_of(one))
         ]
-        self._kept: dict[int, Courses] = {}
+        self._kept: dict[int, dict[int, tuple[Any, ...]]] = {}
         self._exact: list[FloatArray] = []
         for t in range(setting.horizon - 1):
             if clock() > deadline:
@@ -152,14 +152,15 @@ class LastChange:
         smaller.setting = setting
         return smaller
 
-    def upper(
-        self, t: int, left: IntArray, states: FloatArray, wanted: FloatArray
-    ) -> tuple[IntArray, FloatArray]:
-        """The actions (p,) that may be changed to at step t, and (n, p) the most that each earns
-        from states (n, D) on if nothing changes after it; -inf where it is more than what is left
-        (n,), or earns no more than what is wanted, (n,)."""
-        setting = self.setting
-        actions, value = self._actions(t)[:, 0], self._exact[t]
+    def upper(self, t: int, states: FloatArray, wanted: FloatArray, may: BoolArray) -> FloatArray:
+        """(n, N) the most that changes which may be made at step t, (n, N), earn from states (n, D)
+        on if nothing changes after them; -inf where a change may not be made, or earns no more than
+        what is wanted, (n,)."""
+        setting, result = self.setting, np.full(may.shape, -math.inf)
+        changed = self._actions(t)[:, 0]
+        asked = np.flatnonzero(may[:, changed].any(axis=0))
+        if not asked.size:
+            return result
         away = np.stack(
             [
                 (x - one.states[t])[:, one.scm.fixed :]
@@ -169,15 +170,15 @@ class LastChange:
         )
         banked = np.broadcast_to(setting.banked(states), len(states))
         if not away.any():
-            found = np.repeat(value[None], len(states), axis=0)
+            found = np.repeat(self._exact[t][None, asked], len(states), axis=0)
         else:
-            found = heights(self._courses(t), away, wanted - banked)
+            found = heights(self._courses(t, asked), away, wanted - banked)
             found[(np.abs(away) > self._box(t)).any(axis=(1, 2))] = math.inf
         found = found + banked[:, None]
         rounding = OUTWARD * (setting._terms + np.abs(found))
         found = np.where(found == -math.inf, found, found + rounding)
-        found[left[:, None] < setting.costs_at(t)[actions]] = -math.inf
-        return actions, found
+        result[:, changed[asked]] = found
+        return np.where(may, result, -math.inf)
 
     def _actions(self, t: int) -> IntArray:
         """(p, T-1-t) the actions of the courses with a change at step t."""
@@ -192,11 +193,14 @@ class LastChange:
         """(B, M)."""
         return np.stack([member.boxes[t] for member in self._members]) * self._before
 
-    def _courses(self, t: int) -> Courses:
-        if t not in self._kept:
-            actions, weights = self._actions(t), self.setting.weights
+    def _courses(self, t: int, asked: IntArray) -> Courses:
+        """Those of some of the changes at step t, (p,); each is expanded when it is first asked
+        for."""
+        kept = self._kept.setdefault(t, {})
+        if new := [place for place in asked.tolist() if place not in kept]:
+            actions, weights = self._actions(t)[new], self.setting.weights
             found = [
-                one.expanded(t, actions, box)
+                one.expanded(t, new, actions, box)
                 for one, box in zip(self._members, self._box(t), strict=True)
             ]
             slope, bend, slack = (
@@ -205,9 +209,11 @@ class LastChange:
             )
             with np.errstate(over="ignore", invalid="ignore"):  # infinite is a bound too
                 steep = np.linalg.norm(bend, axis=(2, 3)) + np.linalg.norm(slack, axis=(2, 3))
-            first = np.ascontiguousarray(actions[:, 0])
-            self._kept[t] = Courses(first, self._exact[t], slope, bend, slack, steep * (1 + 1e-9))
-        return self._kept[t]
+            steep *= 1 + 1e-9
+            parts = zip(self._exact[t][new], slope, bend, slack, steep, strict=True)
+            kept |= dict(zip(new, parts, strict=True))
+        chosen = zip(*(kept[place] for place in asked.tolist()), strict=True)
+        return Courses(*map(np.array, chosen))
 
 
 def layers_of(setting: SequenceSetting) -> Layers | None:

@@ -225,6 +225,10 @@ class SequenceSetting:
             path.append(self.replay.follow(t + step, path[-1], actions[:, step]))
         return np.stack(path, axis=1)
 
+    def ends(self, t: int, states: FloatArray, actions: IntArray) -> FloatArray:
+        """(n,) what actions (n, T-1-t) earn from states (n, D) of step t on."""
+        return self.earned(self.path(t, states, actions), actions, t)
+
     def placed(self, states: FloatArray) -> FloatArray:
         """States (n, D) where they are among the data."""
         return states
@@ -243,6 +247,20 @@ class SequenceSetting:
             vouched[:, self.observed[t]] = near | (used == 0)
             may &= vouched
         return np.asarray(may)
+
+    def stays(self, paths: FloatArray, changed: BoolArray | None = None) -> BoolArray:
+        """(n, m) whether paths (n, m, D) are among the data up to each state, where they have to:
+        those that have `changed` (n,), all by default."""
+        n, m, _ = paths.shape
+        fine = np.ones((n, m), dtype=np.bool_)
+        if self.inside is None or not self.inside.binds:
+            return fine
+        rows = np.arange(n) if changed is None else np.flatnonzero(changed)
+        for t in range(m):
+            near = self.inside.near(self.placed(paths[rows, t]))
+            fine[rows[~near], t:] = False
+            rows = rows[near]
+        return fine
 
     def best_inside(
         self, sequences: Callable[[IntArray], IntArray], values: FloatArray, since: int = 0

@@ -210,8 +210,9 @@ ROUNDING = 1e-14
 # What causal models are assumed to be, as compiled functions take it.
 ASSUMPTIONS = {"none": 0, "stable": 1, "monotone": 2}
 STABLE, MONOTONE = 1, 2
-# A probability of zero at least allows everything.
-LEAST = 1e-290
+# A probability of zero at least allows everything; the smallest number there is stands for it, so
+# that no other probability is taken for it.
+LEAST = 5e-324
 
 
 @njit(cache=True, nogil=True)
