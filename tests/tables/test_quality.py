@@ -95,7 +95,8 @@ def test_the_advice_about_outliers_is_right() -> None:
     text = only(said(frame)).text
     low, high = (float(text.split(f"{key} = ")[1].split(",")[0]) for key in ("low", "high"))
     fixed = {"low": low, "high": high, "outside": "missing", "missing": "carry-forward"}
-    assert said(frame, lactate={**COLUMNS["lactate"], **fixed}) == []
+    told = said(frame, lactate={**COLUMNS["lactate"], **fixed})
+    assert [one.kind for one in told] == ["gaps"]
     aged = with_cells("age", dict.fromkeys(range(16, 24), 999.0))
     assert "missing = 'mean'" in only(said(aged)).text
     fixed = {"low": 0.0, "high": 150.0, "outside": "missing", "missing": "mean"}
@@ -303,7 +304,73 @@ def test_gaps_are_set_to_the_mean_of_what_is_plausible(tmp_path: Path) -> None:
     known = frame["lactate"].drop_nulls().filter(frame["lactate"].drop_nulls() < 1e6).mean()
     assert fitted.model.about["means"]["lactate"] == pytest.approx(known)
     assert fitted.episodes[0].states[:2, 2].tolist() == pytest.approx([known, known])
-    assert only(list(fitted.findings)).count == 1
+    assert [(one.kind, one.count) for one in fitted.findings] == [("outliers", 1), ("gaps", 2)]
+
+
+@pytest.mark.parametrize("fill", ["mean", "carry-forward"])
+def test_steps_from_or_to_filled_gaps_are_not_learned_from(fill: str) -> None:
+    """They look as if no dose did anything: with a quarter of the cells missing a dose would seem
+    to take a quarter less off."""
+    empty = np.random.default_rng(1).random(len(WARD)) < 0.25
+    gaps = pl.when(pl.Series(empty)).then(None).otherwise(pl.col("lactate")).alias("lactate")
+    frame, lactate = WARD.with_columns(gaps), {**COLUMNS["lactate"], "missing": fill}
+    told = only([one for one in said(frame, lactate=lactate) if one.kind == "gaps"])
+    steps = sum(bool(empty[row] or empty[row + 1]) for row in range(len(WARD)) if row % STEPS < 7)
+    assert (told.severity, told.count) == ("note", steps)
+    whole = taken_off(WARD, schema())
+    assert whole < -0.35
+    assert taken_off(frame, schema(lactate=lactate)) == pytest.approx(whole, rel=0.1)
+
+
+def taken_off(frame: pl.DataFrame, described: Schema) -> float:
+    """By how much two levels of the dose lower lactate, says a model."""
+    found = fit_continuous(frame, described, {"learner": "smooth", "members": 0})
+    model, layout = found.model, found.layout
+    assert layout.features == ("age", "ward", "lactate", "pressure")
+    states = np.tile([60.0, 1.0, *WARD.select("lactate", "pressure").mean().row(0)], (2, 1))
+    actions = np.zeros((2, len(layout.actions)))
+    actions[1, layout.actions.index("dose")] = 2.0
+    after = model.step(states, actions, np.zeros((2, 2)))[:, 2]
+    return float(after[1] - after[0])
+
+
+def test_of_discrete_states_neither() -> None:
+    """Machines that are repaired are good, and others wear; a state that is not written down says
+    nothing about that."""
+    rng, rows = np.random.default_rng(3), []
+    for machine in range(150):
+        state = 0
+        for t in range(10):
+            action = int(rng.integers(2))
+            seen = None if t and rng.random() < 0.2 else ["good", "worn", "broken"][state]
+            rows.append((machine, t, seen, ["run", "repair"][action], -float(action)))
+            state = 0 if action else min(2, state + 1)
+    frame = pl.DataFrame(
+        rows, schema=["episode_id", "t", "state", "action", "earned"], orient="row"
+    )
+    columns = {
+        "state": {
+            "role": "state", "labels": ["good", "worn", "broken"], "missing": "carry-forward"
+        },
+        "action": {"role": "action", "labels": ["run", "repair"]},
+        "earned": {"role": "reward"},
+    }  # fmt: skip
+    fitted = fit_discrete(frame, schema_from_dict({"columns": columns}), TabularSettings(prior=0.0))
+    assert [one.kind for one in fitted.findings] == ["gaps"]
+    counted = fitted.counts.transitions
+    assert (np.count_nonzero(counted[:, :2], axis=2) == 1).all()
+    assert counted[:, :2].sum() == 150 * 9 - fitted.findings[0].count
+
+
+def test_too_many_gaps_are_learned_from_with_a_warning() -> None:
+    empty = pl.Series(np.random.default_rng(1).random(len(WARD)) < 0.5)
+    frame = WARD.with_columns(
+        pl.when(empty).then(None).otherwise(pl.col("lactate")).alias("lactate")
+    )
+    lactate = {**COLUMNS["lactate"], "missing": "mean"}
+    told = only([one for one in said(frame, lactate=lactate) if one.kind == "gaps"])
+    assert told.severity == "warning"
+    assert "too many to learn without them" in told.text
 
 
 def test_the_order_of_rows_does_not_matter(

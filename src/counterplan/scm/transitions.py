@@ -146,6 +146,10 @@ class Transitions:
             )
         return self._those(kept)
 
+    def without(self, rows: BoolArray) -> Transitions:
+        """Those without some rows (n,), all where too few would be left."""
+        return self if rows.sum() > (1.0 - LEAST_KEPT) * len(self) else self._those(~rows)
+
     def feature(self, column: int) -> str:
         """How messages call a feature."""
         return f"feature {column}" + (f" ({self.features[column]})" if self.features else "")

@@ -19,7 +19,7 @@ import numpy as np
 
 from counterplan.core.episode import Episode
 from counterplan.core.table import table_columns
-from counterplan.core.validation import FloatArray, IntArray
+from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import FileError, InputError
 from counterplan.scm.estimate import (
     TransitionCounts,
@@ -54,9 +54,11 @@ from counterplan.tables.layout import (
 from counterplan.tables.parts import Recorded
 from counterplan.tables.quality import (
     FINDINGS,
+    NOTE,
     WARNING,
     Finding,
     discrete_findings,
+    filled_gaps,
     findings,
     plausible_means,
 )
@@ -226,7 +228,7 @@ def fit_continuous(
             about[REWARD] = {"weights": exact.weights.tolist(), "constant": exact.constant}
         about |= {LEARNED: asdict(learned), REMARKS: [*remarks, *more]}
         found = findings(every, layout)
-        scm = learn(episodes, layout, settings, support)
+        scm = learn(episodes, layout, settings, support, [one.guesses for one in every])
         found += persistent(scm, layout)
         about[FINDINGS] = [asdict(one) for one in found]
     except InputError as problem:
@@ -239,15 +241,25 @@ def fit_continuous(
 
 
 def learn(
-    episodes: Sequence[Episode], layout: SchemaLayout, settings: LearnerSettings, support: bool
+    episodes: Sequence[Episode],
+    layout: SchemaLayout,
+    settings: LearnerSettings,
+    support: bool,
+    guesses: Sequence[BoolArray] = (),
 ) -> LearnedSCM:
-    """A model of the episodes of a table; `support`: keep some of them in it, to tell how far
-    explanations leave the data."""
+    """A model of the episodes of a table.
+
+    support  keep some of them in it, to tell how far explanations leave the data
+    guesses  (T-1,) of each, the steps from or to a state that was filled in: they are not learned
+             from, for they look as if nothing that was done mattered
+    """
     # In an order of their own, so that the table's does not matter.
-    ordered = sorted(episodes, key=lambda one: one.id or "")
+    order = sorted(range(len(episodes)), key=lambda place: episodes[place].id or "")
+    ordered = [episodes[place] for place in order]
     every = Transitions.collect(ordered, None, layout.features, layout.actions)
+    told = every.without(np.concatenate([guesses[i] for i in order])) if guesses else every
     measured = [place for place, one in enumerate(layout.schema.components) if one.size is None]
-    transitions = every.plausible(measured)
+    transitions = told.plausible(measured)
     scaling, learner = layout.scaling(episodes), _learner(settings, len(transitions))
     found: dict[str, LearnedSCM] = {}
     options: dict[str, Any] = dict(settings)
@@ -263,7 +275,7 @@ def learn(
         found["neural"] = network
     scm, why = _chosen(found, "learner" in settings)
     scm = replace(scm, about={**scm.about, "training": {**scm.about["training"], **why}})
-    chosen = transitions.actions[:, : len(layout.choices.columns)]
+    chosen = every.actions[:, : len(layout.choices.columns)]
     layout.counts = np.bincount(layout.choices.cells(chosen), minlength=len(layout.choices))
     scm = replace(scm, about={**scm.about, ACTIONS: layout.occurring()})
     if apart := layout.set_apart(episodes):
@@ -381,12 +393,22 @@ def _fit_tabular(
     """The model of a table and its episodes; one that is plain has no schema to remember."""
     rewards, is_plain = _Rewards(table, layout, settings.mean_rewards), table.schema.is_plain
 
+    guessed: list[IntArray] = []
+
     def episodes() -> Iterator[Episode]:
         for part in parts:
             rewards.add(part)
-            yield from (one.episode for one in part)
+            for one in part:
+                if (steps := np.flatnonzero(one.guesses)).size:
+                    s, a = one.episode.states, one.episode.actions
+                    guessed.append(np.stack([s[steps], a[steps], s[steps + 1]]))
+                yield one.episode
 
     counts = count_transitions(episodes(), *rewards.shape)
+    filled = np.concatenate([np.zeros((3, 0), dtype=np.int64), *guessed], axis=1)
+    gaps = list(filled_gaps(filled.shape[1], int(counts.transitions.sum())))
+    if gaps and gaps[0].severity == NOTE:  # a carried state looks as if no action did anything
+        np.subtract.at(counts.transitions, tuple(filled), 1)
     A, has_last = len(layout.choices), not is_plain and counts.visits[:, -1].any()
     if not has_last:  # every row has an action
         counts = TransitionCounts(counts.transitions[:, :A], counts.visits[:, :A], counts.starts)
@@ -400,7 +422,7 @@ def _fit_tabular(
         state_labels=settings.state_labels,
         action_labels=[*(actions or ()), NO_ACTION] if has_last else actions,
     )
-    found = discrete_findings(counts.visits, layout)
+    found = [*discrete_findings(counts.visits, layout), *gaps]
     about: dict[str, object] = {}
     known = model.with_data(counts.visits) if settings.support else model.without_data()
     if not is_plain:

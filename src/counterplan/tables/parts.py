@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from counterplan.core.episode import Episode
-from counterplan.core.validation import FloatArray, IntArray
+from counterplan.core.validation import BoolArray, FloatArray, IntArray
 
 ID, STEP, TIME, DATE, FILLED = "episode_id", "t", "time", "date", "filled"
 STATE, ACTION = "state", "action"
@@ -34,6 +34,7 @@ class Recorded(NamedTuple):
     rewards   (T,) what its steps earned, nan where the table does not say, None if it has no column
     rows      (T,) where its steps stand in the file, None if it comes from elsewhere
     dates     (T,) when its steps begin, where times are dates; `times` count from the first then
+    guessed   (T,) whether a value of the state was filled in, None if that is not known
     """
 
     episode: Episode
@@ -43,6 +44,14 @@ class Recorded(NamedTuple):
     rewards: FloatArray | None = None
     rows: IntArray | None = None
     dates: tuple[str, ...] = ()
+    guessed: BoolArray | None = None
+
+    @property
+    def guesses(self) -> BoolArray:
+        """(T-1,) the steps from or to a state that was filled in."""
+        if self.guessed is None:
+            return np.zeros(len(self.episode) - 1, dtype=np.bool_)
+        return np.asarray(self.guessed[:-1] | self.guessed[1:])
 
 
 def episodes_to_bytes(

@@ -30,7 +30,7 @@ import numpy as np
 from counterplan.core.table import numbered
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import InputError, counted
-from counterplan.scm.transitions import is_code, plausible_range
+from counterplan.scm.transitions import LEAST_KEPT, is_code, plausible_range
 from counterplan.tables.draft import FEWEST, IDENTIFIER
 from counterplan.tables.layout import SchemaLayout
 from counterplan.tables.parts import Recorded
@@ -78,7 +78,7 @@ class Finding:
     """Something about a table.
 
     severity  warning or note
-    kind      outliers, units, copies, identifiers, leaks, positivity, size or persistence
+    kind      outliers, units, copies, gaps, identifiers, leaks, positivity, size or persistence
     column    which one, empty if it is about all
     text      what it is, and what to do
     count     how many rows, episodes or columns it is about
@@ -97,7 +97,7 @@ def findings(every: Sequence[Recorded], layout: SchemaLayout) -> list[Finding]:
     """What there is to say about a table of continuous states, warnings first; raises if no action
     varies."""
     table = _Table(every, layout)
-    checks = (_positivity, _outliers, _units, _doses, _leaks, _identifiers, _copies, _size)
+    checks = (_positivity, _outliers, _units, _doses, _leaks, _identifiers, _copies, _gaps, _size)
     found = [one for check in checks if table.acts.any() for one in check(table)]
     return sorted(found, key=lambda one: one.severity == NOTE)
 
@@ -431,6 +431,26 @@ def _copies(table: _Table) -> Iterator[Finding]:
         )
         rows = [row for row, _ in again[:NAMED]]
         yield Finding(WARNING, "copies", "", text, len(again), rows)
+
+
+def _gaps(table: _Table) -> Iterator[Finding]:
+    steps = np.concatenate([one.guesses for one in table.every])
+    yield from filled_gaps(int(steps.sum()), len(steps))
+
+
+def filled_gaps(count: int, steps: int) -> Iterator[Finding]:
+    """Of steps that lead from or to a state that was filled in, `count` in all."""
+    if not count:
+        return
+    said = f"{count:,} of {steps:,} steps lead from or to a state with a gap that was filled"
+    if count <= (1.0 - LEAST_KEPT) * steps:
+        yield Finding(NOTE, "gaps", "", f"{said}: they are not learned from", count)
+        return
+    text = (
+        f"{said}: too many to learn without them. A filled gap looks as if nothing that was done "
+        "mattered, so what changes bring may be underrated; ignore columns that are rarely measured"
+    )
+    yield Finding(WARNING, "gaps", "", text, count)
 
 
 def _size(table: _Table) -> Iterator[Finding]:

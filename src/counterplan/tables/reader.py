@@ -433,6 +433,7 @@ class _Bucket:
     starts    (m,) their first rows
     lengths   (m,) how many rows they have
     filled    (n,) how many gaps were filled in each row
+    guessed   (n,) whether one of them was a state's
     """
 
     def __init__(self, schema: Schema, rows: FloatArray, zone: str = "") -> None:
@@ -447,6 +448,7 @@ class _Bucket:
         self.numbers, self.starts = np.unique(self.rows[:, EPISODE], return_index=True)
         self.lengths = np.diff(self.starts, append=len(self.rows))
         self.filled = np.zeros(len(self.rows), dtype=np.int64)
+        self.guessed = np.zeros(len(self.rows), dtype=np.bool_)
         # In the schema's unit; those of dates count from the first of their episode.
         scale = schema.step / schema.spacing
         first = np.repeat(self.rows[self.starts, TIME], self.lengths) if schema.dates else 0.0
@@ -585,6 +587,8 @@ class _Bucket:
             values[carried], values[averaged] = values[source[carried]], mean
             carried, averaged = carried & used, averaged & used
             self.filled += carried | averaged
+            if column.role == "state":
+                self.guessed |= carried | averaged
             counts[column.name] = Filled(int(carried.sum()), int(averaged.sum()))
         return counts
 
@@ -651,6 +655,7 @@ class _Bucket:
                 None if earned is None else earned[rows],
                 places[rows],
                 date_texts(self.rows[rows, TIME], self._zone) if schema.dates else (),
+                self.guessed[rows],
             )
 
 
