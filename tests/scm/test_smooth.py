@@ -16,7 +16,7 @@ from counterplan.errors import FileError, InputError
 from counterplan.scm import Scaling
 from counterplan.scm.cosine import gate_interval
 from counterplan.scm.smooth import SmoothSCM
-from counterplan.scm.smooth_training import Moments, evidence
+from counterplan.scm.smooth_training import Moments, _without_effects, evidence
 from counterplan.scm.transitions import Transitions
 from counterplan.testing import check_scm
 
@@ -262,3 +262,22 @@ def test_the_best_changes_are_those_of_brute_force(curved: SmoothSCM) -> None:
             values[plan] = float(reward(np.concatenate(states)).sum())
         assert found.status == "optimal"
         assert found.value == pytest.approx(max(values.values()), abs=1e-9)
+
+
+@pytest.mark.parametrize("size", [0.0, 0.1, 1e3, 1e7])
+def test_rows_without_effects_are_those_of_the_covariance(size: float) -> None:
+    """However much larger effects are than noise: the sums of products stay positive."""
+    rng = np.random.default_rng(4)
+    starts = np.array([0, 3, 4, 11])
+    psi, a = rng.normal(size=(15, 6)), size * rng.normal(size=(15, 2))
+    left = _without_effects(psi, a, starts)
+    for first, end in zip(starts, [3, 4, 11, 15], strict=True):
+        rows = slice(first, end)
+        if size < 1e6:
+            covariance = np.eye(end - first) + a[rows] @ a[rows].T
+            expected = psi[rows].T @ np.linalg.solve(covariance, psi[rows])
+        else:  # what effects span is as good as gone
+            rest = psi[rows] - a[rows] @ np.linalg.lstsq(a[rows], psi[rows])[0]
+            expected = rest.T @ rest
+        assert left[rows].T @ left[rows] == pytest.approx(expected, abs=1e-6)
+    assert np.linalg.eigvalsh(left.T @ left).min() > -1e-12

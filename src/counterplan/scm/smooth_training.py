@@ -52,6 +52,8 @@ from counterplan.scm.training import (
 )
 from counterplan.scm.transitions import Transitions
 
+# Relative error of a sum of products.
+ROUNDING = 1e-12
 # Frequencies of units that look at one input, at each length scale (of standardised inputs); and
 # those of pairs, from the fewest to the most.
 SINGLES, LENGTHS = 3, (2.0, 0.7)
@@ -351,9 +353,11 @@ def learn_effects(
 def _allowing_for(
     learned: Learned, data: Samples, episode: IntArray, effects: Variances
 ) -> Learned:
-    """The posteriors under effects, with rows divided by their scale:
+    """The posteriors under effects. Rows of an episode, divided by their scale, have noise of the
+    covariance I + A A^T in units of its own, A = F diag(v / n)^1/2; what is left without it:
 
-    gram = sum_i Psi^T Psi - B^T M^-1 B,     B = F^T Psi,     M = n diag(1 / v) + F^T F
+        (I + A A^T)^-1/2 Psi = Psi - A C A^T Psi,     A^T A = U diag(s) U^T,
+                                C = U diag((1 - (1 + s)^-1/2) / s) U^T
     """
     wanted, basis = (changes(data) - learned.centre) / learned.size, learned.basis
     f = effects.features(data.inputs[:, data.features - wanted.shape[1] :])
@@ -366,25 +370,37 @@ def _allowing_for(
             features.append(one)
             continue
         K, noise = len(one.kept), effects.noise[i]
-        sums = sum_moments(basis, one.kept, data.inputs, wanted[:, i : i + 1], learned.scale[:, i])
-        gram, cross = sums.gram, sums.cross[:, 0]
-        own = noise / effects.variance[i, there]
+        gram, cross, square = np.zeros((K, K)), np.zeros(K), 0.0
+        size = np.sqrt(effects.variance[i, there] / noise)
         for few in np.array_split(np.arange(len(starts)), max(len(episode) // CHUNK, 1)):
             rows = slice(starts[few[0]], ends[few[-1]])
             spread = spread_of(basis.linear(data.inputs[rows]) @ learned.scale[:, i])[:, None]
-            psi = np.column_stack([basis.design(data.inputs[rows], one.kept), wanted[rows, i]])
-            both = np.column_stack([psi, f[rows][:, there]]) / spread
-            sizes = starts[few] - starts[few[0]]
-            turns = [both[:, K + 1 + j, None] * both for j in range(len(there))]
-            products = np.stack([np.add.reduceat(turn, sizes) for turn in turns], axis=1)
-            factor = np.linalg.cholesky(products[:, :, K + 1 :] + np.diag(own))
-            part = np.linalg.solve(factor, products[:, :, : K + 1]).reshape(-1, K + 1)
-            gram -= part[:, :K].T @ part[:, :K]
-            cross -= part[:, :K].T @ part[:, K]
-        kept = Moments(gram, cross, float(sums.square[0]), sums.n)
+            design = basis.design(data.inputs[rows], one.kept)
+            psi = np.column_stack([design, wanted[rows, i]]) / spread
+            square += float((psi[:, K] ** 2).sum())
+            left = _without_effects(
+                psi, f[rows][:, there] * size / spread, starts[few] - rows.start
+            )
+            gram += left[:, :K].T @ left[:, :K]
+            cross += left[:, :K].T @ left[:, K]
+        kept = Moments(gram, cross, square, len(episode))
         mean, factor = _solved(kept, one.alpha[basis.group[one.kept]], 1.0 / noise)
         features.append(replace(one, mean=mean, factor=factor, moments=kept, beta=1.0 / noise))
     return replace(learned, features=tuple(features))
+
+
+def _without_effects(psi: FloatArray, a: FloatArray, starts: IntArray) -> FloatArray:
+    """(n, K) what is left of rows; A (n, J), and where episodes start."""
+    shared = np.stack([np.add.reduceat(one[:, None] * psi, starts) for one in a.T], axis=1)
+    small = np.stack([np.add.reduceat(one[:, None] * a, starts) for one in a.T], axis=1)
+    s, u = np.linalg.eigh(small)
+    s = np.maximum(s, 1e-300)
+    weight = -np.expm1(-0.5 * np.log1p(s)) / s
+    mixed = u @ (weight[:, :, None] * (u.swapaxes(1, 2) @ shared))
+    lengths = np.diff(starts, append=len(psi))
+    for j in range(a.shape[1]):
+        psi = psi - a[:, j, None] * np.repeat(mixed[:, j], lengths, axis=0)
+    return psi
 
 
 def changes(data: Samples) -> FloatArray:
@@ -453,7 +469,8 @@ def evidence(
 def _solved(moments: Moments, alpha: FloatArray, beta: float) -> tuple[FloatArray, FloatArray]:
     """Mean and lower Cholesky factor of the precision of the posterior."""
     precision = beta * moments.gram
-    precision[np.diag_indices_from(precision)] += alpha
+    # Where noise is tiny, rounding would outweigh the prior and leave no positive precision.
+    precision[np.diag_indices_from(precision)] += alpha + ROUNDING * np.diag(precision)
     factor = cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
     mean = cho_solve((factor, True), beta * moments.cross, check_finite=False)
     return np.asarray(mean), np.asarray(factor)
