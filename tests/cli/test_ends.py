@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from ..explorer.serving import serving
 from .conftest import Run
 
 SCHEMA = """
@@ -57,3 +58,5 @@ def test_observed_is_what_the_table_says(
     page = " ".join(Path("r.html").read_text(encoding="utf-8").split())
     assert page.index('"Observed"') < page.index('"By the model"')
     assert f"{both[0]} observed, {both[1]} by the model, " in page
+    with serving(tmp_path / "out") as explorer:
+        assert explorer.get("run")["as_done"] == "By the model"

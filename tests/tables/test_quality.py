@@ -170,6 +170,17 @@ def test_a_few_settings_are_no_two_units(settings: tuple[float, ...]) -> None:
 # --- Columns ----------------------------------------------------------------------------------
 
 
+def test_a_dose_that_is_a_total_so_far() -> None:
+    doses = DOSES.to_numpy().reshape(-1, STEPS).cumsum(axis=1).ravel()
+    total = {"dose": {"role": "action", "levels": list(range(2 * STEPS + 1))}}
+    told = said(WARD.with_columns(dose=pl.Series(doses)), **total)
+    (one,) = [one for one in told if one.kind == "totals"]
+    assert one.column == "dose"
+    assert "write what was given in each step" in one.text
+    plain = said(WARD.with_columns(dose=DOSES), dose={"role": "action", "levels": [0, 1, 2]})
+    assert not [one for one in plain if one.kind == "totals"]
+
+
 def test_what_was_done_before_is_no_leak() -> None:
     frame = WARD.with_columns(DOSES.shift(1).fill_null(0).alias("before"))
     assert said(frame, before={"role": "state"}) == []

@@ -95,6 +95,7 @@ class Cases(Items):
             "budgets": run.budgets,
             "outcomes": run.outcomes,
             "quantity": labels.quantity.unit or labels.quantity.name,
+            "as_done": explainer.as_done,
             "solver": run.question.solver,
             "rule": explainer.rule(run.question),
             "features": [_column(one, n < fixed) for n, one in enumerate(labels.features)],

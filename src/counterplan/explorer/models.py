@@ -525,6 +525,7 @@ class RunAbout(Shape):
 
     kind      "explain": episodes and what should have been done; "regret": plans and what they lost
     budgets   the k that were asked about
+    as_done   what the value of what was done is called
     features  what states are made of
     doses     the parts of actions
     actions   for each action its doses
@@ -546,6 +547,7 @@ class RunAbout(Shape):
     budgets: list[int] = []
     outcomes: list[str] = []
     quantity: str
+    as_done: str = "Observed"
     solver: str
     rule: str = ""
     features: list[ColumnAbout] = []

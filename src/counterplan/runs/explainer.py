@@ -238,6 +238,12 @@ class Explainer(ABC):
         return None if self._layout is None else self._layout.observed(recorded)
 
     @property
+    def as_done(self) -> str:
+        """What the value of what was done is called: where an end is learned, it is the model's."""
+        is_learned = self._layout is not None and self._layout.schema.finals
+        return "By the model" if is_learned else "Observed"
+
+    @property
     def outcome_in_words(self) -> str:
         """What is added up, where columns of rewards and costs say it."""
         layout = self._layout

@@ -7,6 +7,7 @@ and reports may carry them.
     outliers     cells outside the plausible range of their column, see `scm.transitions`
     units        two groups of values, or jumps within episodes, a known factor apart; levels of a
                  dose of which some never occur in an episode with the others
+    totals       doses that grow from row to row and hardly ever fall within an episode
     copies       columns with |r| > 0.999 between them; episodes that are there twice
     identifiers  whole numbers that differ between all episodes or grow from row to row
     leaks        columns that tell the action of their row or the next, the state of the next, or
@@ -14,6 +15,7 @@ and reports may carry them.
                  have the same
     positivity   a tree of a few questions grows on half of the episodes, to tell the action; of the
                  other half, the share in leaves where it is nearly always the same
+    gaps         steps from or to a state that was filled in
     size         fewer transitions than ENOUGH for each input of the model
 """
 
@@ -64,6 +66,8 @@ PAUSE = 10.0
 # An action is hardly varied where the others have a smaller share; told if so in this share of the
 # steps.
 RARE, TOLD = 0.05, 0.05
+# Share of the steps in which a total grows.
+GROWING = 0.2
 # The tree: questions in a row, fewest steps behind an answer, rows looked at.
 QUESTIONS, LEAF, LOOKED_AT = 3, 50, 20_000
 # First rows that are named.
@@ -78,7 +82,7 @@ class Finding:
     """Something about a table.
 
     severity  warning or note
-    kind      outliers, units, copies, gaps, identifiers, leaks, positivity, size or persistence
+    kind      one of those above, or persistence
     column    which one, empty if it is about all
     text      what it is, and what to do
     count     how many rows, episodes or columns it is about
@@ -97,7 +101,18 @@ def findings(every: Sequence[Recorded], layout: SchemaLayout) -> list[Finding]:
     """What there is to say about a table of continuous states, warnings first; raises if no action
     varies."""
     table = _Table(every, layout)
-    checks = (_positivity, _outliers, _units, _doses, _leaks, _identifiers, _copies, _gaps, _size)
+    checks = (
+        _positivity,
+        _outliers,
+        _units,
+        _doses,
+        _totals,
+        _leaks,
+        _identifiers,
+        _copies,
+        _gaps,
+        _size,
+    )
     found = [one for check in checks if table.acts.any() for one in check(table)]
     return sorted(found, key=lambda one: one.severity == NOTE)
 
@@ -289,6 +304,24 @@ def _doses(table: _Table) -> Iterator[Finding]:
                 "changed, write all in one"
             )
             yield table.about("units", one.name, text, np.isin(values, levels[groups[0]]))
+
+
+def _totals(table: _Table) -> Iterator[Finding]:
+    """Doses that are a total so far: they grow and never fall within an episode."""
+    both = np.append(table.acts[:-1] & table.acts[1:], False)
+    for one in table.schema.of("action"):
+        if one.labels is not None or both.sum() < LEAF:
+            continue
+        values = table.columns[one.name][1]
+        rises = both & (np.append(np.diff(values), 0.0) > 0.0)
+        falls = both & (np.append(np.diff(values), 0.0) < 0.0)
+        if rises.sum() < GROWING * both.sum() or falls.sum() > RARE * rises.sum():
+            continue
+        text = (
+            f"grows in {rises.sum() / both.sum():.0%} of the steps and hardly ever falls within an "
+            "episode: if it is a total so far, write what was given in each step"
+        )
+        yield table.about("totals", one.name, text, rises)
 
 
 def _groups(every: FloatArray, chosen: BoolArray) -> tuple[str, BoolArray] | None:

@@ -28,7 +28,7 @@ export function cards(view) {
     h("p.more", {}, more));
   return [
     h("div.cards-row", {},
-      card("observed", "Observed", { value: observed, factual: observed, improvement: 0 }, run.quantity, "value-observed"),
+      card("observed", run.as_done, { value: observed, factual: observed, improvement: 0 }, run.quantity, "value-observed"),
       card("best", `Best with at most ${count(k, "change")}${under}`, best, bestWords(run, best, search), "value-best"),
       card("hand", "What if", hand, handWords(view), "value-hand")),
     best ? h(`p.holds.${best.claim === "established" ? "sure" : "unsure"}`, { id: "holds" }, best.holds) : null,

@@ -166,7 +166,7 @@ const COLUMNS = [
   ["id", null],
   ["outcomes", null],
   ["steps", "Steps"],
-  ["factual", "Observed"],
+  ["factual", null],
   ["low", "At least"],
   ["improvement", "Expected"],
   ["claim", "Claim"],
@@ -184,7 +184,7 @@ function drawTable(run, overview, wanted, found, change) {
     if (key === "support") return overview.supported === null ? [] : [h("th", { scope: "col" }, title)];
     if (key === "claim") return [h("th", { scope: "col" }, title)];
     if (key === "low") return overview.established === null ? [] : [heading(key, run.discrete ? "Guaranteed" : "At least", wanted, change)];
-    return [heading(key, title ?? capital(run.noun), wanted, change)];
+    return [heading(key, key === "factual" ? run.as_done : title ?? capital(run.noun), wanted, change)];
   }));
   const largest = Math.max(num(overview.largest), 0) || 1;
   const digits = {
