@@ -1,4 +1,5 @@
-"""The cohorts that are timed: patients of ICU-Sepsis, and stays of the 2023 paper's sepsis model.
+"""The cohorts that are timed: patients of ICU-Sepsis, episodes of a small process, and stays of the
+2023 paper's sepsis model.
 
 The sepsis model and its episodes are read from the folder `shared` beside the repository where they
 are (see `sepsis_model`); otherwise a model is learned from simulated patients.
@@ -16,21 +17,24 @@ import numpy as np
 
 import counterplan as cp
 from benchmarks import sepsis_model
+from benchmarks.problems import ALPHA, HORIZON
 from counterplan.counterfactual import Explanation
 from counterplan.domains import icu_sepsis, sepsis
 from counterplan.domains.stays import fit_cohort
 from counterplan.runs.cohort import PART_SIZE
 from counterplan.runs.explain import explain_spec
-from counterplan.runs.question import Question
+from counterplan.runs.question import DEFAULT_DOUBT, Question
 from counterplan.runs.task import TaskSpec
 from counterplan.scm import Scaling
 from counterplan.scm.support import collect_seen
 from counterplan.tables.models import save_model
 from counterplan.tables.parts import Recorded, episodes_to_bytes
+from experiments import synthetic
 
 BUDGET = 3
 NODES = 20_000
 PATIENTS = 400
+SEEN_OFTEN = 20
 # As many transitions as a model keeps of its data.
 SEEN = 20_000
 
@@ -68,19 +72,30 @@ class Cohort:
 
 def icu_cohort(count: int) -> Cohort:
     icu = icu_sepsis.load()
-    sampled = icu.sample_episodes(count, seed=0)
-    mdp = icu.mdp.with_data(visits=np.ones(icu.mdp.rewards.shape, dtype=np.int64))
+    # An action that clinicians chose too seldom is not admissible: every other is in the data.
+    visits = np.full(icu.mdp.rewards.shape, SEEN_OFTEN, dtype=np.int64)
+    mdp = icu.mdp.with_data(visits=visits)
+    name = "ICU-Sepsis (716 states, 25 actions)"
+    return _discrete_cohort(name, mdp, icu.sample_episodes(count, seed=0))
+
+
+def small_cohort(count: int) -> Cohort:
+    """The paper's family, rows without zeros."""
+    process = synthetic.synthetic_process(ALPHA, seed=0, n_states=20, horizon=HORIZON)
+    name = f"synthetic (20 states, 10 actions, {HORIZON} steps)"
+    return _discrete_cohort(name, process.mdp, process.sample_episodes(count, seed=1))
+
+
+def _discrete_cohort(name: str, mdp: cp.TabularMDP, episodes: Sequence[cp.Episode]) -> Cohort:
     recorded = [
-        _recorded(cp.Episode(e.states, e.actions, id=f"{i}")) for i, e in enumerate(sampled)
+        _recorded(cp.Episode(e.states, e.actions, id=f"{i}")) for i, e in enumerate(episodes)
     ]
     scm = cp.GumbelMaxSCM(mdp)
-    return Cohort(
-        "ICU-Sepsis (716 states, 25 actions)",
-        mdp,
-        {"kind": "discrete"},
-        recorded,
-        lambda episode: cp.explain(scm, episode, BUDGET),
-    )
+
+    def explain(episode: cp.Episode) -> Explanation:
+        return cp.explain(scm, episode, BUDGET, doubt=DEFAULT_DOUBT)
+
+    return Cohort(name, mdp, {"kind": "discrete"}, recorded, explain)
 
 
 def sepsis_cohort(count: int) -> Cohort:

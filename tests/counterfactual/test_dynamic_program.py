@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -13,9 +14,15 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import counterplan as cp
+from counterplan.core.limits import Watch
+from counterplan.core.problem import Problem
 from counterplan.counterfactual import Frontier, oracle
+from counterplan.counterfactual.discrete import dynamic_program
+from counterplan.counterfactual.discrete.budget_dp import prepare
+from counterplan.counterfactual.discrete.dynamic_program import evaluate, outcome_bounds, solve
+from counterplan.counterfactual.discrete.laws import DoubtfulLaw, ExtremeLaw
 from counterplan.errors import InfeasibleError, InputError
-from counterplan.testing import random_transitions
+from counterplan.testing import random_episode, random_transitions
 
 from .support import best_policy_value, close, finite_horizon_value, random_instance
 
@@ -462,3 +469,53 @@ def test_the_highest_outcome_does_not_pay_for_rounding() -> None:
         episode = cp.Episode([0, 0], [0, 0])
         found = cp.explain(mdp, episode, 1, solver=cp.baselines.Random())
         assert cp.value_interval(mdp, episode, found) == (-INF, 0.0)
+
+
+# --- In the states that can be reached, at once or in parts: the same as everywhere ---
+
+
+def sparse_problem(seed: int) -> tuple[cp.TabularMDP, cp.Episode, int, cp.Constraints]:
+    """Rows of one to three next states among nine, most of which lead nowhere else."""
+    rng = np.random.default_rng(seed)
+    S, A, T = 9, 3, int(rng.integers(2, 7))
+    transitions = np.zeros((S, A, S))
+    for s, a in np.ndindex(S, A):
+        after = (s + rng.choice(4, size=int(rng.integers(1, 4)), replace=False)) % S
+        transitions[s, a, after] = rng.dirichlet(np.ones(len(after)))
+    rewards = rng.integers(0, 3, size=(S, A)) + rng.random((S, A)) * rng.integers(0, 2)
+    rewards[rng.random((S, A)) < 0.05] = -np.inf
+    mdp = cp.TabularMDP(transitions, rewards, final_rewards=rng.normal(size=S))
+    rules = cp.Constraints(change_costs=rng.integers(1, 3, size=A).tolist(), fixed_steps=[T - 1])
+    return mdp, random_episode(rng, mdp, T), int(rng.integers(0, 5)), rules
+
+
+@settings(max_examples=60)
+@given(SEEDS, st.sampled_from([0.0, 0.3, 1.0]), st.sampled_from(["none", "stable", "monotone"]))
+def test_reached_states_alone_give_what_all_states_give(
+    seed: int, doubt: float, assume: str
+) -> None:
+    mdp, episode, k, rules = sparse_problem(seed)
+    setting, exact = prepare(Problem(mdp, episode, k, rules))
+    law = DoubtfulLaw(exact, ExtremeLaw(mdp, episode, assume), doubt) if doubt else exact
+    everywhere = replace(setting, anywhere=True)
+    ended, table = solve(setting, law)
+    full, other = solve(everywhere, law)
+    # Under limits that are never met every step is one call, and the states come in blocks.
+    watch = Watch("backward pass", cp.Limits(nodes=10**9))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dynamic_program, "BLOCK", 2)
+        parts, third = solve(setting, law, watch)
+        by_parts = evaluate(setting, law, table)
+    assert parts.rows >= ended.rows  # a row that two blocks share counts twice
+    first = episode.states[0]
+    close_to = pytest.approx(full.values[first], abs=1e-12)
+    assert ended.values[first] == close_to
+    assert parts.values[first] == close_to
+    for t, states in enumerate(setting.reached):
+        assert np.array_equal(table.actions[t, states], other.actions[t, states])
+        assert np.array_equal(table.actions[t, states], third.actions[t, states])
+    values = outcome_bounds(setting, ended)[0]
+    for found in (by_parts, evaluate(setting, law, table), evaluate(everywhere, law, table)):
+        assert found == pytest.approx(values, abs=1e-12)
+    for t, states in enumerate(setting.followed(table)):
+        assert np.isin(states, setting.reached[t]).all()

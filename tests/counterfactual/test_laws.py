@@ -9,11 +9,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 import counterplan as cp
 from counterplan.counterfactual import BudgetDP, oracle
-from counterplan.counterfactual.discrete.laws import ExactLaw, RowwiseLaw, SampledLaw, law_of
+from counterplan.counterfactual.discrete.laws import (
+    ExactLaw,
+    ExtremeLaw,
+    RowwiseLaw,
+    SampledLaw,
+    law_of,
+    rank_states,
+)
 from counterplan.errors import InputError, NotApplicableError
+from counterplan.scm.gumbel import MARKS
 from counterplan.testing import random_episode, random_transitions
 
 from .models import IndependentSCM, MechanismSCM, QuantileSCM
@@ -48,6 +57,49 @@ def test_the_fused_pass_equals_row_by_row(seed: int) -> None:
             expected = row[reached] @ values[reached]
             assert quick[fused.row_of[pair]] == pytest.approx(expected, abs=1e-12)
             assert by_row[slow.row_of[pair]] == pytest.approx(expected, abs=1e-12)
+
+
+def test_rows_that_share_no_state_with_the_observed_one_are_the_models_own() -> None:
+    # States are marked by their last bits: 0 and MARKS are taken for each other at first.
+    S = MARKS + 2
+    onward = np.stack([np.arange(S), (np.arange(S) + 1) % S], axis=1)
+    matrices = [
+        csr_array((np.tile(chances, S), onward.ravel(), 2 * np.arange(S + 1)), shape=(S, S))
+        for chances in ((0.25, 0.75), (0.6, 0.4))
+    ]
+    mdp, values = cp.TabularMDP(matrices, np.zeros((S, 2))), np.arange(2.0 * S).reshape(S, 2)
+    law = ExactLaw(mdp, cp.Episode([0, 1], [0, 0]))
+    for state in (5, MARKS - 1, MARKS, MARKS + 1, 0, 1):
+        for action in range(2):
+            row = cp.GumbelMaxSCM(mdp).counterfactual_row(0, 0, 1, state, action)
+            found = law.expect(0, mdp.row_of[state, [action]], values)[0]
+            assert found == pytest.approx(row @ values, rel=1e-12)
+            if not row[[0, 1]].any():
+                assert row == pytest.approx(mdp.row(state, action), abs=1e-15)
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(["none", "stable", "monotone"]),
+    st.booleans(),
+    st.sampled_from([1.0, 1.5]),
+)
+def test_one_order_of_states_for_all_rows_gives_what_sorting_each_does(
+    seed: int, assume: str, highest: bool, gamma: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    S, A = 6, 12
+    transitions = random_transitions(rng, S, A)
+    mdp = cp.TabularMDP(transitions, np.zeros((S, A)))
+    sets = None if gamma == 1.0 else cp.RowSets.gamma(mdp, gamma)
+    law = ExtremeLaw(mdp, random_episode(rng, mdp, 2), assume, highest, sets)
+    # Ties, and what must not be reached.
+    values = rng.integers(0, 4, size=(S, 2)) * 1.0
+    values[0, 0] = -np.inf
+    rows = np.unique(law.row_of)
+    assert rank_states(law.compiled, rows, values, np.arange(S)).shape == (2, S)
+    one_by_one = np.concatenate([law.expect(0, rows[i : i + 1], values) for i in range(len(rows))])
+    assert np.array_equal(law.expect(0, rows, values), one_by_one)
 
 
 @pytest.mark.parametrize("kind", ["exact", "sampled", "own"])

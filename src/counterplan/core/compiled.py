@@ -26,12 +26,14 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import config, njit
-from numba.core import caching, event
+from numba.core import caching, cgutils, event, types
+from numba.extending import intrinsic
 
 from counterplan.core.limits import pause_clock
 
-__all__ = ["njit", "plain"]
+__all__ = ["fetch_ahead", "njit", "plain"]
 
 _PACKAGE = __name__.partition(".")[0]
 _IMPLEMENTATION: Any = getattr(caching, "CacheImpl", None) or caching._CacheImpl  # type: ignore[attr-defined]
@@ -42,6 +44,28 @@ def plain(array: Any) -> Any:
     """An array as compiled functions take it, contiguous and writable: for any other layout they
     would be compiled anew, which takes seconds."""
     return np.require(array, requirements=["C", "W"])
+
+
+def _fetch_ahead(typing: Any, array: Any, row: Any) -> tuple[Any, Any]:
+    """Ask for the first two cache lines of a row of a table that will be read soon: rows that lie
+    anywhere in a large table are waited for all at once, not one by one."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind, byte, whole = signature.args[0], ir.IntType(8).as_pointer(), ir.IntType(32)
+        table = context.make_array(kind)(context, builder, args[0])
+        start = [args[1], context.get_constant(types.intp, 0)]
+        at = cgutils.get_item_pointer(context, builder, kind, table, start)  # type: ignore[no-untyped-call]
+        at = builder.bitcast(at, byte)
+        takes = ir.FunctionType(ir.VoidType(), [byte, whole, whole, whole])
+        call = cgutils.get_or_insert_function(builder.module, takes, "llvm.prefetch.p0i8")  # type: ignore[no-untyped-call]
+        for line in (at, builder.gep(at, [context.get_constant(types.intp, 64)])):
+            builder.call(call, [line, whole(0), whole(3), whole(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), code
+
+
+fetch_ahead: Any = intrinsic(_fetch_ahead)
 
 
 @cache

@@ -109,6 +109,11 @@ class Watch:
         return clock() - self._started
 
     @property
+    def is_limited(self) -> bool:
+        """Whether anything but the end of its work can stop it, or is to be told on the way."""
+        return self._progress is not None or self._limits != Limits()
+
+    @property
     def wants_bounds(self) -> bool:
         """Whether values and bounds on the way matter to anyone."""
         return self._progress is not None or self._limits.gap > 0.0

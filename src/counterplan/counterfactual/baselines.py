@@ -30,7 +30,7 @@ import numpy as np
 
 from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
-from counterplan.core.validation import FloatArray, IntArray, whole_number
+from counterplan.core.validation import IntArray, whole_number
 from counterplan.counterfactual.continuous.ensemble import prepare_continuous
 from counterplan.counterfactual.continuous.setting import SequenceSetting, greedy_sequence
 from counterplan.counterfactual.discrete.budget_dp import (
@@ -40,10 +40,9 @@ from counterplan.counterfactual.discrete.budget_dp import (
 )
 from counterplan.counterfactual.discrete.distributions import PolicyProcess
 from counterplan.counterfactual.discrete.dynamic_program import (
+    LOOK_AHEAD,
     PolicyTable,
-    Rule,
     Setting,
-    choose_best,
     evaluate,
     keep_observed,
     run_backward,
@@ -97,15 +96,7 @@ class Greedy(_Baseline):
 
     def _table(self, setting: Setting, law: CounterfactualLaw) -> PolicyTable:
         table = keep_observed(setting)
-
-        def look_one_step_ahead(t: int, states: IntArray, worths: FloatArray) -> FloatArray:
-            choose_best(setting, table, t, states, worths)
-            # What is passed back is only the next step's reward.
-            next_reward = setting.rewards_at(t)[states, setting.episode.actions[t]]
-            return np.repeat(next_reward[:, None], worths.shape[2], axis=1)
-
-        rule = Rule(setting.reached, setting.takeable, look_one_step_ahead)
-        run_backward(setting, law, rule)
+        run_backward(setting, law, LOOK_AHEAD, table)
         return table
 
     def _sequence(self, setting: SequenceSetting) -> IntArray:

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from counterplan.core.compiled import njit
+from counterplan.core.compiled import fetch_ahead, njit
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import InputError
 from counterplan.scm.tabular import TabularMDP, index_of
@@ -41,12 +41,19 @@ SHORT = 160
 # Ratios p_i / q_i that are equal but for rounding must count as equal: the probability they would
 # leave is far below any error bound, but a value of -inf behind it is not.
 CLEARLY_LESS = 1.0 - 1e-14
+# Values of which there are more do not stay in the processor's cache: they are fetched so many rows
+# before they are needed.
+CACHED, AHEAD = 50_000, 3
+# States are marked by their last bits: few enough that the marks stay in the fastest cache.
+MARKS = 4096
+# Stands, on the way, for the probability of a clock that starts at once.
+AT_ONCE = -1.0
 
 
 @njit(cache=True, nogil=True)
 def starts_before(factual: float, probability: float, finish: float) -> bool:
     """Whether a clock of these two rates starts before the time at which o rings."""
-    return factual / probability < finish * CLEARLY_LESS
+    return factual < finish * CLEARLY_LESS * probability
 
 
 @njit(cache=True, nogil=True)
@@ -63,19 +70,20 @@ def kernel_row(
     result         (>= m,) P(i) at the same positions as `indices`; 0 for states not reached
     """
     starts, entries, segments = scratch[0], scratch[1], scratch[2]
-    size = indices.shape[0]
-    at_entry = -1
-    for j in range(size):
-        result[j] = 0.0
-        if indices[j] == outcome:
-            at_entry = j
+    size, at_entry = indices.shape[0], find_entry(indices, outcome)
     finish = factual[outcome] / probabilities[at_entry] if at_entry >= 0 else np.inf
     # Clocks that the observed row does not have start at once, and need no sorting.
-    rate = 0.0
+    rate, started = 0.0, 0
     for j in range(size):
-        if factual[indices[j]] == 0.0:
-            rate += probabilities[j]
-    started = _late_starts(factual, outcome, indices, probabilities, finish, scratch)
+        rival, probability = factual[indices[j]], probabilities[j]
+        result[j] = 0.0
+        if rival == 0.0:
+            rate += probability
+            result[j] = AT_ONCE
+        elif j != at_entry and starts_before(rival, probability, finish):
+            starts[started], entries[started] = rival / probability, j
+            started += 1
+    sort_pairs(starts[:started], entries[:started])
 
     # Forward: D at each start, and the integral over the segment that begins there.
     density = 1.0
@@ -105,29 +113,23 @@ def kernel_row(
         result[j] = probabilities[j] * integral
     integral += first
     for j in range(size):
-        if factual[indices[j]] == 0.0:
+        if result[j] == AT_ONCE:
             result[j] = probabilities[j] * integral
     if at_entry >= 0 and finish < np.inf:
         result[at_entry] = 1.0 / density
 
 
 @njit(cache=True, nogil=True)
-def _late_starts(
-    factual: Any, outcome: int, indices: Any, probabilities: Any, finish: float, scratch: Any
-) -> int:
-    """Write when, and which, clocks of the observed row start before o rings, the first first into
-    the first two lines of `scratch`; returned is their number."""
-    starts, entries = scratch[0], scratch[1]
-    started = 0
-    for j in range(indices.shape[0]):
-        rival = factual[indices[j]]
-        late = rival > 0.0 and indices[j] != outcome
-        if late and starts_before(rival, probabilities[j], finish):
-            starts[started] = rival / probabilities[j]
-            entries[started] = j
-            started += 1
-    sort_pairs(starts[:started], entries[:started])
-    return started
+def find_entry(indices: Any, state: int) -> int:
+    """Where a state stands among the rising ones of a row, -1 if it does not."""
+    low, high = 0, indices.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if indices[middle] < state:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < indices.shape[0] and indices[low] == state else -1
 
 
 @njit(cache=True, nogil=True)
@@ -151,30 +153,41 @@ def sort_pairs(keys: Any, companions: Any) -> None:
 
 @njit(cache=True, nogil=True)
 def expected_values(
-    factual: Any,
-    outcome: int,
-    indptr: Any,
-    indices: Any,
-    probabilities: Any,
-    rows: Any,
-    values: Any,
+    factual: Any, marks: Any, outcome: int, table: Any, rows: Any, values: Any, columns: int
 ) -> Any:
-    """(rows, C) expectations of values (S, C) under the counterfactual rows of the ids in `rows`.
+    """(rows, columns) expectations of the first columns of values (S, C) under the counterfactual
+    rows of the ids in `rows`.
 
     Each kernel row is formed, used for all columns at once, and dropped. Entries of probability
-    zero are skipped, so that a value of -inf behind them never makes 0 * -inf = nan.
+    zero are skipped, so that a value of -inf behind them never makes 0 * -inf = nan. What was
+    observed says nothing about a row that has none of the states of the observed one: there
+    P(i) = q_i. `marks` (MARKS,) are those of all states of the observed row.
     """
-    columns = values.shape[1]
-    result = np.zeros((rows.shape[0], columns))
+    indptr, indices, probabilities = table
+    result = np.empty((rows.shape[0], columns))
     widest = 0
     for row in rows:
         widest = max(widest, indptr[row + 1] - indptr[row])
     scratch = np.empty((3, widest))
     kernel = np.empty(widest)
+    is_large = values.size > CACHED
     for number in range(rows.shape[0]):
         start, end = indptr[rows[number]], indptr[rows[number] + 1]
-        kernel_row(factual, outcome, indices[start:end], probabilities[start:end], scratch, kernel)
-        _accumulate(indices[start:end], kernel, values, result[number])
+        if is_large and number + AHEAD < rows.shape[0]:
+            soon = rows[number + AHEAD]
+            for j in range(indptr[soon], indptr[soon + 1]):
+                fetch_ahead(values, np.intp(indices[j]))
+        targets, q, rate, told = indices[start:end], probabilities[start:end], 0.0, False
+        for j in range(end - start):
+            if marks[targets[j] % MARKS]:
+                told = True
+                break
+            rate += q[j]
+        if told:
+            kernel_row(factual, outcome, targets, q, scratch, kernel)
+            _accumulate(targets, kernel, 1.0, values, result[number])
+        else:
+            _accumulate(targets, q, 1.0 / rate, values, result[number])
     return result
 
 
@@ -230,33 +243,35 @@ def row_expectations(indptr: Any, indices: Any, probabilities: Any, values: Any)
     result = np.zeros((indptr.shape[0] - 1, values.shape[1]))
     for row in range(result.shape[0]):
         start, end = indptr[row], indptr[row + 1]
-        _accumulate(indices[start:end], probabilities[start:end], values, result[row])
+        _accumulate(indices[start:end], probabilities[start:end], 1.0, values, result[row])
     return result
 
 
 @njit(cache=True, nogil=True)
-def _accumulate(indices: Any, weights: Any, values: Any, total: Any) -> None:
-    """Write sum_j weights[j] values[indices[j]], four columns at a time: their sums stay in
-    registers, and the loads of a row do not wait for each other."""
+def _accumulate(indices: Any, weights: Any, factor: float, values: Any, total: Any) -> None:
+    """Write sum_j factor weights[j] values[indices[j]]. Four columns or fewer are summed in
+    registers; more of them side by side, so that the loads of a row do not wait for each other."""
     columns = total.shape[0]
-    whole = columns - columns % 4
-    for c in range(0, whole, 4):
-        a = b = d = e = 0.0
+    if columns > 4:
+        total[:] = 0.0
         for j in range(indices.shape[0]):
-            weight = weights[j]
+            weight, row = weights[j] * factor, values[indices[j]]
             if weight > 0.0:
-                i = indices[j]
-                a += weight * values[i, c]
-                b += weight * values[i, c + 1]
-                d += weight * values[i, c + 2]
-                e += weight * values[i, c + 3]
-        total[c], total[c + 1], total[c + 2], total[c + 3] = a, b, d, e
-    for c in range(whole, columns):
-        a = 0.0
-        for j in range(indices.shape[0]):
-            if weights[j] > 0.0:
-                a += weights[j] * values[indices[j], c]
-        total[c] = a
+                for c in range(columns):
+                    total[c] += weight * row[c]
+        return
+    # Beyond the last column it is summed again.
+    c1, c2, c3 = min(1, columns - 1), min(2, columns - 1), min(3, columns - 1)
+    s0 = s1 = s2 = s3 = 0.0
+    for j in range(indices.shape[0]):
+        weight = weights[j] * factor
+        if weight > 0.0:
+            row = values[indices[j]]
+            s0 += weight * row[0]
+            s1 += weight * row[c1]
+            s2 += weight * row[c2]
+            s3 += weight * row[c3]
+    total[0], total[c1], total[c2], total[c3] = s0, s1, s2, s3
 
 
 @njit(cache=True, nogil=True)

@@ -278,7 +278,8 @@ class PolicyProcess:
         changes = np.zeros((T, setting.mdp.n_actions))
         for t in range(T):
             changes[t] = self._changes_at(t, nodes[0])
-            rewards = np.nan_to_num(setting.rewards_at(t), neginf=0.0)
+            rewards = setting.rewards_at(t)
+            rewards = np.where(rewards > -np.inf, rewards, 0.0)
             # After the last step all mass meets in one node, which merges what it earned.
             costs, law = self._step(t, nodes[0] > 0.0)
             nodes = push_moments(nodes, self._policy(t), costs, rewards, law)
@@ -369,8 +370,8 @@ class PolicyProcess:
     def _changes_at(self, t: int, mass: FloatArray) -> FloatArray:
         """(A,) probability that step t is changed to each action."""
         actions, weights = self._policy(t)
-        probabilities = np.zeros(self.setting.mdp.n_actions)
-        np.add.at(probabilities, actions, mass[:, :, None] * weights)
+        shares, count = mass[:, :, None] * weights, self.setting.mdp.n_actions
+        probabilities = np.bincount(actions.ravel(), shares.ravel(), count).astype(np.float64)
         probabilities[self.setting.episode.actions[t]] = 0.0
         return probabilities
 
@@ -381,10 +382,10 @@ class PolicyProcess:
             zero, row_of = np.zeros(1, dtype=np.int64), np.zeros_like(self.law.row_of)
             sink = (row_of, zero, np.array([0, 1]), zero.astype(np.int32), np.ones(1))
             return np.zeros(row_of.shape[1], dtype=np.int64), sink
+        state, left = np.nonzero(occupied)
         actions, weights = self._policy(t)
-        used = occupied[:, :, None] & (weights > 0.0)
-        state = np.broadcast_to(np.arange(actions.shape[0])[:, None, None], actions.shape)
-        ids = np.unique(self.law.row_of[state[used], actions[used]])
+        used = self.law.row_of[state[:, None], actions[state, left]][weights[state, left] > 0.0]
+        ids = np.unique(used)
         return self.setting.costs_at(t), self._law_of_rows(t, ids)
 
     def _law_of_rows(self, t: int, ids: NDArray[np.int32]) -> tuple[Any, ...]:

@@ -14,8 +14,10 @@ With E(s, a, c) the expected value of what follows (s, a) with budget c left, a 
 and h takes the maximum of q; the value of a given policy takes what the policy prescribes.
 
 One backward pass yields every budget c = 0..k, and only where it matters: in the states that can be
-reached by then, a block of them at a time. A kernel row is formed once in a block, applied to all
-columns of h and dropped; columns beyond what the steps left could spend are alike and left out.
+reached by then. A kernel row is formed once, applied to the columns of h that are asked for and
+dropped; columns beyond what the steps left could spend are alike and left out. Small problems are
+one call of compiled code; of large ones, of those with limits and under a user's own causal model,
+every step is asked for in blocks of states, on all processors.
 Changes may cost more than one unit each, and expectations may come from any `Expectation`: exact,
 sampled, or the worst case over causal models.
 
@@ -26,10 +28,11 @@ s_t), then follow the policy. No policy earns more before t than the largest rew
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,7 +43,13 @@ from counterplan.core.constraints import ResolvedConstraints
 from counterplan.core.episode import Episode
 from counterplan.core.limits import Watch
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
-from counterplan.counterfactual.discrete.laws import Expectation
+from counterplan.counterfactual.discrete.laws import (
+    Expectation,
+    expectations,
+    put_factual,
+    rank_states,
+)
+from counterplan.scm.gumbel import MARKS
 from counterplan.scm.tabular import TabularMDP
 
 # A change must be worth more than rounding: ties keep the observed action (Algorithm 2).
@@ -48,59 +57,203 @@ TIE = 1e-12
 
 
 # States of a block: its tables stay in the processor's cache.
-BLOCK = 4096
+BLOCK = 1024
+# Up to so many states, over all steps, one call of compiled code makes a whole pass.
+SMALL = 1_000_000
+# What a backward pass does: choose the best actions, choose them by the next reward alone, or
+# follow a given policy.
+CHOOSE, LOOK_AHEAD, FOLLOW = 0, 1, 2
+# The weights of a policy that has none.
+CERTAIN = np.zeros((0, 0, 0, 0))
 
 
 @njit(cache=True, nogil=True)
-def needed_rows(states: Any, pairs: Any, row_of: Any, place: Any) -> Any:
-    """The distinct rows of some pairs (n, A) of states (n,), in rising order; `place` (R,) is all
-    zeros before and after."""
-    rows = np.empty(pairs.size, dtype=np.int32)
-    count, rising = 0, True
-    for action in range(pairs.shape[1]):
-        for i in range(states.shape[0]):
-            row = row_of[states[i], action]
-            if pairs[i, action] and place[row] == 0:
-                place[row] = 1
-                rising = rising and (count == 0 or rows[count - 1] < row)
-                rows[count] = row
-                count += 1
-    rows = rows[:count]
-    if not rising:
-        rows.sort()
-    for row in rows:
-        place[row] = 0
-    return rows
+def needed_rows(
+    task: int, game: Any, where: Any, columns: int, actions: Any, place: Any
+) -> tuple[Any, int]:
+    """The distinct rows that a step asks for, and how many of them, the first, are those of kept
+    actions. What followed the observed pair is known and needs no row.
 
-
-@njit(cache=True, nogil=True)
-def action_worths(
-    where: tuple[Any, Any, Any], rewards: Any, costs: Any, row_of: Any, place: Any, ahead: Any
-) -> Any:
-    """(n, A, C) q(s, a, c); -inf where the budget does not reach or the action may not be taken.
-
-    where    states (n,), the pairs (n, A) of them that may be taken, and their distinct rows
-    rewards  (S, A), -inf where a pair is forbidden
-    costs    (A + 1,) budget units each action takes here, 0 for the observed one; then C
+    game     see `Setting.game`
+    where    the step t, some of its states (n,), and row_of (S, A) of the law
+    actions  (T, S, K, M) of the policy that is followed, of which the first columns count
     place    (R,) zeros before and after
-    ahead    (rows, C') expected values; more budget than C' - 1 is worth no more
     """
-    states, pairs, rows = where
+    _, may_take, may, _, path, _ = game
+    t, states, row_of = where
+    n_actions = row_of.shape[1]
+    here, kept = path[0, t], path[1, t]
+    rows = np.empty(states.shape[0] * n_actions, dtype=np.int32)
+    count = n_kept = 0
+    if t == path.shape[1] - 1:
+        return rows[:0], 0
+    if task == FOLLOW:
+        for state in states:
+            for c in range(columns):
+                for m in range(actions.shape[3]):
+                    action = actions[t, state, c, m]
+                    row = row_of[state, action]
+                    if place[row] == 0 and (state != here or action != kept):
+                        place[row], rows[count] = 1, row
+                        count += 1
+        n_kept = count
+    else:
+        for state in states:
+            row = row_of[state, kept]
+            if place[row] == 0 and state != here:
+                place[row], rows[count] = 1, row
+                count += 1
+        n_kept = count
+        for action in range(n_actions):
+            if action == kept or not may[t, action]:
+                continue
+            for state in states:
+                row = row_of[state, action]
+                if place[row] == 0 and may_take[state, action]:
+                    place[row], rows[count] = 1, row
+                    count += 1
+    for row in rows[:count]:
+        place[row] = 0
+    return rows[:count], n_kept
+
+
+@njit(cache=True, nogil=True)
+def step_back(
+    task: int, game: Any, where: Any, expected: Any, worths: Any, policy: Any, place: Any
+) -> None:
+    """Write the values of a step in some states, from those of the next.
+
+    where     as in `needed_rows`
+    expected  the rows that the step asks for, and the expected values (rows, C') under them; more
+              budget than C' - 1 is worth no more
+    worths    values of the next step (S, C'), and of this one (S, C)
+    policy    actions (T, S, K, M), which are written unless they are followed, and their weights,
+              empty where the first is certain
+    place     (R,) zeros before and after
+    """
+    (t, states, row_of), (rows, ahead), (after, values) = where, expected, worths
+    rewards, _, _, costs, path, _ = game
+    actions, weights = policy
+    here, kept, last = path[0, t], path[1, t], t == path.shape[1] - 1
+    known = after[path[0, t if last else t + 1]]
+    earned = rewards[int(last)]
     for i in range(rows.shape[0]):
         place[rows[i]] = i
-    n_actions, columns, last = pairs.shape[1], costs[-1], ahead.shape[1] - 1
-    result = np.full((states.shape[0], n_actions, columns), -np.inf)
-    for i in range(states.shape[0]):
-        for action in range(n_actions):
-            reward = rewards[states[i], action]
-            if pairs[i, action] and reward > -np.inf:
-                number = place[row_of[states[i], action]]
-                cost = costs[action]
-                for budget in range(cost, columns):
-                    result[i, action, budget] = reward + ahead[number, min(budget - cost, last)]
+    columns, most, most_known = values.shape[1], ahead.shape[1] - 1, known.shape[0] - 1
+    keep, change = np.empty(columns), (np.empty(columns), np.empty(columns, dtype=np.int64))
+    for state in states:
+        if task != FOLLOW:
+            is_known = state == here and not last
+            reward, number = earned[state, kept], place[row_of[state, kept]]
+            for c in range(columns):
+                # What followed the observed pair is known, whatever the causal model.
+                follows = known[min(c, most_known)] if is_known else ahead[number, min(c, most)]
+                keep[c] = reward + follows if reward > -np.inf else -np.inf
+            _best_change(game, t, state, row_of, ahead, place, change)
+            _decide(game, t, state, keep, change, values, actions)
+            if task == LOOK_AHEAD:
+                values[state] = reward
+            continue
+        for c in range(columns):
+            total = 0.0
+            for m in range(actions.shape[3]):
+                weight = weights[t, state, c, m] if weights.shape[0] else 1.0
+                if weight > 0.0:
+                    action = actions[t, state, c, m]
+                    left = c if action == kept else c - costs[action]
+                    worth = earned[state, action]
+                    if left < 0 or worth == -np.inf:
+                        worth = -np.inf
+                    elif state == here and action == kept and not last:
+                        worth += known[min(left, most_known)]
+                    else:
+                        worth += ahead[place[row_of[state, action]], min(left, most)]
+                    total += weight * worth
+            values[state, c] = total
     for row in rows:
         place[row] = 0
-    return result
+
+
+@njit(cache=True, nogil=True)
+def _best_change(
+    game: Any, t: int, state: int, row_of: Any, ahead: Any, place: Any, change: Any
+) -> None:
+    """Write the best worth (C,) of a change in a state, and the first action that has it."""
+    best, choice = change
+    rewards, may_take, may, costs, path, _ = game
+    earned, kept = rewards[int(t == path.shape[1] - 1)], path[1, t]
+    columns, most = best.shape[0], ahead.shape[1] - 1
+    best[:] = -np.inf
+    choice[:] = kept
+    for action in range(may.shape[1]):
+        reward, cost = earned[state, action], costs[action]
+        if action == kept or not may[t, action] or not may_take[state, action]:
+            continue
+        if reward > -np.inf:
+            row = ahead[place[row_of[state, action]]]
+            for c in range(cost, columns):
+                worth = reward + row[min(c - cost, most)]
+                if worth > best[c]:
+                    best[c], choice[c] = worth, action
+
+
+@njit(cache=True, nogil=True)
+def _decide(
+    game: Any, t: int, state: int, keep: Any, change: Any, values: Any, actions: Any
+) -> None:
+    """Write the higher of both worths and its action. The observed action wins ties."""
+    best, choice = change
+    _, _, _, _, path, scale = game
+    kept, columns = path[1, t], keep.shape[0]
+    for c in range(columns):
+        worthwhile = best[c] > keep[c]
+        if worthwhile and keep[c] > -np.inf:
+            worthwhile = best[c] - keep[c] > TIE * max(scale, abs(keep[c]))
+        values[state, c] = best[c] if worthwhile else keep[c]
+        actions[t, state, c, 0] = choice[c] if worthwhile else kept
+    # Budget that can no longer be spent changes nothing.
+    for c in range(columns, actions.shape[2]):
+        actions[t, state, c, 0] = actions[t, state, columns - 1, 0]
+
+
+@njit(cache=True, nogil=True)
+def pass_back(task: int, game: Any, law: Any, reach: Any, policy: Any, k: int) -> tuple[Any, int]:
+    """All steps back, under a law that compiled code works out (see `laws.expectations`): the
+    values (S, C) of the first step, and how many rows it took.
+
+    reach  the states of all steps, one after another, and where those of each begin and end
+    """
+    every, begins, ends = reach
+    costs, path, row_of, actions = game[3], game[4], law[2], policy[0]
+    n_states, horizon, needed = row_of.shape[0], path.shape[1], 0
+    dearest, cheapest = costs.max(), costs.min()
+    factual = np.zeros((3, n_states)), np.zeros(MARKS, dtype=np.bool_)
+    place = np.zeros(law[1][0].shape[0], dtype=np.int32)
+    after = np.zeros((n_states, 1))
+    for t in range(horizon - 1, -1, -1):
+        states = every[begins[t] : ends[t]]
+        spendable = (horizon - t) * dearest if task == CHOOSE else k
+        values = np.empty((n_states, min(k, spendable) + 1))
+        columns = after.shape[1]
+        where = t, states, row_of
+        rows, n_kept = needed_rows(task, game, where, k + 1, actions, place)
+        needed += rows.shape[0]
+        ahead = np.zeros((max(1, rows.shape[0]), columns))
+        if rows.shape[0]:
+            put_factual(law, path[0, t], path[1, t], factual, True)
+            observed = factual, path[0, t + 1]
+            ranked = rank_states(law, rows, after, every[begins[t + 1] : ends[t + 1]])
+            ahead[:n_kept] = expectations(law, observed, rows[:n_kept], after, ranked, columns)
+            # A change costs something: the whole budget is never left after it.
+            columns = min(columns, values.shape[1] - cheapest)
+            if columns > 0:
+                ahead[n_kept:, :columns] = expectations(
+                    law, observed, rows[n_kept:], after, ranked, columns
+                )
+            put_factual(law, path[0, t], path[1, t], factual, False)
+        step_back(task, game, where, (rows, ahead), (after, values), policy, place)
+        after = values
+    return after, needed
 
 
 @njit(cache=True, nogil=True)
@@ -133,61 +286,35 @@ def first_steps(arrays: Any, row_of: Any, pairs: Any, observed: Any, spread: boo
 
 
 @njit(cache=True, nogil=True)
-def led_to(arrays: Any, row_of: Any, states: Any, actions: Any, observed: Any) -> Any:
-    """(S,) whether a state can follow one of `states` by the actions (n, M) taken there; what
-    follows the `observed` pair, its third entry, is known."""
+def followed_states(
+    arrays: Any, row_of: Any, path: Any, actions: Any, columns: int
+) -> tuple[Any, Any]:
+    """The states that a policy's actions (T, S, K, M) lead to at each step, rising, one step after
+    another, and (T + 1,) where those of each begin. What followed the observed pair is known."""
     indptr, indices, _ = arrays
-    result = np.zeros(row_of.shape[0], dtype=np.bool_)
-    for i in range(states.shape[0]):
-        for m in range(actions.shape[1]):
-            if states[i] == observed[0] and actions[i, m] == observed[1]:
-                result[observed[2]] = True
-                continue
-            row = row_of[states[i], actions[i, m]]
-            for j in range(indptr[row], indptr[row + 1]):
-                result[indices[j]] = True
-    return result
-
-
-@njit(cache=True, nogil=True)
-def best_actions(worths: Any, observed: int, scale: float, places: Any, actions: Any) -> Any:
-    """(n, C) the maximum of q over actions; its action is written into actions (S, C) at `places`.
-    The observed action wins ties, then the lowest. `scale`: the size of the rewards."""
-    n_states, n_actions, columns = worths.shape
-    values = np.empty((n_states, columns))
-    for state in range(n_states):
-        for budget in range(columns):
-            keep = worths[state, observed, budget]
-            best = -np.inf
-            choice = observed
-            for action in range(n_actions):
-                if action != observed and worths[state, action, budget] > best:
-                    best = worths[state, action, budget]
-                    choice = action
-            worthwhile = best > keep
-            if worthwhile and keep > -np.inf:
-                worthwhile = best - keep > TIE * max(scale, abs(keep))
-            values[state, budget] = best if worthwhile else keep
-            actions[places[state], budget] = choice if worthwhile else observed
-        # Budget that can no longer be spent changes nothing.
-        actions[places[state], columns:] = actions[places[state], columns - 1]
-    return values
-
-
-@njit(cache=True, nogil=True)
-def follow_policy(worths: Any, actions: Any, weights: Any) -> Any:
-    """(n, C) what a policy's actions (n, C, M) with weights (n, C, M) earn."""
-    n_states, _, columns = worths.shape
-    values = np.empty((n_states, columns))
-    for state in range(n_states):
-        for budget in range(columns):
-            total = 0.0
-            for choice in range(actions.shape[2]):
-                weight = weights[state, budget, choice]
-                if weight > 0.0:
-                    total += weight * worths[state, actions[state, budget, choice], budget]
-            values[state, budget] = total
-    return values
+    horizon, n_states = path.shape[1], row_of.shape[0]
+    begins, every = np.zeros(horizon + 1, dtype=np.int64), np.empty(n_states, dtype=np.int64)
+    every[0], begins[1] = path[0, 0], 1
+    for t in range(horizon - 1):
+        led = np.zeros(n_states, dtype=np.bool_)
+        for state in every[begins[t] : begins[t + 1]]:
+            for c in range(columns):
+                for m in range(actions.shape[3]):
+                    action = actions[t, state, c, m]
+                    if state == path[0, t] and action == path[1, t]:
+                        led[path[0, t + 1]] = True
+                        continue
+                    if c > 0 and m == 0 and action == actions[t, state, c - 1, 0]:
+                        continue
+                    row = row_of[state, action]
+                    for j in range(indptr[row], indptr[row + 1]):
+                        led[indices[j]] = True
+        found, at = np.flatnonzero(led), begins[t + 1]
+        if at + found.shape[0] > every.shape[0]:
+            every = np.concatenate((every, np.empty(at + found.shape[0], dtype=np.int64)))
+        every[at : at + found.shape[0]] = found
+        begins[t + 2] = at + found.shape[0]
+    return every, begins
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,12 +359,6 @@ def keep_observed(setting: Setting) -> PolicyTable:
     actions = np.empty(shape, dtype=np.int16 if few else np.int32)
     actions[:] = observed[:, None, None, None]
     return PolicyTable(actions)
-
-
-# The pairs (n, A) of states (n,) at a step whose worth is needed.
-Pairs: TypeAlias = Callable[[int, IntArray], BoolArray]
-# Combines q(s, a, c) of states (n,) at a step, (n, A, C), into values (n, C).
-Combine: TypeAlias = Callable[[int, IntArray, FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,16 +419,25 @@ class Setting:
             found &= self.mdp.visits >= self.least
         return found
 
-    def takeable(self, t: int, states: IntArray) -> BoolArray:
-        """(n, A) the observed action, and the alternatives that may replace it, in some states."""
-        may = self.constraints.alternatives[t] & (self.constraints.costs <= self.k)
-        takeable = self._open[states] & may
+    def takeable_at(self, t: int) -> BoolArray:
+        """(S, A) the observed action, and the alternatives that may replace it."""
+        takeable = self._open & self._may[t]
         takeable[:, self.episode.actions[t]] = True
         return np.asarray(takeable)
 
-    def takeable_at(self, t: int) -> BoolArray:
-        """(S, A) the same in all states."""
-        return self.takeable(t, np.arange(self.mdp.n_states))
+    @property
+    def _may(self) -> BoolArray:
+        """(T, A) alternatives that may be taken at a step, whatever the state."""
+        return np.asarray(self.constraints.alternatives & (self.constraints.costs <= self.k))
+
+    @cached_property
+    def game(self) -> tuple[Any, ...]:
+        """All of it as compiled functions take it: rewards before the last step and there, the
+        pairs that may be alternatives (S, A) and the actions that may at each step (T, A), costs
+        (A,), the observed states and actions (2, T), and the size of the rewards."""
+        path = np.stack([self.episode.states, self.episode.actions])
+        costs = self.constraints.costs
+        return self._rewards, plain(self._open), self._may, costs, path, self.scale
 
     def costs_at(self, t: int) -> NDArray[np.int64]:
         """(A,) budget units of taking each action; keeping the observed one is free."""
@@ -319,131 +449,115 @@ class Setting:
     def reached(self) -> Sequence[IntArray]:
         """The states that any alternative can have reached by each step; all of them where the
         rows do not tell."""
-        T, states = len(self.episode), self.episode.states
         if self.anywhere:
-            return [np.arange(self.mdp.n_states)] * T
-        may = self.constraints.alternatives.any(axis=0) & (self.constraints.costs <= self.k)
-        pairs = self._open & may
+            return [np.arange(self.mdp.n_states)] * len(self.episode)
+        every, ends = self._reach
+        return [every[:end] for end in ends]
+
+    @cached_property
+    def _reach(self) -> tuple[IntArray, IntArray]:
+        """The states in the order in which they can be reached, and how many can by each step."""
+        T, observed = len(self.episode), self.episode
+        pairs = self._open & self._may.any(axis=0)
         spread = bool(pairs.any())
-        pairs[:, self.episode.actions] = True
-        first = first_steps(self.mdp.rows.arrays, self.mdp.row_of, pairs, states, spread)
+        pairs[:, observed.actions] = True
+        first = first_steps(self.mdp.rows.arrays, self.mdp.row_of, pairs, observed.states, spread)
         order = np.argsort(first, kind="stable")
-        return [order[:end] for end in np.searchsorted(first[order], np.arange(T), side="right")]
+        return order, np.searchsorted(first[order], np.arange(T), side="right")
 
     def followed(self, table: PolicyTable) -> Sequence[IntArray]:
         """The states that a policy can lead to at each step."""
-        T, states, actions = len(self.episode), self.episode.states, self.episode.actions
         if self.anywhere:
             return self.reached
-        found, arrays = [np.array([states[0]])], self.mdp.rows.arrays
-        for t in range(T - 1):
-            taken = table.actions[t, found[-1]].reshape(len(found[-1]), -1)
-            observed = states[t], actions[t], states[t + 1]
-            led = led_to(arrays, self.mdp.row_of, found[-1], taken, observed)
-            found.append(np.flatnonzero(led))
-        return found
+        every, begins = self._follow(table)
+        return [every[begin:end] for begin, end in pairwise(begins)]
 
+    def _follow(self, table: PolicyTable) -> tuple[IntArray, IntArray]:
+        rows, path = self.mdp.rows.arrays, self.game[4]
+        return followed_states(rows, self.mdp.row_of, path, plain(table.actions), self.k + 1)
 
-@dataclass(frozen=True, eq=False)
-class Rule:
-    """What a backward pass does at each step.
-
-    reached  the states it is done in
-    pairs    the pairs of some of them whose worth is needed
-    combine  makes values of worths
-    shrinks  whether budget that can no longer be spent changes nothing
-    """
-
-    reached: Sequence[IntArray]
-    pairs: Pairs
-    combine: Combine
-    shrinks: bool = False
+    def reach(self, task: int, table: PolicyTable) -> tuple[IntArray, IntArray, IntArray]:
+        """The states of all steps, one after another, and where those of each begin and end."""
+        T = len(self.episode)
+        if self.anywhere:
+            return (
+                np.arange(self.mdp.n_states),
+                np.zeros(T, np.int64),
+                np.full(T, self.mdp.n_states),
+            )
+        if task == FOLLOW:
+            every, begins = self._follow(table)
+            return every, begins[:-1], begins[1:]
+        return self._reach[0], np.zeros(T, np.int64), self._reach[1]
 
 
 def run_backward(
-    setting: Setting, law: Expectation, rule: Rule, watch: Watch | None = None
+    setting: Setting, law: Expectation, task: int, table: PolicyTable, watch: Watch | None = None
 ) -> BackwardPass:
     """Work from the last step to the first, or until the watch says stop."""
-    T, most = len(setting.episode), int(setting.constraints.costs.max())
-    ended = BackwardPass(T, np.zeros((setting.mdp.n_states, 1)), 0)
-    # One for each block that is worked on at a time.
+    T, S = len(setting.episode), setting.mdp.n_states
+    most = int(setting.constraints.costs.max())
+    weights = CERTAIN if table.weights is None else plain(table.weights)
+    policy, reach = (plain(table.actions), weights), setting.reach(task, table)
+    compiled = getattr(law, "compiled", None)
+    if compiled is not None and T * S <= SMALL and (watch is None or not watch.is_limited):
+        return BackwardPass(0, *pass_back(task, setting.game, compiled, reach, policy, setting.k))
+    ended = BackwardPass(T, np.zeros((S, 1)), 0)
+    # One for each processor.
     places = [np.zeros(int(law.row_of.max()) + 1, dtype=np.int32)]
-    for t in range(T - 1, -1, -1):
-        blocks = _blocks(setting, law, rule, t, places[0])
-        needed = sum(len(rows) for *_, rows in blocks)
-        if watch is not None and t < T - 1 and _must_stop(watch, setting, ended, needed):
-            break
-        columns = min(setting.k, (T - t) * most) + 1 if rule.shrinks else setting.k + 1
-        step = _Step(setting, law, t, ended.values, np.empty((setting.mdp.n_states, columns)))
-        if len(blocks) > len(places):  # asking how many processors there are takes a while
-            more = min(len(blocks), os.cpu_count() or 1) - len(places)
-            places += [np.zeros_like(places[0]) for _ in range(more)]
-        step.work_on(blocks, rule, places)
-        ended = BackwardPass(t, step.values, ended.rows + needed)
+    if len(reach[0]) > BLOCK:
+        places += [np.zeros_like(places[0]) for _ in range((os.cpu_count() or 1) - 1)]
+    with ThreadPoolExecutor(len(places)) as pool:
+        for t in range(T - 1, -1, -1):
+            columns = min(setting.k, (T - t) * most) + 1 if task == CHOOSE else setting.k + 1
+            step = _Step(setting, law, task, policy, t, ended.values, np.empty((S, columns)))
+            states = reach[0][reach[1][t] : reach[2][t]]
+            blocks = step.blocks(states, places[0])
+            needed = sum(len(rows) for _, rows in blocks)
+            if watch is not None and t < T - 1 and _must_stop(watch, setting, ended, needed):
+                break
+            shares = [blocks[i :: len(places)] for i in range(len(places))]
+            list(pool.map(step.work, places, shares))
+            ended = BackwardPass(t, step.values, ended.rows + needed)
     return ended
 
 
-# Some of a step's states, the pairs (n, A) of them whose worth is needed, and their distinct rows.
-Block: TypeAlias = tuple[IntArray, BoolArray, NDArray[np.int32]]
-
-
-def _blocks(
-    setting: Setting, law: Expectation, rule: Rule, t: int, place: NDArray[np.int32]
-) -> list[Block]:
-    """The states of a step in parts."""
-    reached, found = rule.reached[t], []
-    parts = -(-len(reached) // BLOCK)
-    for states in np.array_split(reached, parts) if parts > 1 else [reached]:
-        pairs, rows = rule.pairs(t, states), np.zeros(0, dtype=np.int32)
-        if t < len(setting.episode) - 1:
-            unknown = pairs.copy()
-            unknown[states == setting.episode.states[t], setting.episode.actions[t]] = False
-            rows = needed_rows(states, unknown, law.row_of, place)
-        found.append((states, pairs, rows))
-    return found
+# Some of a step's states, and the rows they ask for.
+Block: TypeAlias = tuple[IntArray, NDArray[np.int32]]
 
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """One step back: from the values (S, C') of step t + 1 to those (S, C) of step t."""
+    """One step back, part by part: from the values (S, C') of step t + 1 to those (S, C) of t."""
 
     setting: Setting
     law: Expectation
+    task: int
+    policy: tuple[NDArray[np.integer[Any]], FloatArray]
     t: int
     after: FloatArray
     values: FloatArray
 
-    def work_on(
-        self, blocks: Sequence[Block], rule: Rule, places: Sequence[NDArray[np.int32]]
-    ) -> None:
-        """Fill in the values of the blocks' states, on as many processors as there are places."""
+    def blocks(self, states: IntArray, place: NDArray[np.int32]) -> list[Block]:
+        """The states in parts."""
+        task, game, t, row_of = self.task, self.setting.game, self.t, self.law.row_of
+        columns, actions = self.setting.k + 1, self.policy[0]
+        parts = np.array_split(states, max(1, -(-len(states) // BLOCK)))
+        found = []
+        for some in parts:
+            rows, _ = needed_rows(task, game, (t, some, row_of), columns, actions, place)
+            found.append((some, np.sort(rows)))
+        return found
 
-        def work(place: NDArray[np.int32], own: Sequence[Block]) -> None:
-            for block in own:
-                self.values[block[0]] = rule.combine(self.t, block[0], self.worths(block, place))
-
-        if len(blocks) == 1:
-            work(places[0], blocks)
-        else:
-            shares = [blocks[i :: len(places)] for i in range(len(places))]
-            with ThreadPoolExecutor(len(places)) as pool:
-                list(pool.map(work, places, shares))
-
-    def worths(self, block: Block, place: NDArray[np.int32]) -> FloatArray:
-        """(n, A, C) q of the states of a block."""
-        setting, t, after, columns = self.setting, self.t, self.after, self.values.shape[1]
-        rewards, costs = setting.rewards_at(t), np.full(setting.mdp.n_actions + 1, columns)
-        costs[:-1] = setting.costs_at(t)
-        last = t == len(setting.episode) - 1
-        known_all = last or not len(block[2])
-        ahead = np.zeros((1, 1)) if known_all else self.law.expect(t, block[2], after)
-        worths = action_worths(block, rewards, costs, self.law.row_of, place, ahead)
-        if not last:
-            # What followed the observed pair is known, whatever the causal model.
-            state, action = setting.episode.states[t], setting.episode.actions[t]
-            known = _all_columns(after[setting.episode.states[t + 1]], columns)
-            worths[block[0] == state, action] = rewards[state, action] + known
-        return np.asarray(worths)
+    def work(self, place: NDArray[np.int32], blocks: Sequence[Block]) -> None:
+        """Fill in the values of some of them."""
+        for states, rows in blocks:
+            ahead = np.zeros((1, 1))
+            if len(rows):
+                ahead = self.law.expect(self.t, rows, self.after)
+            where, worths = (self.t, states, self.law.row_of), (self.after, self.values)
+            game = self.setting.game
+            step_back(self.task, game, where, (rows, ahead), worths, self.policy, place)
 
 
 def _all_columns(values: FloatArray, columns: int) -> FloatArray:
@@ -456,37 +570,12 @@ def solve(
 ) -> tuple[BackwardPass, PolicyTable]:
     """The optimal policy for every budget 0..k."""
     table = keep_observed(setting)
-
-    def take_best(t: int, states: IntArray, worths: FloatArray) -> FloatArray:
-        return choose_best(setting, table, t, states, worths)
-
-    rule = Rule(setting.reached, setting.takeable, take_best, shrinks=True)
-    return run_backward(setting, law, rule, watch), table
-
-
-def choose_best(
-    setting: Setting, table: PolicyTable, t: int, states: IntArray, worths: FloatArray
-) -> FloatArray:
-    """(n, C) the maximum of q over actions; the choices are written into the table."""
-    observed, actions = setting.episode.actions[t], table.actions[t, :, :, 0]
-    return np.asarray(best_actions(worths, observed, setting.scale, states, actions))
+    return run_backward(setting, law, CHOOSE, table, watch), table
 
 
 def evaluate(setting: Setting, law: Expectation, table: PolicyTable) -> FloatArray:
     """(C,) the outcomes expected of a given policy, for every budget 0..k."""
-    n_actions = setting.mdp.n_actions
-
-    def taken(t: int, states: IntArray) -> BoolArray:
-        found = np.zeros((len(states), n_actions), dtype=np.bool_)
-        actions = table.actions[t, states, : setting.k + 1]
-        found[np.arange(len(states))[:, None, None], actions] = True
-        return found
-
-    def follow(t: int, states: IntArray, worths: FloatArray) -> FloatArray:
-        actions, weights = table.at(t, setting.k)
-        return np.asarray(follow_policy(worths, actions[states], weights[states]))
-
-    ended = run_backward(setting, law, Rule(setting.followed(table), taken, follow))
+    ended = run_backward(setting, law, FOLLOW, table)
     return np.asarray(ended.values[setting.episode.states[0]])
 
 

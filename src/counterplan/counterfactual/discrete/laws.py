@@ -41,8 +41,10 @@ from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
 from counterplan.scm.gumbel import (
+    MARKS,
     GumbelMaxSCM,
     expected_values,
+    find_entry,
     kernel_rows,
     row_expectations,
     sort_pairs,
@@ -104,26 +106,39 @@ class _TabularLaw:
     def row_of(self) -> NDArray[np.int32]:
         return self.mdp.row_of
 
-    def _observed(self, t: int) -> tuple[FloatArray, int]:
-        """The row of the pair observed at step t, and the state that followed."""
+    def _expected(
+        self, compiled: tuple[Any, ...], t: int, rows: RowIds, values: FloatArray
+    ) -> FloatArray:
+        """What `expectations` says at step t."""
         states, actions = self.episode.states, self.episode.actions
         known = self.__dict__.get("_known")
         if known is None or known[0] != t:
-            known = t, self.mdp.row(states[t], actions[t]), int(states[t + 1])
-            self.__dict__["_known"] = known  # a step is asked about in parts
-        return known[1], known[2]
+            factual = np.zeros((3, len(values))), np.zeros(MARKS, dtype=np.bool_)
+            put_factual(compiled, states[t], actions[t], factual, True)
+            known = self.__dict__["_known"] = t, factual  # a step is asked about in parts
+        observed, columns = (known[1], int(states[t + 1])), values.shape[1]
+        ranked = rank_states(compiled, rows, values, np.arange(len(values)))
+        return np.asarray(expectations(compiled, observed, rows, values, ranked, columns))
 
 
 @dataclass(frozen=True, eq=False)
 class ExactLaw(_TabularLaw):
     """The Gumbel-Max model's, in closed form (`scm.gumbel`)."""
 
+    @cached_property
+    def compiled(self) -> tuple[Any, ...]:
+        indptr, indices, q = self.mdp.rows.arrays
+        limits, same = (indptr, indices, q, q), np.zeros(0, dtype=np.int32)
+        return (indptr, indices, q), limits, self.row_of, same, (0.0, 1.0, 0)
+
     def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
-        table = self.mdp.rows.arrays
-        return np.asarray(expected_values(*self._observed(t), *table, rows, values))
+        return self._expected(self.compiled, t, rows, values)
 
     def rows_at(self, t: int, rows: RowIds) -> Rows:
-        return Rows(*kernel_rows(*self._observed(t), *self.mdp.rows.arrays, rows))
+        states, actions = self.episode.states, self.episode.actions
+        row, outcome = self.mdp.row_of[states[t], actions[t]], int(states[t + 1])
+        factual = self.mdp.rows.dense(row, self.mdp.n_states)
+        return Rows(*kernel_rows(factual, outcome, *self.mdp.rows.arrays, rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,87 +228,148 @@ STABLE, MONOTONE = 1, 2
 # A probability of zero at least allows everything; the smallest number there is stands for it, so
 # that no other probability is taken for it.
 LEAST = 5e-324
+# One order of all states is worth making where rows have together so many entries for each state,
+# and worth following where a row has one in so many states.
+LONG, SKIPPED = 8, 32
 
 
 @njit(cache=True, nogil=True)
-def caps_of_row(
-    factual: Any, outcome: int, entries: Any, assume: int, within: Any, beyond: Any
+def caps_of_entry(factual: Any, is_outcome: bool, limits: Any, finish: float, assume: int) -> Any:
+    """The largest c_i of one entry, and how much more of it counts against the limit for all; the
+    least c_o is left out of both.
+
+    factual  the least and the largest p_i, and the least p_o
+    limits   the least and the largest q_i
+    finish   the largest p_o / q_o
+    """
+    lower, upper = limits
+    if assume >= STABLE and not is_outcome and not starts_before(factual[0], upper, finish):
+        return 0.0, 0.0  # q_o / p_o >= q_i / p_i, decided as the Gumbel-Max kernel decides it
+    within, beyond = lower / factual[2], (upper - lower) / factual[2]
+    if assume == MONOTONE and is_outcome:
+        within -= lower
+    elif assume == MONOTONE and factual[1] > 0.0:
+        within = min(within, upper)
+        beyond = min(beyond, upper - within)
+    return within, beyond
+
+
+@njit(cache=True, nogil=True)
+def rank_states(law: Any, rows: Any, values: Any, states: Any) -> Any:
+    """(C, n) some states, those that rows lead to, by rising values (S, C) (falling, for the
+    highest expectation); empty where it does not pay.
+
+    A row is filled from one end, and full after about p_o of its outcomes: so many long rows share
+    one order of all states, and skip what they do not have. Short ones are sorted one by one.
+    """
+    _, (indptr, _, _, _), _, _, (doubt, sign, _) = law
+    entries, n = 0, states.shape[0]
+    for row in rows:
+        entries += indptr[row + 1] - indptr[row]
+    if doubt == 0.0 or entries < LONG * n or SKIPPED * entries < n * rows.shape[0]:
+        return np.empty((0, 0))
+    # Of equals the first: from rising states.
+    among, ranked = np.zeros(values.shape[0], dtype=np.bool_), np.empty((values.shape[1], n))
+    for state in states:
+        among[state] = True
+    keys = np.empty(n)
+    for c in range(values.shape[1]):
+        count = 0
+        for state in range(values.shape[0]):
+            if among[state]:
+                keys[count], ranked[c, count] = sign * values[state, c], state
+                count += 1
+        sort_pairs(keys, ranked[c])
+    return ranked
+
+
+@njit(cache=True, nogil=True)
+def _filled(
+    row: Any, values: Any, line: Any, entry_of: Any, caps: Any, limit: float, kept: float
 ) -> float:
-    """Write the largest c_i of the entries of one row into `within`, and how much more of it counts
-    against the limit for all into `beyond`; the least c_o is returned, and left out of both."""
-    indices, lower, upper = entries
-    finish, least = np.inf, max(factual[0, outcome], LEAST)
-    for j in range(indices.shape[0]):
-        if indices[j] == outcome and lower[j] > 0.0:
-            finish = factual[1, outcome] / lower[j]
-    kept = 0.0
-    for j in range(indices.shape[0]):
-        i = indices[j]
-        within[j] = beyond[j] = 0.0
-        if i != outcome and assume >= STABLE and not starts_before(factual[0, i], upper[j], finish):
-            continue  # q_o / p_o >= q_i / p_i, decided as the Gumbel-Max kernel decides it
-        within[j], beyond[j] = lower[j] / least, (upper[j] - lower[j]) / least
-        if assume == MONOTONE and i == outcome:
-            kept = lower[j]
-            within[j] -= kept
-        elif assume == MONOTONE and factual[1, i] > 0.0:
-            within[j] = min(within[j], upper[j])
-            beyond[j] = min(beyond[j], upper[j] - within[j])
-    return kept
+    """The expectation of values (S,) under a row that is filled in the order of a line.
+
+    line   entries; or states, where entry_of (S,) tells which entry they are, -1 for none
+    caps   factual, the least p_o, the largest p_o / q_o, the entry of o, and what is assumed
+    limit  for all that lies beyond the lower limits, and `kept` the least c_o
+    """
+    targets, low, high = row
+    factual, least, finish, at, assume = caps
+    left, extra, last, total = 1.0 - kept, limit, -1, 0.0
+    lowest = highest = np.nan
+    if kept > 0.0:
+        last = targets[at]
+        lowest = highest = values[last]
+        total = kept * values[last]
+    for position in range(line.shape[0]):
+        j = int(line[position])
+        j = entry_of[j] if entry_of.shape[0] else j
+        if j < 0:
+            continue
+        i = targets[j]
+        own = factual[0, i], factual[1, i], least
+        within, beyond = caps_of_entry(own, j == at, (low[j], high[j]), finish, assume)
+        share = min(left, within)
+        more = min(left - share, beyond, extra)
+        if share + more > 0.0:
+            last, value = i, values[i]
+            total += (share + more) * value
+            left -= share + more
+            extra -= more
+            # A comparison with nan is never true.
+            lowest = lowest if lowest <= value else value
+            highest = highest if highest >= value else value
+            if left <= ROUNDING:
+                break
+    if left > 0.0 and last >= 0:
+        total += left * values[last]
+    # A mean lies between what it is a mean of, whatever rounding says.
+    return min(max(total, lowest), highest)
 
 
 @njit(cache=True, nogil=True)
-def extreme_values(
-    factual: Any, outcome: int, table: Any, rows: Any, values: Any, sign: float, assume: int
-) -> Any:
-    """(rows, C) extreme expectations of values (S, C) for the row ids in `rows`.
+def extreme_values(factual: Any, outcome: int, table: Any, rows: Any, values: Any, how: Any) -> Any:
+    """(rows, columns) extreme expectations of the first columns of values (S, C) for the row ids in
+    `rows`.
 
     factual  (2, S) the least and the largest probability of each outcome of the observed pair
     table    indptr, indices, and the least and the largest probabilities
-    sign     1 for the lowest, -1 for the highest expectation
+    how      1 for the lowest or -1 for the highest expectation, what is assumed, the states in
+             order (see `rank_states`), and how many columns
     """
     indptr, indices, lower, upper = table
-    columns = values.shape[1]
+    sign, assume, ranked, columns = how
+    n_states, shared = values.shape[0], ranked.shape[0] > 0
     result = np.zeros((rows.shape[0], columns))
     widest = 0
     for row in rows:
         widest = max(widest, indptr[row + 1] - indptr[row])
-    within, beyond = np.empty(widest), np.empty(widest)
     keys, order = np.empty(widest), np.empty(widest)
+    entry_of = np.full(n_states if shared else 0, -1, dtype=np.int64)
     least = max(factual[0, outcome], LEAST)
     for number in range(rows.shape[0]):
         part = slice(indptr[rows[number]], indptr[rows[number] + 1])
-        entries = indices[part], lower[part], upper[part]
-        size = entries[0].shape[0]
-        kept = caps_of_row(factual, outcome, entries, assume, within, beyond)
+        targets, low, high = indices[part], lower[part], upper[part]
+        size, at, finish, kept = targets.shape[0], find_entry(targets, outcome), np.inf, 0.0
+        if at >= 0 and low[at] > 0.0:
+            finish = factual[1, outcome] / low[at]
+            kept = low[at] if assume == MONOTONE else 0.0
         # The rest of the row must hold what the lower limits ask for.
-        limit = 1.0 - max(0.0, lower[part].sum() - (1.0 - least)) / least
+        limit = 1.0 - max(0.0, low.sum() - (1.0 - least)) / least
+        for j in range(size if shared else 0):
+            entry_of[targets[j]] = j
         for c in range(columns):
-            for j in range(size):
-                keys[j], order[j] = sign * values[entries[0][j], c], j
-            sort_pairs(keys[:size], order[:size])
-            left, extra, last = 1.0 - kept, limit, outcome if kept > 0.0 else -1
-            total = kept * values[outcome, c] if kept > 0.0 else 0.0
-            lowest = highest = values[outcome, c] if kept > 0.0 else np.nan
-            for position in range(size):
-                j = int(order[position])
-                share = min(left, within[j])
-                more = min(left - share, beyond[j], extra)
-                if share + more > 0.0:
-                    last = entries[0][j]
-                    value = values[last, c]
-                    total += (share + more) * value
-                    left -= share + more
-                    extra -= more
-                    # A comparison with nan is never true.
-                    lowest = lowest if lowest <= value else value
-                    highest = highest if highest >= value else value
-                    if left <= ROUNDING:
-                        break
-            if left > 0.0 and last >= 0:
-                total += left * values[last, c]
-            # A mean lies between what it is a mean of, whatever rounding says.
-            result[number, c] = min(max(total, lowest), highest)
+            if not shared:
+                for j in range(size):
+                    keys[j], order[j] = sign * values[targets[j], c], j
+                sort_pairs(keys[:size], order[:size])
+            line = ranked[c] if shared else order[:size]
+            caps = factual, least, finish, at, assume
+            result[number, c] = _filled(
+                (targets, low, high), values[:, c], line, entry_of, caps, limit, kept
+            )
+        for j in range(size if shared else 0):
+            entry_of[targets[j]] = -1
     return result
 
 
@@ -320,17 +396,58 @@ class ExtremeLaw(_TabularLaw):
     def row_of(self) -> NDArray[np.int32]:
         return self.mdp.row_of if self.sets is None else self.sets.row_of
 
+    @cached_property
+    def compiled(self) -> tuple[Any, ...]:
+        indptr, indices, q = self.mdp.rows.arrays
+        limits, own = (indptr, indices, q, q), np.zeros(0, dtype=np.int32)
+        if self.sets is not None:
+            limits, own = self.sets.arrays, np.empty(int(self.row_of.max()) + 1, dtype=np.int32)
+            own[self.row_of] = self.mdp.row_of
+        dials = (1.0, -1.0 if self.highest else 1.0, ASSUMPTIONS[self.assume])
+        return (indptr, indices, q), limits, self.row_of, own, dials
+
     def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
-        state, action = self.episode.states[t], self.episode.actions[t]
-        if self.sets is None:
-            indptr, indices, both = self.mdp.rows.arrays
-            table, factual = (indptr, indices, both, both), np.tile(self._observed(t)[0], (2, 1))
-        else:
-            table, factual = self.sets.arrays, self.sets.dense(state, action)
-        outcome = int(self.episode.states[t + 1])
-        assume = ASSUMPTIONS[self.assume]
-        sign = -1.0 if self.highest else 1.0
-        return np.asarray(extreme_values(factual, outcome, table, rows, values, sign, assume))
+        return self._expected(self.compiled, t, rows, values)
+
+
+@njit(cache=True, nogil=True)
+def put_factual(law: Any, state: int, action: int, factual: Any, there: bool) -> None:
+    """Write what is known of the row of an observed pair into what holds zeros, (3, S): as it is
+    believed to be, the least and the largest it may be; and marks of its states, see
+    `gumbel.expected_values`. Or take it away again."""
+    (starts, targets, p), (indptr, indices, lower, upper), row_of, own, _ = law
+    rows, marks = factual
+    row = row_of[state, action]
+    for j in range(indptr[row], indptr[row + 1]):
+        rows[1, indices[j]] = lower[j] if there else 0.0
+        rows[2, indices[j]] = upper[j] if there else 0.0
+    row = own[row] if own.shape[0] else row
+    for j in range(starts[row], starts[row + 1]):
+        rows[0, targets[j]] = p[j] if there else 0.0
+        marks[targets[j] % MARKS] = there
+
+
+@njit(cache=True, nogil=True)
+def expectations(law: Any, observed: Any, rows: Any, values: Any, ranked: Any, columns: int) -> Any:
+    """(rows, columns) expectations of the first columns of values (S, C) for the row ids in `rows`.
+
+    law       the believed rows (indptr, indices, probabilities); those of the limits (indptr,
+              indices, lower, upper); (S, A) which of the latter a pair has; which of the former
+              each of them has, empty where they are the same; and (doubt, sign, assume)
+    observed  what is known of the observed pair, see `put_factual`, and what it led to
+    ranked    see `rank_states`
+    """
+    believed, limits, _, own, (doubt, sign, assume) = law
+    (known, marks), outcome = observed
+    how = sign, assume, ranked, columns
+    if doubt == 1.0:  # nothing times an infinite loss is no number
+        return extreme_values(known[1:], outcome, limits, rows, values, how)
+    ids = own[rows] if own.shape[0] else rows
+    expected = expected_values(known[0], marks, outcome, believed, ids, values, columns)
+    if doubt == 0.0:
+        return expected
+    worst = extreme_values(known[1:], outcome, limits, rows, values, how)
+    return doubt * worst + (1.0 - doubt) * expected
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,7 +463,17 @@ class DoubtfulLaw:
     def row_of(self) -> NDArray[np.int32]:
         return self.worst.row_of
 
+    @cached_property
+    def compiled(self) -> tuple[Any, ...] | None:
+        """None where the believed model is a user's own."""
+        if not isinstance(self.believed, ExactLaw):
+            return None
+        *rows, (_, sign, assume) = self.worst.compiled
+        return (*rows, (self.doubt, sign, assume))
+
     def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
+        if self.compiled is not None:
+            return self.worst._expected(self.compiled, t, rows, values)
         own, places = np.unique(self._believed_rows[rows], return_inverse=True)
         expected = self.believed.expect(t, own, values)[places]
         worst = self.worst.expect(t, rows, values)

@@ -315,16 +315,17 @@ def _played(
     ids, places = np.unique(
         own.row_of[np.arange(len(actions))[:, None], actions], return_inverse=True
     )
-    places = places.reshape(actions.shape)
+    ids, places = ids.astype(np.int32), places.reshape(actions.shape)
     # To know for certain what was observed says nothing about other rows: the filling of
     # `ExtremeLaw` with p_o = 1 is that of the sets alone.
     certain, lengths = np.ones((2, mdp.n_states)), [len(one) for one in episodes]
+    unranked = np.empty((0, 0))
     values, total = np.zeros((mdp.n_states, 1)), 0.0
     first: NDArray[np.int64] = np.array([one.states[0] for one in episodes])
     for left in range(1, max(lengths) + 1):
         ahead = np.zeros((len(ids), 1))
         if left > 1:
-            ahead = extreme_values(certain, 0, own.arrays, ids.astype(np.int32), values, sign, 0)
+            ahead = extreme_values(certain, 0, own.arrays, ids, values, (sign, 0, unranked, 1))
         rewards = mdp.rewards_at(max(lengths) - left, max(lengths))
         worths = np.take_along_axis(rewards, actions, axis=1) + ahead[places, 0]
         values = np.where(weights > 0.0, weights * worths, 0.0).sum(axis=1)[:, None]
