@@ -2,7 +2,8 @@
 repository's root.
 
 Data sets are drawn anew from processes whose probabilities are known, a table is learned from each
-(`scm.pooled_prior`), and episodes of it that ended badly are explained over posterior draws
+(`estimate_mdp(..., prior="pooled")`, which is told
+what follows ends), and episodes of it that ended badly are explained over posterior draws
 (`explain(..., risk=1)`, k = 3, inside the data). The truth is what the same policy is worth under
 the true probabilities, with the Gumbel-Max model that the claim assumes too. *Held*: how often the
 90 % interval of the improvement contains the true one, among policies that change anything.
@@ -20,7 +21,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,21 +32,25 @@ import counterplan as cp
 from counterplan.core.problem import Problem
 from counterplan.counterfactual.discrete.budget_dp import prepare
 from counterplan.counterfactual.discrete.dynamic_program import evaluate
+from counterplan.counterfactual.discrete.posterior import PosteriorDP
 from counterplan.domains import icu_sepsis
-from counterplan.scm.estimate import count_transitions, estimate_mdp, pooled_prior
-from experiments.diabetes_sepsis import HORIZON, OVER, Program, doctors, starts
+from counterplan.scm.estimate import count_transitions, estimate_mdp
+from experiments.diabetes_sepsis import ENDS, HORIZON, OVER, Program, doctors, starts
 
 RESULTS = Path(__file__).parent / "results"
-K, CASES, SLIPS, SHORT = 3, 3, 0.3, 8
-SIZES = {100: 100, 1000: 100, 10_000: 20}
+K, SLIPS, SHORT = 3, 0.3, 8
+# Data sets that are drawn for each number of episodes, and after how many a line is printed.
+SIZES, SOME = {100: 1000, 1000: 1000, 10_000: 1000}, 100
 
 
 class Process(NamedTuple):
-    """True probabilities, how episodes are drawn from them, and which of them are asked about."""
+    """True probabilities, how episodes are drawn from them, which of them are asked about, and what
+    is known to follow the ends."""
 
     mdp: cp.TabularMDP
     draw: Callable[[int, int], Sequence[cp.Episode]]
     bad: Callable[[cp.Episode], bool]
+    ends: Mapping[int, int]
 
 
 class Claim(NamedTuple):
@@ -59,12 +64,16 @@ class Claim(NamedTuple):
 def process(name: str) -> Process:
     if name == "icu":
         icu = icu_sepsis.load()
-        return Process(icu.mdp, lambda n, seed: icu.sample_episodes(n, seed), icu.died)
+        ends = dict.fromkeys((icu_sepsis.DEATH, icu_sepsis.SURVIVAL), icu_sepsis.ABSORBING)
+        ends[icu_sepsis.ABSORBING] = icu_sepsis.ABSORBING
+        return Process(icu.mdp, lambda n, seed: icu.sample_episodes(n, seed), icu.died, ends)
     if name == "small":
         return small(0)
     mdp = Program("draws").mdp
     behaviour = doctors(mdp, SLIPS)
-    return Process(mdp, partial(simulated, mdp, behaviour), lambda one: mdp.outcome(one) <= 0.0)
+    ends = dict.fromkeys([*np.flatnonzero(ENDS).tolist(), OVER], OVER)
+    draw = partial(simulated, mdp, behaviour)
+    return Process(mdp, draw, lambda one: mdp.outcome(one) <= 0.0, ends)
 
 
 def small(seed: int) -> Process:
@@ -79,7 +88,7 @@ def small(seed: int) -> Process:
     def draw(n: int, seed: int) -> Sequence[cp.Episode]:
         return simulated(mdp, behaviour, n, seed, np.random.default_rng(seed).integers(8, size=n))
 
-    return Process(mdp, draw, lambda one: mdp.outcome(one) < mean * len(one))
+    return Process(mdp, draw, lambda one: mdp.outcome(one) < mean * len(one), {})
 
 
 def simulated(
@@ -98,26 +107,28 @@ def simulated(
     return [cp.Episode(s[:T], a[:T]) for s, a, T in zip(states, actions, lengths, strict=True)]
 
 
-def learned(true: cp.TabularMDP, episodes: Sequence[cp.Episode], prior: str) -> cp.TabularMDP:
-    """The table with the true rewards, which keeps its counts."""
+def learned(one: Process, episodes: Sequence[cp.Episode], prior: str) -> cp.TabularMDP:
+    """The table with the true rewards and ends, which keeps its counts."""
+    true = one.mdp
     counts = count_transitions(episodes, true.n_states, true.n_actions)
-    weights = pooled_prior(counts) if prior == "pooled" else float(prior)
-    model = estimate_mdp(counts, true.rewards, prior=weights, admissible=true.admissible)
+    pooled: Any = {"prior": "pooled", "known": one.ends}
+    how = pooled if prior == "pooled" else {"prior": float(prior)}
+    model = estimate_mdp(counts, true.rewards, admissible=true.admissible, **how)
     model = model.with_rewards(true.rewards, true.final_rewards)
     return model.with_data(visits=counts.visits)
 
 
 def claims(one: Process, n: int, seed: int, prior: str) -> list[Claim]:
-    """What is claimed about some episodes of a data set, and what is true."""
+    """What is claimed about the first episode of a data set that went badly, and what is true."""
     episodes = one.draw(n, seed)
-    model = learned(one.mdp, episodes, prior)
+    model = learned(one, episodes, prior)
     found = []
-    for episode in [e for e in episodes if one.bad(e) and len(e) > 3][:CASES]:
-        answer = cp.explain(model, episode, K, risk=1.0)
+    for episode in [e for e in episodes if one.bad(e) and len(e) > 3][:1]:
+        answer = cp.explain(model, episode, K, risk=1.0, solver=PosteriorDP(bounded=False))
         setting, law = prepare(Problem(one.mdp, episode, K))
         value = evaluate(setting, law, answer.process.table)[min(K, setting.k)]
         gain = float(value) - answer.factual_value
-        changed = bool(answer.changes)
+        changed = bool(np.any(answer.outcomes != answer.factual_value))
         found.append(Claim(answer.improvement, *answer.interval, gain, changed))
     return found
 
@@ -159,6 +170,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             every = []
             for seed in range(sets):
                 every += claims(small(seed) if name == "small" else one, n, seed, given.prior)
+                if seed % SOME == SOME - 1 and every:
+                    took = time.process_time() - began
+                    print(row(name, n, seed + 1, every, took), file=sys.stderr, flush=True)
             lines.append(row(name, n, sets, every, time.process_time() - began))
             print(lines[-1], flush=True)
     if not given.process:

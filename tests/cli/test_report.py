@@ -103,9 +103,34 @@ def test_one_case_under_a_pseudonym(folder: Path, run: Run) -> None:
     assert "person-" not in Path("all.html").read_text(encoding="utf-8")
 
 
+def test_who_contributed_is_told_by_a_column_of_the_table(folder: Path, run: Run) -> None:
+    table = Path("ward.csv").read_text().splitlines()
+    lines = [f"{line},{('Ada', 'Bo')[n % 2]}" for n, line in enumerate(table[1:])]
+    # In any order: times tell.
+    Path("shifts.csv").write_text("\n".join([f"{table[0]},nurse", *reversed(lines)]))
+    who = ("--actors", "shifts.csv", "--actor-column", "nurse")
+    assert run("report", "out", "-o", "who.html", "--cases", "2", *who).exit_code == 0
+    page = Path("who.html").read_text()
+    assert page.count("Who contributed") == 2
+    assert "<td>Ada</td>" in page
+    assert run("report", "out", "-o", "who.html", "--pseudonyms", *who).exit_code == 0
+    page = Path("who.html").read_text()
+    assert "Who contributed" in page
+    assert "Ada" not in page
+    assert "Who contributed" not in _page(run)
+
+
+def _page(run: Run) -> str:
+    assert run("report", "out", "-o", "plain.html").exit_code == 0
+    return Path("plain.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        (("out", "--actors", "ward.csv"), "ward.csv: no column 'actor'; name the one that tells"),
+        (("out", "--actors", "few.csv"), "few.csv: has 0 rows of episode 'person-"),
+        (("out", "--actor-column", "nurse"), "--actor-column is a column of --actors"),
         (("out", "--case", "nobody"), "out: has no episode 'nobody'; check it"),
         (("out", "--k", "9"), "out: was run for k = 2, not for 9; choose one"),
         (("out", "--pseudonym-key", "absent"), "absent: no such file"),
@@ -114,6 +139,7 @@ def test_one_case_under_a_pseudonym(folder: Path, run: Run) -> None:
 )
 def test_mistakes(folder: Path, run: Run, arguments: tuple[str, ...], says: str) -> None:
     Path("schema.toml.empty").touch()
+    Path("few.csv").write_text("person,t,actor\nnobody,0,Ada\n")
     before = sorted(path for path in folder.rglob("*"))
     result = run("report", *arguments)
     assert result.exit_code == 2

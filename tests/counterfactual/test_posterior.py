@@ -13,12 +13,16 @@ from counterplan.counterfactual.continuous.ensemble import worst_mean
 from counterplan.counterfactual.discrete.budget_dp import prepare
 from counterplan.counterfactual.discrete.dynamic_program import PolicyTable, evaluate
 from counterplan.counterfactual.discrete.laws import ExactLaw
-from counterplan.counterfactual.discrete.posterior import CHOOSING, PosteriorExplanation
+from counterplan.counterfactual.discrete.posterior import (
+    CHOOSING,
+    PosteriorDP,
+    PosteriorExplanation,
+    _values,
+)
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.scm.estimate import (
     count_transitions,
     estimate_mdp,
-    pooled_prior,
     posterior_draws,
 )
 from counterplan.testing import random_episode
@@ -52,7 +56,7 @@ def test_no_policy_beats_the_bound_and_the_value_is_that_of_the_members(
     found = cp.explain(model, episode, k, risk=risk)
     assert isinstance(found, PosteriorExplanation)
     assert found.value == pytest.approx(worst_mean(by_member(model, found), risk), abs=1e-9)
-    members = posterior_draws(model, CHOOSING, 0)
+    members = list(posterior_draws(model, CHOOSING, 0))
     settings = [prepare(Problem(one, episode, k))[0] for one in members]
     shape, best = (len(episode), 2, k + 1), -np.inf
     changeable = [(t, s) for t in range(3) for s in range(2) if t or s == episode.states[0]]
@@ -104,17 +108,23 @@ def test_claims_hold_for_processes_that_come_from_the_prior() -> None:
     assert 0.8 < claimed / true < 1.25
 
 
-def test_a_prior_learned_from_the_counts_knows_how_rows_scatter() -> None:
-    rng = np.random.default_rng(0)
-    base = rng.dirichlet(np.ones(6))
-    for strength in (2.0, 20.0):
-        rows = rng.dirichlet(strength * base, size=(6, 4))
-        truth = cp.TabularMDP(rows, np.zeros((6, 4)))
-        episodes = [random_episode(rng, truth, 20) for _ in range(200)]
-        prior = pooled_prior(count_transitions(episodes, 6, 4))
-        found = prior.sum(axis=1).mean()
-        # Within a factor of three: 24 rows tell no more.
-        assert strength / 3 < found < 3 * strength
+def test_one_policy_under_one_member_is_a_forward_pass() -> None:
+    _, model, episode = learned(3, 8, size=4)
+    found = cp.explain(model, episode, 2, risk=0.25)
+    assert isinstance(found, PosteriorExplanation)
+    for k, member in itertools.product(range(3), posterior_draws(model, 3, 5)):
+        setting, law = prepare(Problem(member, episode, 2))
+        said = _values(setting, found.process.table, k, [member])
+        assert said == pytest.approx(evaluate(setting, law, found.process.table)[k], abs=1e-9)
+
+
+def test_a_bound_is_left_out_on_demand() -> None:
+    _, model, episode = learned(3, 8, size=4)
+    with_bound = cp.explain(model, episode, 2, risk=0.25)
+    without = cp.explain(model, episode, 2, risk=0.25, solver=PosteriorDP(bounded=False))
+    assert without.value == with_bound.value
+    assert without.bound == np.inf
+    assert without.status == "heuristic"
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from counterplan.cli.support import (
     SharedOptions,
@@ -19,12 +22,16 @@ from counterplan.cli.support import (
 )
 from counterplan.errors import InputError
 
+if TYPE_CHECKING:
+    from counterplan.runs.run import Run
+
 FORMATS = (".html", ".htm")
 CASES = 10
 # Each has figures of about 200 kilobytes: more would be no file to send.
 MOST_CASES = 1_000
 # Bytes from which on a file is called large.
 LARGE = 10_000_000
+ACTOR = "actor"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +52,13 @@ class ReportCommandOptions(SharedOptions):
     )
     pseudonym_key: Path | None = option(
         "Pseudonyms by the key in this file: the same in every report made with it."
+    )
+    actors: Path | None = option(
+        "The table again, or another one with the same episodes and times: a column of it names "
+        "who decided at each step, and cases tell what each contributed (discrete models)."
+    )
+    actor_column: str | None = option(
+        f"The column of --actors that names them ({ACTOR} if not given).", metavar="COLUMN"
     )
 
 
@@ -70,7 +84,8 @@ def report(options: ReportCommandOptions) -> None:
     run = open_run(options.run)
     run.verify()
     looks = CASES if options.cases is None else options.cases
-    made = make_report(run, ReportOptions(options.k, looks, options.case, names))
+    told = None if options.actors is None else partial(_actors, run, options)
+    made = make_report(run, ReportOptions(options.k, looks, options.case, names, told))
     content = made.html.encode()
     with atomic_file(options.output) as file:
         file.write(content)
@@ -83,7 +98,40 @@ def report(options: ReportCommandOptions) -> None:
         note("It is large: fewer --cases make it smaller.")
 
 
+def _actors(
+    run: Run, options: ReportCommandOptions, ids: Sequence[str]
+) -> dict[str, Sequence[str]]:
+    """Who decided at each step of some cases."""
+    import polars as pl
+
+    from counterplan.core.table import open_table_file
+
+    table, column = options.actors, options.actor_column or ACTOR
+    layout = getattr(run.explainer, "layout", None)
+    names = ("episode_id", "t") if layout is None else (layout.schema.episode, layout.schema.time)
+    file = open_table_file(table)
+    file.check_columns([column], "name the one that tells who decided with --actor-column")
+    frame = file.read([*names, column]).texts.filter(pl.col(names[0]).is_in(list(ids)))
+    times = frame[names[1]].cast(pl.Float64, strict=False)
+    order = frame[names[1]] if times.null_count() else times
+    frame = frame.with_columns(order.alias(names[1])).sort(names[1], maintain_order=True)
+    found: dict[str, Sequence[str]] = dict.fromkeys(ids, ())
+    found |= {
+        str(one[0]): tuple(part[column].replace("", "unknown"))
+        for one, part in frame.partition_by(names[0], as_dict=True).items()
+    }
+    for name, recorded in run.episodes(ids).items():
+        if len(found[name]) != len(recorded.episode):
+            raise InputError(
+                f"{table}: has {len(found[name])} rows of episode {name!r}, which has "
+                f"{len(recorded.episode)} steps: --actors needs one row for each step"
+            )
+    return found
+
+
 def _refuse(options: ReportCommandOptions) -> None:
+    if options.actor_column is not None and options.actors is None:
+        raise InputError("--actor-column is a column of --actors: give the table too")
     if options.case is not None and options.cases is not None:
         raise InputError("--case is for one case, --cases for the top ones: give one of them")
     if options.pseudonyms and options.pseudonym_key is not None:

@@ -6,13 +6,14 @@ s_j, the posterior is Dirichlet(alpha_i + c) and its mean is known:
     P(s_j | s_i, a) = (alpha_ij + c_j) / sum_l (alpha_il + c_l)
 
 The 2021 paper averages 100,000 posterior samples to approximate this number. How strong a prior to
-take, and around what, the data itself can tell (`pooled_prior`).
+take, and around what, the data itself can tell (`scm.pooled`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 from counterplan.core.episode import Episode, listed_episodes
 from counterplan.core.validation import BoolArray, FloatArray, whole_number
 from counterplan.errors import InputError
-from counterplan.scm.tabular import Rows, TabularMDP, numbers
+from counterplan.scm.pooled import pooled_rows
+from counterplan.scm.tabular import Rows, TabularMDP, index_of, numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,74 +71,36 @@ def neighbour_prior(n_states: int, near: float = 1.0, far: float = 0.01) -> Floa
     return np.where(distance <= 1, near, far)
 
 
-# Pseudo-counts in all that are tried for a level of the pooled prior.
-STRENGTHS = np.geomspace(0.3, 1000.0, 25)
-# Log-likelihood that a strength may fall short of the best: half the 90 % quantile of chi-squared.
-DOUBTFUL = 1.35
-
-
-def pooled_prior(counts: TransitionCounts) -> FloatArray:
-    """(S, S) pseudo-counts learned from the counts themselves (empirical Bayes): rows of a state
-    scatter around the state's own mean, and those of states around the mean of all,
-
-        P(. | s, a) ~ Dirichlet(m_1 g_s),     g_s = (c_s + m_0 g) / (n_s + m_0)
-
-    with the weakest strengths m_0 and m_1 among those under which the counts are about as likely as
-    they can be (Dirichlet-multinomial). Where little was seen, a row is then as uncertain as the
-    rows of this table differ.
-    """
-    every = counts.transitions.sum(axis=(0, 1)) + 0.5
-    overall = every / every.sum()
-    of_state = counts.transitions.sum(axis=1).astype(np.float64)
-    S, A = counts.visits.shape
-    m_0 = _strength(of_state, np.broadcast_to(overall, (S, S)))
-    means = (of_state + m_0 * overall) / (of_state.sum(axis=1, keepdims=True) + m_0)
-    pairs, states = counts.transitions.reshape(S * A, S), np.repeat(np.arange(S), A)
-    seen = pairs.sum(axis=1) > 0
-    return np.asarray(_strength(pairs[seen], means, states[seen]) * means)
-
-
-def _strength(
-    counts: ArrayLike, means: FloatArray, group: NDArray[np.int64] | None = None
-) -> float:
-    """The least m among STRENGTHS under which counts (R, S) are likely drawn from rows that are
-    Dirichlet(m means[group])."""
-    from scipy.special import gammaln
-
-    table = np.asarray(counts)
-    totals = table.sum(axis=1)
-    row, column = np.nonzero(table)
-    number, mean = table[row, column], means[row if group is None else group[row], column]
-    found = []
-    for m in STRENGTHS:
-        alike = gammaln(m) - gammaln(m + totals[totals > 0])
-        found.append(alike.sum() + (gammaln(m * mean + number) - gammaln(m * mean)).sum())
-    # The weakest that the counts do not speak against: too strong a prior makes claims too sure.
-    return float(STRENGTHS[int(np.argmax(np.array(found) >= np.max(found) - DOUBTFUL))])
-
-
-def posterior_draws(mdp: TabularMDP, count: int, seed: int = 0) -> list[TabularMDP]:
+def posterior_draws(
+    mdp: TabularMDP, count: int, seed: int = 0, pairs: BoolArray | None = None
+) -> Iterator[TabularMDP]:
     """Models whose rows are drawn from the Dirichlet posteriors of a model's rows; pairs with the
-    same evidence share a draw."""
+    same evidence share a draw. The rows of all others than `pairs` (S, A) stay as they are."""
     from counterplan.scm.row_sets import by_evidence
 
     row_of, table = by_evidence(mdp, "risk=")
-    rng, sizes = np.random.default_rng(seed), np.diff(table.indptr)
-    found = []
+    sizes = np.diff(table.indptr)
+    needed = np.ones(len(sizes), dtype=np.bool_)
+    if pairs is not None:
+        needed = np.bincount(row_of[pairs], minlength=len(sizes)) > 0
+    places = np.flatnonzero(np.repeat(needed, sizes))
+    starts = np.concatenate([[0], np.cumsum(sizes[needed])[:-1]])
+    rng, posterior = np.random.default_rng(seed), table.posterior[places]
     for _ in range(whole_number(count, "count", minimum=1)):
         # Far below any probability that matters, yet never zero: what can happen still can.
-        drawn = np.maximum(rng.standard_gamma(table.posterior), 1e-280)
-        drawn /= np.repeat(np.add.reduceat(drawn, table.indptr[:-1]), sizes)
-        rows = Rows(table.indptr, table.indices, drawn)
-        found.append(mdp.with_rows(rows, row_of))
-    return found
+        drawn = np.maximum(rng.standard_gamma(posterior), 1e-280)
+        drawn /= np.repeat(np.add.reduceat(drawn, starts), sizes[needed])
+        probabilities = table.probabilities.copy()
+        probabilities[places] = drawn
+        yield mdp.with_rows(Rows(table.indptr, table.indices, probabilities), row_of)
 
 
 def estimate_mdp(
     counts: TransitionCounts,
     rewards: ArrayLike,
     *,
-    prior: float | ArrayLike = 1.0,
+    prior: float | str | ArrayLike = 1.0,
+    known: Mapping[int, int] | None = None,
     bar_unobserved: bool = False,
     admissible: ArrayLike | None = None,
     state_labels: Sequence[str] | None = None,
@@ -144,18 +108,13 @@ def estimate_mdp(
 ) -> TabularMDP:
     """The posterior-mean model, which keeps the counts.
 
-    prior           one pseudo-count for all transitions, or (S, S) or (S, A, S) of them
+    prior           one pseudo-count for all transitions, or (S, S) or (S, A, S) of them; "pooled"
+                    learns from the counts how rows scatter (`scm.pooled`)
+    known           of "pooled": states and what surely follows them, such as ends
     bar_unobserved  give pairs that were never seen the reward -inf, as in the paper
     admissible      (S, A) alternatives that may be chosen, None for all
     """
     S, A = counts.visits.shape
-    weights = counts.transitions + _prior(prior, S, A)
-    sums = weights.sum(axis=2, keepdims=True)
-    for state, action in np.argwhere(sums[:, :, 0] == 0.0):
-        raise InputError(
-            f"no transition from state {state} under action {action} was observed and the prior "
-            "gives it none: use a positive prior"
-        )
     given = numbers(rewards, "rewards")
     try:
         table = np.broadcast_to(given, (S, A)).copy()
@@ -166,8 +125,9 @@ def estimate_mdp(
         ) from None
     if bar_unobserved:
         table[~counts.observed] = -np.inf
+    transitions, mass = _posterior(counts, prior, known or {})
     model = TabularMDP(
-        weights / sums,
+        transitions,
         table,
         initial=counts.starts / counts.starts.sum(),
         admissible=admissible,
@@ -176,7 +136,30 @@ def estimate_mdp(
     )
     places = np.argwhere(counts.transitions)
     seen = np.column_stack([places, counts.transitions[tuple(places.T)]])
-    return model.with_data(counts=seen, mass=sums[:, :, 0])
+    return model.with_data(counts=seen, mass=mass)
+
+
+def _posterior(counts: TransitionCounts, prior: Any, known: Mapping[int, int]) -> tuple[Any, Any]:
+    """Rows as a model takes them, and the (S, A) mass of their posteriors."""
+    S, A = counts.visits.shape
+    if isinstance(prior, str):
+        if prior != "pooled":
+            raise InputError(
+                f"prior must be an array of numbers, or 'pooled' to learn it; it is {prior!r}"
+            )
+        ends = {index_of(s, S, "state"): index_of(j, S, "state") for s, j in known.items()}
+        rows, row_of, masses = pooled_rows(counts, ends)
+        return (rows, row_of), masses[row_of]
+    if known:
+        raise InputError("known= is for prior='pooled': give other priors as numbers")
+    weights = counts.transitions + _prior(prior, S, A)
+    sums = weights.sum(axis=2, keepdims=True)
+    for state, action in np.argwhere(sums[:, :, 0] == 0.0):
+        raise InputError(
+            f"no transition from state {state} under action {action} was observed and the prior "
+            "gives it none: use a positive prior"
+        )
+    return weights / sums, sums[:, :, 0]
 
 
 def _prior(prior: float | ArrayLike, S: int, A: int) -> FloatArray:

@@ -190,26 +190,31 @@ def by_evidence(mdp: TabularMDP, what: str) -> tuple[NDArray[np.int32], _Table]:
         )
     S, A = mdp.row_of.shape
     counts = mdp.counts[np.lexsort(mdp.counts.T[2::-1])]
-    starts = np.searchsorted(counts[:, 0] * A + counts[:, 1], np.arange(S * A + 1))
-    ids: dict[tuple[int, float, bytes], int] = {}
-    row_of = np.empty(S * A, dtype=np.int32)
-    parts: list[tuple[Any, ...]] = []
-    for pair in range(S * A):
-        seen = counts[starts[pair] : starts[pair + 1], 2:]
-        row, mass = int(mdp.row_of.flat[pair]), float(mdp.mass.flat[pair])
-        key = row, mass, seen.tobytes()
-        if key not in ids:
-            ids[key] = len(ids)
-            indices, probabilities = mdp.rows.slice(row)
-            number = np.zeros(S)
-            number[seen[:, 0]] = seen[:, 1]
-            size = len(indices)
-            trials = np.full(size, seen[:, 1].sum(), dtype=np.float64)
-            parts.append((indices, probabilities, number[indices], trials, np.full(size, mass)))
-        row_of[pair] = ids[key]
-    indptr = np.concatenate([[0], np.cumsum([len(part[0]) for part in parts])]).astype(np.int64)
-    joined = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return row_of.reshape(S, A), _Table(indptr, *joined)
+    pair = counts[:, 0] * A + counts[:, 1]
+    starts, ends = (
+        np.searchsorted(pair, np.arange(S * A), side=side) for side in ("left", "right")
+    )
+    # Which of all that was seen after a pair, 0 for nothing.
+    known: dict[bytes, int] = {}
+    data = np.zeros(S * A)
+    for place in np.unique(pair):
+        key = counts[starts[place] : ends[place], 2:].tobytes()
+        data[place] = known.setdefault(key, len(known) + 1)
+    keys = np.column_stack([mdp.row_of.ravel(), mdp.mass.ravel(), data])
+    _, first, row_of = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    rows = mdp.rows.take(mdp.row_of.ravel()[first].astype(np.int64))
+    sizes = np.diff(rows.indptr)
+    number = np.zeros(len(rows.indices))
+    for row in np.flatnonzero(data[first]):
+        seen = counts[starts[first[row]] : ends[first[row]], 2:]
+        at = slice(rows.indptr[row], rows.indptr[row + 1])
+        dense = np.zeros(S)
+        dense[seen[:, 0]] = seen[:, 1]
+        number[at] = dense[rows.indices[at]]
+    totals = np.bincount(pair, counts[:, 3], minlength=S * A)[first]
+    evidence = (np.repeat(one.astype(np.float64), sizes) for one in (totals, keys[first, 1]))
+    table = _Table(rows.indptr, rows.indices, rows.probabilities, number, *evidence)
+    return row_of.reshape(S, A).astype(np.int32), table
 
 
 def _miss(chance: float, table: _Table) -> float:

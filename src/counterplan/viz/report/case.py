@@ -46,6 +46,7 @@ from counterplan.viz.trajectory import trajectory_figure, trajectory_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from counterplan.counterfactual.contributions import Contributions
     from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
     from counterplan.counterfactual.sensitivity import Sensitivity
 
@@ -211,11 +212,46 @@ def sequence_case(source: ExplainedRun, episode: Episode, row: Row) -> SequenceC
     return SequenceCase(members, sensitivity(explainer.scm, episode, found, TIPPING_DRAWS))
 
 
-def make_case(source: ExplainedRun, case: Section, results: Rows, episode: Episode) -> Section:
+def contributed(
+    source: ExplainedRun, episode: Episode, actors: Sequence[str]
+) -> Contributions | None:
+    """What each of those who decided contributed, against what was most often done in each state;
+    None where the observed outcome is endless."""
+    from counterplan.counterfactual.contributions import contributions
+
+    explainer = source.run.explainer
+    if not isinstance(explainer, DiscreteExplainer):
+        raise InputError("--actors: who contributed is told of discrete models; leave it out")
+    mdp, visits = explainer.mdp, explainer.mdp.visits
+    if visits is None:
+        raise InputError(
+            "--actors: the model has kept none of its data, so nobody can tell what is usually "
+            "done; learn it anew with `counterplan fit`"
+        )
+    if not np.isfinite(mdp.outcome(episode)):
+        return None
+    # A barred pair has no reward that is known: it earns what its state does on average.
+    known = np.isfinite(mdp.rewards)
+    earned = np.where(known, mdp.rewards, 0.0)
+    mean = earned.sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    mean = np.where(known.any(axis=1), mean, earned.sum() / max(1, known.sum()))
+    mdp = mdp.with_rewards(np.where(known, mdp.rewards, mean[:, None]), mdp.final_rewards)
+    named = [source.pseudonyms.shown(one) for one in actors]
+    return contributions(mdp, episode, named, visits.argmax(axis=1))
+
+
+def make_case(
+    source: ExplainedRun,
+    case: Section,
+    results: Rows,
+    episode: Episode,
+    actors: Sequence[str] | None = None,
+) -> Section:
     """A case with its figures drawn.
 
     results  of the case for all budgets
     episode  the episode itself
+    actors   who decided at each step of it
     """
     row = case.row
     if row["status"] == "failed":
@@ -227,6 +263,7 @@ def make_case(source: ExplainedRun, case: Section, results: Rows, episode: Episo
         sequence = sequence_case(source, episode, row)
     changes = row["changes"] if policy is None else _likely_changes(case, policy)
     more = {"policy": policy, "changes": changes, "claim": claim_of(row), "sequence": sequence}
+    more["contributed"] = None if actors is None else contributed(source, episode, actors)
     panels = _case_panels(source, replace(case, more=more), results)
     return replace(case, panels=panels, more=more)
 

@@ -71,14 +71,15 @@ def explain_report(run: Run, options: ReportOptions) -> Report:
             noun = run.terms.noun
             raise InputError(f"{run.folder}: has no {noun} {options.case!r}; check it")
         _hide_dates(source, rows)
-        return make_report("explain.html", _cases(source, rows, 0), totals=None, **context)
+        cases = _cases(source, rows, 0, options)
+        return make_report("explain.html", cases, totals=None, **context)
     totals = totals_of(source)
     ranked = run.cases(CaseQuery(k=source.k, limit=MOST_ROWS)).to_dicts()
     _hide_dates(source, ranked)
     panels = cohort_panels(source, totals["claims"], ranked)
     with suppress(InputError):  # a model that does not know
         panels.append(Panel("calibration", calibration_figure(run.model), "calibration"))
-    cases = _cases(source, ranked[: options.cases], 1)
+    cases = _cases(source, ranked[: options.cases], 1, options)
     columns = _ranking(source, ranked)
     return make_report("explain.html", cases, panels, columns, totals=totals, **context)
 
@@ -96,11 +97,14 @@ def _hide_dates(source: ExplainedRun, rows: Sequence[Row]) -> None:
             out["text"] = re.sub(r"on \d{4}-[\d-]+( [\d:]+Z?)?", f"in step {out['t']}", out["text"])
 
 
-def _cases(source: ExplainedRun, chosen: Sequence[Row], first: int) -> list[Section]:
+def _cases(
+    source: ExplainedRun, chosen: Sequence[Row], first: int, options: ReportOptions
+) -> list[Section]:
     """The cases that have a section of their own, ranked from `first`; 0 for a case alone."""
     run, ids = source.run, [row["episode_id"] for row in chosen]
     results, steps = run.rows_of(RESULTS, ids), run.rows_of(TRAJECTORIES, ids, source.k)
     episodes = run.episodes(ids)
+    actors = options.actors(ids) if options.actors is not None else {}
     found = []
     for rank, row in enumerate(chosen, start=first):
         name = row["episode_id"]
@@ -112,7 +116,8 @@ def _cases(source: ExplainedRun, chosen: Sequence[Row], first: int) -> list[Sect
         for step in steps[name] if source.pseudonyms.key is not None else ():
             step.pop("date", None)
         case = Section(row, source.pseudonyms.shown(name), rank, steps[name])
-        found.append(make_case(source, case, results[name], episodes[name].episode))
+        episode = episodes[name].episode
+        found.append(make_case(source, case, results[name], episode, actors.get(name)))
     return found
 
 

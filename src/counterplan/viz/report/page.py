@@ -16,7 +16,7 @@ import json
 import math
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -105,12 +105,14 @@ class ReportOptions:
     cases       how many cases have a section of their own
     case        one case alone, by its id
     pseudonyms  how cases are called
+    actors      who decided at each step of a case, by its id, where that is told
     """
 
     k: int | None = None
     cases: int = CASES
     case: str | None = None
     pseudonyms: Pseudonyms = field(default_factory=Pseudonyms)
+    actors: Callable[[Sequence[str]], Mapping[str, Sequence[str]]] | None = None
 
 
 @dataclass(frozen=True, eq=False)
