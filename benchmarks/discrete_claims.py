@@ -2,10 +2,10 @@
 repository's root.
 
 Data sets are drawn anew from processes whose probabilities are known, a table is learned from each
-(`estimate_mdp(..., prior="pooled")`, which is told
-what follows ends), and episodes of it that ended badly are explained over posterior draws
-(`explain(..., risk=1)`, k = 3, inside the data). The truth is what the same policy is worth under
-the true probabilities, with the Gumbel-Max model that the claim assumes too. *Held*: how often the
+(`scm.Pooled`, which is told what follows ends), and the first episode that ended badly is explained
+over posterior draws (`explain(..., risk=1)`, k = 3, inside the data). The truth is what the same
+policy is worth under the true probabilities, given the same observed episode, with the Gumbel-Max
+model that the claim assumes too. *Held*: how often the
 90 % interval of the improvement contains the true one, among policies that change anything.
 
     --process small|icu|simulator   --episodes N   --sets D   --prior pooled|NUMBER
@@ -34,6 +34,7 @@ from counterplan.counterfactual.discrete.budget_dp import prepare
 from counterplan.counterfactual.discrete.dynamic_program import evaluate
 from counterplan.counterfactual.discrete.posterior import PosteriorDP
 from counterplan.domains import icu_sepsis
+from counterplan.scm import Pooled
 from counterplan.scm.estimate import count_transitions, estimate_mdp
 from experiments.diabetes_sepsis import ENDS, HORIZON, OVER, Program, doctors, starts
 
@@ -111,9 +112,8 @@ def learned(one: Process, episodes: Sequence[cp.Episode], prior: str) -> cp.Tabu
     """The table with the true rewards and ends, which keeps its counts."""
     true = one.mdp
     counts = count_transitions(episodes, true.n_states, true.n_actions)
-    pooled: Any = {"prior": "pooled", "known": one.ends}
-    how = pooled if prior == "pooled" else {"prior": float(prior)}
-    model = estimate_mdp(counts, true.rewards, admissible=true.admissible, **how)
+    weights = Pooled(one.ends) if prior == "pooled" else float(prior)
+    model = estimate_mdp(counts, true.rewards, prior=weights, admissible=true.admissible)
     model = model.with_rewards(true.rewards, true.final_rewards)
     return model.with_data(visits=counts.visits)
 

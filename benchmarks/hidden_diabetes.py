@@ -7,7 +7,7 @@ diabetic nor the glucose. The policy is the optimum of a table learned from 1,00
 pairs without data lead to death. Its true value is exact: the policy played on the whole MDP.
 Beside it stand what `cp.policy_value` says from the same patients, and its range under hidden
 causes of a factor Gamma: of the table as it is, in which what was not seen cannot happen, and of a
-table with a learned prior (`prior="pooled"`), in which it can; and over 90 % credible sets of that.
+table with a learned prior (`scm.Pooled`), in which it can; and over 90 % credible sets of that.
 Writes results/hidden_diabetes.md.
 """
 
@@ -23,6 +23,7 @@ import numpy as np
 import counterplan as cp
 from benchmarks.discrete_claims import simulated
 from counterplan.core.validation import FloatArray, IntArray
+from counterplan.scm import Pooled
 from counterplan.scm.estimate import count_transitions, estimate_mdp
 from experiments.diabetes_sepsis import (
     ENDS,
@@ -88,7 +89,7 @@ def careful(episodes: Sequence[cp.Episode], mdp: cp.TabularMDP) -> cp.TabularMDP
     """The table with a learned prior; what follows the ends is known."""
     counts = count_transitions(episodes, AFTER + 1, 8)
     ends = dict.fromkeys((DEATH, DISCHARGE, AFTER), AFTER)
-    return estimate_mdp(counts, mdp.rewards, prior="pooled", known=ends)
+    return estimate_mdp(counts, mdp.rewards, prior=Pooled(ends))
 
 
 def measure(mdp: cp.TabularMDP, behaviour: FloatArray, seed: int) -> list[str]:

@@ -7,15 +7,15 @@ import pytest
 
 import counterplan as cp
 from counterplan.errors import InputError
-from counterplan.scm import count_transitions, estimate_mdp
+from counterplan.scm import Pooled, count_transitions, estimate_mdp
 from counterplan.testing import random_episode
 
 
-def learned(truth: cp.TabularMDP, n: int, steps: int, **options: object) -> cp.TabularMDP:
+def learned(truth: cp.TabularMDP, n: int, steps: int) -> cp.TabularMDP:
     rng = np.random.default_rng(1)
     episodes = [random_episode(rng, truth, steps) for _ in range(n)]
     counts = count_transitions(episodes, truth.n_states, truth.n_actions)
-    return estimate_mdp(counts, truth.rewards, prior="pooled", **options)  # type: ignore[arg-type]
+    return estimate_mdp(counts, truth.rewards, prior="pooled")
 
 
 @pytest.mark.parametrize("strength", [2.0, 20.0])
@@ -60,7 +60,7 @@ def test_rows_are_distributions_near_their_counts_and_sparse() -> None:
 
 def test_what_follows_ends_is_known_and_tells_nothing_about_others() -> None:
     counts = count_transitions([cp.Episode([0, 1, 2], [0, 0, 0])] * 5, 4, 2)
-    model = estimate_mdp(counts, 0.0, prior="pooled", known={1: 2, 2: 2})
+    model = estimate_mdp(counts, 0.0, prior=Pooled({1: 2, 2: 2}))
     assert model.row(1, 0).tolist() == model.row(2, 1).tolist() == [0.0, 0.0, 1.0, 0.0]
     assert model.row(0, 1)[2] == 0.0  # only ends lead there
     assert model.row(0, 0)[1] > 0.5
@@ -75,7 +75,5 @@ def test_mistakes() -> None:
     counts = count_transitions([cp.Episode([0, 1], [0, 0])], 3, 2)
     with pytest.raises(InputError, match="numbers, or 'pooled' to learn it; it is 'poled'"):
         estimate_mdp(counts, 0.0, prior="poled")
-    with pytest.raises(InputError, match="known= is for prior='pooled'"):
-        estimate_mdp(counts, 0.0, known={0: 1})
     with pytest.raises(InputError, match="unknown state 9"):
-        estimate_mdp(counts, 0.0, prior="pooled", known={9: 1})
+        estimate_mdp(counts, 0.0, prior=Pooled({9: 1}))

@@ -4,4 +4,5 @@ from .estimate import neighbour_prior as neighbour_prior
 from .point import PointSCM as PointSCM
 from .point import PostNonlinearSCM as PostNonlinearSCM
 from .point import Scaling as Scaling
+from .pooled import Pooled as Pooled
 from .training import Training as Training

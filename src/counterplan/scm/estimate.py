@@ -11,7 +11,7 @@ take, and around what, the data itself can tell (`scm.pooled`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from counterplan.core.episode import Episode, listed_episodes
 from counterplan.core.validation import BoolArray, FloatArray, whole_number
 from counterplan.errors import InputError
-from counterplan.scm.pooled import pooled_rows
+from counterplan.scm.pooled import Pooled, pooled_rows
 from counterplan.scm.tabular import Rows, TabularMDP, index_of, numbers
 
 
@@ -99,8 +99,7 @@ def estimate_mdp(
     counts: TransitionCounts,
     rewards: ArrayLike,
     *,
-    prior: float | str | ArrayLike = 1.0,
-    known: Mapping[int, int] | None = None,
+    prior: float | str | Pooled | ArrayLike = 1.0,
     bar_unobserved: bool = False,
     admissible: ArrayLike | None = None,
     state_labels: Sequence[str] | None = None,
@@ -108,9 +107,8 @@ def estimate_mdp(
 ) -> TabularMDP:
     """The posterior-mean model, which keeps the counts.
 
-    prior           one pseudo-count for all transitions, or (S, S) or (S, A, S) of them; "pooled"
-                    learns from the counts how rows scatter (`scm.pooled`)
-    known           of "pooled": states and what surely follows them, such as ends
+    prior           one pseudo-count for all transitions, or (S, S) or (S, A, S) of them; "pooled",
+                    or `Pooled` with what is known of ends, learns from the counts how rows scatter
     bar_unobserved  give pairs that were never seen the reward -inf, as in the paper
     admissible      (S, A) alternatives that may be chosen, None for all
     """
@@ -125,7 +123,7 @@ def estimate_mdp(
         ) from None
     if bar_unobserved:
         table[~counts.observed] = -np.inf
-    transitions, mass = _posterior(counts, prior, known or {})
+    transitions, mass = _posterior(counts, prior)
     model = TabularMDP(
         transitions,
         table,
@@ -139,19 +137,18 @@ def estimate_mdp(
     return model.with_data(counts=seen, mass=mass)
 
 
-def _posterior(counts: TransitionCounts, prior: Any, known: Mapping[int, int]) -> tuple[Any, Any]:
+def _posterior(counts: TransitionCounts, prior: Any) -> tuple[Any, Any]:
     """Rows as a model takes them, and the (S, A) mass of their posteriors."""
     S, A = counts.visits.shape
-    if isinstance(prior, str):
-        if prior != "pooled":
-            raise InputError(
-                f"prior must be an array of numbers, or 'pooled' to learn it; it is {prior!r}"
-            )
+    if isinstance(prior, str) and prior != "pooled":
+        raise InputError(
+            f"prior must be an array of numbers, or 'pooled' to learn it; it is {prior!r}"
+        )
+    if isinstance(prior, str | Pooled):
+        known = {} if isinstance(prior, str) else prior.known
         ends = {index_of(s, S, "state"): index_of(j, S, "state") for s, j in known.items()}
         rows, row_of, masses = pooled_rows(counts, ends)
         return (rows, row_of), masses[row_of]
-    if known:
-        raise InputError("known= is for prior='pooled': give other priors as numbers")
     weights = counts.transitions + _prior(prior, S, A)
     sums = weights.sum(axis=2, keepdims=True)
     for state, action in np.argwhere(sums[:, :, 0] == 0.0):

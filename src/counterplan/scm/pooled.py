@@ -27,6 +27,7 @@ with little data have few next states anyhow.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,6 +47,16 @@ DOUBTFUL = 1.35
 FAR = 0.5
 # Next states that stand for all others where there are more of them than this.
 ATOMS = 32
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """A prior that is learned from the counts.
+
+    known  states and the one that surely follows each, such as ends
+    """
+
+    known: Mapping[int, int] = field(default_factory=dict)
 
 
 def pooled_rows(
@@ -94,15 +105,14 @@ def pooled_rows(
     rest = np.bincount(place[len(seen) :], share, minlength=len(support))
     starts = np.searchsorted(support, np.arange(S + 1) * S)
     # Rows of all states without data of their own, then those of the pairs that were seen.
-    states = np.concatenate([np.arange(S), owner])
-    sizes = np.diff(starts)[states]
+    sizes = np.diff(starts)[states := np.concatenate([np.arange(S), owner])]
     indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     at = np.arange(indptr[-1]) + np.repeat(starts[states] - indptr[:-1], sizes)
     own = np.zeros(indptr[-1])
     own[indptr[S + pair] + place[: len(seen)][entry] - starts[state]] = number
-    discount = np.concatenate([np.zeros(S), w])
-    N = every[states] - np.concatenate([np.zeros(S), w * n])
-    told = m_0 * rest[at] + np.maximum(known_part[at] - np.repeat(discount, sizes) * own, 0.0)
+    w, n = (np.concatenate([np.zeros(S), one]) for one in (w, n))
+    N = every[states] - w * n
+    told = m_0 * rest[at] + np.maximum(known_part[at] - np.repeat(w, sizes) * own, 0.0)
     posterior = np.repeat(m_1 / (N + m_1 + 1.0), sizes) * told + own
     mass = np.add.reduceat(posterior, indptr[:-1])
     row_of = np.repeat(np.arange(S, dtype=np.int32)[:, None], A, axis=1)
