@@ -198,12 +198,20 @@ def test_interrupt_of_training(tmp_path: Path) -> None:
     """While jax compiles, after which Python's own end used to crash."""
     sepsis.write_cohort(tmp_path / "stays.csv", patients=60, seed=0)
     code = (
-        "import os, signal, threading\n"
+        "import os, signal, threading, time\n"
         "from counterplan.scm import neural_training\n"
-        "usual = neural_training.epoch\n"
+        "usual, ended = neural_training.epoch, threading.Event()\n"
+        "def interrupt():\n"
+        "    while not ended.wait(0.5):\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
         "def interrupted(*arguments):\n"
-        "    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
-        "    return usual(*arguments)\n"
+        "    threading.Thread(target=interrupt, daemon=True).start()\n"
+        "    try:\n"
+        "        usual(*arguments)\n"
+        "        time.sleep(100)\n"  # a machine may compile faster than that
+        "    except KeyboardInterrupt:\n"
+        "        ended.set()\n"
+        "        raise\n"
         "neural_training.epoch = interrupted\n"
     )
     command = (code + PROGRAM, "fit", "stays.csv", "-o", "model.safetensors", "--hidden", "200")
