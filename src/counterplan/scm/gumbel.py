@@ -134,21 +134,39 @@ def find_entry(indices: Any, state: int) -> int:
 
 @njit(cache=True, nogil=True)
 def sort_pairs(keys: Any, companions: Any) -> None:
-    """Sort keys ascending in place, the companions with them; equal ones stay in their order."""
-    if keys.shape[0] > SHORT:
-        order = np.argsort(keys, kind="mergesort")
-        keys[:] = keys[order]
-        companions[:] = companions[order]
+    """Sort keys ascending in place, the companions with them; equal ones stay in their order.
+
+    Runs of SHORT are sorted by insertion, and merged: NumPy's own sort and fancy indices take
+    seconds to compile.
+    """
+    n = keys.shape[0]
+    for start in range(0, n, SHORT):
+        for i in range(start + 1, min(start + SHORT, n)):
+            key, companion = keys[i], companions[i]
+            j = i - 1
+            while j >= start and keys[j] > key:
+                keys[j + 1] = keys[j]
+                companions[j + 1] = companions[j]
+                j -= 1
+            keys[j + 1] = key
+            companions[j + 1] = companion
+    if n <= SHORT:
         return
-    for i in range(1, keys.shape[0]):
-        key, companion = keys[i], companions[i]
-        j = i - 1
-        while j >= 0 and keys[j] > key:
-            keys[j + 1] = keys[j]
-            companions[j + 1] = companions[j]
-            j -= 1
-        keys[j + 1] = key
-        companions[j + 1] = companion
+    run, other_keys, other_companions = SHORT, np.empty(n), np.empty(n)
+    while run < n:
+        for start in range(0, n, 2 * run):
+            middle, end = min(start + run, n), min(start + 2 * run, n)
+            i, j = start, middle
+            for place in range(start, end):
+                if i < middle and (j >= end or keys[i] <= keys[j]):
+                    other_keys[place], other_companions[place] = keys[i], companions[i]
+                    i += 1
+                else:
+                    other_keys[place], other_companions[place] = keys[j], companions[j]
+                    j += 1
+        for place in range(n):
+            keys[place], companions[place] = other_keys[place], other_companions[place]
+        run *= 2
 
 
 @njit(cache=True, nogil=True)

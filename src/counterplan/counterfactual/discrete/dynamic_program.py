@@ -152,7 +152,8 @@ def step_back(
             _best_change(game, t, state, row_of, ahead, place, change)
             _decide(game, t, state, keep, change, values, actions)
             if task == LOOK_AHEAD:
-                values[state] = reward
+                for c in range(columns):
+                    values[state, c] = reward
             continue
         for c in range(columns):
             total = 0.0
@@ -217,6 +218,14 @@ def _decide(
 
 
 @njit(cache=True, nogil=True)
+def _put(found: Any, result: Any) -> None:
+    """One by one: to assign slices takes seconds to compile."""
+    for i in range(found.shape[0]):
+        for j in range(found.shape[1]):
+            result[i, j] = found[i, j]
+
+
+@njit(cache=True, nogil=True)
 def pass_back(task: int, game: Any, law: Any, reach: Any, policy: Any, k: int) -> tuple[Any, int]:
     """All steps back, under a law that compiled code works out (see `laws.expectations`): the
     values (S, C) of the first step, and how many rows it took.
@@ -226,7 +235,9 @@ def pass_back(task: int, game: Any, law: Any, reach: Any, policy: Any, k: int) -
     every, begins, ends = reach
     costs, path, row_of, actions = game[3], game[4], law[2], policy[0]
     n_states, horizon, needed = row_of.shape[0], path.shape[1], 0
-    dearest, cheapest = costs.max(), costs.min()
+    dearest = cheapest = costs[0]
+    for cost in costs:
+        dearest, cheapest = max(dearest, cost), min(cheapest, cost)
     factual = np.zeros((3, n_states)), np.zeros(MARKS, dtype=np.bool_)
     place = np.zeros(law[1][0].shape[0], dtype=np.int32)
     after = np.zeros((n_states, 1))
@@ -243,13 +254,12 @@ def pass_back(task: int, game: Any, law: Any, reach: Any, policy: Any, k: int) -
             put_factual(law, path[0, t], path[1, t], factual, True)
             observed = factual, path[0, t + 1]
             ranked = rank_states(law, rows, after, every[begins[t + 1] : ends[t + 1]])
-            ahead[:n_kept] = expectations(law, observed, rows[:n_kept], after, ranked, columns)
+            _put(expectations(law, observed, rows[:n_kept], after, ranked, columns), ahead)
             # A change costs something: the whole budget is never left after it.
             columns = min(columns, values.shape[1] - cheapest)
             if columns > 0:
-                ahead[n_kept:, :columns] = expectations(
-                    law, observed, rows[n_kept:], after, ranked, columns
-                )
+                found = expectations(law, observed, rows[n_kept:], after, ranked, columns)
+                _put(found, ahead[n_kept:])
             put_factual(law, path[0, t], path[1, t], factual, False)
         step_back(task, game, where, (rows, ahead), (after, values), policy, place)
         after = values
@@ -309,11 +319,17 @@ def followed_states(
                     row = row_of[state, action]
                     for j in range(indptr[row], indptr[row + 1]):
                         led[indices[j]] = True
-        found, at = np.flatnonzero(led), begins[t + 1]
-        if at + found.shape[0] > every.shape[0]:
-            every = np.concatenate((every, np.empty(at + found.shape[0], dtype=np.int64)))
-        every[at : at + found.shape[0]] = found
-        begins[t + 2] = at + found.shape[0]
+        at = begins[t + 1]
+        if at + n_states > every.shape[0]:
+            longer = np.empty(2 * (at + n_states), dtype=np.int64)
+            for place in range(at):
+                longer[place] = every[place]
+            every = longer
+        for state in range(n_states):
+            if led[state]:
+                every[at] = state
+                at += 1
+        begins[t + 2] = at
     return every, begins
 
 

@@ -442,12 +442,19 @@ def expectations(law: Any, observed: Any, rows: Any, values: Any, ranked: Any, c
     how = sign, assume, ranked, columns
     if doubt == 1.0:  # nothing times an infinite loss is no number
         return extreme_values(known[1:], outcome, limits, rows, values, how)
-    ids = own[rows] if own.shape[0] else rows
+    ids = rows
+    if own.shape[0]:
+        ids = np.empty(rows.shape[0], dtype=np.int32)
+        for i in range(rows.shape[0]):
+            ids[i] = own[rows[i]]
     expected = expected_values(known[0], marks, outcome, believed, ids, values, columns)
     if doubt == 0.0:
         return expected
     worst = extreme_values(known[1:], outcome, limits, rows, values, how)
-    return doubt * worst + (1.0 - doubt) * expected
+    for i in range(rows.shape[0]):
+        for c in range(columns):
+            expected[i, c] = doubt * worst[i, c] + (1.0 - doubt) * expected[i, c]
+    return expected
 
 
 @dataclass(frozen=True, eq=False)
