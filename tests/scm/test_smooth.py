@@ -16,7 +16,7 @@ from counterplan.errors import FileError, InputError
 from counterplan.scm import Scaling
 from counterplan.scm.cosine import gate_interval
 from counterplan.scm.smooth import SmoothSCM
-from counterplan.scm.smooth_training import Moments, _without_effects, evidence
+from counterplan.scm.smooth_training import Moments, _without_effects, chosen_scale, evidence
 from counterplan.scm.transitions import Transitions
 from counterplan.testing import check_scm
 
@@ -281,3 +281,33 @@ def test_rows_without_effects_are_those_of_the_covariance(size: float) -> None:
             expected = rest.T @ rest
         assert left[rows].T @ left[rows] == pytest.approx(expected, abs=1e-6)
     assert np.linalg.eigvalsh(left.T @ left).min() > -1e-12
+
+
+@pytest.mark.parametrize("noise", ["normal", "heavy"])
+def test_a_dose_that_does_nothing_is_not_advised(noise: str) -> None:
+    """Not even for what it seems to do to the scale of the noise, which a counterfactual keeps."""
+    rng, episodes = np.random.default_rng(1), []
+    for number in range(300):
+        x, doses = [rng.normal(10.0, 2.0)], []
+        for _ in range(9):
+            doses.append(float(np.clip(np.floor((x[-1] - 8) / 2 + 3 * rng.uniform() - 1), 0, 2)))
+            luck = rng.normal() if noise == "normal" else rng.standard_t(3) / 1.7
+            x.append(2.0 + 0.8 * x[-1] + 0.8 * luck)
+        episodes.append(cp.Episode(np.array(x)[:, None], np.array(doses)[:, None], id=str(number)))
+    model = SmoothSCM.fit(episodes, seed=0)
+    options = np.array([[0.0], [1.0], [2.0]])
+    given = {"actions": options, "reward": cp.LinearReward([-1.0])}
+    sure = [cp.explain(model, one, k=2, **given).interval.low > 0.0 for one in episodes[:25]]
+    assert not any(sure)
+
+
+def test_actions_that_change_the_scale_are_found() -> None:
+    rng = np.random.default_rng(2)
+    inputs = rng.normal(size=(2_000, 3))
+    linear = np.column_stack([inputs, np.ones(len(inputs))])
+    spread = np.exp(0.4 * inputs[:, 2])
+    found = chosen_scale(linear, spread * rng.normal(size=len(inputs)), 2)
+    assert found[2] > 0.2
+    assert abs(found[:2]).max() < 0.1
+    assert chosen_scale(linear, rng.normal(size=len(inputs)), 2)[2] == 0.0
+    assert chosen_scale(linear, rng.standard_t(3, size=len(inputs)), 2)[2] == 0.0

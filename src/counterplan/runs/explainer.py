@@ -177,14 +177,14 @@ class Explainer(ABC):
             found.append(f"What is added up: {self.outcome_in_words}; more is better.")
         warned: Any = self.model.about.get("findings", ())
         about = [one["column"] or one["kind"] for one in warned if one["severity"] == "warning"]
-        if self._layout is not None and self._layout.states is None:
+        if self._layout is not None and not self._layout.schema.is_plain:
             schema = self._layout.schema
-            replayed = [one.name for one in schema.components if one.role == "contextual"]
+            replayed = [one for one in schema.components if one.role == "contextual"]
+            told = [one.name for one in (*schema.features, *replayed)]
             unseen = [one.name for one in schema.of("ignore")]
             found.append(
                 "Assumes that what was done was chosen by what these columns say, or by chance: "
-                f"{', '.join([*self._layout.features, *replayed])}"
-                + (f" (not used: {', '.join(unseen)})." if unseen else ".")
+                f"{', '.join(told)}" + (f" (not used: {', '.join(unseen)})." if unseen else ".")
             )
         if about:
             names = ", ".join(dict.fromkeys(about))
@@ -433,7 +433,7 @@ class DiscreteExplainer(Explainer):
         chosen = (
             f"Chosen with doubt {doubt:g}: so much weight has the worst causal model at every step"
         )
-        least = "Guaranteed is what holds in every causal model that fits"
+        least = "Guaranteed is what holds in every causal model of these states that fits"
         sets = "" if self._row_sets is None else f", and in {self._row_sets.words}"
         return f"{chosen if doubt else 'Chosen as if Gumbel-Max were certain'}. {least}{sets}."
 

@@ -298,7 +298,7 @@ def learn(data: Samples, rng: np.random.Generator) -> Learned:
     for i in range(some.shape[1]):
         first = evidence(plain.of(i), basis.group, every)
         left = some[:, i] - basis.design(inputs, first.kept) @ first.mean
-        scales.append(fit_scale(linear, left * np.sqrt(first.beta)))
+        scales.append(chosen_scale(linear, left * np.sqrt(first.beta), data.features))
         sums = sum_moments(basis, first.kept, data.inputs, wanted[:, i : i + 1], scales[-1])
         posteriors.append(evidence(sums.of(0), basis.group, first.kept, first.alpha))
     return Learned(basis, centre, size, tuple(posteriors), np.stack(scales, axis=1))
@@ -474,6 +474,30 @@ def _solved(moments: Moments, alpha: FloatArray, beta: float) -> tuple[FloatArra
     factor = cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
     mean = cho_solve((factor, True), beta * moments.cross, check_finite=False)
     return np.asarray(mean), np.asarray(factor)
+
+
+def chosen_scale(linear: FloatArray, left: FloatArray, states: int) -> FloatArray:
+    """(P + 1,) v: the scale by the states, and by actions only where the likelihood clearly gains.
+
+    A counterfactual keeps its noise: what an action is wrongly said to do to the scale is an effect
+    that grows with the noise of a step, and searches look for such steps. By BIC, whose statistic
+    heavy tails make too large by (kurtosis - 1) / 2.
+    """
+    every = np.arange(linear.shape[1])
+    few = (every < states) | (every == every[-1])
+    alone = np.zeros(linear.shape[1])
+    alone[few] = fit_scale(linear[:, few], left)
+    with_actions = fit_scale(linear, left)
+
+    def fit(v: FloatArray) -> tuple[float, FloatArray]:
+        spread = spread_of(linear @ v)
+        z = left / spread
+        return -2.0 * float((np.log(spread) + z**2 / 2.0).sum()), z
+
+    plain, z = fit(alone)
+    tails = max(float(np.mean(z**4) / np.mean(z**2) ** 2 - 1.0) / 2.0, 1.0)
+    gain, more = (fit(with_actions)[0] - plain) / tails, np.count_nonzero(~few)
+    return with_actions if gain > more * np.log(len(left)) else alone
 
 
 def fit_scale(linear: FloatArray, left: FloatArray) -> FloatArray:
