@@ -181,6 +181,24 @@ def test_a_dose_that_is_a_total_so_far() -> None:
     assert not [one for one in plain if one.kind == "totals"]
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_doses_that_stand_one_row_late(late: bool) -> None:
+    """Decided by lactate; a row may say what is given next, or what was given before."""
+    rng, rows = np.random.default_rng(5), []
+    for patient in range(150):
+        lactate, given = rng.normal(4.0, 1.0), 0.0
+        for t in range(8):
+            dose = float(np.clip(np.round(lactate - 3.0 + rng.normal(0.0, 0.7)), 0, 3))
+            rows.append((patient, t, lactate, given if late else dose))
+            lactate, given = 0.7 * lactate + 1.6 - 0.4 * dose + rng.normal(0.0, 0.6), dose
+    frame = pl.DataFrame(rows, schema=["episode_id", "t", "lactate", "dose"], orient="row")
+    columns = {"lactate": COLUMNS["lactate"], "dose": {"role": "action", "levels": [0, 1, 2, 3]}}
+    layout = SchemaLayout(schema_from_dict({"columns": columns}))
+    told = [one for one in findings(from_frame(frame, layout.schema), layout) if one.kind == "late"]
+    assert len(told) == late
+    assert not late or "move it one row up" in told[0].text
+
+
 def test_what_was_done_before_is_no_leak() -> None:
     frame = WARD.with_columns(DOSES.shift(1).fill_null(0).alias("before"))
     assert said(frame, before={"role": "state"}) == []

@@ -7,6 +7,7 @@ and reports may carry them.
     outliers     cells outside the plausible range of their column, see `scm.transitions`
     units        two groups of values, or jumps within episodes, a known factor apart; levels of a
                  dose of which some never occur in an episode with the others
+    late         doses that the states of the row before tell better than those of their own row
     totals       doses that grow from row to row and hardly ever fall within an episode
     copies       columns with |r| > 0.999 between them; episodes that are there twice
     identifiers  whole numbers that differ between all episodes or grow from row to row
@@ -68,6 +69,8 @@ PAUSE = 10.0
 RARE, TOLD = 0.05, 0.05
 # Share of the steps in which a total grows.
 GROWING = 0.2
+# By so much more variance of a dose the row before has to tell than its own.
+BEFORE = 0.1
 # The tree: questions in a row, fewest steps behind an answer, rows looked at.
 QUESTIONS, LEAF, LOOKED_AT = 3, 50, 20_000
 # First rows that are named.
@@ -107,6 +110,7 @@ def findings(every: Sequence[Recorded], layout: SchemaLayout) -> list[Finding]:
         _units,
         _doses,
         _totals,
+        _late,
         _leaks,
         _identifiers,
         _copies,
@@ -322,6 +326,32 @@ def _totals(table: _Table) -> Iterator[Finding]:
             "episode: if it is a total so far, write what was given in each step"
         )
         yield table.about("totals", one.name, text, rises)
+
+
+def _late(table: _Table) -> Iterator[Finding]:
+    """Doses that stand one row late: decided by the row before, and acting on their own."""
+    rows = np.flatnonzero(np.append(False, table.acts[:-1] & table.acts[1:]))
+    states = [x for one, x in table.columns.values() if one.role == "state" and one.size is None]
+    if len(rows) < LEAF or not states:
+        return
+    for one in table.schema.of("action"):
+        dose = table.columns[one.name][1]
+        own, before = (_told(dose[rows], [x[at] for x in states]) for at in (rows, rows - 1))
+        if one.labels is None and before > max(own + BEFORE, 2.0 * own):
+            text = (
+                f"is told by the states of the row before ({before:.0%} of its variance), hardly by "
+                f"those of its own row ({own:.0%}): if a row says what was given before it was "
+                "measured, move it one row up"
+            )
+            yield table.about("late", one.name, text, np.zeros(len(table.rows), dtype=np.bool_))
+
+
+def _told(wanted: FloatArray, columns: list[FloatArray]) -> float:
+    """The share of the variance that a regression on columns and their squares tells."""
+    centred = [(x - np.median(x)) / max(float(x.std()), 1e-300) for x in columns]
+    design = np.column_stack([np.ones(len(wanted)), *centred, *(x**2 for x in centred)])
+    left = wanted - design @ np.linalg.lstsq(design, wanted, rcond=None)[0]
+    return 1.0 - float(left.var()) / max(float(wanted.var()), 1e-300)
 
 
 def _groups(every: FloatArray, chosen: BoolArray) -> tuple[str, BoolArray] | None:
