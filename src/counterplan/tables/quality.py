@@ -339,9 +339,9 @@ def _late(table: _Table) -> Iterator[Finding]:
         own, before = (_told(dose[rows], [x[at] for x in states]) for at in (rows, rows - 1))
         if one.labels is None and before > max(own + BEFORE, 2.0 * own):
             text = (
-                f"is told by the states of the row before ({before:.0%} of its variance), hardly by "
-                f"those of its own row ({own:.0%}): if a row says what was given before it was "
-                "measured, move it one row up"
+                f"is told by the states of the row before ({before:.0%} of its variance) more than "
+                f"by its own ({own:.0%}): if a row says what was given before it was measured, "
+                "move it one row up"
             )
             yield table.about("late", one.name, text, np.zeros(len(table.rows), dtype=np.bool_))
 
