@@ -49,6 +49,13 @@ def test_observed_is_what_the_table_says(
     assert any(note.endswith("or by chance: fluid, site.") for note in told["notes"])
     (one,) = told["explanations"]
     assert one["observed"] in (0.0, -1.0) != one["factual"]
+    every = json.loads(run(*asked, "--json").stdout)["explanations"]
+    well = [one for one in every if one["observed"] == 0.0]
+    assert len(well) > 20
+    assert not any(one["established"] for one in well)
+    assert all(one["improvement_low"] <= 0.0 for one in well)
+    assert any(one["improvement"] > 0.0 for one in well)
+    assert any(one["established"] for one in every)
     both = (f"{one['observed'] + 0.0:.4g}", f"{one['factual']:.4g}")
     shown = run(*asked, "--episode", "P3").stdout
     assert re.search(r"observed +by model", shown)

@@ -228,6 +228,11 @@ def answer_of(
         # What impossible values bring is not sure.
         claim["improvement_low"] += min(held - found.improvement, 0.0)
         claim["established"] = claim["improvement_low"] > 0.0
+    room = explainer.room(recorded)
+    if room is not None and "improvement_low" in claim:
+        # What ended well cannot end better, whatever the model expected.
+        claim["improvement_low"] = min(claim["improvement_low"], room)
+        claim["established"] = claim["improvement_low"] > 0.0
     return Answer(
         episode_id=found.episode.id,
         k=found.k,

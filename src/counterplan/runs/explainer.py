@@ -237,6 +237,10 @@ class Explainer(ABC):
         """What the table says that an episode earned, where it does."""
         return None if self._layout is None else self._layout.observed(recorded)
 
+    def room(self, recorded: Recorded) -> float | None:
+        """By how much an episode could have ended better at most, None where that is not known."""
+        return None if self._layout is None else self._layout.room(recorded)
+
     @property
     def as_done(self) -> str:
         """What the value of what was done is called: where an end is learned, it is the model's."""

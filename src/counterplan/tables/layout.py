@@ -209,6 +209,18 @@ class SchemaLayout:
         is_known = all(text for _, text in ends)
         return total + sum(merit * float(text) for merit, text in ends) if is_known else None
 
+    def room(self, one: Recorded) -> float | None:
+        """By how much an episode could have ended better at most, where nothing counts but ends
+        that come or do not; None elsewhere."""
+        schema, ends = self.schema, self.learned.finals
+        if self.has_merit or schema.rewards or not ends or not all(end.is_share for end in ends):
+            return None
+        outcomes = dict(one.outcomes)
+        known = [(column.merit, outcomes[column.name]) for column in schema.finals]
+        if not all(text for _, text in known):
+            return None
+        return sum(max(merit, 0.0) - merit * float(text) for merit, text in known)
+
     def odd_reward(self, one: Recorded) -> tuple[int, str, float, float, float] | None:
         """A reward far outside of those that were learned from, beyond their range by more than the
         whole of it: its step, the columns, its value, and that range."""
