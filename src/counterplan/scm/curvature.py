@@ -77,10 +77,10 @@ def _part(units: Units, fixed: int, inputs: Any, box: Any) -> Any:
     """A network around inputs (D + d,), over a box (M,) of the features that move."""
     H, O, M = units.bias.shape[0], units.constant.shape[0], box.shape[0]  # noqa: E741
     _, m3, m4 = COSINE
-    first, second, third, reach = np.empty(H), np.empty(H), np.empty(H), np.zeros(H)
+    third, reach = np.empty(H), np.zeros(H)
     argument, values = units.bias.copy(), np.empty(H)
-    output, slope = units.constant + units.linear @ inputs, np.empty((O, M))
-    slope[:] = units.linear[:, fixed : fixed + M]
+    output = units.constant + units.linear @ inputs
+    slope = units.linear[:, fixed : fixed + M].copy()
     wide, curve = np.zeros((O, M)), np.zeros((O, M, M))
     for h in range(H):
         for e in range(units.starts[h], units.starts[h + 1]):
@@ -89,7 +89,7 @@ def _part(units: Units, fixed: int, inputs: Any, box: Any) -> Any:
             if fixed <= j < fixed + M:
                 reach[h] += abs(units.weights[e]) * box[j - fixed]
     waves(argument, values, third)
-    first[:], second[:] = -third, -values
+    first, second = -third, -values
     for h in range(H):
         value, r = values[h], reach[h]
         off = min(abs(third[h]) / 6 + m4 * r / 24, m3 / 6) * r * r
@@ -201,6 +201,13 @@ def _times(one: Any, other: Any) -> Any:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _add(total: Any, more: Any) -> None:
+    for i in range(total.shape[0]):
+        for j in range(total.shape[1]):
+            total[i, j] += more[i, j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def along(
     layers: Any, path: Any, vectors: Any, noise: Any, box: Any, gradient: Any, last: Any
 ) -> tuple[Any, Any, Any]:
@@ -209,28 +216,28 @@ def along(
     of each state and of the last."""
     n, m, M = path.shape[0], vectors.shape[1], len(box)
     slopes, bends, slacks = np.empty((n, M)), np.zeros((n, M, M)), np.zeros((n, M, M))
-    phi, off = np.empty((m + 1, M, M)), np.empty((m + 1, M, M))
     for r in range(n):
-        phi[0], off[0], old = np.eye(M), 0.0, np.zeros((M, M))
-        pushed, errors = np.empty((m, M, M)), np.empty((m, M, M))
-        steps = []
+        # Lists of matrices: to assign slices of arrays takes seconds to compile.
+        phi, off, old = [np.eye(M)], [np.zeros((M, M))], np.zeros((M, M))
+        pushed, errors, steps = [], [], []
         for t in range(m):
             whole = np.abs(phi[t]) + off[t]
             around = whole @ box * (1.0 + OUTWARD)
             step = _step(layers, np.concatenate((path[r, t], vectors[r, t])), around, noise[t])
             steps.append(step)
-            phi[t + 1] = _times(step[2], phi[t])
-            errors[t], pushed[t] = _times(step[3], whole), np.eye(M)
+            phi.append(_times(step[2], phi[t]))
+            errors.append(_times(step[3], whole))
+            pushed.append(np.eye(M))
             old = _times(np.abs(step[2]), old)
-            off[t + 1] = errors[t]
+            after = errors[t].copy()
             for v in range(max(0, t - RECENT), t):
                 pushed[v] = _times(step[2], pushed[v])
                 moved = _times(np.abs(pushed[v]), errors[v])
                 if v == t - RECENT:
-                    old += moved
+                    old = old + moved
                 else:
-                    off[t + 1] += moved
-            off[t + 1] += old
+                    after = after + moved
+            off.append(after + old)
         g = last.copy()
         for t in range(m - 1, -1, -1):
             bend, slack = np.zeros((M, M)), np.zeros((M, M))
@@ -239,8 +246,9 @@ def along(
             g = gradient + steps[t][2].T @ g
             across, whole = _times(bend, phi[t]), np.abs(phi[t]) + off[t]
             cross = _times(np.abs(across.T), off[t])
-            bends[r] += _times(phi[t].T, across)
-            slacks[r] += _times(whole.T, _times(slack, whole)) + cross + cross.T
-            slacks[r] += _times(off[t].T, _times(np.abs(bend), off[t]))
-        slopes[r] = g
+            _add(bends[r], _times(phi[t].T, across))
+            _add(slacks[r], _times(whole.T, _times(slack, whole)) + cross + cross.T)
+            _add(slacks[r], _times(off[t].T, _times(np.abs(bend), off[t])))
+        for i in range(M):
+            slopes[r, i] = g[i]
     return slopes, bends, slacks

@@ -54,13 +54,17 @@ def heights(courses: Any, away: Any, wanted: Any) -> Any:
     """(n, p) upper bounds from states that are `away` (n, B, M) from the observed one; -inf where
     they are seen to be no more than what is wanted, (n,)."""
     value, slope, bend, slack, steep = courses
-    (n, many, M), square = away.shape, (away**2).sum(axis=2)
-    result = np.full((n, len(value)), -np.inf)
+    n, many, M = away.shape
+    result, square = np.full((n, len(value)), -np.inf), np.zeros(many)
     for r in range(n):
+        for b in range(many):
+            square[b] = 0.0
+            for i in range(M):
+                square[b] += away[r, b, i] ** 2
         for p in range(len(value)):
             height, curve = value[p], 0.0
             for b in range(many):
-                curve += steep[p, b] * square[r, b]
+                curve += steep[p, b] * square[b]
                 for i in range(M):
                     height += slope[p, b, i] * away[r, b, i]
             if height + curve / 2 <= wanted[r]:
