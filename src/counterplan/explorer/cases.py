@@ -36,7 +36,7 @@ from counterplan.runs.explainer import (
     DiscreteExplainer,
 )
 from counterplan.runs.question import EXACT, Question
-from counterplan.runs.run import OUTCOME, RESULTS, TRAJECTORIES, Run, claim_ends
+from counterplan.runs.run import OUTCOME, RESULTS, TRAJECTORIES, Run, claim_ends, is_withheld
 from counterplan.tables.parts import ID, Recorded, episodes_from_bytes
 from counterplan.viz.claims import (
     ASSUMPTIONS,
@@ -129,7 +129,7 @@ class Cases(Items):
         import polars as pl
 
         low = claim_ends()[0]
-        sure = pl.when(low.count() > 0).then((low > ROUNDING).sum())
+        sure = pl.when(low.count() > 0).then(((low > ROUNDING) & ~is_withheld()).sum())
         return self.spread(self.run.outcomes, self._budget(k), established=sure)
 
     def page(self, query: models.CaseQuery) -> models.CasePage:
@@ -155,7 +155,7 @@ class Cases(Items):
         if query.min_improvement is not None:
             found.append(self.compared >= query.min_improvement)
         if query.established:
-            is_sure = (claim_ends()[0] > ROUNDING).fill_null(False)
+            is_sure = (claim_ends()[0] > ROUNDING).fill_null(False) & ~is_withheld()
             found.append(is_sure.eq(query.established == "yes"))
         if query.max_changes is not None:
             found.append(pl.col("n_changes") <= query.max_changes)

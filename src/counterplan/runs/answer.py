@@ -91,7 +91,8 @@ class Answer:
     improvement     expected, or the mean over members, whose outcomes leave this interval of 90 %:
     improvement_low, improvement_high
     harm            how likely it is to be worse than what was done
-    established     whether it is an improvement in all of the interval; of discrete states: in
+    established     whether it is an improvement in all of the interval, by a model whose table is
+                    not known to leave out what matters; of discrete states: in
                     every causal model that fits, and within what the data leaves open
     guaranteed      the least value over these
     doubt           the weight that the worst causal model had in the choice
@@ -227,12 +228,12 @@ def answer_of(
     if held is not None and "improvement_low" in claim:
         # What impossible values bring is not sure.
         claim["improvement_low"] += min(held - found.improvement, 0.0)
-        claim["established"] = claim["improvement_low"] > 0.0
+        claim["established"] &= claim["improvement_low"] > 0.0
     room = explainer.room(recorded)
     if room is not None and "improvement_low" in claim:
         # What ended well cannot end better, whatever the model expected.
         claim["improvement_low"] = min(claim["improvement_low"], room)
-        claim["established"] = claim["improvement_low"] > 0.0
+        claim["established"] &= claim["improvement_low"] > 0.0
     return Answer(
         episode_id=found.episode.id,
         k=found.k,

@@ -189,7 +189,19 @@ class Explainer(ABC):
         if about:
             names = ", ".join(dict.fromkeys(about))
             found.append(f"The table behind the model has drawn warnings: {names} (see fit).")
+        if self.left_out:
+            names = ", ".join(self.left_out)
+            found.append(
+                f"Not established: what the table leaves out matters for {names} (see fit)."
+            )
         return [*filter(None, found), *self.model.about.get("remarks", ())]
+
+    @property
+    def left_out(self) -> list[str]:
+        """The columns whose next value depends on more than a row of the model's table tells; if
+        there are any, no answer is established."""
+        warned: Any = self.model.about.get("findings", ())
+        return [*dict.fromkeys(one["column"] for one in warned if one["kind"] == "memory")]
 
     @abstractmethod
     def claims_in_words(self, question: Question) -> str:
@@ -583,7 +595,7 @@ class ContinuousExplainer(Explainer):
             "improvement_low": low,
             "improvement_high": high,
             "harm": explanation.harm,
-            "established": low > 0.0,
+            "established": low > 0.0 and not self.left_out,
         }
 
     def tipping(self, explanation: Any) -> dict[str, Any]:

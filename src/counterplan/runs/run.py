@@ -486,6 +486,14 @@ def claim_ends() -> tuple[pl.Expr, pl.Expr]:
     return pl.coalesce(*low), pl.coalesce(*high)
 
 
+def is_withheld() -> pl.Expr:
+    """Whether an answer is not established, whatever its interval: its model is known to leave out
+    what matters."""
+    import polars as pl
+
+    return (~pl.col("established") & (pl.col("improvement_low") > 0.0)).fill_null(False)
+
+
 def is_far() -> pl.Expr:
     """Whether an episode lies far outside what the model has learned from: what it says about it
     means nothing, so it comes last and is in no average."""

@@ -94,6 +94,21 @@ class Effects(NamedTuple):
         found[:, :, 0] -= found[:, :, 1:] @ self.centre
         return found
 
+    def surprises(self, inputs: FloatArray, rests: FloatArray, scale: FloatArray) -> FloatArray:
+        """(T, O) what the earlier steps of an episode do not tell of its rests (T, O), divided by
+        the scale (T, O), with a variance of n: the effects are learned step by step."""
+        f, found = _features((inputs - self.centre) / self.spread), rests.copy()
+        for o, variance in enumerate(self.variance):
+            there, n = np.flatnonzero(variance), self.noise[o]
+            mean, covariance = np.zeros(there.size), np.diag(variance[there])
+            for t, own in enumerate(f[:, there] / scale[:, o : o + 1]) if there.size else ():
+                along = covariance @ own
+                total, error = own @ along + n, rests[t, o] - own @ mean
+                found[t, o] = error * np.sqrt(n / total)
+                mean += along * (error / total)
+                covariance -= np.outer(along, along) / total
+        return found
+
 
 class Variances(NamedTuple):
     """Effects as they are found, in the units of the rests.

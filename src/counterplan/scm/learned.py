@@ -233,6 +233,11 @@ class LearnedSCM(LocationScaleSCM):
         actions, states, after = self._encoded(actions, states, after)
         return super(LearnedSCM, self._inner).infer(states, actions, after)
 
+    def surprises(self, states: FloatArray, actions: FloatArray) -> FloatArray:
+        """(T-1, O) what is left of each step of an episode of states (T, D) and action vectors
+        (T-1, d), in units of the scale, that its earlier steps do not tell."""
+        return self.infer(states[:-1], actions, states[1:])
+
     def step(self, states: FloatArray, actions: FloatArray, noise: FloatArray) -> FloatArray:
         actions, states = self._encoded(actions, states)
         after = super(LearnedSCM, self._inner).step(states, actions, noise)

@@ -142,6 +142,14 @@ class SmoothSCM(LearnedSCM):
         draws[:, :, -1] += found[:, :, 0]
         return replace(self, draws=draws, effects=None).members
 
+    def surprises(self, states: FloatArray, actions: FloatArray) -> FloatArray:
+        found = super().surprises(states, actions)
+        if self.effects is None:
+            return found
+        taken, before = self._encoded(actions, states[:-1])
+        inputs = np.concatenate([before[:, -found.shape[1] :], taken], axis=1)
+        return self.effects.surprises(inputs, found, self._inner._spread(before, taken))
+
     @property
     def _weights(self) -> FloatArray:
         """(O, H + D + d + 1) of the location."""

@@ -51,6 +51,7 @@ from counterplan.tables.layout import (
     check_reward,
     plausible_ranges,
 )
+from counterplan.tables.memory import memory
 from counterplan.tables.parts import Recorded
 from counterplan.tables.quality import (
     FINDINGS,
@@ -229,11 +230,14 @@ def fit_continuous(
         about |= {LEARNED: asdict(learned), REMARKS: [*remarks, *more]}
         found = findings(every, layout)
         scm = learn(episodes, layout, settings, support, [one.guesses for one in every])
-        found += persistent(scm, layout)
+        better = poor_fit(scm)
+        # What a poor model leaves says nothing about the table.
+        told = [] if better else memory(scm, every, layout)
+        found = [*told, *found, *persistent(scm, layout)]
         about[FINDINGS] = [asdict(one) for one in found]
     except InputError as problem:
         raise FileError(f"{table.path}: {problem}") from None
-    if better := poor_fit(scm):
+    if better:
         worse = f"warning: {better}: do not trust explanations by this model"
         about[REMARKS] = [*remarks, *more, worse]
     described = replace(scm, about={**scm.about, **about})

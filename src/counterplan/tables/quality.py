@@ -85,7 +85,7 @@ class Finding:
     """Something about a table.
 
     severity  warning or note
-    kind      one of those above, or persistence
+    kind      one of those above, memory (`tables.memory`) or persistence
     column    which one, empty if it is about all
     text      what it is, and what to do
     count     how many rows, episodes or columns it is about

@@ -5,7 +5,8 @@ interval is meant to hold the truth in nine of ten cases; where states are discr
 what is guaranteed in every causal model to the best that one of them allows. A claim is
 
     established        the lower end of its interval is above zero
-    not established    it is not, or nobody knows the interval
+    not established    it is not, or nobody knows the interval, or the table behind the model is
+                       known to leave out what matters
 
 How much it is and how sure that is are two things: "proved optimal" is said of the search alone.
 """
@@ -54,6 +55,7 @@ class Claim(NamedTuple):
 
     harm       how likely it is worse than what was done
     is_causal  whether the interval is one over causal models
+    withheld   whether it is not established, whatever the interval
     """
 
     mean: float
@@ -61,10 +63,11 @@ class Claim(NamedTuple):
     high: float | None = None
     harm: float | None = None
     is_causal: bool = False
+    withheld: bool = False
 
     @property
     def is_established(self) -> bool:
-        return self.low is not None and self.low > ROUNDING
+        return not self.withheld and self.low is not None and self.low > ROUNDING
 
     @property
     def verdict(self) -> str:
@@ -90,6 +93,8 @@ class Claim(NamedTuple):
             return f"{self.verdict.capitalize()}: how far the model may be off is not known."
         if not self.is_causal:
             so = "" if self.is_established else ", so there may be none"
+            if self.withheld:
+                so = " by a model whose table leaves out what matters"
             return (
                 f"{self.verdict.capitalize()}: better by {self.interval(quantity)} (90 %){so}; "
                 f"worse than what was done with a probability of {share(self.harm or 0.0)}."
@@ -110,7 +115,8 @@ def claim_of(row: Mapping[str, Any]) -> Claim:
     mean, factual = row["improvement"], row["factual"]
     if row.get("improvement_low") is not None:
         ends = row["improvement_low"], row["improvement_high"]
-        return Claim(mean, *ends, row.get("harm"))
+        withheld = row.get("established") is False and ends[0] > ROUNDING
+        return Claim(mean, *ends, row.get("harm"), withheld=withheld)
     low, high = row.get("guaranteed"), row.get("interval_high")
     if low is None or factual is None or not np.isfinite(factual):
         return Claim(mean)

@@ -18,6 +18,7 @@ from counterplan.runs.run import (
     Run,
     claim_ends,
     is_far,
+    is_withheld,
 )
 from counterplan.scm.tabular import TabularMDP
 from counterplan.tables.fit import poor_fit
@@ -154,10 +155,10 @@ def totals_of(source: ExplainedRun) -> dict[str, Any]:
     found: dict[str, Any] = numbers.collect(engine="streaming").row(0, named=True)
     counted_in = known & ~is_far() & pl.col("improvement").is_finite()
     low, high = claim_ends()
-    columns = ("improvement", low.alias("low"), high.alias("high"))
+    columns = ("improvement", low.alias("low"), high.alias("high"), is_withheld().alias("withheld"))
     finite = results.filter(counted_in).select(*columns).collect(engine="streaming")
     failures = _failures(source, results)
-    claims = [Claim(*row) for row in finite.iter_rows()]
+    claims = [Claim(mean, low, high, withheld=no) for mean, low, high, no in finite.iter_rows()]
     return found | {
         "statuses": {name: found[name] for name in STATUSES},
         "claims": claims,
