@@ -334,9 +334,13 @@ def _late(table: _Table) -> Iterator[Finding]:
     states = [x for one, x in table.columns.values() if one.role == "state" and one.size is None]
     if len(rows) < LEAF or not states:
         return
+    steps = (np.arange(len(table.rows)) - table.starts[table.owner])[rows]
     for one in table.schema.of("action"):
-        dose = table.columns[one.name][1]
-        own, before = (_told(dose[rows], [x[at] for x in states]) for at in (rows, rows - 1))
+        # All of it beside the mean of a step: a season moves doses and states by itself.
+        dose = _beside(steps, table.columns[one.name][1][rows])
+        own, before = (
+            _told(dose, [_beside(steps, x[at]) for x in states]) for at in (rows, rows - 1)
+        )
         if one.labels is None and before > max(own + BEFORE, 2.0 * own):
             text = (
                 f"is told by the states of the row before ({before:.0%} of its variance) more than "
@@ -344,6 +348,12 @@ def _late(table: _Table) -> Iterator[Finding]:
                 "move it one row up"
             )
             yield table.about("late", one.name, text, np.zeros(len(table.rows), dtype=np.bool_))
+
+
+def _beside(groups: IntArray, values: FloatArray) -> FloatArray:
+    """Values less the mean of their group."""
+    means = np.bincount(groups, weights=values) / np.maximum(np.bincount(groups), 1)
+    return values - means[groups]
 
 
 def _told(wanted: FloatArray, columns: list[FloatArray]) -> float:
