@@ -488,7 +488,7 @@ def test_columns_have_names_and_units(explorer: Explorer) -> None:
 def test_the_rules_of_the_run_and_what_hardly_occurs_hold_here_too(ruled: Explorer) -> None:
     about = ruled.get("run")
     assert about["barred"] == [1, 3]
-    assert about["notes"][1:-1] == [
+    assert about["notes"][1:-2] == [
         "Advises only the 3 of 4 combinations of dose and bath that occur at least 5 times.",
         "Forbidden: dose=0 & bath=yes.",
         "Steps that stay as they were: 0.",
