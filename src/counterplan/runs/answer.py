@@ -225,14 +225,11 @@ def answer_of(
     exits = explainer.exits(found)
     held = explainer.improvement_in_range(found) if exits else None
     claim = explainer.claim(found, question)
-    if held is not None and "improvement_low" in claim:
-        # What impossible values bring is not sure.
-        claim["improvement_low"] += min(held - found.improvement, 0.0)
-        claim["established"] &= claim["improvement_low"] > 0.0
-    room = explainer.room(recorded)
-    if room is not None and "improvement_low" in claim:
-        # What ended well cannot end better, whatever the model expected.
-        claim["improvement_low"] = min(claim["improvement_low"], room)
+    if "improvement_low" in claim:
+        if held is not None:  # what impossible values bring is not sure
+            claim["improvement_low"] += min(held - found.improvement, 0.0)
+        if (room := explainer.room(recorded)) is not None:  # what ended well cannot end better
+            claim["improvement_low"] = min(claim["improvement_low"], room)
         claim["established"] &= claim["improvement_low"] > 0.0
     return Answer(
         episode_id=found.episode.id,

@@ -138,7 +138,7 @@ class Transitions:
             kept &= (before >= low) & (before <= high) & (after >= low) & (after <= high)
         if kept.all():
             return self
-        if kept.mean() < LEAST_KEPT:
+        if not can_spare(int(np.sum(~kept)), len(self)):
             raise InputError(
                 f"{np.sum(~kept):,} of {len(self):,} transitions hold a value far outside all "
                 "others, such as -999: too many to leave them out; empty these cells, or say low, "
@@ -148,7 +148,7 @@ class Transitions:
 
     def without(self, rows: BoolArray) -> Transitions:
         """Those without some rows (n,), all where too few would be left."""
-        return self if rows.sum() > (1.0 - LEAST_KEPT) * len(self) else self._those(~rows)
+        return self._those(~rows) if can_spare(int(rows.sum()), len(self)) else self
 
     def feature(self, column: int) -> str:
         """How messages call a feature."""
@@ -169,6 +169,11 @@ class Transitions:
                 f"{self.before[row, column]} to {self.after[row, column]} in episode number "
                 f"{self.episode[row]}: put the fixed features first and correct `fixed`"
             )
+
+
+def can_spare(count: int, transitions: int) -> bool:
+    """Whether enough is left to learn from without some transitions."""
+    return count <= (1.0 - LEAST_KEPT) * transitions
 
 
 def names(given: Sequence[str] | None, count: int, what: str) -> tuple[str, ...] | None:

@@ -34,7 +34,7 @@ from counterplan.scm.support import collect_seen
 from counterplan.scm.tabular import TabularMDP
 from counterplan.scm.training import FitSettings as NeuralSettings
 from counterplan.scm.training import Training
-from counterplan.scm.transitions import Transitions
+from counterplan.scm.transitions import Transitions, can_spare
 from counterplan.tables.episodes import open_episodes, plain_schema
 from counterplan.tables.layout import (
     ACTIONS,
@@ -55,7 +55,6 @@ from counterplan.tables.memory import memory
 from counterplan.tables.parts import Recorded
 from counterplan.tables.quality import (
     FINDINGS,
-    NOTE,
     WARNING,
     Finding,
     discrete_findings,
@@ -410,8 +409,9 @@ def _fit_tabular(
 
     counts = count_transitions(episodes(), *rewards.shape)
     filled = np.concatenate([np.zeros((3, 0), dtype=np.int64), *guessed], axis=1)
-    gaps = list(filled_gaps(filled.shape[1], int(counts.transitions.sum())))
-    if gaps and gaps[0].severity == NOTE:  # a carried state looks as if no action did anything
+    steps = filled.shape[1], int(counts.transitions.sum())
+    gaps = list(filled_gaps(*steps))
+    if can_spare(*steps):  # a carried state looks as if no action did anything
         np.subtract.at(counts.transitions, tuple(filled), 1)
     A, has_last = len(layout.choices), not is_plain and counts.visits[:, -1].any()
     if not has_last:  # every row has an action

@@ -215,11 +215,8 @@ class SchemaLayout:
         schema, ends = self.schema, self.learned.finals
         if self.has_merit or schema.rewards or not ends or not all(end.is_share for end in ends):
             return None
-        outcomes = dict(one.outcomes)
-        known = [(column.merit, outcomes[column.name]) for column in schema.finals]
-        if not all(text for _, text in known):
-            return None
-        return sum(max(merit, 0.0) - merit * float(text) for merit, text in known)
+        observed, best = self.observed(one), sum(max(end.merit, 0.0) for end in schema.finals)
+        return None if observed is None else best - observed
 
     def odd_reward(self, one: Recorded) -> tuple[int, str, float, float, float] | None:
         """A reward far outside of those that were learned from, beyond their range by more than the

@@ -46,9 +46,10 @@ DAY = 86_400.0
 
 def memory(scm: LearnedSCM, every: Sequence[Recorded], layout: SchemaLayout) -> list[Finding]:
     """A warning for each feature whose next value depends on more than its row tells."""
-    if len(_chosen(scm, every)) < EPISODES:
+    chosen = _chosen(scm, every)
+    if len(chosen) < EPISODES:
         return []
-    steps = _Steps(scm, every, layout)
+    steps = _Steps(scm, chosen, layout)
     falls = {name: steps.fall(steps.rests, more) for name, more in steps.candidates.items()}
     found = []
     for place, column in enumerate(layout.features[layout.fixed :]):
@@ -107,9 +108,9 @@ class _Steps:
     sources     (q,) the column from which each of w comes, of LAST and PAST
     """
 
-    def __init__(self, scm: LearnedSCM, every: Sequence[Recorded], layout: SchemaLayout) -> None:
+    def __init__(self, scm: LearnedSCM, chosen: Sequence[Recorded], layout: SchemaLayout) -> None:
         tables: dict[str, list[FloatArray]] = {}
-        for number, one in enumerate(_chosen(scm, every)):
+        for number, one in enumerate(chosen):
             for name, values in _told(scm, one, layout):
                 tables.setdefault(name, []).append(values)
             tables.setdefault("owner", []).append(np.full(len(tables["x"][-1]), number))

@@ -33,7 +33,7 @@ import numpy as np
 from counterplan.core.table import numbered
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import InputError, counted
-from counterplan.scm.transitions import LEAST_KEPT, is_code, plausible_range
+from counterplan.scm.transitions import can_spare, is_code, plausible_range
 from counterplan.tables.draft import FEWEST, IDENTIFIER
 from counterplan.tables.layout import SchemaLayout
 from counterplan.tables.parts import Recorded
@@ -316,9 +316,8 @@ def _totals(table: _Table) -> Iterator[Finding]:
     for one in table.schema.of("action"):
         if one.labels is not None or both.sum() < LEAF:
             continue
-        values = table.columns[one.name][1]
-        rises = both & (np.append(np.diff(values), 0.0) > 0.0)
-        falls = both & (np.append(np.diff(values), 0.0) < 0.0)
+        moved = np.append(np.diff(table.columns[one.name][1]), 0.0)
+        rises, falls = both & (moved > 0.0), both & (moved < 0.0)
         if rises.sum() < GROWING * both.sum() or falls.sum() > RARE * rises.sum():
             continue
         text = (
@@ -516,7 +515,7 @@ def filled_gaps(count: int, steps: int) -> Iterator[Finding]:
     if not count:
         return
     said = f"{count:,} of {steps:,} steps lead from or to a state with a gap that was filled"
-    if count <= (1.0 - LEAST_KEPT) * steps:
+    if can_spare(count, steps):
         yield Finding(NOTE, "gaps", "", f"{said}: they are not learned from", count)
         return
     text = (

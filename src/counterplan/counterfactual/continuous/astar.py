@@ -407,7 +407,8 @@ class Search:
                 taken = np.repeat(self._setting.observed[None, u:], rows.sum(), axis=0)
                 taken[:, 0] = batch.action[rows]
                 ended = batch.earned[rows] + self._setting.ends(u, batch.states[rows], taken)
-                if (better := np.flatnonzero(ended > self.value)).size:
+                better = np.flatnonzero(ended > self.value)
+                if better.size and self._setting.is_bound:
                     path = self._setting.path(u, batch.states[rows][better], taken[better])
                     ended[better[~self._setting.stays(path[:, 1:])[:, -1]]] = -math.inf
                 values[rows] = ended

@@ -218,9 +218,9 @@ class EnsembleSetting(SequenceSetting):
         return np.asarray(_apart(states, len(self.parts))[0].mean(axis=0))
 
     def ends(self, t: int, states: FloatArray, actions: IntArray) -> FloatArray:
-        banked = _apart(states, len(self.parts))[1]
         if self.fixed_weights is None:
             return super().ends(t, states, actions)
+        banked = _apart(states, len(self.parts))[1]
         every = zip(self.weights, self._counted, self.blocks(states), strict=True)
         return np.asarray(
             sum(w * (banked[:, b] + self.parts[b].ends(t, x, actions)) for w, b, x in every)
@@ -229,8 +229,7 @@ class EnsembleSetting(SequenceSetting):
     def narrowed(self, known: IntArray) -> EnsembleSetting:
         weights = worst_weights(self.outcomes_by_member(known[None])[0], self.share)
         # Where a state is among the data, all members tell.
-        binds = self.inside is not None and self.inside.binds
-        chosen = (np.arange(len(weights)) if binds else np.flatnonzero(weights)).tolist()
+        chosen = (np.arange(len(weights)) if self.is_bound else np.flatnonzero(weights)).tolist()
         blocks, banked = _apart(self.states, len(self.parts))
         parts = tuple(self.parts[b] for b in chosen)
         return replace(

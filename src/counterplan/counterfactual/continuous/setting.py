@@ -234,14 +234,19 @@ class SequenceSetting:
         return states
 
     @property
+    def is_bound(self) -> bool:
+        """Whether alternatives have to stay inside the data."""
+        return self.inside is not None and self.inside.binds
+
+    @property
     def rule(self) -> str:
         """How alternatives are kept inside the data, in words; empty where they are not."""
-        return sequence_rule(self.inside) if self.inside and self.inside.binds else ""
+        return sequence_rule(self.inside) if self.inside and self.is_bound else ""
 
     def may_take(self, t: int, states: FloatArray, used: IntArray) -> BoolArray:
         """(n, N) the actions that may be taken at step t in states (n, D) with `used` spent."""
         may = self.allowed[t] & (used[:, None] + self.costs_at(t) <= self.k)
-        if self.inside is not None and self.inside.binds:
+        if self.inside is not None and self.is_bound:
             near, vouched = self.inside.may_change(t, self.placed(states))
             # What was kept so far may be kept.
             vouched[:, self.observed[t]] = near | (used == 0)
@@ -253,7 +258,7 @@ class SequenceSetting:
         those that have `changed` (n,), all by default."""
         n, m, _ = paths.shape
         fine = np.ones((n, m), dtype=np.bool_)
-        if self.inside is None or not self.inside.binds:
+        if self.inside is None or not self.is_bound:
             return fine
         rows = np.arange(n) if changed is None else np.flatnonzero(changed)
         for t in range(m):
@@ -281,7 +286,7 @@ class SequenceSetting:
 
     def is_inside(self, sequences: IntArray, since: int = 0) -> BoolArray:
         """(n,) whether sequences (n, T-1) stay inside the data, where they have to."""
-        if self.inside is None or not (self.inside.binds and len(sequences)):
+        if self.inside is None or not (self.is_bound and len(sequences)):
             return np.ones(len(sequences), dtype=np.bool_)
         paths = np.stack([self.placed(path) for path in self.trajectories(sequences)])
         return self.inside.holds(sequences, self.observed, paths, since)
