@@ -37,7 +37,7 @@ LAYERS = [
     "viz",
     "explorer",
 ]
-MAX_PUBLIC_NAMES = 48
+MAX_PUBLIC_NAMES = 45
 MAX_FUNCTION_LINES = 60
 MAX_PARAMETERS = 7
 
@@ -128,7 +128,8 @@ def test_reference_covers_every_public_name() -> None:
         and f"{package}.{name}" not in above
     }
     assert missing == set()
-    assert set(entries) <= {f"{package}.{name}" for package, name in PUBLIC}
+    packages = {module_name(path) for path in SOURCE.glob("*/__init__.py")}
+    assert set(entries) <= packages | {f"{package}.{name}" for package, name in PUBLIC}
 
 
 def test_unknown_name_is_an_attribute_error() -> None:

@@ -1,11 +1,8 @@
-from . import counterfactual as counterfactual
 from . import domains as domains
 from . import errors as errors
-from . import planning as planning
 from . import policies as policies
 from . import scm as scm
 from . import tables as tables
-from . import testing as testing
 from . import viz as viz
 from .core.constraints import Constraints as Constraints
 from .core.episode import Episode as Episode

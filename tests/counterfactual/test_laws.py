@@ -23,7 +23,7 @@ from counterplan.counterfactual.discrete.laws import (
 )
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.scm.gumbel import MARKS
-from counterplan.testing import random_episode, random_transitions
+from counterplan.testing import check_scm, random_episode, random_transitions
 
 from .models import IndependentSCM, MechanismSCM, QuantileSCM
 from .support import finite_horizon_value, random_instance, walks
@@ -207,7 +207,7 @@ def test_equals_brute_force(kind: Any, seed: int) -> None:
 def test_any_mechanism_can_be_explained(seed: int) -> None:
     rng = np.random.default_rng(seed)
     scm = MechanismSCM(rng, (3, 2))
-    cp.testing.check_scm(scm)
+    check_scm(scm)
     episode = random_episode(rng, scm.mdp, 3)
     found = cp.explain(scm, episode, 2)
     assert found.value == pytest.approx(oracle.brute_force(scm, episode, 2), abs=1e-9)

@@ -10,6 +10,7 @@ import pytest
 import counterplan as cp
 from counterplan.core.limits import Progress
 from counterplan.core.problem import Problem
+from counterplan.counterfactual import BudgetAllocation, BudgetDP
 from counterplan.counterfactual.oracle import Exhaustive
 
 from .sequence_support import random_question
@@ -46,15 +47,13 @@ def questions() -> list[Any]:
     sequence = random_question("neural", 3, horizon=6, n_actions=5, k=3)
     executed = ship()
     return [
-        pytest.param(Problem(mdp, episode, 4), cp.counterfactual.BudgetDP(), id="BudgetDP"),
+        pytest.param(Problem(mdp, episode, 4), BudgetDP(), id="BudgetDP"),
         pytest.param(sequence, cp.AStar(batch=4), id="AStar"),
         pytest.param(sequence, Exhaustive(batch=4), id="Exhaustive"),
-        pytest.param(
-            Problem(*executed, 2), cp.counterfactual.BudgetAllocation(), id="linear programs"
-        ),
+        pytest.param(Problem(*executed, 2), BudgetAllocation(), id="linear programs"),
         pytest.param(
             Problem(option, cp.Episode(path, np.zeros((len(path), 1))), 1),
-            cp.counterfactual.BudgetAllocation(),
+            BudgetAllocation(),
             id="path",
         ),
     ]

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import counterplan as cp
+from counterplan import counterfactual
 from counterplan.core.problem import Solver
 from counterplan.counterfactual import (
     BudgetAllocation,
@@ -152,7 +153,7 @@ def accepts(solver: cp.AStar, problem: Any) -> bool:
 def test_every_public_solver_is_among_them() -> None:
     homes = {
         **{name: getattr(cp, name) for name in cp.__all__},
-        **{name: getattr(cp.counterfactual, name) for name in dir(cp.counterfactual)},
+        **{name: getattr(counterfactual, name) for name in dir(counterfactual)},
         **vars(cp.baselines),
         **vars(oracle),
     }
