@@ -8,7 +8,7 @@ where V is close to V*: with V* itself the optimal policy earns exactly V* on ev
 other V* minus what its decisions cost. Two players on the same paths are then told apart by a
 fraction of the futures that plain paired differences need. The penalties depend on the paths and
 the seed only, so they are the same for both. Those of options are the martingales of their own
-optimal values: without a cap the optimal policy earns V* on every path, up to their grid.
+optimal values: without a cap the optimal policy earns V* on every path.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from __future__ import annotations
 import numpy as np
 
 from counterplan.core.validation import FloatArray, IntArray, Seed, generator
-from counterplan.domains.option_rules import penalised_gains
 from counterplan.domains.options import OptionProblem
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.bounds import DRAWS, FIT_PATHS, penalty
@@ -40,7 +39,7 @@ def controlled_outcomes(
             f"paths {paths.shape} and actions {actions.shape} must agree in episodes and steps"
         )
     if isinstance(problem, OptionProblem):
-        gains, never = penalised_gains(problem, paths)
+        gains, never, _ = problem.without_luck(paths)
         return np.asarray((actions * gains).sum(axis=(1, 2)) + never.sum(axis=1))
     rng = generator(seed)
     fit = LeastSquares(FIT_PATHS).fit(problem, rng)

@@ -17,7 +17,6 @@ from numba import types
 
 from counterplan.core.compiled import njit
 from counterplan.core.validation import BoolArray, FloatArray, Seed, generator, whole_number
-from counterplan.domains.option_rules import capped
 from counterplan.domains.options import AmericanOption, OptionProblem
 from counterplan.errors import NotApplicableError
 from counterplan.planning.compiled import MATRIX, VECTOR
@@ -196,4 +195,9 @@ class LeastSquaresEach:
         if not isinstance(model, OptionProblem):
             raise NotApplicableError(f"this is for options, not a {type(model).__name__}")
         rng = generator(seed)
-        return capped(model, [longstaff_schwartz(one, self.paths, rng) for one in model.singles])
+        fits = [longstaff_schwartz(one, self.paths, rng) for one in model.singles]
+
+        def waiting(t: int, prices: FloatArray) -> FloatArray:
+            return np.column_stack([one.waiting(t, prices[:, b]) for b, one in enumerate(fits)])
+
+        return model.capped(waiting)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from counterplan.core.validation import FloatArray
+from counterplan.domains.option_contract import OPTIONS
 from counterplan.domains.options import AmericanOption
 from counterplan.planning.exact_value import Solution
 from counterplan.planning.model import (
     Compiled,
     FiniteSupport,
     State,
+    estimate,
 )
 from counterplan.planning.policies import OpenLoop, Optimal, Resolve, follow
 
@@ -156,3 +161,71 @@ def test_rollout_policy_is_the_best_fixed_date_resolved(t: int, price: float) ->
     worth = (payoff > 0) & (payoff >= later)
     if worth.all() or not worth.any():
         assert chosen == worth[0]
+
+
+# --- Tight bounds: hindsight less a martingale ---
+
+
+def every_path(option: AmericanOption) -> tuple[FloatArray, FloatArray]:
+    """(n, T) all paths of the lattice, and their probabilities."""
+    lattice = option.process
+    rises = np.array(list(product([1.0, 0.0], repeat=option.horizon - 1)))
+    factors = np.where(rises > 0, lattice.up, lattice.down)  # type: ignore[union-attr]
+    starts = np.full((len(rises), 1), option.contract.price)
+    prices = np.hstack([starts, option.contract.price * np.cumprod(factors, axis=1)])
+    p = lattice.probability  # type: ignore[union-attr]
+    return prices, np.prod(np.where(rises > 0, p, 1 - p), axis=1)
+
+
+@pytest.mark.parametrize("config", "ABCDEF")
+def test_bounds_hold_exactly_on_the_lattice(config: str) -> None:
+    """Nothing is sampled, so this holds to rounding."""
+    contract = OPTIONS[config]
+    option = AmericanOption(replace(contract, step=contract.maturity / 8), "binomial")
+    prices, odds = every_path(option)
+    gains = less_martingale(option, prices)
+    along = payoffs_along(option, prices) - gains
+    assert odds @ along == pytest.approx(np.zeros(option.horizon), abs=1e-9)
+    # With the martingale of the optimal value itself, both bounds are met on every path.
+    value = np.full(len(prices), option.optimal_value())
+    assert gains.max(axis=1) == pytest.approx(value, abs=1e-9)
+    assert executed(option, prices, gains) == pytest.approx(value, abs=1e-9)
+
+
+def payoffs_along(option: AmericanOption, prices: FloatArray) -> FloatArray:
+    return np.asarray(option.discounted(0, prices[:, :, None])[:, :, 0])
+
+
+def less_martingale(option: AmericanOption, prices: FloatArray) -> FloatArray:
+    gains, never, _ = option.without_luck(prices[:, :, None])
+    return np.asarray((gains + never[:, None])[:, :, 0])
+
+
+def executed(option: AmericanOption, prices: FloatArray, gains: FloatArray) -> FloatArray:
+    """(n,) by the option's own rule, its last date at the latest."""
+    held, dates = np.ones((len(prices), 1)), range(prices.shape[1])
+    stops = np.hstack([option.optimal_actions(t, prices[:, t : t + 1], held) for t in dates])
+    stops[:, -1] = 1.0
+    return gains[np.arange(len(gains)), stops.argmax(axis=1)]
+
+
+def test_control_variate_keeps_the_mean() -> None:
+    """The same rule on the same paths, with and without the martingale: one mean, 4 standard
+    errors of the difference, and no variance."""
+    option = AmericanOption("C")
+    prices = option.sample_paths(20_000, 1)[:, :, 0]
+    payoffs = payoffs_along(option, prices)
+    gains = less_martingale(option, prices)
+    difference = estimate(executed(option, prices, gains) - executed(option, prices, payoffs))
+    assert abs(difference.mean) <= 4 * difference.se
+    assert executed(option, prices, gains).std() < 1e-9
+
+
+@pytest.mark.parametrize("config", "ABCDEF")
+def test_tight_bounds_are_the_value(config: str) -> None:
+    """They meet: the martingale is that of the value itself."""
+    option = AmericanOption(config)
+    found = option.penalised(2000, 3)
+    value = np.full(2000, option.optimal_value())
+    assert found.executed == pytest.approx(value, rel=1e-9)
+    assert found.hindsight == pytest.approx(value, rel=1e-9)

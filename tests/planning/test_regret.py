@@ -14,7 +14,6 @@ import counterplan as cp
 from counterplan.core.validation import FloatArray
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid_exact import THREE_MODES, HybridConfig
-from counterplan.domains.option_rules import PerOption
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning import exact_value as exact_module
 from counterplan.planning.exact_value import exact_value
@@ -214,7 +213,7 @@ def test_option_losses_are_differences_of_values(prices: Any) -> None:
         for t, loss in enumerate(losses):
             state = State(t, path[t], np.ones(1))
             payoff = float(option.contract.discount(t) * option.contract.payoff(path[t])[0])
-            waiting = float(option.contract.discount(t) * option.waiting(t, path[t])[0])
+            waiting = float(option.contract.discount(t) * option.waiting(t, path[t][None])[0, 0])
             taken = payoff if t == date else waiting
             expected = option.optimal_value(state) - taken if t <= date else 0.0
             assert loss == pytest.approx(expected, abs=1e-12)
@@ -241,12 +240,10 @@ def test_capped_basket_earns_more_than_regression() -> None:
     paths = futures(basket, 400, np.random.default_rng(2).spawn(2)[0])
     own, fitted = (
         controlled_outcomes(basket, paths, cp.evaluate(basket, policy, 400, seed=2).actions)
-        for policy in (PerOption(), LeastSquaresEach())
+        for policy in (basket.best_known_policy(), LeastSquaresEach())
     )
     difference = own - fitted
     assert difference.mean() > 3 * difference.std() / np.sqrt(400)
-    with pytest.raises(NotApplicableError, match="PerOption is for options, not a Bunkering"):
-        PerOption().prepare(Bunkering("A"))
 
 
 def test_hidden_modes_too_many_to_list(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,6 @@ from counterplan.planning.model import State
 from counterplan.planning.processes.prices import GBM
 
 if TYPE_CHECKING:
-    from counterplan.planning.policies import Policy
     from counterplan.planning.search.kernel import Kernel
 
 # Nodes of each option's tables.
@@ -103,12 +102,6 @@ class OptionBasket(OptionProblem):
         step, correlation = self.contracts[0].step, self.correlation
         return GBM(terms[:, 0], terms[:, 1], terms[:, 2], step, correlation, "correlated")
 
-    def best_known_policy(self) -> Policy:
-        """Where the cap binds and nothing is exact: what is best for each option alone."""
-        from counterplan.domains.option_rules import PerOption
-
-        return PerOption()
-
     @cached_property
     def _nodes(self) -> FloatArray:
         """(B, N) prices, evenly spaced in their logarithms."""
@@ -118,7 +111,7 @@ class OptionBasket(OptionProblem):
     def _waiting(self) -> FloatArray:
         """(B, T, N) the values of holding each option alone."""
         each, dates = zip(self.singles, self._nodes, strict=True), range(self.horizon)
-        return np.array([[single.waiting(t, nodes) for t in dates] for single, nodes in each])
+        return np.array([[one.exercise.continuation(t, row) for t in dates] for one, row in each])
 
     def compiled(self, quantiles: int = 0) -> Kernel:
         """The model as compiled functions."""

@@ -56,12 +56,12 @@ from counterplan.planning.level_graph import (
 )
 from counterplan.planning.model import (
     Allocation,
-    ExogenousModel,
     HasFutures,
     Sense,
     State,
     require_levels,
 )
+from counterplan.planning.policies import KnownRule
 from counterplan.planning.processes.base import number
 from counterplan.planning.processes.modes import (
     HiddenModes,
@@ -72,7 +72,6 @@ from counterplan.planning.processes.modes import (
 )
 
 if TYPE_CHECKING:
-    from counterplan.planning.policies import Policy, Rule
     from counterplan.planning.search.kernel import Kernel
 
 # Tables hold (c + 1)^2 numbers per step and mode.
@@ -305,9 +304,11 @@ class HybridVehicle(HasFutures):
         best = self.optimum[t, modes, self.level_numbers(resource)]
         return np.asarray(best - rewards - ahead[modes, self.level_numbers(after)])
 
-    def best_known_policy(self) -> Policy:
-        """Where modes are hidden and too many beliefs can be reached."""
-        return SeenNext()
+    def best_known_policy(self) -> KnownRule:
+        """Where modes are hidden and too many beliefs can be reached: what would be best if they
+        were seen from the next step on (QMDP). No action changes what is seen, so little is missed:
+        within 0.4 % of value iteration on a grid of beliefs (`experiments.belief_iteration`)."""
+        return KnownRule("as if modes were seen next", self.best_if_seen)
 
     @cached_property
     def optimum(self) -> FloatArray:
@@ -448,23 +449,6 @@ class HybridVehicle(HasFutures):
         mode = self.mode_names[int(np.argmax(self.beliefs(state.exogenous)))]
         left = f"{state.resource[0]:g} gas, {state.resource[1]:g} electric"
         return f"step {state.t + 1} of {self.horizon}, {mode} mode, {left}"
-
-
-@dataclass(frozen=True)
-class SeenNext:
-    """Hidden modes: what would be best if they were seen from the next step on (QMDP). No action
-    changes what is seen, so little is missed: within 0.4 % of value iteration on a grid of beliefs
-    (`experiments.belief_iteration`), at once."""
-
-    name: ClassVar[str] = "as if modes were seen next"
-
-    def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Rule:
-        """The rule for a vehicle."""
-        if not isinstance(model, HybridVehicle):
-            raise NotApplicableError(
-                f"modes are those of a hybrid vehicle, not of {type(model).__name__}"
-            )
-        return model.best_if_seen
 
 
 class HybridColumns(Columns):

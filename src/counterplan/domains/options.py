@@ -26,11 +26,25 @@ nor means undo it. Between the nodes of a table, tangents at the nodes therefore
 lower bound, and chords above the mean in the upper one: the tables are bounds at every price.
 Beyond the last node that mean rises no faster for a call than E[max_s e^{-r s dt} S_s / S_t] and
 falls for a put; at S = 0 it is known.
+
+Tight bounds. What a rule earns bounds the value from below; above, by duality, it is hindsight
+minus a martingale. For any martingale M_b of option b with M_0 = 0 (Rogers; Haugh and Kogan),
+
+    V* <= E[ max over options' dates, at most cap on one, of sum_b e^{-r t dt} payoff_b - M_b ]
+
+with equality, without a cap, where M is that of the option's optimal value (Andersen and Broadie):
+
+    M_{t+1} - M_t = e^{-r (t+1) dt} V_{t+1}(S_{t+1}) - e^{-r t dt} C_t(S_t)
+
+with V = max(payoff, C) and C of `option_contract`. No simulation is nested in it. The rule
+exercises each option where that is best for it alone. Where that is more than `cap` at once, those
+that gain most over waiting come first; and where more options would pay than the dates left can
+take, the first of them go now.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
@@ -42,6 +56,7 @@ from counterplan.core.validation import FloatArray, Seed, whole_number
 from counterplan.domains.option_contract import OPTIONS as CONFIGS
 from counterplan.domains.option_contract import Bermudan, LatticeExercise, OptionContract
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
+from counterplan.planning.bounds import Penalised
 from counterplan.planning.compiled import Layout, inlined, jit
 from counterplan.planning.description import Axes, Column, Columns, check_config
 from counterplan.planning.model import (
@@ -52,10 +67,10 @@ from counterplan.planning.model import (
     require_held,
     require_prices,
 )
+from counterplan.planning.policies import KnownRule, Rule
 from counterplan.planning.processes.prices import GBM, BinomialLattice
 
 if TYPE_CHECKING:
-    from counterplan.planning.bounds import Penalised
     from counterplan.planning.search.kernel import Kernel
 
 Prices: TypeAlias = Literal["gbm", "binomial"]
@@ -177,21 +192,67 @@ class OptionProblem(HasFutures):
         return np.where(now, 1.0, 0.0)
 
     def penalised(self, samples: int, seed: Seed) -> Penalised:
-        """Tight bounds on fresh paths, by Longstaff-Schwartz and the martingales of its rules."""
-        from counterplan.domains.option_rules import penalised_options
+        """Both bounds on sampled paths: the rule, and hindsight, each minus the martingales."""
+        paths = self.sample_paths(samples, seed)
+        gains, never, waiting = self.without_luck(paths)
+        rule, held = self.capped(lambda t, _: waiting[:, t]), np.ones(never.shape)
+        executed = never.sum(axis=1)
+        for t in range(self.horizon):
+            chosen = rule(t, paths[:, t], held)
+            executed += (chosen * gains[:, t]).sum(axis=1)
+            held -= chosen
+        best, _ = assign(gains, np.ones(never.shape), self.most)
+        policy = f"{self.best_known_policy().name}, martingales as control variate"
+        penalty = "hindsight (assignment) minus the martingales of the options' optimal values"
+        return Penalised(executed, never.sum(axis=1) + best, policy, penalty)
 
-        return penalised_options(self, samples, seed)
+    def without_luck(self, paths: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Payoffs along paths (n, T, B) less the options' martingales, in money of date 0: what
+        exercising on each date gains over never exercising (n, T, B), what the latter earns (n, B),
+        and what waiting is worth, in money of its date (n, T, B)."""
+        dates = range(self.horizon)
+        waiting = np.stack([self.waiting(t, paths[:, t]) for t in dates], axis=1)
+        payoffs = self.discounted(0, paths)
+        later = self.contracts[0].discount(np.arange(self.horizon))[:, np.newaxis] * waiting
+        martingales = np.zeros(paths.shape)
+        np.cumsum(np.maximum(payoffs, later)[:, 1:] - later[:, :-1], axis=1, out=martingales[:, 1:])
+        never = -martingales[:, -1]
+        return payoffs - martingales - never[:, np.newaxis], never, waiting
+
+    def capped(self, waiting: Callable[[int, FloatArray], FloatArray]) -> Rule:
+        """Each option is exercised where that pays no less than (t, prices (n, B)) -> (n, B)
+        waiting is thought to be worth, at most `cap` at once."""
+
+        def rule(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
+            payoffs, later = self.payoffs(exogenous), waiting(t, exogenous)
+            possible = (resource > 0.5) & (payoffs > 0)
+            wanted = (possible & (payoffs >= later)).sum(axis=1)
+            crowded = possible.sum(axis=1) - self.most * (self.horizon - 1 - t)
+            wanted = np.minimum(np.maximum(wanted, crowded), self.most)
+            gains = np.where(possible, payoffs - later, -np.inf)
+            rank = np.argsort(np.argsort(-gains, axis=1, kind="stable"), axis=1)
+            return np.where(rank < wanted[:, np.newaxis], 1.0, 0.0)
+
+        return rule
+
+    def best_known_policy(self) -> KnownRule:
+        """What is best for each option alone, plus the cap: where it binds and nothing is exact."""
+        return KnownRule("optimal for each option, capped", self.capped(self.waiting))
+
+    def waiting(self, t: int, prices: FloatArray) -> FloatArray:
+        """(n, B) what holding each option alone and then exercising it best is worth, in money of
+        date t."""
+        each = enumerate(self.singles)
+        return np.column_stack([one.exercise.continuation(t, prices[:, b]) for b, one in each])
 
     def continuation(self, t: int, prices: FloatArray) -> FloatArray:
-        """(n, B) what holding each option and then exercising it best is worth, in money of date t,
-        where the cap can never bind."""
+        """(n, B) the same, where the cap can never bind."""
         if self.most < len(self.contracts):
             raise NotApplicableError(
                 f"with a cap of {self.most} for {len(self.contracts)} options there is no exact "
                 "value; value_bounds(method='tight') brackets it"
             )
-        each = [single.waiting(t, prices[:, b]) for b, single in enumerate(self.singles)]
-        return np.column_stack(each)
+        return self.waiting(t, prices)
 
     def optimal_value(self, state: State | None = None) -> float:
         """In money of date 0: by quadrature to about 1e-12 of the strikes, exact on a lattice."""
@@ -318,10 +379,6 @@ class AmericanOption(OptionProblem):
         if isinstance(self.process, BinomialLattice):
             return LatticeExercise(self.contract, self.process)
         return Bermudan.solve(self.contract)
-
-    def waiting(self, t: int, prices: FloatArray) -> FloatArray:
-        """(n,) the value at date t, in money of date t, of holding on and then exercising best."""
-        return self.exercise.continuation(t, prices)
 
     def compiled(self, quantiles: int = 0) -> Kernel:
         """The model as compiled functions; its bounds need `bound_tables`."""

@@ -132,6 +132,18 @@ class Optimal:
         return Solution(model).actions
 
 
+@dataclass(frozen=True)
+class KnownRule:
+    """A rule that is there already, such as a model's own."""
+
+    name: str
+    rule: Rule
+
+    def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Rule:
+        """The rule."""
+        return self.rule
+
+
 def expected_plan(model: ExogenousModel, state: State) -> FloatArray:
     """(T - t, A) the plan that is optimal for expected values from a state on."""
     _require_plan(model)
