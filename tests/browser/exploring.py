@@ -124,7 +124,7 @@ def improvable(explorer: Explorer, least: int = 5) -> str:
 
 
 def setting_of(explorer: Explorer, name: str) -> SequenceSetting:
-    cases = explorer.service.cases
+    cases = explorer.service.items
     episode = cases.recorded(name).episode
     return prepare_sequence(
         Problem(episode=episode, k=len(episode), **cases.run.explainer.problem(episode))
@@ -134,8 +134,8 @@ def setting_of(explorer: Explorer, name: str) -> SequenceSetting:
 def explained(
     explorer: Explorer, name: str, k: int, doubt: float | None = None, **constraints: Any
 ) -> Any:
-    explainer: Explainer = explorer.service.cases.run.explainer
-    episode = explorer.service.cases.recorded(name).episode
+    explainer: Explainer = explorer.service.items.run.explainer
+    episode = explorer.service.items.recorded(name).episode
     return cp.explain(
         **explainer.problem(episode),
         episode=episode,

@@ -310,7 +310,7 @@ def test_a_discrete_case(page: Any, served: Served) -> None:
     open_case(page, explorer, name)
     found = explained(explorer, name, 2)
     wait_for_value(page, "best", found.value)
-    observed = int(explorer.service.cases.recorded(name).episode.actions[1])
+    observed = int(explorer.service.items.recorded(name).episode.actions[1])
     page.select_option("#action-1-0", str((observed + 1) % 3))
     answer = explorer.post(
         "what-if", {"id": name, "edits": [{"t": 1, "action": (observed + 1) % 3}]}

@@ -79,7 +79,7 @@ def test_a_fault_is_told_without_its_details(
     def broken() -> None:
         raise ZeroDivisionError("secret details")
 
-    monkeypatch.setattr(discrete.service, "about", broken)
+    monkeypatch.setattr(discrete.service.items, "about", broken)
     found = discrete.client.get("/api/run")
     assert found.status_code == 500
     assert found.json() == {"error": "the server failed: this is its fault, see its log"}

@@ -139,7 +139,7 @@ def test_overview(discrete: Explorer) -> None:
 
 @pytest.mark.parametrize("k", [0, 1, 2])
 def test_a_continuous_case_is_what_explain_says(continuous: Explorer, k: int) -> None:
-    cases = continuous.service.cases
+    cases = continuous.service.items
     for line in continuous.get("cases", limit=200)["lines"]:
         recorded = cases.recorded(line["id"])
         episode = recorded.episode
@@ -164,7 +164,7 @@ def test_a_continuous_case_is_what_explain_says(continuous: Explorer, k: int) ->
 
 
 def test_a_discrete_case_is_what_explain_says(discrete: Explorer) -> None:
-    cases = discrete.service.cases
+    cases = discrete.service.items
     episode = cases.recorded("e7").episode
     found = cp.explain(**cases.run.explainer.problem(episode), episode=episode, k=2, doubt=0.2)
     case = discrete.get("case", id="e7")
@@ -239,7 +239,7 @@ def test_the_best_under_rules_is_what_explain_says(
     kind: str, k: int, forbidden: list[int], fixed: list[int], request: pytest.FixtureRequest
 ) -> None:
     explorer: Explorer = request.getfixturevalue(kind)
-    cases, name = explorer.service.cases, explorer.long_ids(4)[0]
+    cases, name = explorer.service.items, explorer.long_ids(4)[0]
     episode, allowed = cases.recorded(name).episode, np.ones(3, dtype=np.bool_)
     allowed[forbidden] = False
     dial: Any = {"doubt": 0.2} if kind == "discrete" else {}
@@ -267,7 +267,7 @@ def test_the_best_under_rules_is_what_explain_says(
 
 def test_searched_outside_the_data(discrete: Explorer) -> None:
     """As the run was, inside the data; anywhere if that is asked for."""
-    cases, freed = discrete.service.cases, 0
+    cases, freed = discrete.service.items, 0
     assert "same state" in discrete.get("run")["rule"]
     for name in discrete.long_ids(4):
         episode = cases.recorded(name).episode
@@ -386,7 +386,7 @@ def ask(explorer: Explorer, name: str, edits: dict[int, int]) -> Any:
 def test_a_plan_by_hand_is_what_replay_says(kind: str, request: pytest.FixtureRequest) -> None:
     """The best one that the run knows, none at all, and some at random."""
     explorer: Explorer = request.getfixturevalue(kind)
-    rng, cases = np.random.default_rng(0), explorer.service.cases
+    rng, cases = np.random.default_rng(0), explorer.service.items
     for name in explorer.long_ids():
         episode, best = cases.recorded(name).episode, explorer.get("case", id=name)["answer"]
         known = {change["t"]: change["alternative"] for change in best["changes"]}
@@ -493,10 +493,10 @@ def test_the_rules_of_the_run_and_what_hardly_occurs_hold_here_too(ruled: Explor
         "Forbidden: dose=0 & bath=yes.",
         "Steps that stay as they were: 0.",
     ]
-    case, run = ruled.get("case", id="n3"), ruled.service.cases.run
+    case, run = ruled.get("case", id="n3"), ruled.service.items.run
     assert case["fixed"] == [STEPS - 1], "what the run keeps may be edited by hand"
     asked = {"kind": "solve", "id": "n3", "k": 3, "forbidden": [2], "fixed": [2]}
-    episode = ruled.service.cases.recorded("n3").episode
+    episode = ruled.service.items.recorded("n3").episode
     allowed = np.array([True, False, False, False, False])
     found = cp.explain(
         **run.explainer.problem(episode),
@@ -515,8 +515,8 @@ def test_the_rules_of_the_run_and_what_hardly_occurs_hold_here_too(ruled: Explor
 
 def test_states_are_told_column_by_column(explorer: Explorer) -> None:
     case = explorer.get("case", id="n3")
-    episode = explorer.service.cases.recorded("n3").episode
-    grid = explorer.service.cases.run.explainer.layout.states.vectors
+    episode = explorer.service.items.recorded("n3").episode
+    grid = explorer.service.items.run.explainer.layout.states.vectors
     assert case["observed"]["states"] == grid[episode.states].tolist()
     assert case["observed"]["actions"][-1] is None
     assert case["answer"]["course"]["actions"][-1] is None
@@ -539,7 +539,7 @@ def test_a_plan_by_many_models_has_an_interval_bands_and_a_dial(members: Explore
     about = members.get("run")
     assert (about["dial"], about["usual"]) == ("risk", 0.25)
     line = next(one for one in members.get("cases")["lines"] if one["changes"])
-    case, cases = members.get("case", id=line["id"]), members.service.cases
+    case, cases = members.get("case", id=line["id"]), members.service.items
     episode, stored = cases.recorded(line["id"]).episode, case["answer"]
     edits = {change["t"]: change["alternative"] for change in stored["changes"]}
     problem = cases.run.explainer.problem(episode)
@@ -570,7 +570,7 @@ def test_a_plan_by_many_models_has_an_interval_bands_and_a_dial(members: Explore
 def test_the_dial_of_a_discrete_model_is_doubt(discrete: Explorer) -> None:
     about = discrete.get("run")
     assert (about["dial"], about["usual"]) == ("doubt", 0.2)
-    cases, name = discrete.service.cases, discrete.long_ids()[0]
+    cases, name = discrete.service.items, discrete.long_ids()[0]
     episode, question = cases.recorded(name).episode, cases.run.question
     rests = discrete.finished({"kind": "rests", "id": name, "k": 2, "doubt": 0.5})["rests"]
     assert [row[0] for row in rests["by_doubt"]] == [*DOUBTS]

@@ -99,8 +99,8 @@ def test_every_domain(domain: str, tmp_path_factory: pytest.TempPathFactory) -> 
     run = open_run(regret_run(tmp_path_factory.mktemp(domain), domain, None).folder)
     view = Scenarios(run)
     found = view.scenario("plain")
-    assert len(found.states) == found.horizon
-    for track in found.tracks:
-        assert np.isclose(sum(map(float, track.rewards)), track.value, rtol=1e-9, atol=1e-12)
-        assert len(track.words) == found.horizon
-    assert view.answer(advise(id="plain", t=1, simulations=20), lambda _: None).choices
+    assert len(found["states"]) == found["horizon"]
+    for track in found["tracks"]:
+        assert np.isclose(sum(map(float, track["rewards"])), track["value"], rtol=1e-9, atol=1e-12)
+        assert len(track["words"]) == found["horizon"]
+    assert view.answer(advise(id="plain", t=1, simulations=20), lambda _: None)["choices"]

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from typing import Annotated, Any
 
 import uvicorn
-from fastapi import APIRouter, Body, FastAPI, Query, Request
+from fastapi import Body, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
@@ -29,11 +29,7 @@ from counterplan.explorer.jobs import BusyError, Job, Jobs, open_items, worker_s
 from counterplan.explorer.models import LARGEST, Name
 from counterplan.explorer.security import Access, Guard
 from counterplan.runs.run import AbsentError, open_run
-from counterplan.runs.task import EXPLAIN
-
-if TYPE_CHECKING:
-    from counterplan.explorer.cases import Cases
-    from counterplan.explorer.scenarios import Scenarios
+from counterplan.runs.task import EXPLAIN, REGRET
 
 # Proved answers and pages of lists that are kept.
 ANSWERS, PAGES = 200, 200
@@ -60,8 +56,6 @@ WRONG: dict[int | str, dict[str, Any]] = {
 }
 log = logging.getLogger(__name__)
 
-Page = TypeVar("Page")
-Case = Annotated[Name, Query(description="The id of an episode.")]
 Budget = Annotated[int | None, Query(ge=0, le=LARGEST)]
 Asked = models.SolveQuestion | models.RestsQuestion | models.AdviseQuestion
 Question = Annotated[Asked, Body(discriminator="kind")]
@@ -90,63 +84,151 @@ class Settings:
             raise InputError("there must be at least one worker, and one question for each client")
 
 
+class Answer(JSONResponse):
+    """A dictionary as JSON."""
+
+    def render(self, content: Any) -> bytes:
+        return models.to_json(content)
+
+
 class Service:
-    """A run and the workers that answer questions about it."""
+    """A run and the workers that answer questions about it; each method with a route in `ROUTES`
+    answers at its address."""
 
     def __init__(self, out: Path, settings: Settings) -> None:
         self.run, self.settings = open_run(out), settings
         self.run.verify()
-        self.items = open_items(self.run)
+        self.items: Any = open_items(self.run)
         self._page = lru_cache(PAGES)(lambda done, make, query: make(query))
         self._answers: OrderedDict[str, Any] = OrderedDict()
         self.jobs = Jobs(worker_spec(self.run), settings.workers, settings.per_client)
 
-    @property
-    def cases(self) -> Cases:
-        """Of a run of explanations."""
-        if self.run.kind != EXPLAIN:
+    def _of(self, kind: str) -> Any:
+        """The items, which must be of this kind."""
+        if self.run.kind == kind:
+            return self.items
+        if kind == EXPLAIN:
             raise AbsentError("this run judges plans: it has scenarios, not cases")
-        return cast("Cases", self.items)
+        raise AbsentError("this run explains episodes: it has cases, not scenarios")
 
-    @property
-    def scenarios(self) -> Scenarios:
-        """Of a run of judged plans."""
-        if self.run.kind == EXPLAIN:
-            raise AbsentError("this run explains episodes: it has cases, not scenarios")
-        return cast("Scenarios", self.items)
-
-    def about(self) -> models.RunAbout:
-        """What the run is about."""
-        run, done = self.run, len(self.run.done)
-        return models.RunAbout(
-            **self.items.about(),
-            title=run.folder.resolve().name,
-            # A run that was under way when it was opened may have come to its end since.
-            complete=done == run.manifest.parts,
-            parts=run.manifest.parts,
-            done=done,
-            limits=models.Limits(seconds=self.settings.seconds, jobs=self.settings.per_client),
-            version=counterplan.__version__,
-        )
-
-    def listed(self, make: Callable[[Any], Page], query: Any) -> Page:
+    def _listed(self, make: Callable[[Any], Any], query: Any) -> Answer:
         """`make(query)`, or what it made before, unless the run has gone on since."""
-        return cast(Page, self._page(len(self.run.done), make, query))
+        return Answer(self._page(len(self.run.done), make, query))
 
-    def submit(self, client: str, asked: Asked) -> Job:
-        """Put a question in line; one that was answered before is done at once."""
-        limit = self.settings.seconds
+    def about(self) -> Answer:
+        """What the run is about.
+
+        kind      "explain": episodes and what should have been done; "regret": plans and what they
+                  lost
+        budgets   the k that were asked about
+        as_done   what the value of what was done is called
+        features  what states are made of, doses: the parts of actions; of each its title (with the
+                  unit), whether more of it means anything (ordered), what is better, the numbers it
+                  may hold where they are few (values), and their names (labels)
+        actions   for each action its doses, and names: its name
+        notes     sentences about all answers: which actions they advise, and the rules of the run
+        barred    actions that no answer changes to, by these rules or since they hardly occur
+        dial      what a search can be more or less careful about: "doubt", "risk" or nothing, and
+        usual     where the run had it
+        """
+        run, done = self.run, len(self.run.done)
+        about = {
+            "title": run.folder.resolve().name,
+            # A run that was under way when it was opened may have come to its end since.
+            "complete": done == run.manifest.parts,
+            "parts": run.manifest.parts,
+            "done": done,
+            "limits": {"seconds": self.settings.seconds, "jobs": self.settings.per_client},
+            "version": counterplan.__version__,
+        }
+        return Answer(self.items.about() | about)
+
+    def overview(self, k: Budget = None) -> Answer:
+        """All items together, for one k.
+
+        bars         how the improvement that is vouched for, or the loss, is spread
+        established  how many improvements are, null where no interval is known
+        """
+        return self._listed(self.items.overview, k)
+
+    def cases(self, query: Annotated[models.CaseQuery, Query()]) -> Answer:
+        """Cases that meet all conditions, a page of them.
+
+        value       what was optimised
+        low, high   of the interval of the improvement
+        harm        how likely it is worse than what was done
+        guaranteed  the least value over causal models, and over what the data leaves open
+        claim       "established", "not established", "no change", or "" where there is no answer
+        """
+        return self._listed(self._of(EXPLAIN).page, query)
+
+    def case(self, id: Name, k: Budget = None) -> Answer:
+        """An episode and the run's answer for k, null where it has none.
+
+        dates     when steps begin, none where times are no dates
+        fixed     steps at which nothing can change
+        observed  what happened, step by step: states, number of the action (null where nothing is
+                  decided), rewards, and how likely each action is changed
+        budgets   all k of the run
+        answer    as a line of the list, with what holds regardless of what is not known, in a
+                  sentence; its changes, and how often each new action was taken there in the data;
+                  how far the data carries (support); and the course that it leads to, like the
+                  observed one, its band what nine in ten models lie between
+        names     for each feature: names of the values that occur
+        order     for each feature: values that occur, from bad to good, where numbers do not say so
+        """
+        return Answer(self._of(EXPLAIN).case(id, k))
+
+    def what_if(self, asked: models.WhatIfQuestion) -> Answer:
+        """What other actions would have led to, and how long that took on the server."""
+        edits = {edit.t: edit.action for edit in asked.edits}
+        return Answer(self._of(EXPLAIN).what_if(asked.id, edits))
+
+    def scenarios(self, query: Annotated[models.ScenarioQuery, Query()]) -> Answer:
+        """Scenarios that meet all conditions, a page of them."""
+        return self._listed(self._of(REGRET).page, query)
+
+    def scenario(self, id: Name) -> Answer:
+        """A scenario and what everyone did along its path.
+
+        seen             what was revealed, step by step; labels where numbers stand for names
+        step             what a step is called
+        tanks, parts     what the numbers of the resource and of an action are called
+        choices          what 0 and 1 of an action mean, where each is done or not
+        tracks           what each player did: actions, what each brought, and the resource before
+                         each and at the end
+        states           where the executed decisions (or the policy's) were made, in words
+        advised          what the policy would have done there
+        expected_losses  what each executed decision lost in expectation
+        """
+        return Answer(self._of(REGRET).scenario(id))
+
+    def submit(self, asked: Question, request: Request) -> Answer:
+        """Ask a question that takes longer; the job tells when there is an answer. One that was
+        answered before is done at once.
+
+        ahead    how many are served before it
+        seconds  how long it has been at work, and limit: how long it may be
+        solved   the answer, as of a case; or
+        rests    what an improvement rests on: by how much of luck is kept (rho), by the strength of
+                 a hidden cause (gamma); or the ranges of the value over all, over stable and over
+                 monotone causal models, and rows of a doubt, what is expected of the plan that it
+                 advises, and what is guaranteed (by_doubt); or
+        advice   what a planner would do, what the optimum lies between, and the optimum where it is
+                 known (exact)
+        """
+        limit, client = self.settings.seconds, request.state.client
         if isinstance(asked, models.SolveQuestion):
-            self.cases.check(asked)
             limit = min(limit, asked.seconds or limit)
             rules = {name: sorted({*getattr(asked, name)}) for name in ("forbidden", "fixed")}
+            self._of(EXPLAIN).check(asked)
             asked = asked.model_copy(update={**rules, "seconds": limit})
         else:
-            self.scenarios.check(asked)
+            self._of(REGRET).check(asked)
         # The same question has the same answer, whatever its limit of time.
         key = asked.model_dump_json(exclude={"seconds"})
         if (known := self._answers.get(key)) is not None:
-            return self.jobs.answered(client, asked.model_dump(), known)
+            return self._job(self.jobs.answered(client, asked.model_dump(), known), 202)
 
         def keep(result: dict[str, Any]) -> None:
             # What was stopped early may be better next time.
@@ -155,33 +237,54 @@ class Service:
                 if len(self._answers) > ANSWERS:
                     self._answers.popitem(last=False)
 
-        return self.jobs.submit(client, asked.model_dump(), limit, keep)
+        return self._job(self.jobs.submit(client, asked.model_dump(), limit, keep), 202)
 
-    def job(self, name: str) -> Job:
-        """A job by its id."""
+    def job(self, job: Name) -> Answer:
+        """How far a job is, and its answer when it is done."""
+        return self._job(self._found(job))
+
+    def cancel(self, job: Name) -> Answer:
+        """End a job."""
+        found = self._found(job)
+        self.jobs.cancel(found)
+        return self._job(found)
+
+    def _found(self, name: str) -> Job:
         found = self.jobs.find(name)
         if found is None:
             raise AbsentError("there is no such job, or it was forgotten: ask again")
         return found
 
-    def job_about(self, job: Job) -> models.JobAbout:
-        """A job and how far it is."""
-        kind = ANSWERED[job.question["kind"]]
+    def _job(self, job: Job, code: int = 200) -> Answer:
         # Read once, and first: a job that ends meanwhile must not be done without an answer.
         state = job.state
-        about: Any = {
-            kind: job.result if state == "done" else None,
+        about = {
+            "job": job.id,
+            "state": state,
+            "ahead": self.jobs.ahead(job),
+            "seconds": job.elapsed,
+            "limit": job.seconds,
             "progress": job.progress if state == "running" else None,
+            "error": job.error,
+            **dict.fromkeys(ANSWERED.values()),
+            ANSWERED[job.question["kind"]]: job.result if state == "done" else None,
         }
-        return models.JobAbout(
-            **about,
-            job=job.id,
-            state=state,
-            ahead=self.jobs.ahead(job),
-            seconds=job.elapsed,
-            limit=job.seconds,
-            error=job.error,
-        )
+        return Answer(about, code)
+
+
+# Addresses under /api, how they are asked, the method that answers, and with which status.
+ROUTES = (
+    ("/run", "GET", "about", 200),
+    ("/overview", "GET", "overview", 200),
+    ("/cases", "GET", "cases", 200),
+    ("/case", "GET", "case", 200),
+    ("/what-if", "POST", "what_if", 200),
+    ("/scenarios", "GET", "scenarios", 200),
+    ("/scenario", "GET", "scenario", 200),
+    ("/jobs", "POST", "submit", 202),
+    ("/jobs/{job}", "GET", "job", 200),
+    ("/jobs/{job}", "DELETE", "cancel", 200),
+)
 
 
 def server_of(service: Service) -> uvicorn.Server:
@@ -215,102 +318,29 @@ def create_app(service: Service) -> FastAPI:
         openapi_url="/api/openapi.json",
         lifespan=alive,
     )
-    for router in (_items(service), _jobs(service)):
-        app.include_router(router, prefix="/api", responses=WRONG)
-    app.include_router(_page())
+    for path, method, name, code in ROUTES:
+        app.add_api_route(
+            f"/api{path}", getattr(service, name), methods=[method], status_code=code,
+            response_class=Answer, responses=WRONG,
+        )  # fmt: skip
+    _serve_page(app)
     _report_errors(app)
     app.add_middleware(Guard, access=service.settings.access)
     return app
 
 
-def _items(service: Service) -> APIRouter:
-    """What the run is about, its lists, and single cases and scenarios."""
-    router = APIRouter()
-
-    @router.get("/run")
-    def run() -> models.RunAbout:
-        """What the run is about."""
-        return service.about()
-
-    @router.get("/overview")
-    def overview(k: Budget = None) -> models.Overview:
-        """All items together."""
-        return service.listed(service.items.overview, k)
-
-    @router.get("/cases")
-    def cases(query: Annotated[models.CaseQuery, Query()]) -> models.CasePage:
-        """Cases that meet all conditions, a page of them."""
-        return service.listed(service.cases.page, query)
-
-    @router.get("/case")
-    def case(id: Case, k: Budget = None) -> models.Case:
-        """An episode and the run's answer for k."""
-        return service.cases.case(id, k)
-
-    @router.post("/what-if")
-    def what_if(asked: models.WhatIfQuestion) -> models.WhatIfAnswer:
-        """What other actions would have led to."""
-        return service.cases.what_if(asked.id, {edit.t: edit.action for edit in asked.edits})
-
-    @router.get("/scenarios")
-    def scenarios(query: Annotated[models.ScenarioQuery, Query()]) -> models.ScenarioPage:
-        """Scenarios that meet all conditions, a page of them."""
-        return service.listed(service.scenarios.page, query)
-
-    @router.get("/scenario")
-    def scenario(id: Case) -> models.Scenario:
-        """A scenario and what everyone did along its path."""
-        return service.scenarios.scenario(id)
-
-    return router
-
-
-def _jobs(service: Service) -> APIRouter:
-    """Questions that take longer."""
-    router = APIRouter()
-
-    @router.post("/jobs", status_code=202)
-    def submit(asked: Question, request: Request) -> models.JobAbout:
-        """Ask a question that takes longer; the job tells when there is an answer."""
-        return service.job_about(service.submit(request.state.client, asked))
-
-    @router.get("/jobs/{job}")
-    def job(job: Name) -> models.JobAbout:
-        """How far a job is, and its answer when it is done."""
-        return service.job_about(service.job(job))
-
-    @router.delete("/jobs/{job}")
-    def cancel(job: Name) -> models.JobAbout:
-        """End a job."""
-        found = service.job(job)
-        service.jobs.cancel(found)
-        return service.job_about(found)
-
-    return router
-
-
-def _page() -> APIRouter:
+def _serve_page(app: FastAPI) -> None:
     """The files of the page, read once; no other file can be asked for."""
-    router = APIRouter(include_in_schema=False)
     folder = files("counterplan.explorer") / "page"
     contents = {entry.name: entry.read_bytes() for entry in folder.iterdir() if entry.is_file()}
 
-    def found(name: str) -> Response:
-        content = contents.get(name)
-        if content is None:
+    @app.get("/", include_in_schema=False)
+    @app.get("/page/{name}", include_in_schema=False)
+    def file(name: str = "index.html") -> Response:
+        if name not in contents:
             raise HTTPException(404, "there is no such page")
-        kind = KINDS[name[name.rindex(".") :]]
-        return Response(content, media_type=kind, headers={"cache-control": "no-cache"})
-
-    @router.get("/")
-    def index() -> Response:
-        return found("index.html")
-
-    @router.get("/page/{name}")
-    def file(name: str) -> Response:
-        return found(name)
-
-    return router
+        kind = KINDS[Path(name).suffix]
+        return Response(contents[name], media_type=kind, headers={"cache-control": "no-cache"})
 
 
 def _report_errors(app: FastAPI) -> None:

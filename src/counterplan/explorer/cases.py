@@ -7,13 +7,13 @@
               models and doubts
 
 A stored answer and one that was just found are shown by the same fields: those of `Answer` in
-`runs.answer`.
+`runs.answer`. What the dictionaries hold is said in `app.Service`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -57,6 +57,15 @@ if TYPE_CHECKING:
 EPISODES = 64
 # A column with more names than this is told by those that occur.
 MOST_NAMES = 100
+# Columns of the results in every answer, and those beside them in a line of the list, in an answer
+# with its course, and of how far the data carries.
+CLAIM = ("factual", "value", "improvement", "harm", "guaranteed", "gap", "status", "reason")
+LINE = ("steps", "new_actions", "supported")
+COURSE = ("k", "bound", "risk", "doubt", "method", "nodes")
+SUPPORT = ("supported", "distance_max", "distance_mean", "new_actions")
+CHANGE = ("t", "observed", "alternative", "text", "probability", "taken")
+
+Row = Mapping[str, Any]
 
 
 class Cases(Items):
@@ -98,8 +107,8 @@ class Cases(Items):
             "as_done": explainer.as_done,
             "solver": run.question.solver,
             "rule": explainer.rule(run.question),
-            "features": [_column(one, n < fixed) for n, one in enumerate(labels.features)],
-            "doses": [_column(column) for column in labels.doses],
+            "features": [_about(one, n < fixed) for n, one in enumerate(labels.features)],
+            "doses": [_about(column) for column in labels.doses],
             "actions": labels.actions,
             "names": [explainer.action_name(action) for action in range(len(labels.actions))],
             "notes": explainer.notes(run.question),
@@ -125,20 +134,27 @@ class Cases(Items):
     def sort_key(self, name: str) -> pl.Expr:
         return self.compared if name == "low" else super().sort_key(name)
 
-    def overview(self, k: int | None) -> models.Overview:
+    def overview(self, k: int | None) -> dict[str, Any]:
         import polars as pl
 
         low = claim_ends()[0]
         sure = pl.when(low.count() > 0).then(((low > ROUNDING) & ~is_withheld()).sum())
         return self.spread(self.run.outcomes, self._budget(k), established=sure)
 
-    def page(self, query: models.CaseQuery) -> models.CasePage:
+    def page(self, query: models.CaseQuery) -> dict[str, Any]:
         """A page of the list."""
         page = self.listed(query)
-        for row in page["lines"]:
-            row |= {"changes": changes_in_words(row), "outcomes": self._outcomes(row)}
-            row |= _claim(row)
-        return models.CasePage(**page, k=self._budget(query.k))
+        lines = [
+            {
+                "id": row[ID],
+                **_told(row, LINE),
+                "far": row["far_from_data"],
+                "changes": changes_in_words(row),
+                "outcomes": self._outcomes(row),
+            }
+            for row in page["lines"]
+        ]
+        return page | {"k": self._budget(query.k), "lines": lines}
 
     def _budget(self, k: int | None) -> int:
         known = self.run.budgets
@@ -172,10 +188,10 @@ class Cases(Items):
             found.append(pl.col("changes").list.eval(texts).list.any().fill_null(False))
         return found
 
-    def _outcomes(self, row: Mapping[str, Any]) -> dict[str, str | None]:
+    def _outcomes(self, row: Row) -> dict[str, str | None]:
         return {name: row[OUTCOME + name] for name in self.run.outcomes}
 
-    def case(self, name: str, k: int | None) -> models.Case:
+    def case(self, name: str, k: int | None) -> dict[str, Any]:
         """An episode with what the run has about it; no answer for a k that was not asked about."""
         recorded, rows, explainer = self.recorded(name), self.rows(RESULTS, name), self._explainer
         wanted = rows[-1]["k"] if k is None else k
@@ -185,12 +201,14 @@ class Cases(Items):
             (steps,) = collect(self.run.item(TRAJECTORIES, name))
             steps = steps.filter(steps["k"] == wanted).sort("t")
             if len(steps):
-                course = self._course(recorded.episode, row["changes"], steps.to_dict())
+                course = self._course(
+                    recorded.episode, row["changes"], steps.to_dict(as_series=False)
+                )
             if course is not None and self._dial == "risk":
                 course["band"] = self._band(self._replayed(recorded.episode, _edits(row)))
             answer = _answer(row, course)
         observed = self._observed(recorded)
-        case: Any = {
+        return {
             "id": name,
             "steps": len(recorded.episode),
             "times": recorded.times,
@@ -200,20 +218,19 @@ class Cases(Items):
             "outside": rows[0]["far_outside_training"] or None,
             "fixed": [*range(explainer.decisions(recorded.episode), len(recorded.episode))],
             "observed": observed,
-            "budgets": rows,
+            "budgets": [_picked(one, ("k", "value", "bound", "status")) for one in rows],
             "answer": answer,
             **self._legend(observed, course),
         }
-        return models.Case(**case)
 
-    def what_if(self, name: str, edits: Mapping[int, int]) -> models.WhatIfAnswer:
+    def what_if(self, name: str, edits: Mapping[int, int]) -> dict[str, Any]:
         """What the observed actions with these edits, step -> action, would have led to."""
         started = time.perf_counter()
         recorded = self.recorded(name)
         episode = recorded.episode
         self._check(episode, edits.keys(), edits.values(), " to edit")
         solved = self._solved(recorded, self._replayed(episode, edits))
-        return models.WhatIfAnswer(**solved, milliseconds=1000 * (time.perf_counter() - started))
+        return solved | {"milliseconds": 1000 * (time.perf_counter() - started)}
 
     def _replayed(self, episode: Episode, edits: Mapping[int, int]) -> Any:
         problem = self._explainer.problem(episode)
@@ -254,9 +271,7 @@ class Cases(Items):
         )
         return self._explainer.completed(asked)
 
-    def answer(
-        self, asked: Mapping[str, Any], progress: ProgressCallback
-    ) -> models.Solved | models.Rests:
+    def answer(self, asked: Mapping[str, Any], progress: ProgressCallback) -> dict[str, Any]:
         kind = models.RestsQuestion if asked["kind"] == "rests" else models.SolveQuestion
         question = kind.model_validate(asked)
         self.check(question)
@@ -266,9 +281,9 @@ class Cases(Items):
                 return self._rests_on_model(recorded.episode, wanted, progress)
             return self._rests_on_luck(recorded.episode, question)
         (found,) = self._explainer.explain(recorded.episode, wanted, progress)
-        return models.Solved(**self._solved(recorded, found, wanted))
+        return self._solved(recorded, found, wanted)
 
-    def _rests_on_luck(self, episode: Episode, question: models.RestsQuestion) -> models.Rests:
+    def _rests_on_luck(self, episode: Episode, question: models.RestsQuestion) -> dict[str, Any]:
         from counterplan.counterfactual.sensitivity import sensitivity
 
         scm: Any = self._explainer.model
@@ -281,19 +296,19 @@ class Cases(Items):
             tipping = getattr(curves, f"tipping_{name}")
             at, mean = getattr(curves, name).round(9) + 0.0, values.mean(axis=0)
             both[name] = {"at": at, "mean": mean, "low": low, "high": high, "tipping": tipping}
-        return models.Rests(words=f"No data can tell: {curves}", **both)
+        return {"words": f"No data can tell: {curves}", **both}
 
     def _rests_on_model(
         self, episode: Episode, question: Question, progress: ProgressCallback
-    ) -> models.Rests:
+    ) -> dict[str, Any]:
         explainer = self._explainer
         assert isinstance(explainer, DiscreteExplainer)
         found: Any = explainer.explain(episode, question, progress)[0]
         ranges = [found.interval_in(explainer.mdp, one) for one in ASSUMPTIONS]
         words = f"Depending on the causal model, it is worth {Quantity().write_range(*ranges[0])}."
         others = plans_by_doubt(explainer, episode, question, progress=progress)
-        rows: Any = [[doubt, *both] for doubt, both in others.items()]
-        return models.Rests(words=words, ranges=ranges, by_doubt=rows)
+        rows = [[doubt, *both] for doubt, both in others.items()]
+        return {"words": words, "ranges": ranges, "by_doubt": rows}
 
     def _check(
         self, episode: Episode, steps: Iterable[int], actions: Iterable[int], to_do: str = ""
@@ -311,7 +326,7 @@ class Cases(Items):
     def _solved(
         self, recorded: Recorded, found: Explanation, question: Question | None = None
     ) -> dict[str, Any]:
-        """An explanation that was just found, see `models.Solved`."""
+        """An explanation that was just found."""
         answer = answer_of(self._explainer, recorded, found, question)
         row = answer.row()
         course = self._course(recorded.episode, row["changes"], trajectory(self._explainer, answer))
@@ -337,8 +352,8 @@ class Cases(Items):
         return notes
 
     def _observed(self, recorded: Recorded) -> dict[str, Any]:
-        """What happened, see `models.Course`; nothing where the model knows nothing of the
-        episode's states or actions: it has failed."""
+        """What happened; nothing where the model knows nothing of the episode's states or actions:
+        it has failed."""
         episode = recorded.episode
         try:
             taken = self._explainer.actions_taken(episode)
@@ -357,7 +372,7 @@ class Cases(Items):
     def _course(
         self, episode: Episode, changes: Iterable[Mapping[str, Any]], steps: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """What would have happened, see `models.Course`, by the columns of a trajectory."""
+        """What would have happened, by the columns of a trajectory."""
         actions = self._explainer.actions_taken(episode)
         if f"{OTHER}{STATE}" in steps:
             features = self._features(steps[f"{OTHER}{STATE}"])
@@ -374,6 +389,7 @@ class Cases(Items):
             "actions": actions,
             "rewards": steps[f"{OTHER}reward"],
             "changed": steps["change_probability"],
+            "band": None,
         }
 
     def _features(self, states: Any) -> Any:
@@ -383,7 +399,7 @@ class Cases(Items):
         return np.stack([labels.values(states, place) for place in places], axis=-1)
 
     def _legend(self, *courses: Mapping[str, Any] | None) -> dict[str, Any]:
-        """What the numbers in courses stand for, see `models.Case`."""
+        """What the numbers in courses stand for."""
         labels, explainer = self._labels, self._explainer
         states = np.concatenate([course["states"] for course in courses if course is not None])
         occurring = [np.unique(one[np.isfinite(one)]).tolist() for one in states.T]
@@ -402,32 +418,43 @@ class Cases(Items):
         return {"names": names, "order": order}
 
 
-def _claim(row: Mapping[str, Any]) -> dict[str, Any]:
-    """How sure an improvement is, see `models.Claim`."""
+def _picked(row: Row, names: Iterable[str]) -> dict[str, Any]:
+    return {name: row[name] for name in names}
+
+
+def _told(row: Row, more: Sequence[str]) -> dict[str, Any]:
+    """What a row of results claims and how sure that is, and more of its columns."""
+    found = _picked(row, (*CLAIM, *more)) | {"relative": row["relative_improvement"]}
     if row["status"] == FAILED:
-        return {"claim": "", "holds": ""}
+        return found | {"low": None, "high": None, "claim": "", "holds": ""}
     claim = claim_of(row)
     holds = claim.sentence(Quantity(), row["factual"])
-    return {"low": claim.low, "high": claim.high, "claim": claim.verdict, "holds": holds}
+    sure = {"low": claim.low, "high": claim.high, "claim": claim.verdict, "holds": holds}
+    return found | sure
 
 
-def _edits(row: Mapping[str, Any]) -> dict[int, int]:
+def _edits(row: Row) -> dict[int, int]:
     """The changes of a row of results, as they would be made by hand."""
     return {change["t"]: change["alternative"] for change in row["changes"] or ()}
 
 
-def _answer(row: Mapping[str, Any], course: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A row of results with its course, see `models.Answer`."""
-    advice = "" if row["status"] == FAILED else Status(row["status"]).advice
-    changes = row["changes"] or []
-    notes = [one["text"] for one in row.get("outside_range") or ()]
-    notes += [f"At the end: {one['text']}" for one in row.get("predicted") or ()]
-    answered = {**row, "changes": changes, "support": row, "advice": advice, "course": course}
-    return answered | {"notes": notes} | _claim(row)
+def _answer(row: Row, course: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A row of results with its course."""
+    exits = [one["text"] for one in row["outside_range"] or ()]
+    ends = [f"At the end: {one['text']}" for one in row["predicted"] or ()]
+    support = {"far": row["far_from_data"], "unseen": row["unseen_probability"]}
+    return {
+        **_told(row, COURSE),
+        "advice": "" if row["status"] == FAILED else Status(row["status"]).advice,
+        "changes": [_picked(change, CHANGE) for change in row["changes"] or ()],
+        "support": _picked(row, SUPPORT) | support,
+        "course": course,
+        "notes": exits + ends,
+    }
 
 
-def _column(column: Column, is_fixed: bool = False) -> dict[str, Any]:
-    """A feature or a part of actions, see `models.ColumnAbout`."""
+def _about(column: Column, is_fixed: bool = False) -> dict[str, Any]:
+    """A feature or a part of actions."""
     few = (column.size or 0) <= MOST_NAMES
     return {
         "name": column.name,

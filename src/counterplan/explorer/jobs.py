@@ -29,7 +29,7 @@ from typing import Any
 from counterplan.core.limits import Progress
 from counterplan.errors import CounterplanError, FileError
 from counterplan.explorer.lists import Items
-from counterplan.explorer.models import JobState
+from counterplan.explorer.models import to_json
 from counterplan.runs.run import Run, open_run
 from counterplan.runs.task import (
     EXPLAIN,
@@ -74,7 +74,7 @@ class Job:
     notes: Path
     keep: Callable[[Any], None] = lambda _: None
     id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
-    state: JobState = "queued"
+    state: str = "queued"
     error: str | None = None
     result: Any = None
     started: float | None = None
@@ -102,7 +102,7 @@ class Job:
             return None
         return found
 
-    def end(self, state: JobState, error: str | None = None) -> None:
+    def end(self, state: str, error: str | None = None) -> None:
         """Note what became of it, and let go of its timers and files."""
         self.error, self.ended, self.state = error, time.monotonic(), state
         for timer in self.timers:
@@ -251,7 +251,7 @@ class Jobs:
         else:
             self._finish(job, "done")
 
-    def _finish(self, job: Job, state: JobState, error: str | None = None) -> None:
+    def _finish(self, job: Job, state: str, error: str | None = None) -> None:
         with self._lock:
             if (worker := self._running.pop(job)) is not None:
                 self._workers.give_back(worker)
@@ -310,7 +310,7 @@ class Answering:
         question = json.loads(part)
         notes = Notes(Path(question.pop("notes")))
         found = self._items.answer(question, notes)
-        return PartResult({ANSWER: found.model_dump_json().encode()}, {})
+        return PartResult({ANSWER: to_json(found)}, {})
 
 
 class Notes:

@@ -13,8 +13,6 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import BaseModel
-
 from counterplan.core.limits import ProgressCallback
 from counterplan.errors import FileError
 from counterplan.explorer import models
@@ -75,10 +73,10 @@ class Items(ABC):
 
     @abstractmethod
     def about(self) -> dict[str, Any]:
-        """What the run is about, see `models.RunAbout`."""
+        """What the run is about."""
 
     @abstractmethod
-    def overview(self, k: int | None) -> models.Overview:
+    def overview(self, k: int | None) -> dict[str, Any]:
         """All items together, for one budget where there are some."""
 
     @abstractmethod
@@ -86,7 +84,7 @@ class Items(ABC):
         """Raise if a question that takes longer makes no sense."""
 
     @abstractmethod
-    def answer(self, asked: Mapping[str, Any], progress: ProgressCallback) -> BaseModel:
+    def answer(self, asked: Mapping[str, Any], progress: ProgressCallback) -> dict[str, Any]:
         """The answer to such a question."""
 
     def warm(self) -> None:
@@ -117,7 +115,7 @@ class Items(ABC):
         return (found.sort(order) if order else found).to_dicts()
 
     def listed(self, query: models.ListQuery) -> dict[str, Any]:
-        """A page of the list, see `models.ListPage`: `lines` are rows of the results."""
+        """A page of the list, whose `lines` are rows of the results."""
         import polars as pl
 
         run, every_page = self.run, query.model_copy(update={"offset": 0, "limit": 0})
@@ -152,7 +150,7 @@ class Items(ABC):
 
     def spread(
         self, outcomes: Sequence[str] = (), k: int | None = None, **facts: pl.Expr
-    ) -> models.Overview:
+    ) -> dict[str, Any]:
         """Counts, the spread of what is compared, and other facts of all; `k` chooses among budgets
         where there are some."""
         import polars as pl
@@ -173,16 +171,18 @@ class Items(ABC):
         found = spread.row(0, named=True)
         choices = [sorted(one.to_series().drop_nulls()) for one in values]
         few = [one if len(one) <= MOST_VALUES else [] for one in choices]
-        return models.Overview(
-            k=k,
-            statuses=dict(statuses.iter_rows()),
-            bars=_bars(frame, found),
-            outcomes=dict(zip(outcomes, few, strict=True)),
+        return {
+            "k": k,
+            "supported": None,
+            "established": None,
+            "statuses": dict(statuses.iter_rows()),
+            "bars": _bars(frame, found),
+            "outcomes": dict(zip(outcomes, few, strict=True)),
             **found,
-        )
+        }
 
 
-def _bars(frame: pl.LazyFrame, facts: dict[str, Any]) -> list[models.Bar]:
+def _bars(frame: pl.LazyFrame, facts: dict[str, Any]) -> list[dict[str, float]]:
     """Counts in equal steps from the lowest to the highest number, or from zero if it is higher."""
     import polars as pl
 
@@ -191,11 +191,11 @@ def _bars(frame: pl.LazyFrame, facts: dict[str, Any]) -> list[models.Bar]:
     low, high = min(0.0, facts["low"]), facts["largest"]
     width = (high - low) / BARS
     if not width > 0.0:
-        return [models.Bar(low=low, high=high, count=facts["total"])]
+        return [{"low": low, "high": high, "count": facts["total"]}]
     bar = ((pl.col("compared") - low) / width).floor().clip(0, BARS - 1).cast(pl.Int64)
     chosen = frame.filter(pl.col("compared").is_finite()).select(bar=bar)
     counts = dict(collect(chosen.group_by("bar").len())[0].iter_rows())
     return [
-        models.Bar(low=low + i * width, high=low + (i + 1) * width, count=counts.get(i, 0))
+        {"low": low + i * width, "high": low + (i + 1) * width, "count": counts.get(i, 0)}
         for i in range(BARS)
     ]

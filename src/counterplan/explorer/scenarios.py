@@ -38,6 +38,11 @@ PLAYERS = {
     "hindsight": ("Hindsight", "hindsight"),
 }
 
+LINE = (
+    *("executed", "hindsight", "without_foresight", "planned", "regret_hindsight"),
+    *("regret_policy", "expected_regret", "costliest", "status", "reason"),
+)
+
 Steps = Sequence[Mapping[str, Any]]
 
 
@@ -69,12 +74,13 @@ class Scenarios(Items):
 
         return pl.col("expected_regret")
 
-    def overview(self, k: int | None) -> models.Overview:
+    def overview(self, k: int | None) -> dict[str, Any]:
         return self.spread()
 
-    def page(self, query: models.ScenarioQuery) -> models.ScenarioPage:
+    def page(self, query: models.ScenarioQuery) -> dict[str, Any]:
         """A page of the list."""
-        return models.ScenarioPage(**self.listed(query))
+        page = self.listed(query)
+        return page | {"lines": [*map(_line, page["lines"])]}
 
     def conditions(self, query: models.ScenarioQuery) -> list[pl.Expr]:
         import polars as pl
@@ -84,7 +90,7 @@ class Scenarios(Items):
             found.append(pl.col("expected_regret") >= query.min_expected_regret)
         return found
 
-    def scenario(self, name: str) -> models.Scenario:
+    def scenario(self, name: str) -> dict[str, Any]:
         """A scenario with what everyone did."""
         scenario, steps = self.run.scenario(name), self.rows(DECISIONS, name)
         (row,) = self.rows(RESULTS, name)
@@ -92,11 +98,11 @@ class Scenarios(Items):
         main = done.get(EXECUTED) or done.get("policy")
         losses = [step["expected_loss"] for step in steps]
         advised = _actions(self._axes.action_keys, steps, ADVISED) if EXECUTED in done else None
-        found: Any = {
+        return {
             "id": name,
             "sense": self._problem.sense,
             "horizon": self._problem.horizon,
-            "line": row,
+            "line": _line(row),
             "policy": row["policy"],
             "planner": row["planner"],
             "seen": [
@@ -114,28 +120,25 @@ class Scenarios(Items):
             "advised": None if advised is None else self._in_words(advised),
             "expected_losses": None if None in losses else losses,
         }
-        return models.Scenario(**found)
 
     def check(self, question: models.AdviseQuestion) -> None:
         self._state(question)
 
-    def answer(self, asked: Mapping[str, Any], progress: ProgressCallback) -> models.Advice:
+    def answer(self, asked: Mapping[str, Any], progress: ProgressCallback) -> dict[str, Any]:
         question = models.AdviseQuestion.model_validate(asked)
         problem, seed, state = self._problem, self.run.manifest.seed, self._state(question)
         planner = PLANNERS[question.planner](question.simulations)
         found = plan(problem, state, planner, seed=seed)
         bounds = value_bounds(problem, BOUND_SAMPLES, seed, state=state)
         record = plan_record(problem, state, found, bounds)
-        return models.Advice.model_validate(
-            {
-                **record,
-                **record["bounds"],
-                "t": question.t,
-                "state": record["state"]["words"],
-                "planner": planner.name,
-                "simulations": question.simulations,
-            }
-        )
+        return {
+            **record,
+            **record["bounds"],
+            "t": question.t,
+            "state": record["state"]["words"],
+            "planner": planner.name,
+            "simulations": question.simulations,
+        }
 
     def _state(self, question: models.AdviseQuestion) -> State:
         """Where a player made the decision that a question is about."""
@@ -182,6 +185,11 @@ class Scenarios(Items):
     def _in_words(self, actions: FloatArray) -> list[str]:
         """Actions in words."""
         return [action_in_words(self._problem, action) for action in actions]
+
+
+def _line(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A line of the list, of a row of results."""
+    return {"id": row[ID], **{name: row[name] for name in LINE}}
 
 
 def _actions(keys: Sequence[str], steps: Steps, player: str) -> FloatArray | None:
