@@ -19,8 +19,9 @@ from counterplan.counterfactual.explain import frontier
 from counterplan.domains import sepsis
 from counterplan.tables.stays import DRUGS, HOURS, LEVELS
 from counterplan.viz import style
+from counterplan.viz.explained import Trajectory
 from counterplan.viz.labels import Move
-from counterplan.viz.trajectory import Trajectory, draw_trajectory
+from counterplan.viz.trajectory import draw_trajectory
 from experiments.continuous_panels import LOOKS
 from experiments.continuous_study import HORIZON, LOCATION, OURS, PAPERS, SCALE, Cell, Study
 from experiments.figure import Drawn, Options, Track

@@ -9,7 +9,8 @@ from matplotlib.colors import to_rgb
 
 from counterplan.errors import InputError
 from counterplan.viz import Move, Trajectory, style, trajectory_figure
-from counterplan.viz.trajectory import trajectory_of
+from counterplan.viz.explained import trajectory_of
+from counterplan.viz.trajectory import move_texts
 
 from .results import (
     FIGURES,
@@ -101,8 +102,8 @@ def test_all_changes_of_a_dose_are_written_in_the_longest_way_that_fits() -> Non
         (3.0, "+2", 0),
         (0.5, "", 0),
     ):
-        assert data.move_texts("a", step, 1.0, [1.0, 0.8]) == ([expected] * 3, size), step
-    found, _ = data.move_texts("b", 0.1, 1.0, [1.0])
+        assert move_texts(data, "a", step, [1.0, 0.8], 1.0) == ([expected] * 3, size), step
+    found, _ = move_texts(data, "b", 0.1, [1.0], 1.0)
     assert found == [""], "words cannot be replaced by a number that means nothing"
 
 

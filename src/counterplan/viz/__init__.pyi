@@ -3,6 +3,7 @@ from .claims import Claim as Claim
 from .claims import cohort_figure as cohort_figure
 from .claims import interval_figure as interval_figure
 from .convergence import convergence_figure as convergence_figure
+from .explained import Trajectory as Trajectory
 from .frontier import doubt_figure as doubt_figure
 from .frontier import frontier_figure as frontier_figure
 from .labels import Labels as Labels
@@ -16,5 +17,4 @@ from .quantity import Quantity as Quantity
 from .sensitivity import calibration_figure as calibration_figure
 from .sensitivity import sensitivity_figure as sensitivity_figure
 from .style import save_figure as save_figure
-from .trajectory import Trajectory as Trajectory
 from .trajectory import trajectory_figure as trajectory_figure

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from counterplan.core.result import Explanation
 from counterplan.core.validation import FloatArray, Seed
 from counterplan.viz import style
-from counterplan.viz.explained import (
-    Course,
-    ExplainedEpisode,
-    Rows,
-    explained_episode,
-)
-from counterplan.viz.labels import Labels, Named, labels_of, step_title
+from counterplan.viz.explained import Rows, is_policy, trajectory_of
+from counterplan.viz.labels import Named, labels_of, step_title
 from counterplan.viz.quantity import Quantity, share
 from counterplan.viz.style import literal
 
@@ -25,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WHAT = "change_strip_figure"
 # Up to so many steps each has its number.
 MOST_NUMBERS = 24
 # Inches: of the widest strip, and of the narrowest cell that holds a text or a percentage.
@@ -34,8 +27,7 @@ WIDEST, NARROWEST, NUMBER = 11.0, 0.32, 0.24
 DARKER = {"lower": "worse", "higher": "better", None: "higher"}
 
 
-@dataclass(frozen=True, eq=False)
-class StateBand:
+class StateBand(NamedTuple):
     """One trajectory of states, drawn as a row of cells.
 
     label   which one it is
@@ -59,21 +51,32 @@ def change_strip_figure(
     feature  what the bands show: a name or number
     seed     of the samples that an average is taken over
     """
-    known = labels_of(labels)
-    episode, place = explained_episode(found, known, feature, WHAT, seed), known.place(feature)
-    times: Any = episode.times
-    if times is None:
-        times = (known.step if known.unit else 1.0) * np.arange(len(episode.changed))
-    heading = f"{known.title(place)}: darker is {DARKER[known.features[place].better]}"
-    bands = _bands(episode, known, place)
-    return draw_change_strip(episode.changed, bands, heading, times, step_title(known.unit))
+    known, what = labels_of(labels), "change_strip_figure"
+    shown = trajectory_of(found, known, feature=feature, what=what, seed=seed)
+    names = dict(shown.ticks)
+    bands = []
+    for name, values, ending in (
+        ("observed", shown.observed, shown.endings[0]),
+        ("likeliest" if is_policy(found) else "counterfactual", shown.counterfactual,
+         shown.endings[1]),
+    ):  # fmt: skip
+        texts = ["" if np.isnan(one) else names.get(one) or f"{one:.3g}" for one in values.tolist()]
+        if "" in texts:  # in the first cell after it is over stands how it ended
+            texts[texts.index("")] = ending
+        bands.append(StateBand(name, values, texts))
+    if shown.sampled is not None:
+        bands.append(_average(shown.sampled))
+    better = known.features[known.place(feature)].better
+    heading = f"{shown.feature}: darker is {DARKER[better]}"
+    assert shown.changed is not None
+    return draw_change_strip(shown.changed, bands, heading, shown.times, step_title(known.unit))
 
 
 def draw_change_strip(
     changed: FloatArray,
     bands: Sequence[StateBand],
     heading: str,
-    times: Sequence[float],
+    times: FloatArray | Sequence[float],
     time_title: str,
 ) -> Figure:
     """Bars for how often a step is changed, above rows of shaded cells under a heading."""
@@ -135,19 +138,6 @@ def _extremes(bands: Sequence[StateBand]) -> tuple[float, float]:
     finite = levels[np.isfinite(levels)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     return low, high if high > low else low + 1.0
-
-
-def _bands(episode: ExplainedEpisode, labels: Labels, place: int) -> list[StateBand]:
-    bands = [_band(course, labels, place) for course in episode.courses]
-    return bands if episode.sampled is None else [*bands, _average(episode.sampled)]
-
-
-def _band(course: Course, labels: Labels, place: int) -> StateBand:
-    """A trajectory as cells; in the first one after it is over stands how it ended."""
-    texts = ["" if np.isnan(one) else labels.text(place, float(one)) for one in course.values]
-    if "" in texts:
-        texts[texts.index("")] = course.ending
-    return StateBand(course.name, course.values, texts)
 
 
 def _average(sampled: FloatArray) -> StateBand:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard
 
@@ -11,7 +11,7 @@ import numpy as np
 from counterplan.core.result import Change, Explanation
 from counterplan.core.validation import FloatArray, Seed
 from counterplan.errors import InputError
-from counterplan.viz.labels import Labels, Move, move, moves_of
+from counterplan.viz.labels import Labels, Move, Named, labels_of, move, moves_of, value_names
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # Tables of a run: frames, lazy or not, or their rows.
 Rows: TypeAlias = "pl.DataFrame | pl.LazyFrame | Iterable[Mapping[str, Any]]"
 OTHER = "counterfactual_"
+# What time is counted in where no unit is known.
+STEP = "step"
 # How many sampled trajectories tell what a policy leads to.
 SAMPLES = 1_000
 
@@ -47,33 +49,82 @@ def band_around(sampled: FloatArray, outside: float) -> tuple[FloatArray, FloatA
     return low, high
 
 
-class Course(NamedTuple):
-    """A feature along a trajectory: (T,) values, nan from where it is over, and how it ends."""
-
-    name: str
-    values: FloatArray
-    ending: str = ""
-
-
 @dataclass(frozen=True, eq=False)
-class ExplainedEpisode:
-    """What is changed, and one feature as it was and as it would have been.
+class Trajectory:
+    """One feature of an episode as it was and as it would have been, and what is changed.
 
-    changed  (T,) how often each step is changed
-    courses  observed and counterfactual, the likeliest one where chance decides; none without names
-    moves    the changes, one for each dose
-    sampled  (N, T) the feature in sampled trajectories, where chance decides, or by each member of
-             the model
-    band     what is shown of them: the share that is left out on each side, and in words
-    times    (T,) when steps begin, where that is known
+    observed        (T,) values of the feature; nan from where it is over
+    counterfactual  (T,) the same with the changes made; the likeliest one where chance decides
+    moves           those changes, one for each dose
+    feature         what the values are, with their unit
+    step            length of a step
+    unit            in which that length is given
+    low, high       (T,) a band around the counterfactual, where chance decides or models differ
+    ticks           numbers of the feature that have names
+    endings         how both end, where they are over before the last step
+    starts          (T,) when each step begins, where not all are of the same length
+    band            what lies between low and high, in words
+    changed         (T,) how often each step is changed
+    sampled         (N, T) the feature where chance decides, or by each member of the model
     """
 
-    changed: FloatArray
-    courses: tuple[Course, ...] = ()
+    observed: FloatArray
+    counterfactual: FloatArray
     moves: tuple[Move, ...] = ()
+    feature: str = "feature"
+    step: float = 1.0
+    unit: str = STEP
+    low: FloatArray | None = None
+    high: FloatArray | None = None
+    ticks: tuple[tuple[float, str], ...] = ()
+    endings: tuple[str, str] = ("", "")
+    starts: FloatArray | None = None
+    band: str = COURSES.words
+    changed: FloatArray | None = None
     sampled: FloatArray | None = None
-    band: Band = COURSES
-    times: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("observed", "counterfactual"):
+            values = np.asarray(getattr(self, name), dtype=np.float64)
+            object.__setattr__(self, name, values)
+            # Finite numbers, then nothing but nan.
+            going = int(np.isfinite(values).sum())
+            is_right = np.isfinite(values[:going]).all() and np.isnan(values[going:]).all()
+            if values.ndim != 1 or not values.size or not is_right:
+                raise InputError(
+                    f"trajectory: {name} must be a list of finite numbers (nan only from where a "
+                    "course is over)"
+                )
+        steps = len(self.observed)
+        if steps != len(self.counterfactual):
+            raise InputError(
+                f"trajectory: {steps} observed values, but "
+                f"{len(self.counterfactual)} counterfactual ones"
+            )
+        for t in (one.t for one in self.moves):
+            if not 0 <= t < steps:
+                raise InputError(
+                    f"trajectory: a change at step {t}, but the steps are 0..{steps - 1}"
+                )
+
+    @property
+    def times(self) -> FloatArray:
+        """(T,) in `unit`."""
+        if self.starts is not None:
+            return self.starts
+        return np.asarray(self.step * np.arange(len(self.observed)))
+
+    @property
+    def doses(self) -> tuple[str, ...]:
+        """The doses that change."""
+        return tuple(dict.fromkeys(one.what for one in self.moves))
+
+    @property
+    def extent(self) -> tuple[float, float]:
+        """The lowest and the highest of all values."""
+        given = [self.observed, self.counterfactual, self.low, self.high]
+        values = np.concatenate([one for one in given if one is not None])
+        return float(np.nanmin(values)), float(np.nanmax(values))
 
 
 def is_policy(found: object) -> TypeGuard[PolicyExplanation]:
@@ -86,51 +137,67 @@ def is_sequence(found: object) -> TypeGuard[SequenceExplanation]:
     return isinstance(found, Explanation) and hasattr(found, "history")
 
 
-def explained_episode(
-    found: Any, labels: Labels | None, feature: str | int | None, what: str, seed: Seed
-) -> ExplainedEpisode:
+def trajectory_of(
+    found: Any,
+    labels: Named | None,
+    *,
+    feature: str | int | None = None,
+    what: str = "trajectory_figure",
+    seed: Seed = 0,
+) -> Trajectory:
     """From an explanation, or rows of a run's `trajectories` of one episode and k.
 
     feature  by name or number, see `Labels.place`
     what     the figure, for errors
     seed     of the samples
     """
-    place = 0 if labels is None else labels.place(feature)
+    if labels is None:
+        raise InputError(
+            f"{what}: say what the features are called: labels=, such as a SchemaLayout "
+            "or viz.Labels.named(features, doses, actions)"
+        )
+    known = labels_of(labels)
+    place, step = known.place(feature), known.step if known.unit else 1.0
+    usual: dict[str, Any] = {
+        "feature": known.title(place),
+        "step": step,
+        "unit": known.unit or STEP,
+        "ticks": tuple(value_names(known.features[place]).items()),
+    }
     if is_table(found):
-        return _of_rows(found, labels, place, what)
-    sampled, band = None, COURSES
+        return Trajectory(**(usual | _of_rows(found, known, place, what)))
+    visited: Any
     if is_policy(found):
         changed = found.change_probabilities().sum(axis=1)
-        both: dict[str, Any] = {
-            "observed": found.episode.states,
-            "likeliest": found.most_likely.states,
-        }
-        sampled = found.sample(SAMPLES, seed=seed).states
+        visited, sampled, band = found.most_likely.states, found.sample(SAMPLES, seed=seed), COURSES
+        others: Any = sampled.states
     elif is_sequence(found):
-        changed = np.zeros(len(found.episode))
-        changed[[change.t for change in found.changes]] = 1.0
-        both = {"observed": found.episode.states, "counterfactual": found.states}
-        sampled, band = getattr(found, "member_states", None), MODELS
+        changed = np.isin(np.arange(len(found.episode)), [one.t for one in found.changes]) * 1.0
+        visited, others, band = found.states, getattr(found, "member_states", None), MODELS
     else:
         raise InputError(f"{what}: cannot draw a {type(found).__name__}")
-    if labels is None:
-        return ExplainedEpisode(changed)
-    courses = tuple(_course(name, visited, labels, place) for name, visited in both.items())
-    others = None if sampled is None else labels.values(sampled, place)
-    return ExplainedEpisode(changed, courses, moves_of(found.changes, labels), others, band)
+    if others is not None:
+        values = known.values(others, place)
+        low, high = band_around(values, band.outside)
+        usual |= {"low": low, "high": high, "band": band.words, "sampled": values}
+    both = [_until_over(states, known, place) for states in (found.episode.states, visited)]
+    (observed, counterfactual), endings = zip(*both, strict=True)
+    moves = moves_of(found.changes, known)
+    return Trajectory(observed, counterfactual, moves, changed=changed, endings=endings, **usual)
 
 
-def _course(name: str, states: Any, labels: Labels, place: int) -> Course:
+def _until_over(states: Any, labels: Labels, place: int) -> tuple[FloatArray, str]:
+    """A feature along states, nan from where an episode of discrete ones is over, and how."""
     values = labels.values(states, place)
     over = np.flatnonzero(np.isnan(values))
     if labels.states is None or not over.size:
-        return Course(name, values)
+        return values, ""
     end = int(over[0])
     going = np.where(np.arange(len(values)) < end, values, np.nan)
-    return Course(name, going, labels.endings.get(int(states[end]), ""))
+    return going, labels.endings.get(int(states[end]), "")
 
 
-def _of_rows(table: Any, labels: Labels | None, place: int, what: str) -> ExplainedEpisode:
+def _of_rows(table: Any, labels: Labels, place: int, what: str) -> dict[str, Any]:
     rows = as_rows(table, what, "episode_id", "k", "t", "time", "changed", "change_probability")
     which = {(row["episode_id"], row["k"]) for row in rows}
     if len(which) > 1:
@@ -139,42 +206,34 @@ def _of_rows(table: Any, labels: Labels | None, place: int, what: str) -> Explai
             "table.filter(episode_id=..., k=...)"
         )
     rows = sorted(rows, key=lambda row: int(row["t"]))
-    changed, times = (
-        np.array([row[name] for row in rows], dtype=np.float64)
-        for name in ("change_probability", "time")
-    )
-    if labels is None:
-        return ExplainedEpisode(changed, times=times)
     is_discrete = labels.states is not None
     column = "state" if is_discrete else f"state:{labels.features[place].name}"
     if column not in rows[0]:
         raise InputError(f"{what}: the table has no column {column!r}")
-    courses = []
-    for name, prefix in (("observed", ""), ("counterfactual", OTHER)):
-        values = [row[prefix + column] for row in rows]
-        courses.append(
-            _course(name, values, labels, place)
-            if is_discrete
-            else Course(name, np.array(values, dtype=np.float64))
+    observed, counterfactual = ([row[side + column] for row in rows] for side in ("", OTHER))
+    endings = ("", "")
+    if is_discrete:
+        both = [_until_over(states, labels, place) for states in (observed, counterfactual)]
+        (observed, counterfactual), endings = zip(*both, strict=True)
+        changed = [row for row in rows if row["changed"]]
+        changes = [Change(row["t"], row["action"], row[f"{OTHER}action"]) for row in changed]
+        moves = moves_of(changes, labels)
+    else:
+        moves = tuple(
+            move(int(row["t"]), dose, float(before), float(after))
+            for row in rows
+            for dose in labels.doses
+            for before, after in [[row.get(f"{s}action:{dose.name}") for s in ("", OTHER)]]
+            if before is not None and after is not None and before != after
         )
-    moves = (_discrete_moves if is_discrete else _dose_moves)(rows, labels)
-    return ExplainedEpisode(changed, tuple(courses), moves, times=times)
-
-
-def _discrete_moves(rows: Sequence[Mapping[str, Any]], labels: Labels) -> tuple[Move, ...]:
-    changed = [row for row in rows if row["changed"]]
-    both = [Change(row["t"], row["action"], row[f"{OTHER}action"]) for row in changed]
-    return moves_of(both, labels)
-
-
-def _dose_moves(rows: Sequence[Mapping[str, Any]], labels: Labels) -> tuple[Move, ...]:
-    found = []
-    for row in rows:
-        for dose in labels.doses:
-            before, after = (row.get(f"{prefix}action:{dose.name}") for prefix in ("", OTHER))
-            if before is not None and after is not None and before != after:
-                found.append(move(int(row["t"]), dose, float(before), float(after)))
-    return tuple(found)
+    often, times = (
+        np.array([row[name] for row in rows], dtype=np.float64)
+        for name in ("change_probability", "time")
+    )
+    found = {"observed": observed, "counterfactual": counterfactual, "endings": endings}
+    # Rows may be missing.
+    step = {"step": float(np.diff(times).min())} if len(times) > 1 else {}
+    return {**found, "moves": moves, "changed": often, "starts": times, **step}
 
 
 def is_table(given: object) -> bool:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from counterplan.core.result import Explanation
-from counterplan.core.validation import FloatArray, Seed
+from counterplan.core.validation import Seed
 from counterplan.errors import InputError
 from counterplan.viz import style
-from counterplan.viz.explained import COURSES, Rows, band_around, explained_episode
-from counterplan.viz.labels import Move, Named, labels_of, value_names
+from counterplan.viz.explained import STEP, Rows, Trajectory, trajectory_of
+from counterplan.viz.labels import Named
 from counterplan.viz.style import COUNTERFACTUAL_MARK, LETTER, OBSERVED_MARK, literal, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-STEP = "step"
 # Of a row of arrows, as a share of the curves' height.
 ROW_HEIGHT = 0.22
 # Inches: of an arrow with the space around it, and of the room for the name of a dose.
@@ -31,106 +29,6 @@ SIZES = (style.SMALL_SIZE, style.SMALL_SIZE - 1.5)
 # Named numbers of a feature that fit beside an axis.
 MOST_NAMES = 12
 BACKGROUND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.6}
-
-
-@dataclass(frozen=True, eq=False)
-class Trajectory:
-    """What a trajectory figure shows.
-
-    observed        (T,) values of the feature; nan from where it is over
-    counterfactual  (T,) the same with the changes made; the likeliest one where chance decides
-    moves           those changes, one for each dose
-    feature         what the values are, with their unit
-    step            length of a step
-    unit            in which that length is given
-    low, high       (T,) a band around the counterfactual, where chance decides or models differ
-    ticks           numbers of the feature that have names
-    endings         how both end, where they are over before the last step
-    starts          (T,) when each step begins, where not all are of the same length
-    band            what lies between low and high, in words
-    """
-
-    observed: FloatArray
-    counterfactual: FloatArray
-    moves: tuple[Move, ...] = ()
-    feature: str = "feature"
-    step: float = 1.0
-    unit: str = STEP
-    low: FloatArray | None = None
-    high: FloatArray | None = None
-    ticks: tuple[tuple[float, str], ...] = ()
-    endings: tuple[str, str] = ("", "")
-    starts: FloatArray | None = None
-    band: str = COURSES.words
-
-    def __post_init__(self) -> None:
-        for name in ("observed", "counterfactual"):
-            values = np.asarray(getattr(self, name), dtype=np.float64)
-            object.__setattr__(self, name, values)
-            if values.ndim != 1 or not values.size or not _is_finite_until_over(values):
-                raise InputError(
-                    f"trajectory: {name} must be a list of finite numbers (nan only from where a "
-                    "course is over)"
-                )
-        steps = len(self.observed)
-        if steps != len(self.counterfactual):
-            raise InputError(
-                f"trajectory: {steps} observed values, but "
-                f"{len(self.counterfactual)} counterfactual ones"
-            )
-        for t in (one.t for one in self.moves):
-            if not 0 <= t < steps:
-                raise InputError(
-                    f"trajectory: a change at step {t}, but the steps are 0..{steps - 1}"
-                )
-
-    @property
-    def times(self) -> FloatArray:
-        """(T,) in `unit`."""
-        if self.starts is not None:
-            return self.starts
-        return np.asarray(self.step * np.arange(len(self.observed)))
-
-    @property
-    def doses(self) -> tuple[str, ...]:
-        """The doses that change."""
-        return tuple(dict.fromkeys(one.what for one in self.moves))
-
-    @property
-    def extent(self) -> tuple[float, float]:
-        """The lowest and the highest of all values."""
-        given = [self.observed, self.counterfactual, self.low, self.high]
-        values = np.concatenate([one for one in given if one is not None])
-        return float(np.nanmin(values)), float(np.nanmax(values))
-
-    def move_texts(
-        self, dose: str, step: float, arrow: float, letters: list[float]
-    ) -> tuple[list[str], int]:
-        """How all changes of a dose are written, in the first way that fits between them, and which
-        size of letters it takes; where none fits the markers alone tell it.
-
-        step, arrow  widths of a step, on average, and of what marks a change
-        letters      widths of a letter, of each size to try
-        """
-        moves = [move for move in self.moves if move.what == dose]
-        end = float(self.times[-1]) + self.step
-        unit = step * len(self.observed) / (end - float(self.times[0]))
-        places = [*(float(self.times[move.t]) for move in moves), end]
-        gaps = [unit * (after - time) - arrow for time, after in pairwise(places)]
-        for texts in zip(*(move.texts for move in moves), strict=True):
-            lengths = [max(map(len, text.split("\n"))) for text in texts]
-            for size, letter in enumerate(letters):
-                fits = (letter * n <= gap for n, gap in zip(lengths, gaps, strict=True))
-                if all(texts) and all(fits):
-                    return [*texts], size
-        return [""] * len(moves), 0
-
-
-def _is_finite_until_over(values: FloatArray) -> bool:
-    """Finite numbers, at least one, then nothing but nan."""
-    finite = np.isfinite(values)
-    going = int(finite.sum())
-    return going > 0 and bool(finite[:going].all() and np.isnan(values[going:]).all())
 
 
 def trajectory_figure(
@@ -156,48 +54,12 @@ def trajectory_figure(
     return figure
 
 
-def trajectory_of(
-    found: Explanation | Rows,
-    labels: Named | None,
-    *,
-    feature: str | int | None = None,
-    seed: Seed = 0,
-) -> Trajectory:
-    """A feature of an explained episode; arguments as of `trajectory_figure`."""
-    if labels is None:
-        raise InputError(
-            "trajectory_figure: say what the features are called: labels=, such as a SchemaLayout "
-            "or viz.Labels.named(features, doses, actions)"
-        )
-    known = labels_of(labels)
-    episode = explained_episode(found, known, feature, "trajectory_figure", seed)
-    observed, counterfactual = episode.courses
-    place, times, step = known.place(feature), episode.times, known.step
-    if times is not None and len(times) > 1:  # rows may be missing
-        step = float(np.diff(times).min())
-    low, high = (None, None)
-    if episode.sampled is not None:
-        low, high = band_around(episode.sampled, episode.band.outside)
-    return Trajectory(
-        observed.values,
-        counterfactual.values,
-        episode.moves,
-        known.title(place),
-        step,
-        known.unit or STEP,
-        low,
-        high,
-        tuple(value_names(known.features[place]).items()),
-        (observed.ending, counterfactual.ending),
-        times,
-        episode.band.words,
-    )
-
-
 def draw_trajectory(axes: Axes, trajectory: Trajectory) -> None:
     """Both trajectories into a panel, without a legend; the curves have labels."""
     style.style_axes(axes)
     times, before, after = trajectory.times, trajectory.observed, trajectory.counterfactual
+    if not np.isfinite([before[0], after[0]]).all():
+        raise InputError("trajectory_figure: a course is over before it begins: nothing to draw")
     if trajectory.low is not None and trajectory.high is not None:
         axes.fill_between(
             times, trajectory.low, trajectory.high, color=style.BAND, alpha=0.7, linewidth=0,
@@ -247,7 +109,7 @@ def _draw_moves(axes: Axes, trajectory: Trajectory) -> None:
         axes.axhline(middle, color=style.GRID, linewidth=0.8, zorder=0.5)
         moves = [one for one in trajectory.moves if one.what == dose]
         largest = max([abs(one.size) for one in moves if one.direction], default=1.0)
-        texts, size = trajectory.move_texts(dose, step, ARROW, letters)
+        texts, size = move_texts(trajectory, dose, step, letters)
         for one, text in zip(moves, texts, strict=True):
             time = float(trajectory.times[one.t])
             axes.axvline(time, color=style.MUTED, linewidth=0.7, linestyle=":", zorder=0.6)
@@ -262,6 +124,30 @@ def _draw_moves(axes: Axes, trajectory: Trajectory) -> None:
             )  # fmt: skip
     axes.set_ylim(bottom - len(names) * row, high + 0.08 * height)
     _write_ticks(axes, trajectory, bottom, list(zip(middles, names, strict=True)))
+
+
+def move_texts(
+    trajectory: Trajectory, dose: str, step: float, letters: list[float], arrow: float = ARROW
+) -> tuple[list[str], int]:
+    """How all changes of a dose are written, in the first way that fits between them, and which
+    size of letters it takes; where none fits the markers alone tell it.
+
+    step, arrow  widths of a step, on average, and of what marks a change
+    letters      widths of a letter, of each size to try
+    """
+    moves = [move for move in trajectory.moves if move.what == dose]
+    times = trajectory.times
+    end = float(times[-1]) + trajectory.step
+    unit = step * len(times) / (end - float(times[0]))
+    places = [*(float(times[move.t]) for move in moves), end]
+    gaps = [unit * (after - time) - arrow for time, after in pairwise(places)]
+    for texts in zip(*(move.texts for move in moves), strict=True):
+        lengths = [max(map(len, text.split("\n"))) for text in texts]
+        for size, letter in enumerate(letters):
+            fits = (letter * n <= gap for n, gap in zip(lengths, gaps, strict=True))
+            if all(texts) and all(fits):
+                return [*texts], size
+    return [""] * len(moves), 0
 
 
 def _inches(axes: Axes) -> tuple[float, float]:
