@@ -18,7 +18,7 @@ import counterplan as cp
 from counterplan.core.problem import Problem
 from counterplan.counterfactual.discrete.budget_dp import prepare
 from counterplan.counterfactual.discrete.dynamic_program import evaluate
-from counterplan.counterfactual.discrete.laws import ExtremeLaw
+from counterplan.counterfactual.discrete.laws import Law
 from counterplan.testing import random_episode
 
 PROBLEMS, STEPS, K, POINTS = 20, 5, 2, 3
@@ -42,7 +42,7 @@ def widths(seed: int, gamma: float) -> tuple[float, float]:
         other = cp.TabularMDP(np.stack([rows, 1.0 - rows], axis=2), rewards)
         setting, _ = prepare(Problem(other, episode, K))
         for up in (False, True):
-            law = ExtremeLaw(other, episode, "none", up)
+            law = Law(other, episode, 1.0, "none", up)
             ends.append(float(evaluate(setting, law, found.process.table)[K]))
     return outer.width, max(ends) - min(ends)
 

@@ -42,7 +42,7 @@ from counterplan.counterfactual.discrete.dynamic_program import (
     evaluate,
     keep_observed,
 )
-from counterplan.counterfactual.discrete.laws import CounterfactualLaw
+from counterplan.counterfactual.discrete.laws import Law
 from counterplan.counterfactual.executed.setting import AllocationSetting, prepare_allocation
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.compiled import Layout, inlined, jit
@@ -226,7 +226,7 @@ class PolicyWorld:
 
     sense: Sense = "max"
 
-    def __init__(self, setting: Setting, law: CounterfactualLaw) -> None:
+    def __init__(self, setting: Setting, law: Law) -> None:
         self.setting, self.law = setting, law
         self.horizon = len(setting.episode)
         self.start = self.place(0, int(setting.episode.states[0]), setting.k)
@@ -357,7 +357,7 @@ def _decided(world: ExogenousModel, planner: Planner, seed: int) -> Sequence[Flo
 
 
 def planned_table(
-    setting: Setting, law: CounterfactualLaw, planner: Planner, seed: int, places: int
+    setting: Setting, law: Law, planner: Planner, seed: int, places: int
 ) -> PolicyTable:
     """The policy that the planner decides on, for every budget 0..k."""
     world = PolicyWorld(setting, law)

@@ -11,9 +11,9 @@ from .core.reward import LinearReward as LinearReward
 from .counterfactual import baselines as baselines
 from .counterfactual.continuous.anchors import AnchorHeuristic as AnchorHeuristic
 from .counterfactual.continuous.astar import AStar as AStar
+from .counterfactual.discrete.budget_dp import robust_explain as robust_explain
+from .counterfactual.discrete.budget_dp import value_interval as value_interval
 from .counterfactual.discrete.policy_value import policy_value as policy_value
-from .counterfactual.discrete.robust import robust_explain as robust_explain
-from .counterfactual.discrete.robust import value_interval as value_interval
 from .counterfactual.explain import explain as explain
 from .counterfactual.explain import frontier as frontier
 from .counterfactual.replay import replay as replay

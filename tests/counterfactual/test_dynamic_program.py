@@ -20,7 +20,7 @@ from counterplan.counterfactual import Frontier, oracle
 from counterplan.counterfactual.discrete import dynamic_program
 from counterplan.counterfactual.discrete.budget_dp import prepare
 from counterplan.counterfactual.discrete.dynamic_program import evaluate, outcome_bounds, solve
-from counterplan.counterfactual.discrete.laws import DoubtfulLaw, ExtremeLaw
+from counterplan.counterfactual.discrete.laws import Law
 from counterplan.errors import InfeasibleError, InputError
 from counterplan.testing import random_episode, random_transitions
 
@@ -495,8 +495,8 @@ def test_reached_states_alone_give_what_all_states_give(
     seed: int, doubt: float, assume: str
 ) -> None:
     mdp, episode, k, rules = sparse_problem(seed)
-    setting, exact = prepare(Problem(mdp, episode, k, rules))
-    law = DoubtfulLaw(exact, ExtremeLaw(mdp, episode, assume), doubt) if doubt else exact
+    setting, _ = prepare(Problem(mdp, episode, k, rules))
+    law = Law(mdp, episode, doubt, assume)
     everywhere = replace(setting, anywhere=True)
     ended, table = solve(setting, law)
     full, other = solve(everywhere, law)

@@ -14,12 +14,10 @@ from scipy.sparse import csr_array
 import counterplan as cp
 from counterplan.counterfactual import BudgetDP, oracle
 from counterplan.counterfactual.discrete.laws import (
-    ExactLaw,
-    ExtremeLaw,
-    RowwiseLaw,
-    SampledLaw,
+    Law,
     law_of,
     rank_states,
+    sampled_law,
 )
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.scm.gumbel import MARKS
@@ -29,6 +27,20 @@ from .models import IndependentSCM, MechanismSCM, QuantileSCM
 from .support import finite_horizon_value, random_instance, walks
 
 # --- Laws of one step: expectations and rows say the same, by any route ---
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A causal model of a user's own: Gumbel-Max, which nothing knows."""
+
+    scm: cp.GumbelMaxSCM
+
+    @property
+    def mdp(self) -> cp.TabularMDP:
+        return self.scm.mdp
+
+    def counterfactual_row(self, *asked: int) -> np.ndarray:
+        return self.scm.counterfactual_row(*asked)
 
 
 def setting(seed: int) -> tuple[cp.TabularMDP, cp.Episode, np.random.Generator]:
@@ -46,7 +58,7 @@ def test_the_fused_pass_equals_row_by_row(seed: int) -> None:
     values = rng.normal(size=(mdp.n_states, 3))
     values[0, 1] = -np.inf
     scm = cp.GumbelMaxSCM(mdp)
-    fused, slow = ExactLaw(mdp, episode), RowwiseLaw(scm, episode)
+    fused, slow = Law(mdp, episode), law_of(Asked(scm), episode)
     for t in range(2):
         quick = fused.expect(t, np.unique(fused.row_of), values)
         by_row = slow.expect(t, slow.row_of.ravel(), values)
@@ -68,7 +80,7 @@ def test_rows_that_share_no_state_with_the_observed_one_are_the_models_own() -> 
         for chances in ((0.25, 0.75), (0.6, 0.4))
     ]
     mdp, values = cp.TabularMDP(matrices, np.zeros((S, 2))), np.arange(2.0 * S).reshape(S, 2)
-    law = ExactLaw(mdp, cp.Episode([0, 1], [0, 0]))
+    law = Law(mdp, cp.Episode([0, 1], [0, 0]))
     for state in (5, MARKS - 1, MARKS, MARKS + 1, 0, 1):
         for action in range(2):
             row = cp.GumbelMaxSCM(mdp).counterfactual_row(0, 0, 1, state, action)
@@ -92,7 +104,7 @@ def test_one_order_of_states_for_all_rows_gives_what_sorting_each_does(
     transitions = random_transitions(rng, S, A)
     mdp = cp.TabularMDP(transitions, np.zeros((S, A)))
     sets = None if gamma == 1.0 else cp.RowSets.gamma(mdp, gamma)
-    law = ExtremeLaw(mdp, random_episode(rng, mdp, 2), assume, highest, sets)
+    law = Law(mdp, random_episode(rng, mdp, 2), 1.0, assume, highest, sets)
     # Ties, and what must not be reached.
     values = rng.integers(0, 4, size=(S, 2)) * 1.0
     values[0, 0] = -np.inf
@@ -106,8 +118,8 @@ def test_one_order_of_states_for_all_rows_gives_what_sorting_each_does(
 def test_rows_and_expectations_agree(kind: str) -> None:
     mdp, episode, rng = setting(5)
     laws: dict[str, Any] = {
-        "exact": ExactLaw(mdp, episode),
-        "sampled": SampledLaw(mdp, episode, 40, 3),
+        "exact": Law(mdp, episode),
+        "sampled": sampled_law(mdp, episode, 40, 3),
         "own": law_of(IndependentSCM(mdp), episode),
     }
     law = laws[kind]
@@ -122,7 +134,7 @@ def test_rows_and_expectations_agree(kind: str) -> None:
 
 def test_sampled_steps_have_noise_of_their_own() -> None:
     mdp = cp.TabularMDP(np.array([[[0.5, 0.5], [0.3, 0.7]]] * 2), np.zeros((2, 2)))
-    law = SampledLaw(mdp, cp.Episode([0, 0, 0], [0, 0, 0]), 200, 0)
+    law = sampled_law(mdp, cp.Episode([0, 0, 0], [0, 0, 0]), 200, 0)
     ids = np.array([1], dtype=np.int32)
     first, again, other = law.rows_at(0, ids), law.rows_at(0, ids), law.rows_at(1, ids)
     assert np.array_equal(first.probabilities, again.probabilities)

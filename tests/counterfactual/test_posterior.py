@@ -12,7 +12,7 @@ from counterplan.core.problem import Problem
 from counterplan.counterfactual.continuous.ensemble import worst_mean
 from counterplan.counterfactual.discrete.budget_dp import prepare
 from counterplan.counterfactual.discrete.dynamic_program import PolicyTable, evaluate
-from counterplan.counterfactual.discrete.laws import ExactLaw
+from counterplan.counterfactual.discrete.laws import Law
 from counterplan.counterfactual.discrete.posterior import (
     CHOOSING,
     PosteriorDP,
@@ -68,7 +68,7 @@ def test_no_policy_beats_the_bound_and_the_value_is_that_of_the_members(
             actions[t, s, 1:] = action
         table = PolicyTable(actions[..., None])
         said = [
-            evaluate(setting, ExactLaw(one, episode), table)[k]
+            evaluate(setting, Law(one, episode), table)[k]
             for setting, one in zip(settings, members, strict=True)
         ]
         best = max(best, float(worst_mean(np.array(said), risk)))
@@ -100,7 +100,7 @@ def test_claims_hold_for_processes_that_come_from_the_prior() -> None:
         truth, model, episode = learned(100 + seed, 10, size=3)
         found = cp.explain(model, episode, 2, risk=1.0)
         setting, _ = prepare(Problem(truth, episode, 2))
-        gain = evaluate(setting, ExactLaw(truth, episode), found.process.table)[2]
+        gain = evaluate(setting, Law(truth, episode), found.process.table)[2]
         gain -= found.factual_value
         held += found.interval.low - 1e-9 <= gain <= found.interval.high + 1e-9
         claimed, true = claimed + found.improvement, true + gain

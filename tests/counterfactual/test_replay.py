@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import counterplan as cp
-from counterplan.counterfactual.discrete.laws import ExactLaw
+from counterplan.counterfactual.discrete.laws import Law
 from counterplan.counterfactual.replay import CachedLaw, RowCache
 from counterplan.errors import InfeasibleError, InputError
 from counterplan.scm.tabular import Rows
@@ -98,12 +99,12 @@ def test_any_discrete_model(seed: int) -> None:
 # --- The cache --------------------------------------------------------------------------------
 
 
-def laws(cache: RowCache | None = None) -> tuple[ExactLaw, CachedLaw]:
+def laws(cache: RowCache | None = None) -> tuple[Law, CachedLaw]:
     rng = np.random.default_rng(0)
     mdp = cp.TabularMDP(rng.dirichlet(np.ones(6), size=(6, 3)), rng.normal(size=(6, 3)))
     episode = cp.Episode([0, 3, 2, 5, 1], [0, 1, 2, 0, 1])
-    exact = ExactLaw(mdp, episode)
-    return exact, CachedLaw(exact, episode, cache or RowCache())
+    exact = Law(mdp, episode)
+    return exact, CachedLaw(mdp, episode, law=exact, cache=cache or RowCache())
 
 
 def same(one: Rows, other: Rows) -> bool:
@@ -114,7 +115,7 @@ def same(one: Rows, other: Rows) -> bool:
 @given(st.lists(st.sets(st.integers(0, 17), min_size=1), min_size=1, max_size=6))
 def test_cached_rows_are_the_same_whatever_was_asked_before(asked: list[set[int]]) -> None:
     exact, cached = laws()
-    later = CachedLaw(exact, cached.episode, cached.cache, first=1)
+    later = replace(cached, first=1)
     for ids in asked:
         wanted = np.array(sorted(ids), dtype=np.int32)
         for t in (0, 2):

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 
 import counterplan as cp
 from counterplan.counterfactual import oracle
-from counterplan.counterfactual.discrete.laws import ExtremeLaw
+from counterplan.counterfactual.discrete.laws import Law
 from counterplan.errors import InputError
 from counterplan.testing import random_episode, random_transitions
 
@@ -210,7 +210,7 @@ def extremes(
     """Lowest and highest expectation of values after (0, 1)."""
     ids, assume = np.unique(mdp.row_of), "stable" if stability else "none"
     low, high = (
-        ExtremeLaw(mdp, episode, assume, highest).expect(0, ids, values[:, None])
+        Law(mdp, episode, 1.0, assume, highest).expect(0, ids, values[:, None])
         for highest in (False, True)
     )
     return float(low[mdp.row_of[0, 1], 0]), float(high[mdp.row_of[0, 1], 0])

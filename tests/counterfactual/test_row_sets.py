@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import counterplan as cp
-from counterplan.counterfactual.discrete.laws import ExtremeLaw
+from counterplan.counterfactual.discrete.laws import Law
 from counterplan.errors import InputError
 from counterplan.scm import count_transitions, estimate_mdp
 from counterplan.testing import random_episode, random_transitions
@@ -66,7 +66,7 @@ def extremes(
     """Lowest and highest expectation of values after (0, 1)."""
     found = []
     for highest in (False, True):
-        law = ExtremeLaw(mdp, episode, assume, highest, sets)
+        law = Law(mdp, episode, 1.0, assume, highest, sets)
         every = law.expect(0, np.unique(law.row_of), values[:, None])
         found.append(float(every[np.searchsorted(np.unique(law.row_of), law.row_of[0, 1]), 0]))
     return found[0], found[1]
@@ -202,13 +202,12 @@ def doubtful_value(mdp: cp.TabularMDP, episode: cp.Episode, k: int, doubt: float
 def test_no_policy_is_better_by_the_mixture(seed: int) -> None:
     from counterplan.core.constraints import Constraints
     from counterplan.counterfactual.discrete.dynamic_program import Setting, solve
-    from counterplan.counterfactual.discrete.laws import DoubtfulLaw, ExactLaw
 
     rng = np.random.default_rng(seed)
     mdp = cp.TabularMDP(random_transitions(rng, 3, 2), rng.normal(size=(3, 2)))
     episode = random_episode(rng, mdp, 3)
     setting = Setting(mdp, episode, Constraints().resolve(3, 3, 2), 2)
-    law = DoubtfulLaw(ExactLaw(mdp, episode), ExtremeLaw(mdp, episode), 0.4)
+    law = Law(mdp, episode, 0.4)
     ended, _ = solve(setting, law)
     expected = doubtful_value(mdp, episode, 2, 0.4)
     assert ended.values[episode.states[0], 2] == pytest.approx(expected, abs=1e-9)

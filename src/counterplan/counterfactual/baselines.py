@@ -47,7 +47,7 @@ from counterplan.counterfactual.discrete.dynamic_program import (
     keep_observed,
     run_backward,
 )
-from counterplan.counterfactual.discrete.laws import CounterfactualLaw
+from counterplan.counterfactual.discrete.laws import Law
 from counterplan.errors import InputError
 from counterplan.scm.point import PointSCM
 
@@ -81,7 +81,7 @@ class _Baseline(ABC):
         return policy_frontier(process, values, bounds, Status.HEURISTIC, stats, problem.k, name)
 
     @abstractmethod
-    def _table(self, setting: Setting, law: CounterfactualLaw) -> PolicyTable:
+    def _table(self, setting: Setting, law: Law) -> PolicyTable:
         """The policy of a discrete problem."""
 
     @abstractmethod
@@ -94,7 +94,7 @@ class Greedy(_Baseline):
     """Discrete: the best action one step ahead, as long as the budget lasts. Continuous: round by
     round the best single change."""
 
-    def _table(self, setting: Setting, law: CounterfactualLaw) -> PolicyTable:
+    def _table(self, setting: Setting, law: Law) -> PolicyTable:
         table = keep_observed(setting)
         run_backward(setting, law, LOOK_AHEAD, table)
         return table
@@ -118,7 +118,7 @@ class NoisyGreedy(_Baseline):
         if not 0.0 <= self.probability <= 1.0:
             raise InputError(f"probability must lie between 0 and 1, got {self.probability}")
 
-    def _table(self, setting: Setting, law: CounterfactualLaw) -> PolicyTable:
+    def _table(self, setting: Setting, law: Law) -> PolicyTable:
         greedy, observed = Greedy()._table(setting, law).actions, keep_observed(setting).actions
         # Where both agree there is one choice, not two halves of it.
         weights = np.where(greedy == observed, 1.0, self.probability)
@@ -143,7 +143,7 @@ class Random(_Baseline):
     def __post_init__(self) -> None:
         whole_number(self.seed, "seed")
 
-    def _table(self, setting: Setting, law: CounterfactualLaw) -> PolicyTable:
+    def _table(self, setting: Setting, law: Law) -> PolicyTable:
         shape = (len(setting.episode), setting.mdp.n_states, setting.k + 1, setting.mdp.n_actions)
         actions = np.broadcast_to(np.arange(shape[3], dtype=np.int32), shape)
         weights, budgets = np.empty(shape), np.arange(setting.k + 1)
@@ -175,7 +175,7 @@ class TopK(_Baseline):
             return None
         return "TopK changes a fixed sequence: a discrete problem asks for a policy, use Greedy()"
 
-    def _table(self, setting: Setting, law: CounterfactualLaw) -> PolicyTable:
+    def _table(self, setting: Setting, law: Law) -> PolicyTable:
         raise NotImplementedError  # refused above
 
     def _sequence(self, setting: SequenceSetting) -> IntArray:

@@ -28,7 +28,7 @@ from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.discrete.dynamic_program import PolicyTable, Setting
-from counterplan.counterfactual.discrete.laws import ExactLaw
+from counterplan.counterfactual.discrete.laws import Law
 from counterplan.counterfactual.discrete.policy_value import chosen_actions, policy_shares
 from counterplan.errors import InputError
 from counterplan.scm.gumbel import GumbelMaxSCM
@@ -113,7 +113,7 @@ class _World:
         other = np.broadcast_to(policy[0][None, :, None], (T, S, 1, policy[0].shape[1]))
         setting = Setting(mdp, episode, Constraints().resolve(T, S, A), 0)
         both = PolicyTable(np.concatenate([done, other], axis=3))
-        self.states, self.law = setting.followed(both), ExactLaw(mdp, episode)
+        self.states, self.law = setting.followed(both), Law(mdp, episode)
         ones = np.ones((S, 1))
         self.kept, self.changed = (
             [self._step(t, *rule) for t in range(T)]

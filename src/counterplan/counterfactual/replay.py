@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
@@ -37,7 +37,7 @@ from counterplan.counterfactual.discrete.dynamic_program import (
     evaluate,
     keep_observed,
 )
-from counterplan.counterfactual.discrete.laws import CounterfactualLaw, RowIds, expect_by_rows
+from counterplan.counterfactual.discrete.laws import Law, RowIds
 from counterplan.counterfactual.explain import Options, pose
 from counterplan.errors import InputError
 from counterplan.scm.point import PointSCM, nearest_vectors
@@ -191,7 +191,8 @@ def _replay_policy(
         first = min(first, t)
     if cache is not None:
         cache.check_model(problem.scm)
-    known = CachedLaw(law, setting.episode, RowCache() if cache is None else cache)
+    held = RowCache() if cache is None else cache
+    known = CachedLaw(law.mdp, law.episode, source=law.source, law=law, cache=held)
     return PolicyExplanation(
         episode=setting.episode,
         k=problem.k,
@@ -263,27 +264,23 @@ class RowCache:
                 self.used -= sum(one for _, one in forgotten)
 
 
-@dataclass(frozen=True, eq=False)
-class CachedLaw:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CachedLaw(Law):
     """A law whose rows and expectations about one episode are held in a cache.
 
     first  the step of the episode that is called 0 here: to ask about the rest of it alone
     """
 
-    law: CounterfactualLaw
-    episode: Episode
+    law: Law
     cache: RowCache
     first: int = 0
-
-    @property
-    def row_of(self) -> NDArray[np.int32]:
-        return self.law.row_of
+    compiled = None
 
     def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
         key = (self.episode, self.first + t, rows.tobytes(), values.shape, values.tobytes())
         for known in self.cache.find(key):
             return np.asarray(known)
-        result = expect_by_rows(self, t, rows, values)
+        result = super().expect(t, rows, values)
         self.cache.add(key, result, result.nbytes)
         return result
 

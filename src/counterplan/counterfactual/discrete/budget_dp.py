@@ -1,4 +1,20 @@
-"""The exact solver of discrete problems, and the policies that it and the baselines return."""
+"""The exact solver of discrete problems, the policies that it and the baselines return, and how
+much of them rests on the Gumbel-Max assumption.
+
+Many causal models share one MDP and differ in their counterfactuals. `value_interval` gives the
+lowest and highest outcome that any of them predicts for a policy; `robust_explain` finds the
+policy whose lowest outcome is highest (a pessimistic dynamic program).
+
+Both let the mechanism of a step depend on the counterfactual history, i.e. on how much budget is
+left. For a policy whose continuation depends on it, a model that shuts this out may predict a
+narrower range, so for those the interval is an outer one. Likewise stability rules out what may
+not follow the outcome that was observed; stability after all other outcomes, which would tie the
+rows together, is not demanded. The interval always holds.
+
+The rows themselves may be uncertain: with `RowSets` both are exact per step over all rows of the
+sets and all causal models. A row that several steps share could be the worst for one of them only,
+so there, too, the interval is an outer one.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +28,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from counterplan.core.constraints import policy_rule
-from counterplan.core.limits import Watch
+from counterplan.core.constraints import Constraints, policy_rule
+from counterplan.core.episode import Episode
+from counterplan.core.limits import ProgressCallback, Watch
 from counterplan.core.problem import Problem
 from counterplan.core.result import Certified, Change, Explanation, Frontier, Interval, Status
-from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
+from counterplan.core.validation import (
+    LARGEST_BUDGET,
+    FloatArray,
+    IntArray,
+    Seed,
+    generator,
+    whole_number,
+)
 from counterplan.counterfactual.discrete.distributions import (
     LOST,
     TOLERANCE,
@@ -33,13 +57,10 @@ from counterplan.counterfactual.discrete.dynamic_program import (
     solve,
 )
 from counterplan.counterfactual.discrete.laws import (
-    CounterfactualLaw,
     DiscreteSCM,
-    DoubtfulLaw,
-    Expectation,
-    ExtremeLaw,
-    SampledLaw,
+    Law,
     law_of,
+    sampled_law,
 )
 from counterplan.counterfactual.support import Support, policy_support
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
@@ -107,7 +128,7 @@ class PolicyExplanation(Explanation):
         """The same over the causal models of an MDP of a kind, and over the rows of sets."""
         setting, table = replace(self.process.setting, mdp=mdp), self.process.table
         low, high = (
-            float(evaluate(setting, ExtremeLaw(mdp, self.episode, assume, up, rows), table)[-1])
+            float(evaluate(setting, Law(mdp, self.episode, 1.0, assume, up, rows), table)[-1])
             for up in (False, True)
         )
         # Both ends are sums in different orders: where they meet, rounding may turn them round.
@@ -301,34 +322,32 @@ class BudgetDP:
         setting, law = prepare(problem)
         method = METHOD
         if self.samples is not None:
-            law = SampledLaw(setting.mdp, setting.episode, self.samples, self.seed)
+            law = sampled_law(setting.mdp, setting.episode, self.samples, self.seed)
             method = f"{METHOD}, {self.samples:,} samples a kernel"
-        worst = ExtremeLaw(setting.mdp, setting.episode, self.assume, sets=self.rows)
-        if self.doubt == 0.0:
-            return optimal_policies(problem, setting, law, law, method)
-        doubtful = DoubtfulLaw(law, worst, self.doubt)
-        return optimal_policies(
-            problem, setting, doubtful, law, f"{method}, doubt {self.doubt:g}", believed=law
-        )
+        chooses = law
+        if self.doubt > 0.0:
+            chooses = replace(law, doubt=self.doubt, assume=self.assume, sets=self.rows)
+            method = f"{method}, doubt {self.doubt:g}"
+        return _optimal_policies(problem, setting, chooses, law, method)
 
 
-def optimal_policies(
+def _optimal_policies(
     problem: Problem,
     setting: Setting,
-    expectation: Expectation,
-    law: CounterfactualLaw,
+    chooses: Law,
+    law: Law,
     method: str,
-    believed: Expectation | None = None,
+    believed: bool = True,
 ) -> Frontier[PolicyExplanation]:
-    """The best policies for the budgets 0..problem.k under an expectation; what they lead to is
-    told under a law. Their values are by that expectation, or by the one that is `believed`."""
+    """The best policies for the budgets 0..problem.k by one law; what they lead to is told under
+    another, and if that is `believed`, their values are too."""
     watch = Watch("backward pass", problem.limits, problem.progress)
-    ended, table = solve(setting, expectation, watch)
+    ended, table = solve(setting, chooses, watch)
     values, bounds = outcome_bounds(setting, ended)
     check_feasible(setting, bounds)
     status = Status.OPTIMAL if ended.start == 0 else Status.LIMIT
-    if believed is not None:
-        values = evaluate(setting, believed, table)
+    if believed and chooses is not law:
+        values = evaluate(setting, law, table)
         bounds = values if status == Status.OPTIMAL else np.maximum(values, bounds)
     stats = {"seconds": watch.seconds, "nodes_expanded": float(ended.rows)}
     process = PolicyProcess(setting, law, table)
@@ -345,7 +364,7 @@ def refuse_unless_discrete(problem: Problem) -> str | None:
     )
 
 
-def prepare(problem: Problem) -> tuple[Setting, CounterfactualLaw]:
+def prepare(problem: Problem) -> tuple[Setting, Law]:
     """The checked setting of a problem and the exact law of its causal model."""
     scm: DiscreteSCM = (
         GumbelMaxSCM(problem.scm) if isinstance(problem.scm, TabularMDP) else problem.scm
@@ -413,3 +432,77 @@ def policy_frontier(
         )
 
     return Frontier.lazily(make, largest_k + 1)
+
+
+def value_interval(
+    mdp: TabularMDP | GumbelMaxSCM,
+    episode: Episode,
+    explanation: PolicyExplanation,
+    stability: bool = False,
+    *,
+    assume: str = "none",
+    rows: RowSets | None = None,
+) -> Interval:
+    """The lowest and highest expected outcome of the explanation's policy over all causal models
+    that fit the MDP.
+
+    stability  the same as assume="stable"
+    assume     only causal models that are "stable" or "monotone"; "none" for all
+    rows       over all rows of these sets too
+    """
+    model = _tabular(mdp)
+    model.check_episode(episode)
+    if not isinstance(explanation, PolicyExplanation):
+        raise InputError("value_interval needs the explanation of a discrete problem")
+    setting = explanation.process.setting
+    if len(episode) != len(setting.episode) or model.row_of.shape != setting.mdp.row_of.shape:
+        raise InputError(
+            "the explanation belongs to another problem: its episode has "
+            f"{len(setting.episode)} steps and its model (S, A) = {setting.mdp.row_of.shape}, "
+            f"but {len(episode)} steps and {model.row_of.shape} were given"
+        )
+    explained = setting.episode
+    if (episode.states != explained.states).any() or (episode.actions != explained.actions).any():
+        raise InputError(
+            f"the explanation belongs to another episode than {episode.name}: pass the one that "
+            "was explained"
+        )
+    assumed = "stable" if stability and assume == "none" else assume
+    return explanation.interval_in(model, assumed, rows)
+
+
+def robust_explain(
+    mdp: TabularMDP | GumbelMaxSCM,
+    episode: Episode,
+    k: int,
+    *,
+    constraints: Constraints | None = None,
+    progress: ProgressCallback | None = None,
+    assume: str = "none",
+    rows: RowSets | None = None,
+) -> PolicyExplanation:
+    """The policy with at most k changes whose worst case over all causal models that fit the MDP
+    is best; `value` is that worst case, `outcome_mean` what the Gumbel-Max model expects of it.
+
+    assume, rows  as in `value_interval`
+    progress  as in `explain`: where it returns False the status is 'limit'
+    """
+    model = _tabular(mdp)
+    budget = whole_number(k, "k", maximum=LARGEST_BUDGET)
+    problem = Problem(model, episode, budget, constraints or Constraints(), progress=progress)
+    setting, law = prepare(problem)
+    worst = Law(model, episode, 1.0, assume, sets=rows)
+    method = f"{METHOD} over every causal model{'' if rows is None else f' and {rows.words}'}"
+    return _optimal_policies(problem, setting, worst, law, method, believed=False)[-1]
+
+
+def _tabular(mdp: TabularMDP | GumbelMaxSCM) -> TabularMDP:
+    if isinstance(mdp, GumbelMaxSCM):
+        return mdp.mdp
+    if isinstance(mdp, TabularMDP):
+        return mdp
+    # A bijective model and an executed plan have the noise itself, so there is no range.
+    raise InputError(
+        f"expected a TabularMDP, got {type(mdp).__name__}: only tables of probabilities leave open "
+        "what would have happened; elsewhere explain gives the one value"
+    )

@@ -23,8 +23,9 @@ from numpy.typing import ArrayLike, NDArray
 from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.discrete.dynamic_program import PolicyTable, Setting
-from counterplan.counterfactual.discrete.laws import CounterfactualLaw
+from counterplan.counterfactual.discrete.laws import Law
 from counterplan.errors import NotApplicableError
+from counterplan.scm.gumbel import kernel_row
 
 # Larger lattices would cost more memory than the answer is worth.
 LARGEST_INDEX = 100_000
@@ -193,6 +194,70 @@ def push_most_likely(
 
 
 @njit(cache=True, nogil=True)
+def forward_values(
+    paths: Any, model: Any, policy: Any, costs: Any, rewards: Any, visits: Any, least: float
+) -> Any:
+    """(N,) counterfactual mean outcomes of a policy pi on episodes of a Gumbel-Max model: with all
+    of the budget c in its first state,
+
+        mu_{t+1}(s', c') = sum_{s,c,a} mu_t(s, c) pi_t(a | s, c) P_t(s' | s, a)
+        v = sum_t E_mu_t[ R(s, a) ]
+
+    paths    where each episode starts, (N + 1,), in all states and actions
+    model    indptr, indices and probabilities of the rows, and row_of (S, A)
+    policy   actions (T, S, C, M), or (1, S, C, M) for the same at every step, and their weights,
+             empty where the first is certain
+    costs    (A,) of a change
+    rewards  (2, S, A) before the last step, and there
+    visits   (S, A) to which how often each pair is met is added
+    least    courses of events below it are left out
+    """
+    (starts, states, taken), (actions, weights) = paths, policy
+    indptr, indices, probabilities, row_of = model
+    steps, n_states, columns, options = actions.shape
+    widest = np.diff(indptr).max()
+    scratch, kernel, factual = np.empty((3, widest)), np.empty(widest), np.zeros(n_states)
+    result = np.zeros(starts.shape[0] - 1)
+    mass, after = np.zeros((n_states, columns)), np.zeros((n_states, columns))
+    for n in range(result.shape[0]):
+        mass[:] = 0.0
+        mass[states[starts[n]], columns - 1] = 1.0
+        for at in range(starts[n], starts[n + 1]):
+            last, t = at == starts[n + 1] - 1, min(at - starts[n], steps - 1)
+            after[:] = 0.0
+            observed = row_of[states[at], taken[at]]
+            for j in range(indptr[observed], indptr[observed + 1]):
+                factual[indices[j]] = probabilities[j]
+            for s in range(n_states):
+                formed = -1  # the action whose kernel row is at hand: budgets often do the same
+                for c in range(columns):
+                    for m in range(options if mass[s, c] > least else 0):
+                        a, share = actions[t, s, c, m], mass[s, c]
+                        share *= weights[t, s, c, m] if weights.shape[0] else 1.0
+                        if share <= least:
+                            continue
+                        left = c if a == taken[at] else c - costs[a]
+                        result[n] += share * rewards[int(last), s, a]
+                        visits[s, a] += share
+                        if last:
+                            continue
+                        if s == states[at] and a == taken[at]:
+                            after[states[at + 1], left] += share
+                            continue
+                        begin, end = indptr[row_of[s, a]], indptr[row_of[s, a] + 1]
+                        targets, q = indices[begin:end], probabilities[begin:end]
+                        if a != formed:
+                            kernel_row(factual, states[at + 1], targets, q, scratch, kernel)
+                            formed = a
+                        for j in range(targets.shape[0]):
+                            after[targets[j], left] += share * kernel[j]
+            for j in range(indptr[observed], indptr[observed + 1]):
+                factual[indices[j]] = 0.0
+            mass, after = after, mass
+    return result
+
+
+@njit(cache=True, nogil=True)
 def draw_actions(states: Any, left: Any, policy: tuple[Any, Any], uniforms: Any) -> Any:
     """(n,) one action for each realization."""
     actions, weights = policy
@@ -268,7 +333,7 @@ class PolicyProcess:
     """The counterfactual process under a policy, starting with the whole budget."""
 
     setting: Setting
-    law: CounterfactualLaw
+    law: Law
     table: PolicyTable
 
     def moments(self) -> Moments:

@@ -18,8 +18,8 @@ reached by then. A kernel row is formed once, applied to the columns of h that a
 dropped; columns beyond what the steps left could spend are alike and left out. Small problems are
 one call of compiled code; of large ones, of those with limits and under a user's own causal model,
 every step is asked for in blocks of states, on all processors.
-Changes may cost more than one unit each, and expectations may come from any `Expectation`: exact,
-sampled, or the worst case over causal models.
+Changes may cost more than one unit each, and expectations may come from any `Law`: exact, sampled,
+or the worst case over causal models.
 
 Stopped at step t > 0, the pass still answers: keep what was done before t (which surely leads to
 s_t), then follow the policy. No policy earns more before t than the largest reward per step.
@@ -31,9 +31,8 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
-from typing import Any, TypeAlias
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +43,7 @@ from counterplan.core.episode import Episode
 from counterplan.core.limits import Watch
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.counterfactual.discrete.laws import (
-    Expectation,
+    Law,
     expectations,
     put_factual,
     rank_states,
@@ -465,15 +464,20 @@ class Setting:
     def reached(self) -> Sequence[IntArray]:
         """The states that any alternative can have reached by each step; all of them where the
         rows do not tell."""
-        if self.anywhere:
-            return [np.arange(self.mdp.n_states)] * len(self.episode)
-        every, ends = self._reach
-        return [every[:end] for end in ends]
+        every, begins, ends = self.reach(CHOOSE)
+        return [every[begin:end] for begin, end in zip(begins, ends, strict=True)]
+
+    def followed(self, table: PolicyTable) -> Sequence[IntArray]:
+        """The states that a policy can lead to at each step."""
+        every, begins, ends = self.reach(FOLLOW, table)
+        return [every[begin:end] for begin, end in zip(begins, ends, strict=True)]
 
     @cached_property
     def _reach(self) -> tuple[IntArray, IntArray]:
         """The states in the order in which they can be reached, and how many can by each step."""
         T, observed = len(self.episode), self.episode
+        if self.anywhere:
+            return np.arange(self.mdp.n_states), np.full(T, self.mdp.n_states)
         pairs = self._open & self._may.any(axis=0)
         spread = bool(pairs.any())
         pairs[:, observed.actions] = True
@@ -481,99 +485,55 @@ class Setting:
         order = np.argsort(first, kind="stable")
         return order, np.searchsorted(first[order], np.arange(T), side="right")
 
-    def followed(self, table: PolicyTable) -> Sequence[IntArray]:
-        """The states that a policy can lead to at each step."""
-        if self.anywhere:
-            return self.reached
-        every, begins = self._follow(table)
-        return [every[begin:end] for begin, end in pairwise(begins)]
-
-    def _follow(self, table: PolicyTable) -> tuple[IntArray, IntArray]:
-        rows, path = self.mdp.rows.arrays, self.game[4]
-        return followed_states(rows, self.mdp.row_of, path, plain(table.actions), self.k + 1)
-
-    def reach(self, task: int, table: PolicyTable) -> tuple[IntArray, IntArray, IntArray]:
+    def reach(
+        self, task: int, table: PolicyTable | None = None
+    ) -> tuple[IntArray, IntArray, IntArray]:
         """The states of all steps, one after another, and where those of each begin and end."""
-        T = len(self.episode)
-        if self.anywhere:
-            return (
-                np.arange(self.mdp.n_states),
-                np.zeros(T, np.int64),
-                np.full(T, self.mdp.n_states),
-            )
-        if task == FOLLOW:
-            every, begins = self._follow(table)
+        if task == FOLLOW and table is not None and not self.anywhere:
+            rows, path, actions = self.mdp.rows.arrays, self.game[4], plain(table.actions)
+            every, begins = followed_states(rows, self.mdp.row_of, path, actions, self.k + 1)
             return every, begins[:-1], begins[1:]
-        return self._reach[0], np.zeros(T, np.int64), self._reach[1]
+        return self._reach[0], np.zeros(len(self.episode), np.int64), self._reach[1]
 
 
 def run_backward(
-    setting: Setting, law: Expectation, task: int, table: PolicyTable, watch: Watch | None = None
+    setting: Setting, law: Law, task: int, table: PolicyTable, watch: Watch | None = None
 ) -> BackwardPass:
     """Work from the last step to the first, or until the watch says stop."""
-    T, S = len(setting.episode), setting.mdp.n_states
+    T, S, game, row_of = len(setting.episode), setting.mdp.n_states, setting.game, law.row_of
     most = int(setting.constraints.costs.max())
     weights = CERTAIN if table.weights is None else plain(table.weights)
     policy, reach = (plain(table.actions), weights), setting.reach(task, table)
-    compiled = getattr(law, "compiled", None)
-    if compiled is not None and T * S <= SMALL and (watch is None or not watch.is_limited):
-        return BackwardPass(0, *pass_back(task, setting.game, compiled, reach, policy, setting.k))
+    if law.compiled is not None and T * S <= SMALL and (watch is None or not watch.is_limited):
+        return BackwardPass(0, *pass_back(task, game, law.compiled, reach, policy, setting.k))
     ended = BackwardPass(T, np.zeros((S, 1)), 0)
     # One for each processor.
-    places = [np.zeros(int(law.row_of.max()) + 1, dtype=np.int32)]
+    places = [np.zeros(int(row_of.max()) + 1, dtype=np.int32)]
     if len(reach[0]) > BLOCK:
         places += [np.zeros_like(places[0]) for _ in range((os.cpu_count() or 1) - 1)]
+
+    def work(t: int, worths: Any, blocks: Any, place: NDArray[np.int32]) -> None:
+        """Fill in the values of step t in some blocks: states, and the rows they ask for."""
+        for states, rows in blocks:
+            ahead = law.expect(t, rows, worths[0]) if len(rows) else np.zeros((1, 1))
+            step_back(task, game, (t, states, row_of), (rows, ahead), worths, policy, place)
+
     with ThreadPoolExecutor(len(places)) as pool:
         for t in range(T - 1, -1, -1):
             columns = min(setting.k, (T - t) * most) + 1 if task == CHOOSE else setting.k + 1
-            step = _Step(setting, law, task, policy, t, ended.values, np.empty((S, columns)))
-            states = reach[0][reach[1][t] : reach[2][t]]
-            blocks = step.blocks(states, places[0])
+            worths = ended.values, np.empty((S, columns))
+            states, blocks = reach[0][reach[1][t] : reach[2][t]], []
+            for some in np.array_split(states, max(1, -(-len(states) // BLOCK))):
+                where = t, some, row_of
+                rows, _ = needed_rows(task, game, where, setting.k + 1, policy[0], places[0])
+                blocks.append((some, np.sort(rows)))
             needed = sum(len(rows) for _, rows in blocks)
             if watch is not None and t < T - 1 and _must_stop(watch, setting, ended, needed):
                 break
             shares = [blocks[i :: len(places)] for i in range(len(places))]
-            list(pool.map(step.work, places, shares))
-            ended = BackwardPass(t, step.values, ended.rows + needed)
+            list(pool.map(partial(work, t, worths), shares, places))
+            ended = BackwardPass(t, worths[1], ended.rows + needed)
     return ended
-
-
-# Some of a step's states, and the rows they ask for.
-Block: TypeAlias = tuple[IntArray, NDArray[np.int32]]
-
-
-@dataclass(frozen=True, eq=False)
-class _Step:
-    """One step back, part by part: from the values (S, C') of step t + 1 to those (S, C) of t."""
-
-    setting: Setting
-    law: Expectation
-    task: int
-    policy: tuple[NDArray[np.integer[Any]], FloatArray]
-    t: int
-    after: FloatArray
-    values: FloatArray
-
-    def blocks(self, states: IntArray, place: NDArray[np.int32]) -> list[Block]:
-        """The states in parts."""
-        task, game, t, row_of = self.task, self.setting.game, self.t, self.law.row_of
-        columns, actions = self.setting.k + 1, self.policy[0]
-        parts = np.array_split(states, max(1, -(-len(states) // BLOCK)))
-        found = []
-        for some in parts:
-            rows, _ = needed_rows(task, game, (t, some, row_of), columns, actions, place)
-            found.append((some, np.sort(rows)))
-        return found
-
-    def work(self, place: NDArray[np.int32], blocks: Sequence[Block]) -> None:
-        """Fill in the values of some of them."""
-        for states, rows in blocks:
-            ahead = np.zeros((1, 1))
-            if len(rows):
-                ahead = self.law.expect(self.t, rows, self.after)
-            where, worths = (self.t, states, self.law.row_of), (self.after, self.values)
-            game = self.setting.game
-            step_back(self.task, game, where, (rows, ahead), worths, self.policy, place)
 
 
 def _all_columns(values: FloatArray, columns: int) -> FloatArray:
@@ -582,14 +542,14 @@ def _all_columns(values: FloatArray, columns: int) -> FloatArray:
 
 
 def solve(
-    setting: Setting, law: Expectation, watch: Watch | None = None
+    setting: Setting, law: Law, watch: Watch | None = None
 ) -> tuple[BackwardPass, PolicyTable]:
     """The optimal policy for every budget 0..k."""
     table = keep_observed(setting)
     return run_backward(setting, law, CHOOSE, table, watch), table
 
 
-def evaluate(setting: Setting, law: Expectation, table: PolicyTable) -> FloatArray:
+def evaluate(setting: Setting, law: Law, table: PolicyTable) -> FloatArray:
     """(C,) the outcomes expected of a given policy, for every budget 0..k."""
     ended = run_backward(setting, law, FOLLOW, table)
     return np.asarray(ended.values[setting.episode.states[0]])

@@ -4,9 +4,10 @@ A dynamic program asks a law for expected values, a forward pass for rows; neith
 (T, S, A, S) array. Pairs that share a row of the MDP share a counterfactual row, so everything is
 indexed by the ids in `row_of`.
 
-The exact, the sampled and a user's own law are distributions. `ExtremeLaw` is what any causal model
-of the MDP allows: knowing only that (s_t, a_t), with row p, led to o, the counterfactual row of
-another pair with row q can be any c with
+Under a causal model the law is a distribution: the Gumbel-Max model's in closed form, sampled, or
+a user's own. Without one it is what any causal model of the MDP allows: knowing only that
+(s_t, a_t), with row p, led to o, the counterfactual row of another pair with row q can be any c
+with
 
     sum_i c_i = 1,      0 <= c_i <= min(1, q_i / p_o)
 
@@ -25,12 +26,15 @@ that is, x <= u, and beyond l at most p_o - max(0, sum l - (1 - p_o)) in all: th
 that one more limit. A smaller p_o allows more, so its lower limit is the extreme. Stability and
 monotonicity then rule out what every row of the sets rules out. Every step has rows of its own
 here; where steps share one, what holds for all of them at once lies inside.
+
+Between both lies doubt: E = (1 - doubt) E_model + doubt min E, at every step.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -73,155 +77,8 @@ class DiscreteSCM(Protocol):
         ...
 
 
-class Expectation(Protocol):
-    """Expected values one step ahead."""
-
-    @property
-    def row_of(self) -> NDArray[np.int32]:
-        """(S, A) id of the counterfactual row of a pair."""
-        ...
-
-    def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
-        """(rows, C): for each row id in `rows`, its expectation of each column of values (S, C).
-        Values may be -inf, never +inf or nan; where no row leads, they may be anything."""
-        ...
-
-
-class CounterfactualLaw(Expectation, Protocol):
-    """A single distribution per pair, so that paths can be followed forward."""
-
-    def rows_at(self, t: int, rows: RowIds) -> Rows:
-        """The counterfactual rows of these ids at step t, in this order; entries may be zero."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class _TabularLaw:
-    """An episode of an MDP, whose pairs share counterfactual rows as they share rows."""
-
-    mdp: TabularMDP
-    episode: Episode
-
-    @property
-    def row_of(self) -> NDArray[np.int32]:
-        return self.mdp.row_of
-
-    def _expected(
-        self, compiled: tuple[Any, ...], t: int, rows: RowIds, values: FloatArray
-    ) -> FloatArray:
-        """What `expectations` says at step t."""
-        states, actions = self.episode.states, self.episode.actions
-        known = self.__dict__.get("_known")
-        if known is None or known[0] != t:
-            factual = np.zeros((3, len(values))), np.zeros(MARKS, dtype=np.bool_)
-            put_factual(compiled, states[t], actions[t], factual, True)
-            known = self.__dict__["_known"] = t, factual  # a step is asked about in parts
-        observed, columns = (known[1], int(states[t + 1])), values.shape[1]
-        ranked = rank_states(compiled, rows, values, np.arange(len(values)))
-        return np.asarray(expectations(compiled, observed, rows, values, ranked, columns))
-
-
-@dataclass(frozen=True, eq=False)
-class ExactLaw(_TabularLaw):
-    """The Gumbel-Max model's, in closed form (`scm.gumbel`)."""
-
-    @cached_property
-    def compiled(self) -> tuple[Any, ...]:
-        indptr, indices, q = self.mdp.rows.arrays
-        limits, same = (indptr, indices, q, q), np.zeros(0, dtype=np.int32)
-        return (indptr, indices, q), limits, self.row_of, same, (0.0, 1.0, 0)
-
-    def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
-        return self._expected(self.compiled, t, rows, values)
-
-    def rows_at(self, t: int, rows: RowIds) -> Rows:
-        states, actions = self.episode.states, self.episode.actions
-        row, outcome = self.mdp.row_of[states[t], actions[t]], int(states[t + 1])
-        factual = self.mdp.rows.dense(row, self.mdp.n_states)
-        return Rows(*kernel_rows(factual, outcome, *self.mdp.rows.arrays, rows))
-
-
-@dataclass(frozen=True, eq=False)
-class SampledLaw(_TabularLaw):
-    """The paper's estimate (Eq. 5): the winners' shares among `samples` posterior noise vectors,
-    the same vectors for all pairs of a step."""
-
-    samples: int
-    seed: int
-
-    def rows_at(self, t: int, rows: RowIds) -> Rows:
-        states, action = self.episode.states, self.episode.actions[t]
-        # One generator per step: a second visit of the step sees the same noise.
-        rng = np.random.default_rng([self.seed, t])
-        scm = GumbelMaxSCM(self.mdp)
-        noise = scm.sample_noise(states[t], action, states[t + 1], self.samples, rng)
-        indptr, indices, probabilities = self.mdp.rows.arrays
-        return Rows(*winner_shares(noise, indptr, indices, np.log(probabilities), rows))
-
-    def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
-        return expect_by_rows(self, t, rows, values)
-
-
-@dataclass(frozen=True, eq=False)
-class RowwiseLaw:
-    """A user's own causal model, asked for one row at a time."""
-
-    scm: DiscreteSCM
-    episode: Episode
-
-    @property
-    def row_of(self) -> NDArray[np.int32]:
-        # The row may depend on the pair in ways the MDP does not show: every pair has its own id.
-        shape = self.scm.mdp.row_of.shape
-        return np.arange(shape[0] * shape[1], dtype=np.int32).reshape(shape)
-
-    def rows_at(self, t: int, rows: RowIds) -> Rows:
-        states, actions = self.episode.states, self.episode.actions
-        observed = (int(states[t]), int(actions[t]), int(states[t + 1]))
-        pairs = [divmod(int(row), self.scm.mdp.n_actions) for row in rows]
-        dense = [self._checked_row(observed, pair) for pair in pairs]
-        indices = [np.flatnonzero(row) for row in dense]
-        return Rows(
-            indptr=np.concatenate([[0], np.cumsum([len(i) for i in indices])]).astype(np.int64),
-            indices=np.concatenate(indices).astype(np.int32),
-            probabilities=np.concatenate([row[i] for row, i in zip(dense, indices, strict=True)]),
-        )
-
-    def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
-        return expect_by_rows(self, t, rows, values)
-
-    def _checked_row(self, observed: tuple[int, int, int], pair: tuple[int, int]) -> FloatArray:
-        """A row that is no distribution would become a wrong value that looks like any other."""
-        row = numbers(self.scm.counterfactual_row(*observed, *pair), "a counterfactual row")
-        if row.shape != (self.scm.mdp.n_states,):
-            problem = f"has shape {row.shape}, expected ({self.scm.mdp.n_states},)"
-        elif not (row >= 0.0).all() or abs(row.sum() - 1.0) > SUM_TOLERANCE:
-            problem = f"is no distribution: smallest entry {row.min()}, sum {row.sum():.9g}"
-        else:
-            return row
-        raise InputError(
-            f"{type(self.scm).__name__}: the counterfactual row of (state {pair[0]}, action "
-            f"{pair[1]}) after (state {observed[0]}, action {observed[1]} -> state {observed[2]}) "
-            f"{problem}; check the model with testing.check_scm"
-        )
-
-
-def law_of(scm: DiscreteSCM, episode: Episode) -> CounterfactualLaw:
-    """The exact law of a causal model, given an episode."""
-    if isinstance(scm, GumbelMaxSCM):
-        return ExactLaw(scm.mdp, episode)
-    return RowwiseLaw(scm, episode)
-
-
-def expect_by_rows(law: CounterfactualLaw, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
-    """The expectations of a law that only knows its rows."""
-    return np.asarray(row_expectations(*law.rows_at(t, rows).arrays, values))
-
-
 # Mass below this is what rounding left over, not something to place in a state worth -inf.
 ROUNDING = 1e-14
-
-
 # What causal models are assumed to be, as compiled functions take it.
 ASSUMPTIONS = {"none": 0, "stable": 1, "monotone": 2}
 STABLE, MONOTONE = 1, 2
@@ -373,43 +230,6 @@ def extreme_values(factual: Any, outcome: int, table: Any, rows: Any, values: An
     return result
 
 
-@dataclass(frozen=True, eq=False)
-class ExtremeLaw(_TabularLaw):
-    """The lowest (or highest) expectation over all causal models that fit the MDP.
-
-    assume   none, or only models with counterfactual stability (stable), or monotone ones
-    highest  take the highest instead of the lowest
-    sets     over all rows in these sets too, None where the MDP's own are known
-    """
-
-    assume: str = "none"
-    highest: bool = False
-    sets: RowSets | None = None
-
-    def __post_init__(self) -> None:
-        if self.assume not in ASSUMPTIONS:
-            raise InputError(f"assume is {self.assume!r}: expected one of {', '.join(ASSUMPTIONS)}")
-        if self.sets is not None:
-            self.sets.check(self.mdp)
-
-    @property
-    def row_of(self) -> NDArray[np.int32]:
-        return self.mdp.row_of if self.sets is None else self.sets.row_of
-
-    @cached_property
-    def compiled(self) -> tuple[Any, ...]:
-        indptr, indices, q = self.mdp.rows.arrays
-        limits, own = (indptr, indices, q, q), np.zeros(0, dtype=np.int32)
-        if self.sets is not None:
-            limits, own = self.sets.arrays, np.empty(int(self.row_of.max()) + 1, dtype=np.int32)
-            own[self.row_of] = self.mdp.row_of
-        dials = (1.0, -1.0 if self.highest else 1.0, ASSUMPTIONS[self.assume])
-        return (indptr, indices, q), limits, self.row_of, own, dials
-
-    def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
-        return self._expected(self.compiled, t, rows, values)
-
-
 @njit(cache=True, nogil=True)
 def put_factual(law: Any, state: int, action: int, factual: Any, there: bool) -> None:
     """Write what is known of the row of an observed pair into what holds zeros, (3, S): as it is
@@ -458,39 +278,143 @@ def expectations(law: Any, observed: Any, rows: Any, values: Any, ranked: Any, c
 
 
 @dataclass(frozen=True, eq=False)
-class DoubtfulLaw:
-    """A causal model that is believed with weight 1 - doubt at every step, its worst alternative
-    with the rest: E = (1 - doubt) E_model + doubt min E."""
+class Law:
+    """What follows the steps of an episode: as a causal model has it, the extreme over all causal
+    models that fit the MDP, or a mixture of both.
 
-    believed: Expectation
-    worst: ExtremeLaw
-    doubt: float
+    doubt    the weight of the extreme: 0 is the model alone, 1 the extreme alone
+    assume   none, or only models with counterfactual stability (stable), or monotone ones
+    highest  the highest expectation is the extreme, not the lowest
+    sets     over all rows in these sets too, None where the MDP's own are known
+    source   the rows that a causal model gives some pairs at a step, None for Gumbel-Max
+    """
+
+    mdp: TabularMDP
+    episode: Episode
+    doubt: float = 0.0
+    assume: str = "none"
+    highest: bool = False
+    sets: RowSets | None = None
+    source: Callable[[int, RowIds], Rows] | None = None
+
+    def __post_init__(self) -> None:
+        if self.assume not in ASSUMPTIONS:
+            raise InputError(f"assume is {self.assume!r}: expected one of {', '.join(ASSUMPTIONS)}")
+        if self.sets is not None:
+            self.sets.check(self.mdp)
+
+    @cached_property
+    def row_of(self) -> RowIds:
+        """(S, A) id of the counterfactual row of a pair: one for all that must be alike."""
+        # A source may tell pairs apart that the MDP does not.
+        if self.source is None:
+            return self._limited
+        return np.arange(self.mdp.row_of.size, dtype=np.int32).reshape(self.mdp.row_of.shape)
 
     @property
-    def row_of(self) -> NDArray[np.int32]:
-        return self.worst.row_of
+    def _limited(self) -> RowIds:
+        return self.mdp.row_of if self.sets is None else self.sets.row_of
 
     @cached_property
     def compiled(self) -> tuple[Any, ...] | None:
-        """None where the believed model is a user's own."""
-        if not isinstance(self.believed, ExactLaw):
-            return None
-        *rows, (_, sign, assume) = self.worst.compiled
-        return (*rows, (self.doubt, sign, assume))
+        """As `expectations` takes it, None where the rows have a source of their own."""
+        return None if self.source is not None else self._tables(self.doubt)
+
+    def _tables(self, doubt: float) -> tuple[Any, ...]:
+        indptr, indices, q = self.mdp.rows.arrays
+        limits, own = (indptr, indices, q, q), np.zeros(0, dtype=np.int32)
+        if self.sets is not None:
+            limits, own = self.sets.arrays, np.empty(int(self._limited.max()) + 1, dtype=np.int32)
+            own[self._limited] = self.mdp.row_of
+        dials = (doubt, -1.0 if self.highest else 1.0, ASSUMPTIONS[self.assume])
+        return (indptr, indices, q), limits, self._limited, own, dials
 
     def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
+        """(rows, C): for each row id in `rows`, its expectation of each column of values (S, C).
+        Values may be -inf, never +inf or nan; where no row leads, they may be anything."""
         if self.compiled is not None:
-            return self.worst._expected(self.compiled, t, rows, values)
-        own, places = np.unique(self._believed_rows[rows], return_inverse=True)
-        expected = self.believed.expect(t, own, values)[places]
-        worst = self.worst.expect(t, rows, values)
+            return self._expected(self.compiled, t, rows, values)
+        worst = np.zeros(1)
+        if self.doubt > 0.0:
+            ids = self._limited.ravel()[rows]
+            worst = self._expected(self._tables(1.0), t, ids, values)
         if self.doubt == 1.0:  # nothing times an infinite loss is no number
             return worst
-        return np.asarray(self.doubt * worst + (1.0 - self.doubt) * expected)
+        expected = np.asarray(row_expectations(*self.rows_at(t, rows).arrays, values))
+        return self.doubt * worst + (1.0 - self.doubt) * expected if self.doubt else expected
 
-    @cached_property
-    def _believed_rows(self) -> RowIds:
-        """The row of the model that pairs with a row of the sets have in common."""
-        own = np.empty(int(self.row_of.max()) + 1, dtype=np.int32)
-        own[self.row_of] = self.believed.row_of
-        return own
+    def rows_at(self, t: int, rows: RowIds) -> Rows:
+        """The model's rows of these ids at step t, in this order; entries may be zero."""
+        if self.source is not None:
+            return self.source(t, rows)
+        states, actions = self.episode.states, self.episode.actions
+        row, outcome = self.mdp.row_of[states[t], actions[t]], int(states[t + 1])
+        factual = self.mdp.rows.dense(row, self.mdp.n_states)
+        return Rows(*kernel_rows(factual, outcome, *self.mdp.rows.arrays, rows))
+
+    def _expected(
+        self, compiled: tuple[Any, ...], t: int, rows: RowIds, values: FloatArray
+    ) -> FloatArray:
+        states, actions = self.episode.states, self.episode.actions
+        known = self.__dict__.get("_known")
+        if known is None or known[0] != t:
+            factual = np.zeros((3, len(values))), np.zeros(MARKS, dtype=np.bool_)
+            put_factual(compiled, states[t], actions[t], factual, True)
+            known = self.__dict__["_known"] = t, factual  # a step is asked about in parts
+        observed, columns = (known[1], int(states[t + 1])), values.shape[1]
+        ranked = rank_states(compiled, rows, values, np.arange(len(values)))
+        return np.asarray(expectations(compiled, observed, rows, values, ranked, columns))
+
+
+def law_of(scm: DiscreteSCM, episode: Episode) -> Law:
+    """The exact law of a causal model, given an episode; a user's own is asked row by row."""
+    if isinstance(scm, GumbelMaxSCM):
+        return Law(scm.mdp, episode)
+    return Law(scm.mdp, episode, source=partial(_own_rows, scm, episode))
+
+
+def sampled_law(mdp: TabularMDP, episode: Episode, samples: int, seed: int) -> Law:
+    """The paper's estimate (Eq. 5): the winners' shares among `samples` posterior noise vectors,
+    the same vectors for all pairs of a step."""
+    scm, (indptr, indices, probabilities) = GumbelMaxSCM(mdp), mdp.rows.arrays
+
+    def source(t: int, pairs: RowIds) -> Rows:
+        # One generator per step: a second visit of the step sees the same noise.
+        rng, action = np.random.default_rng([seed, t]), episode.actions[t]
+        noise = scm.sample_noise(episode.states[t], action, episode.states[t + 1], samples, rng)
+        rows, places = np.unique(mdp.row_of.ravel()[pairs], return_inverse=True)
+        shares = winner_shares(noise, indptr, indices, np.log(probabilities), rows)
+        return Rows(*shares).take(places)
+
+    return Law(mdp, episode, source=source)
+
+
+def _own_rows(scm: DiscreteSCM, episode: Episode, t: int, pairs: RowIds) -> Rows:
+    states, actions = episode.states, episode.actions
+    observed = (int(states[t]), int(actions[t]), int(states[t + 1]))
+    places = [divmod(int(pair), scm.mdp.n_actions) for pair in pairs]
+    dense = [_checked_row(scm, observed, place) for place in places]
+    indices = [np.flatnonzero(row) for row in dense]
+    return Rows(
+        indptr=np.concatenate([[0], np.cumsum([len(i) for i in indices])]).astype(np.int64),
+        indices=np.concatenate(indices).astype(np.int32),
+        probabilities=np.concatenate([row[i] for row, i in zip(dense, indices, strict=True)]),
+    )
+
+
+def _checked_row(
+    scm: DiscreteSCM, observed: tuple[int, int, int], pair: tuple[int, int]
+) -> FloatArray:
+    """A row that is no distribution would become a wrong value that looks like any other."""
+    row = numbers(scm.counterfactual_row(*observed, *pair), "a counterfactual row")
+    if row.shape != (scm.mdp.n_states,):
+        problem = f"has shape {row.shape}, expected ({scm.mdp.n_states},)"
+    elif not (row >= 0.0).all() or abs(row.sum() - 1.0) > SUM_TOLERANCE:
+        problem = f"is no distribution: smallest entry {row.min()}, sum {row.sum():.9g}"
+    else:
+        return row
+    raise InputError(
+        f"{type(scm).__name__}: the counterfactual row of (state {pair[0]}, action "
+        f"{pair[1]}) after (state {observed[0]}, action {observed[1]} -> state {observed[2]}) "
+        f"{problem}; check the model with testing.check_scm"
+    )

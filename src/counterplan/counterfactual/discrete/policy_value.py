@@ -1,12 +1,9 @@
 """What a whole policy would have meant for each of the patients that were seen.
 
-For episode n with what happened in it, the counterfactual mean outcome under the policy pi is a
-forward pass: mu_0 is its first state, and
-
-    mu_{t+1}(s') = sum_{s,a} mu_t(s) pi(a | s) P_{n,t}(s' | s, a),    v_n = sum_t E_mu_t[ R(s, a) ]
-
-with the Gumbel-Max rows of step t (`scm.gumbel`). v_n - g_n, with g_n what was observed, says who
-would have been better off. Two estimates stand beside their mean: importance sampling,
+For episode n the counterfactual mean outcome v_n under the policy pi is a forward pass with the
+Gumbel-Max rows of its steps (`distributions.forward_values`). v_n - g_n, with g_n what was
+observed, says who would have been better off. Two estimates stand beside their mean: importance
+sampling,
 
     sum_n w_n g_n / sum_n w_n,      w_n = prod_t pi(a_t | s_t) / b(a_t | s_t)
 
@@ -27,15 +24,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from counterplan.core.compiled import njit
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode, listed_episodes
 from counterplan.core.result import Interval
 from counterplan.core.validation import FloatArray, IntArray
+from counterplan.counterfactual.discrete.distributions import forward_values
 from counterplan.counterfactual.discrete.dynamic_program import PolicyTable, Setting, evaluate
-from counterplan.counterfactual.discrete.laws import ExtremeLaw, extreme_values
+from counterplan.counterfactual.discrete.laws import Law, extreme_values
 from counterplan.errors import InputError
-from counterplan.scm.gumbel import GumbelMaxSCM, kernel_row
+from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.row_sets import RowSets
 from counterplan.scm.tabular import SUM_TOLERANCE, TabularMDP, numbers
 
@@ -45,55 +42,6 @@ SPREAD = 1.645
 SAME = 1e-9
 # No hidden cause is sought beyond this factor, and the tipping one is found as closely as that.
 LARGEST_GAMMA, CLOSE = 100.0, 1e-3
-
-
-@njit(cache=True, nogil=True)
-def followed_values(
-    paths: tuple[Any, Any, Any], table: Any, row_of: Any, policy: tuple[Any, Any], rewards: Any
-) -> Any:
-    """(N,) counterfactual mean outcomes of a policy.
-
-    paths    where each episode starts, (N + 1,), in all states and actions
-    table    indptr, indices and probabilities of the rows
-    policy   actions (S, M) and their weights
-    rewards  (2, S, A) before the last step, and there
-    """
-    starts, states, actions = paths
-    indptr, indices, probabilities = table
-    choices, weights = policy
-    n_states, widest = row_of.shape[0], np.diff(indptr).max()
-    result, factual = np.zeros(starts.shape[0] - 1), np.zeros(n_states)
-    mass, after = np.zeros(n_states), np.zeros(n_states)
-    scratch, kernel = np.empty((3, widest)), np.empty(widest)
-    for n in range(result.shape[0]):
-        mass[:] = 0.0
-        mass[states[starts[n]]] = 1.0
-        for at in range(starts[n], starts[n + 1]):
-            last = at == starts[n + 1] - 1
-            after[:] = 0.0
-            observed = row_of[states[at], actions[at]]
-            for j in range(indptr[observed], indptr[observed + 1]):
-                factual[indices[j]] = probabilities[j]
-            for s in range(n_states):
-                for m in range(choices.shape[1]):
-                    share, a = mass[s] * weights[s, m], choices[s, m]
-                    if share == 0.0:
-                        continue
-                    result[n] += share * rewards[int(last), s, a]
-                    if last:
-                        continue
-                    if s == states[at] and a == actions[at]:
-                        after[states[at + 1]] += share
-                        continue
-                    begin, end = indptr[row_of[s, a]], indptr[row_of[s, a] + 1]
-                    targets, q = indices[begin:end], probabilities[begin:end]
-                    kernel_row(factual, states[at + 1], targets, q, scratch, kernel)
-                    for j in range(targets.shape[0]):
-                        after[targets[j]] += share * kernel[j]
-            for j in range(indptr[observed], indptr[observed + 1]):
-                factual[indices[j]] = 0.0
-            mass, after = after, mass
-    return result
 
 
 class Estimate(NamedTuple):
@@ -201,7 +149,7 @@ class PolicyValue:
             np.broadcast_to(actions[:, None], shape), np.broadcast_to(weights[:, None], shape)
         )
         setting = Setting(self.mdp, episode, free, 0)
-        laws = (ExtremeLaw(self.mdp, episode, "none", up, self.rows) for up in (False, True))
+        laws = (Law(self.mdp, episode, 1.0, "none", up, self.rows) for up in (False, True))
         low, high = (float(evaluate(setting, law, table)[0]) for law in laws)
         return Interval(min(low, high), max(low, high))
 
@@ -240,7 +188,9 @@ def policy_value(
         np.concatenate([one.actions for one in every]),
     )
     rewards = np.stack([model.rewards, model.rewards_at(0, 1)])
-    values = followed_values(paths, model.rows.arrays, model.row_of, chosen, rewards)
+    steady, table = tuple(one[None, :, None] for one in chosen), (*model.rows.arrays, model.row_of)
+    free, met = np.zeros(model.n_actions, dtype=np.int64), np.zeros(model.row_of.shape)
+    values = forward_values(paths, table, steady, free, rewards, met, 0.0)
     done = (
         _done(every, model) if behaviour is None else policy_shares(behaviour, "behaviour", model)
     )
@@ -317,7 +267,7 @@ def _played(
     )
     ids, places = ids.astype(np.int32), places.reshape(actions.shape)
     # To know for certain what was observed says nothing about other rows: the filling of
-    # `ExtremeLaw` with p_o = 1 is that of the sets alone.
+    # `Law` with p_o = 1 is that of the sets alone.
     certain, lengths = np.ones((2, mdp.n_states)), [len(one) for one in episodes]
     unranked = np.empty((0, 0))
     values, total = np.zeros((mdp.n_states, 1)), 0.0

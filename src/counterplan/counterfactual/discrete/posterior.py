@@ -19,11 +19,8 @@ the member would bring. Tried are the best policy of the posterior's means, that
 its worst members, and to change nothing.
 
 The draws that chose a policy overrate it, so what is claimed (`outcomes`) is said by others. They
-need no search: one policy under one member is a forward pass,
-
-    mu_{t+1}(s', c') = sum_{s,c} mu_t(s, c) c_b(s' | s, a = pi_t(s, c)),    V_b = sum_t E_mu_t[ R ]
-
-over what it leads to. Rows that it hardly ever meets are left at their means.
+need no search: one policy under one member is a forward pass over what it leads to
+(`distributions.forward_values`). Rows that it hardly ever meets are left at their means.
 """
 
 from __future__ import annotations
@@ -32,30 +29,28 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from counterplan.core.compiled import njit
 from counterplan.core.limits import Watch
 from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Frontier, Interval, Status
 from counterplan.core.validation import BoolArray, FloatArray
 from counterplan.counterfactual.continuous.ensemble import worst_mean, worst_weights
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation, check_feasible, prepare
-from counterplan.counterfactual.discrete.distributions import PolicyProcess
+from counterplan.counterfactual.discrete.distributions import PolicyProcess, forward_values
 from counterplan.counterfactual.discrete.dynamic_program import (
+    CERTAIN,
     PolicyTable,
     Setting,
     keep_observed,
     outcome_bounds,
     solve,
 )
-from counterplan.counterfactual.discrete.laws import CounterfactualLaw, ExactLaw, RowIds
+from counterplan.counterfactual.discrete.laws import Law, RowIds
 from counterplan.errors import InputError
 from counterplan.scm.estimate import posterior_draws
-from counterplan.scm.gumbel import GumbelMaxSCM, kernel_row
+from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.tabular import TabularMDP, numbers
 
 # Draws that choose, and draws that say what the choice is worth.
@@ -100,77 +95,13 @@ class PosteriorExplanation(PolicyExplanation):
         return float(np.mean(self.outcomes < self.factual_value - 1e-12)) if self.changes else 0.0
 
 
-@njit(cache=True, nogil=True)
-def forward_value(
-    path: Any, table: Any, row_of: Any, actions: Any, costs: Any, rewards: Any, visits: Any
-) -> Any:
-    """What a policy is worth under one model.
-
-    path     states and actions that were observed
-    table    indptr, indices and probabilities of the rows
-    actions  (T, S, C) the policy's, by budget left; it starts with C - 1
-    costs    (A,) of a change
-    rewards  (2, S, A) before the last step, and there
-    visits   (S, A) to which how often each pair is met is added
-    """
-    states, taken = path
-    indptr, indices, probabilities = table
-    horizon, n_states, columns = actions.shape
-    widest = np.diff(indptr).max()
-    scratch, kernel, factual = np.empty((3, widest)), np.empty(widest), np.zeros(n_states)
-    mass, after = np.zeros((n_states, columns)), np.zeros((n_states, columns))
-    mass[states[0], columns - 1] = 1.0
-    shares, total = np.empty(columns), 0.0
-    for t in range(horizon):
-        last = t == horizon - 1
-        after[:] = 0.0
-        observed = row_of[states[t], taken[t]]
-        for j in range(indptr[observed], indptr[observed + 1]):
-            factual[indices[j]] = probabilities[j]
-        for s in range(n_states):
-            for c in range(columns):
-                shares[c] = mass[s, c]
-            for c in range(columns):
-                if shares[c] < LEAST:
-                    continue
-                # All budgets that do the same here have one kernel row.
-                a = actions[t, s, c]
-                cost = 0 if a == taken[t] else costs[a]
-                begin, end = indptr[row_of[s, a]], indptr[row_of[s, a] + 1]
-                known = s == states[t] and a == taken[t]
-                if not last and not known:
-                    q = probabilities[begin:end]
-                    kernel_row(factual, states[t + 1], indices[begin:end], q, scratch, kernel)
-                for other in range(c, columns):
-                    if shares[other] < LEAST or actions[t, s, other] != a:
-                        continue
-                    share, left = shares[other], other - cost
-                    shares[other] = 0.0
-                    total += share * rewards[int(last), s, a]
-                    visits[s, a] += share
-                    if last:
-                        continue
-                    if known:
-                        after[states[t + 1], left] += share
-                        continue
-                    for j in range(begin, end):
-                        after[indices[j], left] += share * kernel[j - begin]
-        for j in range(indptr[observed], indptr[observed + 1]):
-            factual[indices[j]] = 0.0
-        mass, after = after, mass
-    return total
-
-
-@dataclass(frozen=True, eq=False)
-class MixedLaw:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MixedLaw(Law):
     """The mean of the counterfactual rows of several models whose pairs share rows alike."""
 
-    laws: Sequence[ExactLaw]
+    laws: Sequence[Law]
     weights: FloatArray
-
-    @property
-    def row_of(self) -> NDArray[np.int32]:
-        return self.laws[0].row_of
+    compiled = None
 
     def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
         parts = zip(self.weights, self.laws, strict=True)
@@ -252,7 +183,7 @@ def _frontier(
 
 
 def _candidates(
-    setting: Setting, law: CounterfactualLaw, members: Sequence[TabularMDP], share: float
+    setting: Setting, law: Law, members: Sequence[TabularMDP], share: float
 ) -> list[PolicyTable]:
     """The best policy of the means, and that of its worst members' weights."""
     ended, table = solve(setting, law)
@@ -260,14 +191,15 @@ def _candidates(
     if share == 1.0:
         return [table]
     weights = worst_weights(_values(setting, table, setting.k, members), share)
-    laws = [ExactLaw(one, setting.episode) for one in members]
-    return [table, solve(setting, MixedLaw(laws, weights))[1]]
+    laws = [Law(one, setting.episode) for one in members]
+    mixed = MixedLaw(members[0], setting.episode, laws=laws, weights=weights)
+    return [table, solve(setting, mixed)[1]]
 
 
 def _best_alone(setting: Setting, member: TabularMDP) -> FloatArray:
     """(C,) the best that a member by itself allows."""
     own = replace(setting, mdp=member)
-    return outcome_bounds(own, solve(own, ExactLaw(member, setting.episode))[0])[0]
+    return outcome_bounds(own, solve(own, Law(member, setting.episode))[0])[0]
 
 
 def _values(
@@ -278,19 +210,13 @@ def _values(
     visits: FloatArray | None = None,
 ) -> FloatArray:
     """(B,) what members say of a policy that starts with a budget."""
-    episode = setting.episode
-    actions = np.ascontiguousarray(table.actions[:, :, : k + 1, 0])
-    rewards = np.stack([setting.rewards_at(-1), setting.rewards_at(len(episode) - 1)])
-    rest = actions, setting.constraints.costs, rewards
-    met = np.zeros(setting.mdp.row_of.shape) if visits is None else visits
-    return np.array(
-        [
-            forward_value(
-                (episode.states, episode.actions), one.rows.arrays, one.row_of, *rest, met
-            )
-            for one in members
-        ]
-    )
+    one, met = setting.episode, np.zeros(setting.mdp.row_of.shape) if visits is None else visits
+    path = np.array([0, len(one)]), one.states, one.actions
+    actions = np.ascontiguousarray(table.actions[:, :, : k + 1])
+    rewards = np.stack([setting.rewards_at(-1), setting.rewards_at(len(one) - 1)])
+    rest = (actions, CERTAIN), setting.constraints.costs, rewards, met, LEAST
+    said = [forward_values(path, (*each.rows.arrays, each.row_of), *rest) for each in members]
+    return np.concatenate(said)
 
 
 def _met(setting: Setting, table: PolicyTable, k: int) -> BoolArray:
