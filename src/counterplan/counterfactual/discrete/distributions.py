@@ -226,8 +226,7 @@ def forward_values(
             last, t = at == starts[n + 1] - 1, min(at - starts[n], steps - 1)
             after[:] = 0.0
             observed = row_of[states[at], taken[at]]
-            for j in range(indptr[observed], indptr[observed + 1]):
-                factual[indices[j]] = probabilities[j]
+            _write_row(model, observed, 1.0, factual)
             for s in range(n_states):
                 formed = -1  # the action whose kernel row is at hand: budgets often do the same
                 for c in range(columns):
@@ -251,10 +250,16 @@ def forward_values(
                             formed = a
                         for j in range(targets.shape[0]):
                             after[targets[j], left] += share * kernel[j]
-            for j in range(indptr[observed], indptr[observed + 1]):
-                factual[indices[j]] = 0.0
+            _write_row(model, observed, 0.0, factual)
             mass, after = after, mass
     return result
+
+
+@njit(cache=True, nogil=True)
+def _write_row(model: Any, row: int, factor: float, dense: Any) -> None:
+    indptr, indices, probabilities, _ = model
+    for j in range(indptr[row], indptr[row + 1]):
+        dense[indices[j]] = factor * probabilities[j]
 
 
 @njit(cache=True, nogil=True)
