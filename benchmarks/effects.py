@@ -125,7 +125,7 @@ def main() -> int:
             data = cohort(process, patients, 0)
             known = cp.Transitions.collect(data.episodes, data.actions)
             model = cp.SmoothSCM.fit(known, fixed=data.fixed, seed=0)
-            with patch("counterplan.scm.smooth_training.find_variances", return_value=None):
+            with patch("counterplan.scm.smooth_training.find_effects", return_value=None):
                 none = cp.SmoothSCM.fit(known, fixed=data.fixed, seed=0)
             found = [measured(one, fresh) for one in (none, replace(model, effects=None), model)]
             shares = model.about["training"].get("effects", [{}])[data.feature]

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, product
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from counterplan.domains import sepsis
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.point import PointSCM
 from counterplan.scm.smooth import SmoothSCM
-from counterplan.scm.training import FitSettings, SmoothSettings, Training
+from counterplan.scm.training import Training
 from counterplan.scm.transitions import Transitions
 from experiments import infection
 from experiments.infection import DOSES, Infection
@@ -100,12 +100,10 @@ def learn(
     transitions, settings, networks, asked = given
     model: PointSCM
     if learner == SMOOTH:
-        own: SmoothSettings = {**settings, "members": members}
-        model = SmoothSCM.fit(transitions, **own)
+        model = SmoothSCM.fit(transitions, **settings, members=members)
     else:
         quiet = Training(scaling=settings.get("scaling"), progress=False)
-        free: FitSettings = {**networks, "lipschitz": None, "training": quiet}
-        model = NeuralSCM.fit(transitions, **free)
+        model = NeuralSCM.fit(transitions, **networks, lipschitz=None, training=quiet)
     return Learned(model, *asked)
 
 
@@ -212,7 +210,7 @@ def _observed(case: Case) -> IntArray:
 
 # Transitions, settings of both learners and of networks, and what is asked about.
 Given: TypeAlias = tuple[
-    Transitions, SmoothSettings, FitSettings, tuple[list[Case], LinearReward, bool]
+    Transitions, dict[str, Any], dict[str, Any], tuple[list[Case], LinearReward, bool]
 ]
 
 
@@ -229,7 +227,7 @@ def _infection(version: str, patients: int, fresh: int, seed: int, fresh_seed: i
 
 def _sepsis(patients: int, fresh: int, seed: int, fresh_seed: int) -> Given:
     cohort = _sepsis_cohort(patients, seed)
-    settings = SmoothSettings(fixed=len(sepsis.FIXED), scaling=sepsis.scaling(cohort))
+    settings = {"fixed": len(sepsis.FIXED), "scaling": sepsis.scaling(cohort)}
     cases = [_sepsis_case(episode) for episode in _sepsis_cohort(fresh, fresh_seed).episodes]
     transitions = Transitions.collect(cohort.episodes)
     return (

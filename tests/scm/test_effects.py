@@ -3,46 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import counterplan as cp
 from counterplan.errors import InputError
-from counterplan.scm.effects import Effects, find_variances
+from counterplan.scm.effects import Effects, find_effects
 from counterplan.scm.smooth import SmoothSCM
 
-DOSES = np.array([[0.0], [1.0], [2.0]])
+from .neural_support import DOSES, LEVEL, RESPONSE, patients_model, simulate
+
 REWARD = cp.LinearReward([0.0, -1.0])
-# Of the response to a dose, and of the level, between patients.
-RESPONSE, LEVEL = 0.3, 0.2
-
-
-def simulate(n: int, seed: int, response: float, level: float) -> list[tuple[cp.Episode, float]]:
-    """Patients with a severity that a dose lowers, each by a response of their own, and a marker
-    that follows it; the response is in no column."""
-    rng = np.random.default_rng(seed)
-    found = []
-    for i in range(n):
-        own, base = rng.normal(0.5, response), rng.normal(0.0, level)
-        doses = rng.integers(0, 3, 10)
-        states = [rng.normal(0.0, 1.0, 2)]
-        for dose in doses:
-            x, y = states[-1]
-            luck = rng.normal(0.0, 0.2, 2)
-            states.append(
-                np.array([0.7 * x + 0.2 * y + luck[0], 0.8 * y - own * dose + base + luck[1]])
-            )
-        found.append((cp.Episode(np.array(states), doses, id=str(i)), own))
-    return found
-
-
-@cache
-def learned(response: float, level: float) -> SmoothSCM:
-    episodes = [one for one, _ in simulate(300, 0, response, level)]
-    return SmoothSCM.fit(cp.Transitions.collect(episodes, DOSES), members=32, seed=0)
 
 
 def true_improvement(episode: cp.Episode, own: float, changes: dict[int, int]) -> float:
@@ -67,7 +39,7 @@ def asked(model: SmoothSCM, response: float, level: float) -> tuple[np.ndarray, 
 
 
 def test_variances_are_found() -> None:
-    model = learned(RESPONSE, LEVEL)
+    model = patients_model()
     assert model.effects is not None
     # Of severity: the response in units of standardised doses, whose spread is that of 0, 1, 2.
     units = model.scaling.state_range[1]
@@ -80,14 +52,14 @@ def test_variances_are_found() -> None:
 
 
 def test_nothing_is_found_where_episodes_are_alike() -> None:
-    assert learned(0.0, 0.0).effects is None
-    assert "effects" not in learned(0.0, 0.0).about["training"]
+    assert patients_model(0.0, 0.0).effects is None
+    assert "effects" not in patients_model(0.0, 0.0).about["training"]
 
 
 def test_answers_know_the_patient() -> None:
     """Each patient's own response, read off the course, makes counterfactuals better, and their
     intervals hold."""
-    model = learned(RESPONSE, LEVEL)
+    model = patients_model()
     truth, claimed, low, high = asked(model, RESPONSE, LEVEL)
     plain = asked(replace(model, effects=None), RESPONSE, LEVEL)
     error, before = (np.abs(one[1] - one[0]).mean() for one in ((truth, claimed), plain))
@@ -120,25 +92,14 @@ def test_moments_are_those_of_all_pairs_of_steps() -> None:
     episode = np.repeat(np.arange(n), 3)
     g = rng.normal(size=n)[episode] * 0.8
     rests = (g * inputs[:, 0] + 0.5 * rng.normal(size=3 * n))[:, None]
-    found = find_variances(inputs, rests, np.ones_like(rests), episode)
+    found = find_effects(inputs, rests, np.ones_like(rests), episode)
     assert found is not None
     assert found.variance[0] == pytest.approx([0.0, 0.64], abs=0.06)
     assert found.noise == pytest.approx([0.25], abs=0.03)
 
 
-def test_a_loaded_model_answers_the_same(tmp_path: Path) -> None:
-    model, (episode, _) = learned(RESPONSE, LEVEL), simulate(1, 5, RESPONSE, LEVEL)[0]
-    model.save(tmp_path / "model.safetensors")
-    again = SmoothSCM.load(tmp_path / "model.safetensors")
-    ends = [
-        cp.replay(one, episode, {2: 0, 4: 1}, actions=DOSES, reward=REWARD).interval
-        for one in (model, again)
-    ]
-    assert ends[0] == ends[1]
-
-
 def test_members_still_reproduce_the_episode() -> None:
-    model, (episode, _) = learned(RESPONSE, LEVEL), simulate(1, 6, RESPONSE, LEVEL)[0]
+    model, (episode, _) = patients_model(), simulate(1, 6, RESPONSE, LEVEL)[0]
     found = cp.replay(model, episode, {}, actions=DOSES, reward=REWARD)
     np.testing.assert_allclose(found.states, episode.states, atol=1e-9)
     assert found.improvement == pytest.approx(0.0, abs=1e-9)
@@ -148,7 +109,7 @@ def test_members_still_reproduce_the_episode() -> None:
 
 
 def test_effects_of_another_shape_are_refused() -> None:
-    model = learned(RESPONSE, LEVEL)
+    model = patients_model()
     assert model.effects is not None
     wrong = model.effects._replace(noise=np.ones(5))
     with pytest.raises(InputError, match="noise of effects"):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad_vec
 
 import counterplan as cp
-from counterplan.errors import FileError, InputError
+from counterplan.errors import InputError
 from counterplan.scm import Scaling
 from counterplan.scm.cosine import gate_interval
 from counterplan.scm.smooth import SmoothSCM
@@ -20,7 +20,7 @@ from counterplan.scm.smooth_training import Moments, _without_effects, chosen_sc
 from counterplan.scm.transitions import Transitions
 from counterplan.testing import check_scm
 
-from .neural_support import CURVED, LINEAR, Process
+from .neural_support import CURVED, LINEAR, counterfactual_error, excess
 
 # --- What is learned --------------------------------------------------------------------------
 
@@ -28,23 +28,6 @@ from .neural_support import CURVED, LINEAR, Process
 @pytest.fixture(scope="module")
 def curved() -> SmoothSCM:
     return SmoothSCM.fit(CURVED.episodes(150, 0), fixed=1, members=8)
-
-
-def excess(scm: SmoothSCM, process: Process) -> float:
-    """Nats per transition of fresh data that the true law has over the model."""
-    fresh = Transitions.collect(process.episodes(100, 77))
-    rows = fresh.before, fresh.actions, fresh.after
-    return float((process.log_likelihood(*rows) - scm.log_likelihood(*rows)).mean())
-
-
-def counterfactual_error(scm: SmoothSCM, process: Process) -> float:
-    """Of one step with another action, relative to what the other action changes."""
-    fresh = Transitions.collect(process.episodes(100, 78))
-    other = (fresh.actions + 1.0) % 3.0
-    claimed = scm.step(fresh.before, other, scm.infer(fresh.before, fresh.actions, fresh.after))
-    truth = process.scm
-    true = truth.step(fresh.before, other, truth.infer(fresh.before, fresh.actions, fresh.after))
-    return float(np.sqrt(((claimed - true) ** 2).sum() / ((true - fresh.after) ** 2).sum()))
 
 
 def test_recovers_a_linear_process_from_little() -> None:
@@ -159,26 +142,7 @@ def test_no_members_may_be_asked_for() -> None:
     assert scm.members == ()
 
 
-# --- Files ------------------------------------------------------------------------------------
-
-
-def test_a_loaded_model_is_the_same_bit_for_bit(curved: SmoothSCM, tmp_path: Path) -> None:
-    path = tmp_path / "model.safetensors"
-    curved.save(path)
-    for loaded in (SmoothSCM.load(path), cp.load_model(path)):
-        assert isinstance(loaded, SmoothSCM)
-        for part in ("location", "scale"):
-            for name in SmoothSCM.network.names():
-                one, two = (getattr(getattr(scm, part), name) for scm in (curved, loaded))
-                assert one.tobytes() == two.tobytes()
-        assert loaded.draws is not None
-        assert curved.draws is not None
-        assert loaded.draws.tobytes() == curved.draws.tobytes()
-        assert loaded.about == curved.about
-        assert len(loaded.members) == 8
-    again = tmp_path / "again.safetensors"
-    cp.save_model(SmoothSCM.load(path), again)
-    assert again.read_bytes() == path.read_bytes()
+# --- Files and settings -----------------------------------------------------------------------
 
 
 def test_the_same_seed_gives_the_same_file(tmp_path: Path) -> None:
@@ -187,12 +151,6 @@ def test_the_same_seed_gives_the_same_file(tmp_path: Path) -> None:
         scm.save(tmp_path / f"{name}.safetensors")
     files = [(tmp_path / f"{name}.safetensors").read_bytes() for name in ("a", "b")]
     assert files[0] == files[1]
-
-
-def test_a_file_of_another_kind_is_refused(curved: SmoothSCM, tmp_path: Path) -> None:
-    curved.save(tmp_path / "m.safetensors")
-    with pytest.raises(FileError, match="holds a counterplan smooth model, expected a"):
-        cp.NeuralSCM.load(tmp_path / "m.safetensors")
 
 
 def test_draws_of_another_shape_are_refused(curved: SmoothSCM) -> None:

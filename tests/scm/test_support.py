@@ -1,21 +1,20 @@
-"""What a model keeps of its data, and that files without it are read as before."""
+"""What a model keeps of its data."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import counterplan as cp
-from counterplan.errors import FileError, InputError
+from counterplan.errors import InputError
 from counterplan.scm import Scaling
 from counterplan.scm import support as module
 from counterplan.scm.support import Seen, collect_seen, outliers
 
-from .test_neural import model, rewrite
+from .test_neural import model
 
 
 def transitions(rng: np.random.Generator, episodes: int, length: int, D: int = 3) -> cp.Transitions:
@@ -99,43 +98,6 @@ TABLE = np.zeros((4, 3), dtype=np.float32)
 def test_bad_data(parts: tuple[Any, ...], message: str) -> None:
     with pytest.raises(InputError, match=message):
         replace(model(), seen=Seen(*parts))
-
-
-def test_files_keep_it(tmp_path: Path) -> None:
-    data = transitions(np.random.default_rng(0), 5, 5)
-    scm = replace(model(), seen=collect_seen(data, None))
-    scm.save(tmp_path / "with.safetensors")
-    model().save(tmp_path / "without.safetensors")
-    found = cp.NeuralSCM.load(tmp_path / "with.safetensors")
-    assert found.seen is not None
-    assert scm.seen is not None
-    for name in ("states", "actions"):
-        one, two = getattr(found.seen, name), getattr(scm.seen, name)
-        assert one.dtype == np.float32
-        assert one.tobytes() == two.tobytes()
-    assert (found.seen.typical, found.seen.far) == (scm.seen.typical, scm.seen.far)
-    found.save(tmp_path / "again.safetensors")
-    assert (tmp_path / "again.safetensors").read_bytes() == (
-        tmp_path / "with.safetensors"
-    ).read_bytes()
-    assert cp.NeuralSCM.load(tmp_path / "without.safetensors").seen is None
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"seen_actions": None}, "of the seen data only seen_states, seen_distances are there"),
-        ({"seen_distances": np.ones(3)}, "'seen_distances' has shape"),
-        ({"seen_states": np.zeros((3, 3), dtype=np.float32)}, "3 states but 20 actions"),
-    ],
-)
-def test_files_with_half_of_it(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
-    path = tmp_path / "m.safetensors"
-    data = transitions(np.random.default_rng(0), 5, 5)
-    replace(model(), seen=collect_seen(data, None)).save(path)
-    rewrite(path, {}, changes)
-    with pytest.raises(FileError, match=message):
-        cp.NeuralSCM.load(path)
 
 
 def test_outliers_are_the_farthest_beyond_a_whole_range() -> None:

@@ -21,7 +21,7 @@ from counterplan.scm.training import Training, min_max_scaling, split
 from counterplan.scm.transitions import Transitions
 from experiments.neural_validation import GridSettings, cross_validate
 
-from .neural_support import CURVED, LINEAR, Process
+from .neural_support import CURVED, LINEAR, counterfactual_error, excess
 
 FAST = Training(learning_rate=1e-2, progress=False)
 
@@ -39,30 +39,6 @@ def curved_fit() -> NeuralSCM:
     return NeuralSCM.fit(
         CURVED.episodes(2500, 0), hidden=64, lipschitz=None, epochs=60, fixed=1, training=FAST
     )
-
-
-def excess(scm: NeuralSCM, process: Process) -> float:
-    """Nats per unseen transition by which the fit is worse than the truth."""
-    data = Transitions.collect(process.episodes(500, 1))
-    parts = data.before, data.actions, data.after
-    return float(np.mean(process.log_likelihood(*parts) - scm.log_likelihood(*parts)))
-
-
-def counterfactual_error(scm: NeuralSCM, process: Process) -> float:
-    """After two other actions: the root mean square error of the states, as a share of how much
-    the true counterfactual differs from what happened."""
-    errors, effects = [], []
-    for episode in process.episodes(100, 2):
-        actions = np.array(episode.actions)
-        actions[[0, 3]] = (actions[[0, 3]] + 1) % 3
-        ours, truth = episode.states[:1], episode.states[:1]
-        for t in range(len(episode) - 1):
-            noise = (model.abduct(episode)[t : t + 1] for model in (scm, process.scm))
-            ours = scm.step(ours, actions[t : t + 1], next(noise))
-            truth = process.scm.step(truth, actions[t : t + 1], next(noise))
-            errors.append(ours - truth)
-            effects.append(truth - episode.states[t + 1])
-    return float(np.sqrt(np.mean(np.square(errors)) / np.mean(np.square(effects))))
 
 
 # Measured: 0.001 and 0.015 nats, 3 % and 10 % of the effect. A fit that ignored the actions would
@@ -396,8 +372,8 @@ OTHER_WIDTH = Training(scaling=Scaling(np.zeros(2), np.ones(2), np.zeros(1), np.
         (EPISODES, {"hidden": 0}, "hidden must be at least 1"),
         (EPISODES, {"epochs": 0}, "epochs must be at least 1"),
         (EPISODES, {"lipschitz": 1.0}, "lipschitz must be two constants"),
-        (EPISODES, {"lipschitz": (1.0, 0.0)}, "that of the scale must be a positive number"),
-        (EPISODES, {"lipschitz": (np.nan, 1.0)}, "lipschitz of the location must be a positive"),
+        (EPISODES, {"lipschitz": (1.0, 0.0)}, "constant of the scale must be a positive number"),
+        (EPISODES, {"lipschitz": (np.nan, 1.0)}, "constant of the location must be a positive"),
         (EPISODES, {"fixed": -1}, "fixed must be at least 0"),
         (EPISODES, {"seed": -1}, "seed must be at least 0"),
         (EPISODES, {"training": OTHER_WIDTH}, "state_offset must be 3 finite numbers"),

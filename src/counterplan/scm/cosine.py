@@ -19,11 +19,8 @@ most r^2 / 6. With gates g = -sin x, h = -(cos x) / 2 at the centre and errors e
 
     (|C^T z| * e) |W_s| y      and      y^T |W_s^T diag(h C^T z) W_s| y + (|C^T z| * e') |W_s| y
 
-The second keeps what cancels among units, the first is better over large regions.
-The scale is LEAST_SCALE + softplus(o). Slopes M +- E of o are multiplied by the noise u and by
-slopes q +- p of chords of the softplus:
-
-    u q M,     deviation |u| (q E + p (|M| + E))
+The second keeps what cancels among units, the first is better over large regions. The scale is
+LEAST_SCALE + softplus(o).
 """
 
 from __future__ import annotations
@@ -37,16 +34,14 @@ from numpy.typing import NDArray
 
 from counterplan.core.compiled import njit, plain
 from counterplan.core.validation import FloatArray, IntArray
-from counterplan.scm.network import OUTWARD, ROUND_UP, Network, sigmoid
-from counterplan.scm.point import Region, with_fixed
+from counterplan.scm.network import OUTWARD, ROUND_UP, Gates, Network
+from counterplan.scm.point import Region
 
 # Of the noise's usual spread: were it nothing somewhere, what is observed there would be infinite
 # luck.
 LEAST_SCALE = 0.1
 # The least value of sin(x) / x.
 LEAST_SINC = -0.2173
-# Chords of the softplus over less are lost in rounding.
-SHORTEST_CHORD = 1e-3
 # Of curvatures, numbers for all units.
 LARGEST_CURVATURES = 2**23
 # States that are stepped together.
@@ -116,12 +111,24 @@ class CosineNetwork(Network):
         skipped = states @ self.skip.T + actions @ self.action_skip.T
         return np.asarray(skipped + self.output_bias)
 
-    def curvatures(self, bends: FloatArray) -> FloatArray | None:
-        """(n, O, D, D) C diag(h) W_s W_s^T for each output and bends h (n, H)."""
+    def gates(self, region: Region, actions: FloatArray) -> Gates:
+        argument, reach = self.arguments(region, actions)
+        slope, (low, high) = -np.sin(argument), gate_interval(argument, reach)
+        # Arguments themselves are rounded, by a share of their size.
+        outward = OUTWARD * (1.0 + np.abs(argument))
+        wide = np.maximum(high - slope, slope - low) + outward
+        rest = np.broadcast_to(reach**2 / 6.0, wide.shape) + outward * (1.0 + reach)
+        return Gates(slope, wide, -np.cos(argument) / 2, rest)
+
+    def slopes(self, gates: FloatArray) -> FloatArray:
+        return self.unit_slopes(gates) + self.skip
+
+    def curvatures(self, gates: Gates) -> FloatArray | None:
+        """C diag(bend) W_s W_s^T for each output, None if that is too large."""
         (O, H), D = self.output.shape, self.state.shape[1]  # noqa: E741
         if self._squares is None:
             return None
-        return np.asarray(bends @ self._squares.reshape(H, O * D * D)).reshape(-1, O, D, D)
+        return np.asarray(gates.bend @ self._squares.reshape(H, O * D * D)).reshape(-1, O, D, D)
 
     @cached_property
     def _squares(self) -> FloatArray | None:
@@ -286,89 +293,6 @@ def _walk(
                     path[start + r, t + 1, j] = inputs[j, r]
 
 
-class _Gates(NamedTuple):
-    """For n actions and H units, seen from the centre of a region.
-
-    slope  (n, H) -sin x
-    bend   (n, H) -cos x / 2
-    wide   (n, H) how far gates are from the slope at most
-    rest   (n, H) and how far from slope + bend d
-    """
-
-    slope: FloatArray
-    bend: FloatArray
-    wide: FloatArray
-    rest: FloatArray
-
-
-class CosineSlopes:
-    """Slopes of F(., a) for action vectors (n, d) under one noise vector."""
-
-    def __init__(
-        self,
-        networks: tuple[CosineNetwork, CosineNetwork],
-        fixed: int,
-        region: Region,
-        actions: FloatArray,
-        noise: FloatArray,
-    ) -> None:
-        """`networks`: location and scale."""
-        self._location, self._fixed, self._box = networks[0], fixed, region.box
-        self._gates = _gates(networks[0], region, actions)
-        self._scale_slope, self._scale_deviation = _scale_slopes(
-            networks[1], region, actions, noise
-        )
-
-    @cached_property
-    def jacobian(self) -> FloatArray:
-        """(n, D, D)."""
-        moving = self._location.slopes(self._gates.slope) + self._location.skip
-        return with_fixed(moving + self._scale_slope, self._fixed, 1.0)
-
-    @cached_property
-    def deviation(self) -> FloatArray:
-        """(n, D, D)."""
-        sizes = self._location.absolute
-        moving = sizes.slopes(self._gates.wide)
-        if self._curvature is not None:
-            bent = np.abs(self._curvature) @ self._box
-            moving = np.minimum(moving, bent + sizes.slopes(self._gates.rest))
-        moving += self._scale_deviation
-        return with_fixed(moving * (1.0 + OUTWARD) + OUTWARD, self._fixed, 0.0)
-
-    def remainder(self, directions: FloatArray) -> FloatArray:
-        """(n, D), tighter than |z| E: curvatures of several features cancel."""
-        location, moving = self._location, directions[:, self._fixed :]
-        through = np.abs(moving @ location.output)
-        result = (through * self._gates.wide) @ location.absolute.state
-        if self._curvature is not None:
-            bent = np.abs(np.einsum("ni,nijk->njk", moving, self._curvature)) @ self._box
-            bent += (through * self._gates.rest) @ location.absolute.state
-            result = np.minimum(result, bent)
-        result += np.einsum("ni,nij->nj", np.abs(moving), self._scale_deviation)
-        size = 1.0 + np.abs(moving).sum(axis=1, keepdims=True)
-        return np.asarray(result * (1.0 + OUTWARD) + OUTWARD * size)
-
-    @cached_property
-    def _curvature(self) -> FloatArray | None:
-        """(n, O, D, D) C diag(bend) W_s W_s^T for each output, None if that is too large."""
-        return self._location.curvatures(self._gates.bend)
-
-
-def _gates(network: CosineNetwork, region: Region, actions: FloatArray) -> _Gates:
-    argument = region.centre @ network.state.T + network.bias + actions @ network.action.T
-    # Features that cannot differ add nothing to the norm.
-    norms = np.linalg.norm(network.state[:, region.box > 0.0], axis=1)
-    reach = np.minimum(norms * region.radius, network.absolute.state @ region.box)
-    reach = reach * (1.0 + OUTWARD) + OUTWARD
-    slope, (low, high) = -np.sin(argument), gate_interval(argument, reach)
-    # Arguments themselves are rounded, by a share of their size.
-    outward = OUTWARD * (1.0 + np.abs(argument))
-    wide = np.maximum(high - slope, slope - low) + outward
-    rest = np.broadcast_to(reach**2 / 6.0, wide.shape) + outward * (1.0 + reach)
-    return _Gates(slope, -np.cos(argument) / 2, wide, rest)
-
-
 def gate_interval(argument: FloatArray, reach: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The least and largest slope of a chord of the cosine from `argument` to a place within
     `reach` of it."""
@@ -387,28 +311,3 @@ def gate_interval(argument: FloatArray, reach: FloatArray) -> tuple[FloatArray, 
         np.maximum(high, np.maximum(low * flattest, high * flattest)),
     )
     return low, high
-
-
-def _scale_slopes(
-    network: CosineNetwork, region: Region, actions: FloatArray, noise: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """(n, O, D) middle and deviation of the slopes of softplus(o) u over the region."""
-    gates = _gates(network, region, actions)
-    slope = network.slopes(gates.slope) + network.skip
-    deviation = network.absolute.slopes(gates.wide)
-    centre = np.repeat(region.centre[None], len(actions), axis=0)
-    output = network(centre, actions)
-    moved = (np.abs(slope) + deviation) @ region.box * (1.0 + OUTWARD) + OUTWARD
-    # Chords of the softplus, which is convex, from the centre to both ends; where they are too
-    # short for that, its slopes there.
-    here, ends = np.logaddexp(0.0, output), (output - moved, output + moved)
-    is_long = moved > SHORTEST_CHORD
-    least, most = (
-        np.where(is_long, np.abs(np.logaddexp(0.0, end) - here) / moved, sigmoid(end))
-        for end in ends
-    )
-    middle = ((least + most) / 2)[:, :, None]
-    half = ((most - least) / 2 + OUTWARD / SHORTEST_CHORD)[:, :, None]
-    size = np.abs(noise)[:, None]
-    wide = size * (middle * deviation + half * (np.abs(slope) + deviation))
-    return noise[:, None] * middle * slope, np.asarray(wide)

@@ -52,7 +52,7 @@ class Effects(NamedTuple):
     spread    (Q,) s
     variance  (O, 1 + Q) v, of the constant first
     noise     (O,) n
-    normals   (B, O, 1 + Q) standard normal numbers, from which each member draws its effects
+    normals   (B, O, 1 + Q) standard normal numbers, from which each of B members draws its effects
     """
 
     centre: FloatArray
@@ -74,11 +74,20 @@ class Effects(NamedTuple):
         if (self.variance < 0.0).any() or (self.noise <= 0.0).any() or (self.spread <= 0.0).any():
             raise InputError("effects have a variance below 0, or a noise or spread of 0")
 
+    def features(self, inputs: FloatArray) -> FloatArray:
+        """(n, 1 + Q) f of inputs (n, Q)."""
+        return np.column_stack([np.ones(len(inputs)), (inputs - self.centre) / self.spread])
+
+    def drawable(self, size: FloatArray, members: int, rng: np.random.Generator) -> Effects:
+        """For members, with rests multiplied by a size (O,)."""
+        normals = rng.standard_normal((members, *self.variance.shape))
+        variance, noise = self.variance * size[:, None] ** 2, self.noise * size**2
+        return Effects(self.centre, self.spread, variance, noise, normals)
+
     def drawn(self, inputs: FloatArray, rests: FloatArray, scale: FloatArray) -> FloatArray:
         """(B, O, 1 + Q) slopes on the inputs, after the constant, that members draw for an
         episode with inputs (T, Q), by their rests (B, T, O) and the scale (T, O)."""
-        f = _features((inputs - self.centre) / self.spread)
-        found = np.zeros(self.normals.shape)
+        f, found = self.features(inputs), np.zeros(self.normals.shape)
         for o, variance in enumerate(self.variance):
             there = np.flatnonzero(variance)
             if not there.size:
@@ -97,7 +106,7 @@ class Effects(NamedTuple):
     def surprises(self, inputs: FloatArray, rests: FloatArray, scale: FloatArray) -> FloatArray:
         """(T, O) what the earlier steps of an episode do not tell of its rests (T, O), divided by
         the scale (T, O), with a variance of n: the effects are learned step by step."""
-        f, found = _features((inputs - self.centre) / self.spread), rests.copy()
+        f, found = self.features(inputs), rests.copy()
         for o, variance in enumerate(self.variance):
             there, n = np.flatnonzero(variance), self.noise[o]
             mean, covariance = np.zeros(there.size), np.diag(variance[there])
@@ -110,52 +119,28 @@ class Effects(NamedTuple):
         return found
 
 
-class Variances(NamedTuple):
-    """Effects as they are found, in the units of the rests.
-
-    centre, spread, variance, noise  as in `Effects`
-    total                            (O,) the variance of what the model leaves
-    """
-
-    centre: FloatArray
-    spread: FloatArray
-    variance: FloatArray
-    noise: FloatArray
-    total: FloatArray
-
-    def features(self, inputs: FloatArray) -> FloatArray:
-        """(n, 1 + Q) f of inputs (n, Q)."""
-        return _features((inputs - self.centre) / self.spread)
-
-    def drawable(self, size: FloatArray, members: int, rng: np.random.Generator) -> Effects:
-        """For members, with rests multiplied by a size (O,)."""
-        normals = rng.standard_normal((members, *self.variance.shape))
-        variance, noise = self.variance * size[:, None] ** 2, self.noise * size**2
-        return Effects(self.centre, self.spread, variance, noise, normals)
-
-
-def find_variances(
+def find_effects(
     inputs: FloatArray, rests: FloatArray, scale: FloatArray, episode: IntArray
-) -> Variances | None:
-    """Effects of inputs (n, Q) on what a model leaves (n, O) with its scale (n, O), rows sorted by
-    episode; None where there are none, or too few episodes to tell."""
+) -> Effects | None:
+    """Effects of inputs (n, Q) on what a model leaves (n, O) with its scale (n, O), in units of
+    that, rows sorted by episode; None where there are none, or too few episodes to tell."""
     steps = np.unique(episode, return_counts=True)[1]
     if np.count_nonzero(steps >= STEPS) < EPISODES:
         return None
     centre, spread = inputs.mean(axis=0), inputs.std(axis=0)
     spread[spread == 0.0] = 1.0
-    f = _features((inputs - centre) / spread)
-    size = rests.std(axis=0)
+    variance, noise = np.zeros((rests.shape[1], 1 + inputs.shape[1])), np.ones(rests.shape[1])
+    found = Effects(centre, spread, variance, noise, np.empty((0, *variance.shape)))
+    f, size = found.features(inputs), rests.std(axis=0)
     clipped = np.clip(rests, -LARGEST * size, LARGEST * size)
     grams, crosses = _moments(f, clipped, steps)
-    variance, noise = np.zeros((rests.shape[1], f.shape[1])), np.ones(rests.shape[1])
     starts = np.cumsum(steps) - steps
     for o, square in enumerate(size**2):
         first = _clear(grams, crosses[:, :, o], square)
         if first.any():
             likely = _Likelihood(f / scale[:, o : o + 1], clipped[:, o] / scale[:, o], starts)
             variance[o], noise[o] = likely.worthwhile(np.flatnonzero(first))
-    return Variances(centre, spread, variance, noise, size**2) if variance.any() else None
+    return found if variance.any() else None
 
 
 class _Estimate(NamedTuple):
@@ -211,10 +196,6 @@ class _Likelihood:
         size += np.linalg.slogdet(precision)[1].sum()
         value = -0.5 * (float(self._square.sum()) / noise - own + size)
         return _Estimate(there, variance, noise, float(value))
-
-
-def _features(standard: FloatArray) -> FloatArray:
-    return np.concatenate([np.ones((len(standard), 1)), standard], axis=1)
 
 
 def _moments(f: FloatArray, rests: FloatArray, steps: IntArray) -> tuple[FloatArray, FloatArray]:

@@ -8,7 +8,7 @@ what `Scaling` makes of them. How files are protected stands in `core.tensors`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,15 +20,21 @@ from counterplan.core.files import suffix_of
 from counterplan.core.tensors import SUFFIX, TensorFormat, Tensors, read_tensors, write_tensors
 from counterplan.core.validation import FloatArray, whole_number
 from counterplan.errors import FileError, InputError
-from counterplan.scm.network import MATRICES, Network
-from counterplan.scm.point import LocationScaleSCM, Scaling, number_array
+from counterplan.scm.network import Network, NetworkSlopes
+from counterplan.scm.point import (
+    LocationScaleSCM,
+    Region,
+    Replay,
+    Scaling,
+    Slopes,
+    number_array,
+)
 from counterplan.scm.support import Seen
 
 NETWORKS = ("location", "scale")
 SCALING = ("state_offset", "state_range", "action_offset", "action_range")
 CATEGORIES = ("state_categories", "action_categories")
 SEEN = {"seen_states": "F32", "seen_actions": "F32", "seen_distances": "F64"}
-TABLES = ("noise_cholesky", "seen_states", "seen_actions")
 
 
 def learned_format(name: str, network: type[Network], **more: str) -> TensorFormat:
@@ -59,6 +65,7 @@ class LearnedSCM(LocationScaleSCM):
 
     kind: ClassVar[str]
     network: ClassVar[type[Network]]
+    replays: ClassVar[Callable[..., Replay]]
     format: ClassVar[TensorFormat]
 
     location: Network
@@ -160,13 +167,6 @@ class LearnedSCM(LocationScaleSCM):
     @classmethod
     def _parts(cls, arrays: dict[str, Any], entries: dict[str, Any]) -> dict[str, Any]:
         """What the model is made of."""
-        for name, array in arrays.items():
-            network, _, key = name.partition("_")
-            is_weights = network in NETWORKS
-            dimensions = 1 + ((key if is_weights else name) in (MATRICES if is_weights else TABLES))
-            is_empty = 0 in array.shape and not (is_weights and cls.network.may_lack_units)
-            if name not in cls._more_names() and (array.ndim != dimensions or is_empty):
-                raise InputError(f"the array {name!r} has shape {array.shape}")
         given, seen = (
             array_group(arrays, SCALING, "scaling"),
             array_group(arrays, tuple(SEEN), "seen data"),
@@ -228,6 +228,16 @@ class LearnedSCM(LocationScaleSCM):
         if self.scaling is not None:
             return None
         return self.location.lipschitz, self.scale.lipschitz
+
+    def slopes(self, region: Region, actions: FloatArray, noise: FloatArray) -> Slopes | None:
+        if self.scaling is not None:
+            return None
+        return NetworkSlopes((self.location, self.scale), self.fixed, region, actions, noise)
+
+    def replay(self, vectors: FloatArray, noise: FloatArray, start: FloatArray) -> Replay:
+        if self.scaling is not None:
+            return super().replay(vectors, noise, start)
+        return type(self).replays((self.location, self.scale), self.fixed, vectors, noise)
 
     def infer(self, states: FloatArray, actions: FloatArray, after: FloatArray) -> FloatArray:
         actions, states, after = self._encoded(actions, states, after)

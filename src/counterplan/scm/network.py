@@ -14,16 +14,18 @@ half, common to all nodes. tanh of their sum needs no new tanh:
 so a node costs one tanh per hidden unit and a child one division. Near saturation with opposite
 signs the denominator vanishes; those few units are computed directly, as tanh(x + y).
 
-Slopes. For o(s) = W_z tanh(W_s s + c) the slope between two states of a region is W_z diag(g) W_s
-with gates g between the least and the largest value of 1 - tanh^2 over the region's
-pre-activations, |W_s[h, :] (s - c)| <= min(||W_s[h, :]|| radius, |W_s[h, :]| . box). With middle
-gates g and half-widths d
+Slopes. Between the centre c of a region and one of its states a unit's argument x moves by at most
+r_h = min(||W_s[h, :]|| radius, |W_s[h, :]| . box), and the unit by g_h times that, with a gate g_h
+between the least and the largest slope over x +- r. With gates g in the middle and half-widths e
 
-    J = W_z diag(g) W_s,      |x . (o(s) - o(c) - J (s - c))| <= (|W_z^T x| * d) |W_s| . |s - c|
+    J = W_z diag(g) W_s,      |z . (o(s) - o(c) - J (s - c))| <= (|W_z^T z| * e) |W_s| . |s - c|
 
-The scale adds u_i sigma(o_i) W_z[i, :] diag(g) W_s with softplus slopes sigma; the product
-sigma(o_i) g_h lies between the products of the least and of the largest of both. Nothing is
-linearised: every slope of the region is covered.
+Other units (`cosine`) also know how a gate bends. The scale is a constant + softplus(o): slopes
+M +- E of o are multiplied by the noise u and by slopes q +- p of chords of the softplus,
+
+    u q M,     deviation |u| (q E + p (|M| + E))
+
+Nothing is linearised: every slope of the region is covered.
 """
 
 from __future__ import annotations
@@ -48,8 +50,25 @@ ROUND_UP = 1.0 + 1e-12
 # them at most SAFE in size, it is at least 1 - tanh(SAFE), which is above.
 CANCELS = 1e-3
 SAFE = 3.75
+# Chords of the softplus over less are lost in rounding.
+SHORTEST_CHORD = 1e-3
 # Intervals are widened by more than all roundings on the way to them can add up to.
 OUTWARD = 1e-12
+
+
+class Gates(NamedTuple):
+    """For n actions and H units, over a region (n, H).
+
+    slope  gates in the middle, or at the centre
+    wide   how far others are from them at most
+    bend   how gates change with the unit's argument, where that is known
+    rest   how far they are from that
+    """
+
+    slope: FloatArray
+    wide: FloatArray
+    bend: FloatArray = np.empty((0, 0))
+    rest: FloatArray = np.empty((0, 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +149,29 @@ class Network:
         """The network of the sizes of all weights, |W|."""
         return type(self)(*(np.abs(getattr(self, key)) for key in self.names()))
 
+    def gates(self, region: Region, actions: FloatArray) -> Gates:
+        """Of all units over a region, for action vectors (n, d)."""
+        activation, reach = self.arguments(region, actions)
+        low, high = gate_interval(activation - reach, activation + reach)
+        return Gates((low + high) / 2, (high - low) / 2 + OUTWARD)
+
+    def arguments(self, region: Region, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(n, H) arguments of the units at the centre, and (H,) how far they can move."""
+        centre = region.centre @ self.state.T + self.bias + actions @ self.action.T
+        # Features that cannot differ add nothing to the norm.
+        norms = np.linalg.norm(self.state[:, region.box > 0.0], axis=1)
+        reach = np.minimum(norms * region.radius, self.absolute.state @ region.box)
+        return centre, np.asarray(reach * (1.0 + OUTWARD) + OUTWARD)
+
     def slopes(self, gates: FloatArray) -> FloatArray:
+        """(n, O, D) slopes of the outputs under gates (n, H)."""
+        return self.unit_slopes(gates)
+
+    def curvatures(self, gates: Gates) -> FloatArray | None:
+        """(n, O, D, D) of the outputs, None where they are not known."""
+        return None
+
+    def unit_slopes(self, gates: FloatArray) -> FloatArray:
         """(n, O, D) W_z diag(g) W_s for gates (n, H)."""
         shape = (len(gates), self.output.shape[0], self.state.shape[1])
         return np.asarray(gates @ self._products).reshape(shape)
@@ -140,11 +181,6 @@ class Network:
         """(H, O D) W_z[i, h] W_s[h, j]: slopes of many gates are then one matrix product."""
         products = self.output.T[:, :, None] * self.state[:, None, :]
         return products.reshape(len(self.bias), self.output.shape[0] * self.state.shape[1])
-
-    @cached_property
-    def row_norms(self) -> FloatArray:
-        """(H,) Euclidean norms of the rows of W_s."""
-        return np.asarray(np.linalg.norm(self.state, axis=1))
 
     @cached_property
     def lipschitz(self) -> float:
@@ -251,17 +287,7 @@ def _repair(x: Any, y: Any, result: Any) -> None:
             result[h] = np.tanh(x[h] + y[h])
 
 
-class _Gates(NamedTuple):
-    """The least and largest gates (n, H), how far pre-activations may move (H,), and the
-    pre-activations at the centre (n, H)."""
-
-    low: FloatArray
-    high: FloatArray
-    reach: FloatArray
-    activation: FloatArray
-
-
-class NeuralSlopes:
+class NetworkSlopes:
     """Slopes of F(., a) for action vectors (n, d) under one noise vector."""
 
     def __init__(
@@ -273,64 +299,68 @@ class NeuralSlopes:
         noise: FloatArray,
     ) -> None:
         """`networks`: location and scale."""
-        self._networks, self._fixed, self._noise = networks, fixed, noise
-        self._location = _gates(networks[0], region, actions)
-        self._scale = _gates(networks[1], region, actions)
-        self._sigma = self._softplus_slopes()
+        self._location, self._fixed, self._box = networks[0], fixed, region.box
+        self._gates = networks[0].gates(region, actions)
+        self._scale_slope, self._scale_deviation = _scale_slopes(
+            networks[1], region, actions, noise
+        )
 
     @cached_property
     def jacobian(self) -> FloatArray:
         """(n, D, D)."""
-        location, scale = self._networks
-        middle = (self._location.low + self._location.high) / 2
-        moving = location.slopes(middle)
-        for sigma, gates in self._extremes():
-            moving += (self._noise * sigma / 2)[:, :, None] * scale.slopes(gates)
+        moving = self._location.slopes(self._gates.slope) + self._scale_slope
         return with_fixed(moving, self._fixed, 1.0)
 
     @cached_property
     def deviation(self) -> FloatArray:
         """(n, D, D)."""
-        location, scale = self._networks
-        half = (self._location.high - self._location.low) / 2
-        moving = location.absolute.slopes(half)
-        for sign, (sigma, gates) in zip((-1, 1), self._extremes(), strict=True):
-            weight = sign * np.abs(self._noise) * sigma / 2
-            moving += weight[:, :, None] * scale.absolute.slopes(gates)
+        sizes = self._location.absolute
+        moving = sizes.unit_slopes(self._gates.wide)
+        if self._curvature is not None:
+            bent = np.abs(self._curvature) @ self._box
+            moving = np.minimum(moving, bent + sizes.unit_slopes(self._gates.rest))
+        moving += self._scale_deviation
         return with_fixed(moving * (1.0 + OUTWARD) + OUTWARD, self._fixed, 0.0)
 
     def remainder(self, directions: FloatArray) -> FloatArray:
-        """(n, D), tighter than |x| E: location gates are weighed by |W_z^T x|."""
-        location, scale = self._networks
-        moving = directions[:, self._fixed :]
-        half = (self._location.high - self._location.low) / 2
-        result = (np.abs(moving @ location.output) * half) @ location.absolute.state
-        weight = np.abs(moving * self._noise) / 2
-        for sign, (sigma, gates) in zip((-1, 1), self._extremes(), strict=True):
-            through = ((weight * sigma) @ scale.absolute.output) * gates
-            result += sign * (through @ scale.absolute.state)
+        """(n, D), tighter than |z| E: what several features have in common may cancel."""
+        location, moving = self._location, directions[:, self._fixed :]
+        through = np.abs(moving @ location.output)
+        result = (through * self._gates.wide) @ location.absolute.state
+        if self._curvature is not None:
+            bent = np.abs(np.einsum("ni,nijk->njk", moving, self._curvature)) @ self._box
+            bent += (through * self._gates.rest) @ location.absolute.state
+            result = np.minimum(result, bent)
+        result += np.einsum("ni,nij->nj", np.abs(moving), self._scale_deviation)
         size = 1.0 + np.abs(moving).sum(axis=1, keepdims=True)
         return np.asarray(result * (1.0 + OUTWARD) + OUTWARD * size)
 
-    def _extremes(self) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
-        """Least and largest (softplus slope (n, O), gate (n, H)) of the scale."""
-        return (self._sigma[0], self._scale.low), (self._sigma[1], self._scale.high)
-
-    def _softplus_slopes(self) -> tuple[FloatArray, FloatArray]:
-        """(n, O) least and largest slope of the softplus over the region."""
-        scale = self._networks[1]
-        output = np.tanh(self._scale.activation) @ scale.output.T + scale.output_bias
-        moved = np.minimum(self._scale.high * self._scale.reach, 2.0) @ scale.absolute.output.T
-        moved += OUTWARD
-        return sigmoid(output - moved), sigmoid(output + moved)
+    @cached_property
+    def _curvature(self) -> FloatArray | None:
+        return self._location.curvatures(self._gates)
 
 
-def _gates(network: Network, region: Region, actions: FloatArray) -> _Gates:
-    activation = region.centre @ network.state.T + network.bias + actions @ network.action.T
-    reach = np.minimum(network.row_norms * region.radius, network.absolute.state @ region.box)
-    reach = reach * (1.0 + OUTWARD) + OUTWARD
-    low, high = gate_interval(activation - reach, activation + reach)
-    return _Gates(low - OUTWARD, high + OUTWARD, reach, activation)
+def _scale_slopes(
+    network: Network, region: Region, actions: FloatArray, noise: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """(n, O, D) middle and deviation of the slopes of softplus(o) u over the region."""
+    gates = network.gates(region, actions)
+    slope = network.slopes(gates.slope)
+    deviation = network.absolute.unit_slopes(gates.wide)
+    output = network(np.repeat(region.centre[None], len(actions), axis=0), actions)
+    moved = (np.abs(slope) + deviation) @ region.box * (1.0 + OUTWARD) + OUTWARD
+    # Chords of the softplus, which is convex, from the centre to both ends; where they are too
+    # short for that, its slopes there.
+    here, ends = np.logaddexp(0.0, output), (output - moved, output + moved)
+    is_long = moved > SHORTEST_CHORD
+    least, most = (
+        np.where(is_long, np.abs(np.logaddexp(0.0, end) - here) / moved, sigmoid(end))
+        for end in ends
+    )
+    middle = ((least + most) / 2)[:, :, None]
+    half = ((most - least) / 2 + OUTWARD / SHORTEST_CHORD)[:, :, None]
+    wide = np.abs(noise)[:, None] * (middle * deviation + half * (np.abs(slope) + deviation))
+    return noise[:, None] * middle * slope, np.asarray(wide)
 
 
 def sigmoid(values: FloatArray) -> FloatArray:

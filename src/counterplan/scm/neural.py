@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from counterplan.core.tensors import TensorFormat
-from counterplan.core.validation import FloatArray, whole_number
+from counterplan.core.validation import whole_number
 from counterplan.errors import NotApplicableError, not_installed
 from counterplan.scm.learned import LearnedSCM, learned_format
-from counterplan.scm.network import Network, NeuralReplay, NeuralSlopes
-from counterplan.scm.point import Region, Replay, Scaling, Slopes
+from counterplan.scm.network import Network, NeuralReplay
+from counterplan.scm.point import Scaling
 
 if TYPE_CHECKING:
     from counterplan.core.episode import Episode
@@ -27,6 +27,7 @@ class NeuralSCM(LearnedSCM):
 
     kind: ClassVar[str] = "neural"
     network: ClassVar[type[Network]] = Network
+    replays = NeuralReplay
     format: ClassVar[TensorFormat] = NEURAL
 
     @classmethod
@@ -77,13 +78,3 @@ class NeuralSCM(LearnedSCM):
 
         given = episodes if isinstance(episodes, Transitions) else Transitions.collect(episodes)
         return cls(*fit_neural(given, Request(**settings)))
-
-    def slopes(self, region: Region, actions: FloatArray, noise: FloatArray) -> Slopes | None:
-        if self.scaling is not None:
-            return None
-        return NeuralSlopes((self.location, self.scale), self.fixed, region, actions, noise)
-
-    def replay(self, vectors: FloatArray, noise: FloatArray, start: FloatArray) -> Replay:
-        if self.scaling is not None:
-            return super().replay(vectors, noise, start)
-        return NeuralReplay((self.location, self.scale), self.fixed, vectors, noise)

@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -40,19 +39,20 @@ import numpy as np
 import optax
 from jax import Array
 
-from counterplan import __version__
 from counterplan.core.limits import ProgressCallback, Watch
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import TrainingError
 from counterplan.scm.network import Network
+from counterplan.scm.point import two_constants
 from counterplan.scm.training import (
     MOST_UNITS,
     Samples,
     Training,
     check_learnable,
-    constants,
     min_max_scaling,
+    names_of,
     progress_bar,
+    record_of,
     reference_losses,
     regression,
     samples,
@@ -123,14 +123,12 @@ class TrainingState(NamedTuple):
 
     directions  left vectors of power iteration, (H,) and (O,)
     averaged    running mean of the parameters
-    steps       taken so far
     """
 
     parameters: Parameters
     directions: Pairs
     averaged: Parameters
     optimiser: Any
-    steps: Array
 
 
 class Rates(NamedTuple):
@@ -145,7 +143,7 @@ def begin(parameters: Parameters) -> TrainingState:
     """Before the first step; all singular values are equal, so any vectors of the span will do."""
     directions = jax.tree.map(lambda weights: _unit(weights.sum(axis=1)), parameters.matrices())
     optimiser = optax.scale_by_adam().init(parameters)
-    return TrainingState(parameters, directions, parameters, optimiser, jnp.zeros((), jnp.int32))
+    return TrainingState(parameters, directions, parameters, optimiser)
 
 
 @jax.jit
@@ -185,9 +183,9 @@ def step(state: TrainingState, batch: Batch, rates: Rates) -> tuple[TrainingStat
     update, optimiser = optax.scale_by_adam().update(gradient, state.optimiser)
     parameters = jax.tree.map(lambda p, u: p - rates.learning * u, state.parameters, update)
     # The mean forgets the start faster than it will forget later steps.
-    weight = jnp.maximum(1.0 / AVERAGED, 9.0 / (10.0 + state.steps))
+    weight = jnp.maximum(1.0 / AVERAGED, 9.0 / (10.0 + state.optimiser.count))
     averaged = jax.tree.map(lambda e, p: e + weight * (p - e), state.averaged, parameters)
-    return TrainingState(parameters, directions, averaged, optimiser, state.steps + 1), value
+    return TrainingState(parameters, directions, averaged, optimiser), value
 
 
 @jax.jit
@@ -287,7 +285,7 @@ class Request:
         whole_number(self.hidden, "hidden", 1, MOST_UNITS)
         whole_number(self.epochs, "epochs", minimum=1)
         whole_number(self.fixed, "fixed")
-        constants(self.lipschitz)
+        two_constants(self.lipschitz, ("location", "scale"), may_be_0=False)
 
     @property
     def settings(self) -> Training:
@@ -335,11 +333,19 @@ def fit_neural(transitions: Transitions, request: Request) -> tuple[Any, ...]:
         start = _start(data, request, rng)
         learned, history = _train(start, data, check, request, rng)
         references = _compare(start, history, data, check, request)
-    about = {
-        "features": transitions.features and list(transitions.features),
-        "actions": transitions.action_names and list(transitions.action_names),
-        "training": {**_record(request, history, train, held_out), "reference_nll": references},
+    record = {
+        **record_of(train, held_out, request.seed, ("jax", "jaxlib", "numpy", "optax")),
+        "hidden": request.hidden,
+        "lipschitz": None if request.lipschitz is None else list(request.lipschitz),
+        "epochs": len(history.train),
+        "best_epoch": history.best,
+        "train_nll": history.train,
+        "validation_nll": history.validation,
+        "batch": settings.batch,
+        "learning_rate": settings.learning_rate,
+        "reference_nll": references,
     }
+    about = {**names_of(transitions), "training": record}
     return (*_export(learned, request.lipschitz), fixed, scaling, about)
 
 
@@ -444,31 +450,6 @@ def _export(
             weights["multiplier"] = math.sqrt(wanted)
         networks.append(Network.from_weights(weights, "trained network"))
     return networks[0], networks[1], np.tril(np.linalg.inv(whitening))
-
-
-def _record(
-    request: Request, history: History, train: Transitions, held_out: Transitions | None
-) -> dict[str, Any]:
-    """The training record: no times and no paths, so that equal runs give equal files."""
-    return {
-        "transitions": len(train),
-        "episodes": train.n_episodes,
-        "validation_transitions": 0 if held_out is None else len(held_out),
-        "validation_episodes": 0 if held_out is None else held_out.n_episodes,
-        "hidden": request.hidden,
-        "lipschitz": None if request.lipschitz is None else list(request.lipschitz),
-        "epochs": len(history.train),
-        "best_epoch": history.best,
-        "train_nll": history.train,
-        "validation_nll": history.validation,
-        "seed": None if isinstance(request.seed, np.random.Generator) else int(request.seed),
-        "batch": request.settings.batch,
-        "learning_rate": request.settings.learning_rate,
-        "versions": {
-            "counterplan": __version__,
-            **{name: version(name) for name in ("jax", "jaxlib", "numpy", "optax")},
-        },
-    }
 
 
 def _batch(data: Samples) -> Batch:

@@ -437,7 +437,7 @@ class LocationScaleSCM(ElementwiseSCM):
         """`lipschitz`: constants of location and scale; `fixed`: leading features that stay."""
         self.location = location
         self.scale = scale
-        self.constants = _constants(lipschitz, ("location", "scale"))
+        self.constants = two_constants(lipschitz, ("location", "scale"))
         self.fixed = whole_number(fixed, "fixed")
 
     def infer(self, states: FloatArray, actions: FloatArray, after: FloatArray) -> FloatArray:
@@ -530,7 +530,7 @@ class PostNonlinearSCM(AdditiveNoiseSCM):
         super().__init__(location, fixed=fixed)
         self.link = link
         self.inverse = inverse
-        self.constants = _constants(lipschitz, ("location", "link"))
+        self.constants = two_constants(lipschitz, ("location", "link"))
 
     def infer(self, states: FloatArray, actions: FloatArray, after: FloatArray) -> FloatArray:
         before_link = np.asarray(self.inverse(after[:, self.fixed :]))
@@ -558,10 +558,10 @@ def with_fixed(moving: FloatArray, fixed: int, slope: float) -> FloatArray:
     return np.concatenate([top, moving], axis=1)
 
 
-def _constants(
-    values: tuple[float, float] | None, parts: tuple[str, str]
+def two_constants(
+    values: tuple[float, float] | None, parts: tuple[str, str], may_be_0: bool = True
 ) -> tuple[float, float] | None:
-    """The constants of two parts of a model, checked."""
+    """The Lipschitz constants of two parts of a model, checked."""
     if values is None:
         return None
     try:
@@ -569,11 +569,11 @@ def _constants(
     except (TypeError, ValueError):
         wanted = f"two constants, of {parts[0]} and {parts[1]}, or None"
         raise InputError(f"lipschitz must be {wanted}; got {values!r}") from None
-    return _constant(first, parts[0]), _constant(second, parts[1])
+    return _constant(first, parts[0], may_be_0), _constant(second, parts[1], may_be_0)
 
 
-def _constant(value: object, part: str) -> float:
-    if isinstance(value, Real) and 0.0 <= float(value) < math.inf:
+def _constant(value: object, part: str, may_be_0: bool = True) -> float:
+    if isinstance(value, Real) and 0.0 <= float(value) < math.inf and (value or may_be_0):
         return float(value)
-    wanted = "a number, finite and not negative"
+    wanted = "a number, finite and not negative" if may_be_0 else "a positive number"
     raise InputError(f"the Lipschitz constant of the {part} must be {wanted}; got {value!r}")

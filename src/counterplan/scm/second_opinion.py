@@ -57,36 +57,29 @@ TRIMMED = 0.98
 UNKNOWN = 2.0, 0.5
 
 
-class Doubts(NamedTuple):
-    """By feature that moves, (O,)."""
-
-    widen: FloatArray
-    form: FloatArray
-
-
 def second_opinion(
     learn: Callable[[Transitions, int, Scaling], SmoothSCM],
     transitions: Transitions,
     scaling: Scaling,
     fixed: int,
     rng: np.random.Generator,
-) -> Doubts:
-    """What halves of the data and another form say; `learn` gives a model of some transitions with
-    so many members, in such units."""
+) -> tuple[FloatArray, FloatArray]:
+    """(O,) `widen` and `form`; `learn` gives a model of some transitions with so many members, in
+    such units."""
     given = transitions.plausible()
-    O = given.before.shape[1] - fixed  # noqa: E741
+    unknown = np.tile(UNKNOWN, (given.before.shape[1] - fixed, 1)).T
     halves = np.array_split(given.shuffled(rng)[: 2 * MOST], 2)
-    ours, theirs = map(given.of_episodes, halves)
     if min(map(len, halves)) < LEAST:
-        return Doubts(*(np.full(O, one) for one in UNKNOWN))
+        return unknown[0], unknown[1]
+    ours, theirs = map(given.of_episodes, halves)
     try:
         first, second = (learn(part, DRAWS, scaling) for part in (ours, theirs))
         warp = Warp.of(ours, fixed)
         bent = warp.transitions(ours)
         other = learn(bent, 0, warp.scaling(scaling, bent))
     except InputError:  # too little in a half, or a feature that does not move there
-        return Doubts(*(np.full(O, one) for one in UNKNOWN))
-    return Doubts(_widening(first, second, given, rng), _form(first, other, warp, theirs, rng))
+        return unknown[0], unknown[1]
+    return _widening(first, second, given, rng), _form(first, other, warp, theirs, rng)
 
 
 def _widening(

@@ -10,23 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from counterplan.core.tensors import TensorFormat
-from counterplan.core.validation import FloatArray
+from counterplan.core.validation import FloatArray, Seed
 from counterplan.errors import InputError
-from counterplan.scm.cosine import CosineNetwork, CosineReplay, CosineSlopes, spread_of
+from counterplan.scm.cosine import CosineNetwork, CosineReplay, spread_of
 from counterplan.scm.curvature import Layers
 from counterplan.scm.effects import Effects
 from counterplan.scm.learned import LearnedSCM, array_group, learned_format
 from counterplan.scm.network import Network
-from counterplan.scm.point import Region, Replay, Scaling, Slopes
+from counterplan.scm.point import Scaling
 
 if TYPE_CHECKING:
     from counterplan.core.episode import Episode
-    from counterplan.scm.training import SmoothSettings
     from counterplan.scm.transitions import Transitions
 
 EFFECTS = tuple(f"effects_{name}" for name in Effects._fields)
@@ -47,6 +46,7 @@ class SmoothSCM(LearnedSCM):
 
     kind: ClassVar[str] = "smooth"
     network: ClassVar[type[Network]] = CosineNetwork
+    replays = CosineReplay
     format: ClassVar[TensorFormat] = SMOOTH
 
     location: CosineNetwork
@@ -76,7 +76,13 @@ class SmoothSCM(LearnedSCM):
 
     @classmethod
     def fit(
-        cls, episodes: Iterable[Episode] | Transitions, **settings: Unpack[SmoothSettings]
+        cls,
+        episodes: Iterable[Episode] | Transitions,
+        members: int = 16,
+        fixed: int = 0,
+        seed: Seed = 0,
+        scaling: Scaling | None = None,
+        validation: float = 0.1,
     ) -> Self:
         """Learn a model from episodes with states (T, D) and action vectors, in physical units.
 
@@ -97,13 +103,13 @@ class SmoothSCM(LearnedSCM):
         from counterplan.scm.transitions import Transitions
 
         given = episodes if isinstance(episodes, Transitions) else Transitions.collect(episodes)
-        found = cls(**fit_smooth(given, **settings))
+        found = cls(**fit_smooth(given, members, fixed, seed, scaling, validation))
         if found.draws is None:
             return found
         from counterplan.scm.second_opinion import second_opinion
 
         assert found.scaling is not None
-        rng = generator(settings.get("seed", 0))
+        rng = generator(seed)
 
         def learn(some: Transitions, members: int, scaling: Scaling) -> SmoothSCM:
             return cls(**fit_smooth(some, members, found.fixed, rng, scaling, validation=0.0))
@@ -169,22 +175,12 @@ class SmoothSCM(LearnedSCM):
         kept = {name: part for name, part in parts.items() if name not in EFFECTS}
         return kept | {"effects": Effects(*given) if given else None}
 
-    def slopes(self, region: Region, actions: FloatArray, noise: FloatArray) -> Slopes | None:
-        if self.scaling is not None:
-            return None
-        return CosineSlopes((self.location, self.scale), self.fixed, region, actions, noise)
-
     @property
     def layers(self) -> Layers | None:
         """What second-order bounds need, None in physical units."""
         if self.scaling is not None:
             return None
         return Layers(self.location.sparse, self.scale.sparse, self.fixed)
-
-    def replay(self, vectors: FloatArray, noise: FloatArray, start: FloatArray) -> Replay:
-        if self.scaling is not None:
-            return super().replay(vectors, noise, start)
-        return CosineReplay((self.location, self.scale), self.fixed, vectors, noise)
 
     def _spread(self, states: FloatArray, actions: FloatArray) -> FloatArray:
         return spread_of(self.scale(states, actions))

@@ -22,9 +22,8 @@ A draw of w from the posterior is a member: no retraining.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
@@ -33,10 +32,9 @@ from scipy.linalg import cho_solve, cholesky, lapack, solve_triangular
 from scipy.optimize import minimize
 from scipy.special import ndtri
 
-from counterplan import __version__
 from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
 from counterplan.scm.cosine import LEAST_SCALE, CosineNetwork, spread_of
-from counterplan.scm.effects import Variances, find_variances
+from counterplan.scm.effects import Effects, find_effects
 from counterplan.scm.network import sigmoid
 from counterplan.scm.point import Scaling
 from counterplan.scm.training import (
@@ -46,6 +44,8 @@ from counterplan.scm.training import (
     calibration,
     check_learnable,
     min_max_scaling,
+    names_of,
+    record_of,
     reference_losses,
     samples,
     split,
@@ -190,39 +190,37 @@ def fit_smooth(
     scaling.check(transitions.before.shape[1], transitions.actions.shape[1])
     train, held_out = split(transitions, validation if transitions.n_episodes > 1 else 0.0, rng)
     check_learnable(train, scaling, fixed)
-    data = samples(train, scaling, fixed)
-    check = None if held_out is None else samples(held_out, scaling, fixed)
-    learned = learn(data, rng)
-    judged = data if check is None else check
+    parts = [train] if held_out is None else [train, held_out]
+    data, *more = (samples(part, scaling, fixed) for part in parts)
+    learned, judged = learn(data, rng), more[0] if more else data
     factor = noise_factor(learned, data)
     loss = losses(learned, factor, judged)
     record = {
-        **_record(train, held_out, learned, members, seed),
+        **record_of(train, held_out, seed, ("numpy", "scipy")),
+        "members": members,
+        "weights": [len(one.kept) for one in learned.features],
         "validation_nll": [float(loss[0])],
         "feature_nll": loss[1].tolist(),
         "reference_nll": reference_losses(data, judged),
     }
-    if check is not None:
-        left = learned.residuals(check)[0] * learned.size
+    every = data
+    if more:
+        left = learned.residuals(judged)[0] * learned.size
         record["calibration"] = calibration(left / np.sqrt((factor**2).sum(axis=1)))
-        learned = with_more(learned, check)
-        inputs, targets = (np.concatenate(pair) for pair in zip(data[:2], check[:2], strict=True))
-        both = Samples(inputs, targets, data.features)
-        factor = noise_factor(learned, both)
-    about = {
-        "features": transitions.features and list(transitions.features),
-        "actions": transitions.action_names and list(transitions.action_names),
-        "training": record,
-    }
-    everyone = [train] if held_out is None else [train, held_out]
-    learned, found = learn_effects(learned, everyone, [data, check])
-    parts = export(learned, data.features, members, rng)
+        learned = with_more(learned, judged)
+        inputs, targets = (np.concatenate(pair) for pair in zip(data[:2], judged[:2], strict=True))
+        every = Samples(inputs, targets, data.features)
+        factor = noise_factor(learned, every)
+    about = {**names_of(transitions), "training": record}
+    episode = np.concatenate([part.episode for part in parts])
+    learned, found, shares = learn_effects(learned, every, episode)
+    exported = export(learned, data.features, members, rng)
     effects = None
     if found is not None:
-        record["effects"] = _named(found.variance / found.total[:, None], about, scaling, fixed)
+        record["effects"] = _named(shares, about, scaling, fixed)
         effects = found.drawable(learned.size, members, rng)
     return {
-        **parts, "noise_cholesky": factor, "fixed": fixed, "scaling": scaling, "about": about,
+        **exported, "noise_cholesky": factor, "fixed": fixed, "scaling": scaling, "about": about,
         "effects": effects,
     }  # fmt: skip
 
@@ -316,43 +314,35 @@ def with_more(learned: Learned, data: Samples) -> Learned:
 
 
 def learn_effects(
-    learned: Learned,
-    transitions: Sequence[Transitions],
-    data: Sequence[Samples | None],
-) -> tuple[Learned, Variances | None]:
-    """What stays with an episode, and the posteriors that allow for it: without, the state would
-    have to tell which episode it is in, and its own slopes were wrong. In turns."""
-    episode = np.concatenate([one.episode for one in transitions])
+    learned: Learned, data: Samples, episode: IntArray
+) -> tuple[Learned, Effects | None, FloatArray]:
+    """The posteriors that allow for what stays with an episode: without, the state would have to
+    tell which episode it is in, and its own slopes were wrong. Found in turns with these effects,
+    whose shares (O, 1 + Q) of what is left unexplained come last."""
     order = np.argsort(episode, kind="stable")
-    given = [one for one in data if one is not None]
-    inputs, targets = (
-        np.concatenate([getattr(one, name) for one in given])[order]
-        for name in ("inputs", "targets")
-    )
-    episode = episode[order]
+    data, episode = data.rows(order), episode[order]
     chosen = np.unique(episode)
     chosen = chosen[np.linspace(0, len(chosen) - 1, min(len(chosen), VARYING)).astype(int)]
     some = np.isin(episode, chosen)
-    few = Samples(inputs[some], targets[some], given[0].features)
-    moving = few.inputs[:, few.features - targets.shape[1] :]
+    few = data.rows(some)
+    moving = few.inputs[:, few.features - few.targets.shape[1] :]
     last, now = None, learned
     for _ in range(TURNS):
         left, spread = now.residuals(few)
-        found = find_variances(moving, left * spread, spread, episode[some])
+        rests = left * spread
+        found = find_effects(moving, rests, spread, episode[some])
         if found is None:
-            return learned, None
+            return learned, None, np.empty((0, 0))
         now = _allowing_for(learned, few, episode[some], found)
         if last is not None and np.allclose(last, found.variance, rtol=0.01, atol=1e-6):
             break
         last = found.variance
     assert found is not None
-    every = Samples(inputs, targets, given[0].features)
-    return _allowing_for(learned, every, episode, found), found
+    shares = found.variance / rests.var(axis=0)[:, None]
+    return _allowing_for(learned, data, episode, found), found, shares
 
 
-def _allowing_for(
-    learned: Learned, data: Samples, episode: IntArray, effects: Variances
-) -> Learned:
+def _allowing_for(learned: Learned, data: Samples, episode: IntArray, effects: Effects) -> Learned:
     """The posteriors under effects. Rows of an episode, divided by their scale, have noise of the
     covariance I + A A^T in units of its own, A = F diag(v / n)^1/2; what is left without it:
 
@@ -489,14 +479,11 @@ def chosen_scale(linear: FloatArray, left: FloatArray, states: int) -> FloatArra
     alone[few] = fit_scale(linear[:, few], left)
     with_actions = fit_scale(linear, left)
 
-    def fit(v: FloatArray) -> tuple[float, FloatArray]:
-        spread = spread_of(linear @ v)
-        z = left / spread
-        return -2.0 * float((np.log(spread) + z**2 / 2.0).sum()), z
-
-    plain, z = fit(alone)
+    spreads = [spread_of(linear @ v) for v in (alone, with_actions)]
+    plain, better = (2.0 * float((np.log(one) + left**2 / (2 * one**2)).sum()) for one in spreads)
+    z = left / spreads[0]
     tails = max(float(np.mean(z**4) / np.mean(z**2) ** 2 - 1.0) / 2.0, 1.0)
-    gain, more = (fit(with_actions)[0] - plain) / tails, np.count_nonzero(~few)
+    gain, more = (plain - better) / tails, np.count_nonzero(~few)
     return with_actions if gain > more * np.log(len(left)) else alone
 
 
@@ -586,22 +573,3 @@ def _named(
         for name, share in zip(names, own.tolist(), strict=True):
             row[name] += share
     return [{name: share for name, share in row.items() if share > 0.0} for row in rows]
-
-
-def _record(
-    train: Transitions, held_out: Transitions | None, learned: Learned, members: int, seed: Seed
-) -> dict[str, Any]:
-    """The training record: no times and no paths, so that equal runs give equal files."""
-    return {
-        "transitions": len(train),
-        "episodes": train.n_episodes,
-        "validation_transitions": 0 if held_out is None else len(held_out),
-        "validation_episodes": 0 if held_out is None else held_out.n_episodes,
-        "members": members,
-        "weights": [len(one.kept) for one in learned.features],
-        "seed": None if isinstance(seed, np.random.Generator) else int(seed),
-        "versions": {
-            "counterplan": __version__,
-            **{name: version(name) for name in ("numpy", "scipy")},
-        },
-    }

@@ -4,15 +4,17 @@ episode, in the model's units; and simple models to compare it with."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
+from counterplan import __version__
 from counterplan.core.limits import ProgressCallback
-from counterplan.core.validation import FloatArray, Seed, whole_number
+from counterplan.core.validation import BoolArray, FloatArray, IntArray, Seed, whole_number
 from counterplan.errors import InputError
 from counterplan.scm.point import Scaling
 from counterplan.scm.transitions import Transitions
@@ -65,34 +67,11 @@ class FitSettings(TypedDict, total=False):
     progress: ProgressCallback | None
 
 
-class SmoothSettings(TypedDict, total=False):
-    """What `SmoothSCM.fit` takes besides the data."""
-
-    members: int
-    fixed: int
-    seed: Seed
-    scaling: Scaling | None
-    validation: float
-
-
 def positive(value: object, name: str) -> float:
     """`value` as a positive finite float, or an error that names it."""
     if isinstance(value, int | float) and not isinstance(value, bool) and 0.0 < value < math.inf:
         return float(value)
     raise InputError(f"{name} must be a positive number, got {value!r}")
-
-
-def constants(lipschitz: tuple[float, float] | None) -> tuple[float, float] | None:
-    """The wanted Lipschitz constants of location and scale, checked; None if unconstrained."""
-    if lipschitz is None:
-        return None
-    try:
-        location, scale = lipschitz
-    except (TypeError, ValueError):
-        raise InputError(
-            f"lipschitz must be two constants, of location and scale, or None; got {lipschitz!r}"
-        ) from None
-    return positive(location, "lipschitz of the location"), positive(scale, "that of the scale")
 
 
 class Samples(NamedTuple):
@@ -106,6 +85,10 @@ class Samples(NamedTuple):
     inputs: FloatArray
     targets: FloatArray
     features: int
+
+    def rows(self, chosen: IntArray | BoolArray) -> Samples:
+        """Some of them."""
+        return self._replace(inputs=self.inputs[chosen], targets=self.targets[chosen])
 
 
 def samples(transitions: Transitions, scaling: Scaling, fixed: int) -> Samples:
@@ -167,6 +150,29 @@ def check_learnable(transitions: Transitions, scaling: Scaling, fixed: int) -> N
             f"{transitions.feature(int(still[0]) + fixed)} never changes within an episode: put it "
             "first and count it in `fixed`, or drop it"
         )
+
+
+def names_of(transitions: Transitions) -> dict[str, Any]:
+    """What a model remembers of the columns."""
+    return {
+        "features": transitions.features and list(transitions.features),
+        "actions": transitions.action_names and list(transitions.action_names),
+    }
+
+
+def record_of(
+    train: Transitions, held_out: Transitions | None, seed: Seed, libraries: Sequence[str]
+) -> dict[str, Any]:
+    """The beginning of a training record: no times and no paths, so that equal runs give equal
+    files."""
+    return {
+        "transitions": len(train),
+        "episodes": train.n_episodes,
+        "validation_transitions": 0 if held_out is None else len(held_out),
+        "validation_episodes": 0 if held_out is None else held_out.n_episodes,
+        "seed": None if isinstance(seed, np.random.Generator) else int(seed),
+        "versions": {"counterplan": __version__, **{name: version(name) for name in libraries}},
+    }
 
 
 def calibration(errors: FloatArray) -> dict[str, Any]:
