@@ -12,10 +12,8 @@ from numba import njit
 
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.planning.search import kernel as compiled
+from counterplan.planning.search import loop as tree
 from counterplan.planning.search import parts as part
-from counterplan.planning.search import tree
-from counterplan.planning.search.kernel import Kernel
-from counterplan.planning.search.loop import bounded_mean, renew, search
 from counterplan.planning.search.planners import BTS, DENTS, MENTS, UCT, Parts, TreePlanner, plan
 from tests.planning.expectimax import expectimax
 
@@ -63,26 +61,21 @@ def test_reproducible_by_seed(planner: TreePlanner) -> None:
     assert first.visits.sum() == first.stats["simulations"] == planner.simulations
 
 
-def engine_of(kernel: Kernel, planner: TreePlanner) -> compiled.Engine:
-    parts = planner.parts()
-    settings = np.zeros(compiled.OWN)
-    settings[compiled.WIDENING], settings[compiled.WIDENING_POWER] = planner.widening
-    for place, number in parts.settings.items():
-        settings[place] = number
-    return compiled.engine(kernel, parts.select, parts.backup, part.rollout, settings)
-
-
 @pytest.mark.parametrize("model", [STICKY, continuous(STICKY)], ids=["finite", "continuous"])
 @pytest.mark.parametrize("planner", PLANNERS, ids=lambda one: one.name)
 def test_growing_changes_nothing(model: Selling, planner: TreePlanner) -> None:
     """A tree that begins with room for one simulation ends like one with room for all."""
-    kernel = model.compiled()
-    needs, results = tree.most_per_simulation(kernel, 50, bellman=False), []
+    kernel, parts, results = model.compiled(), planner.parts(), []
+    settings = np.zeros(compiled.OWN)
+    settings[compiled.WIDENING], settings[compiled.WIDENING_POWER] = planner.widening
+    for place, number in parts.settings.items():
+        settings[place] = number
     for simulations in (1, 5_000):
-        arrays, grown = tree.allocate(kernel, needs, simulations), 0
+        arrays, grown = tree.allocate(kernel, 50, False, simulations), 0
         tree.plant(arrays, model.start)
-        engine, rng = engine_of(kernel, planner), np.random.default_rng(3)
-        while search(engine.model, engine.parts, arrays, 0, 2_000, rng) < 2_000:
+        engine, _ = compiled.engine(kernel, parts.select, parts.backup, part.rollout, settings)
+        rng = np.random.default_rng(3)
+        while tree.search(engine, arrays, 0, 2_000, rng) < 2_000:
             arrays = tree.grown(arrays)
             grown += 1
         results.append((arrays, grown))
@@ -95,8 +88,7 @@ def test_growing_changes_nothing(model: Selling, planner: TreePlanner) -> None:
 
 
 def test_resources_that_differ_by_rounding_are_one() -> None:
-    kernel = FAIR.compiled()
-    arrays = tree.allocate(kernel, tree.most_per_simulation(kernel, 1, False), 10)
+    arrays = tree.allocate(FAIR.compiled(), 1, False, 10)
     tree.plant(arrays, FAIR.start)
     numbers = [
         tree.resource_number(arrays, np.array([level]))
@@ -110,7 +102,7 @@ def test_resources_that_differ_by_rounding_are_one() -> None:
 @njit(compiled.SELECT)
 def in_turn(settings: Any, spread: Any, node: Any, edges: Any, generator: Any) -> Any:
     """Every action as often as any other."""
-    return np.argmin(edges[:, tree.VISITS])
+    return np.argmin(edges[:, compiled.VISITS])
 
 
 @njit(compiled.LEAF_SIGNATURE)
@@ -124,7 +116,7 @@ class InTurn(TreePlanner):
     """A composition of one's own: two new parts and a shipped one."""
 
     def parts(self) -> Parts:
-        return Parts(in_turn, part.highest, constant, {compiled.OWN: 5.0, compiled.TEMPERATURE: 1})
+        return Parts(in_turn, part.highest, {compiled.OWN: 5.0, compiled.TEMPERATURE: 1})
 
 
 def test_parts_of_ones_own() -> None:
@@ -139,12 +131,12 @@ def test_parts_of_ones_own() -> None:
 
 def rows(visits: float, edges: int, **settings: float) -> tuple[FloatArray, ...]:
     """Settings by name, a node, and its edges, each visited once."""
-    numbers, node = np.zeros(compiled.OWN), np.zeros(tree.NODE_COLUMNS)
+    numbers, node = np.zeros(compiled.OWN), np.zeros(6)
     for name, value in settings.items():
         numbers[getattr(compiled, name)] = value
-    node[tree.VISITS] = visits
-    below = np.zeros((edges, tree.EDGE_COLUMNS))
-    below[:, tree.VISITS] = 1.0
+    node[compiled.VISITS] = visits
+    below = np.zeros((edges, 10))
+    below[:, compiled.VISITS] = 1.0
     return numbers, node, below
 
 
@@ -173,39 +165,39 @@ def test_the_mean_over_chance_stays_within_the_mean_bounds(
     values: tuple[float, float], bounds: tuple[tuple[float, float], ...], mean: float
 ) -> None:
     parts = Links(
-        np.zeros((2, tree.NODE_COLUMNS)),
-        np.zeros((1, tree.EDGE_COLUMNS)),
-        np.zeros((2, tree.LINK_COLUMNS)),
+        np.zeros((2, 6)),
+        np.zeros((1, 10)),
+        np.zeros((2, 5)),
         np.arange(2),
     )
-    parts.nodes[:, tree.VALUE] = 100.0
+    parts.nodes[:, compiled.VALUE] = 100.0
     parts.nodes[:, [tree.LOWEST, tree.HIGHEST]] = bounds
     for link in range(2):  # what a link contributed before is forgotten
-        renew.py_func(parts, 0, link, 1.0)
-    parts.nodes[:, tree.VALUE] = values
+        tree.renew.py_func(parts, 0, link, 1.0)
+    parts.nodes[:, compiled.VALUE] = values
     for link in range(2):
-        renew.py_func(parts, 0, link, 2.0)
-    assert bounded_mean.py_func(parts.edges[0]) == pytest.approx(mean, abs=1e-12)
+        tree.renew.py_func(parts, 0, link, 2.0)
+    assert tree.bounded_mean.py_func(parts.edges[0]) == pytest.approx(mean, abs=1e-12)
 
 
 def test_ucb_by_hand() -> None:
     settings, node, edges = rows(4.0, 2, EXPLORATION=0.5)
-    edges[1, tree.VISITS] = 3.0
-    edges[:, tree.VALUE] = 1.0, 2.0
+    edges[1, compiled.VISITS] = 3.0
+    edges[:, compiled.VALUE] = 1.0, 2.0
     rng = np.random.default_rng(0)
     # The bounds cross where 0.5 s sqrt(log 4) (1 - 1 / sqrt 3) = 1: s = 4.0197.
     assert part.ucb(settings, 4.0, node, edges, rng) == 1
     assert part.ucb(settings, 4.1, node, edges, rng) == 0
     settings[compiled.SCALE] = 4.1
     assert part.ucb(settings, 0.0, node, edges, rng) == 0
-    edges[1, tree.VISITS] = 0.0
+    edges[1, compiled.VISITS] = 0.0
     assert part.ucb(settings, 0.0, node, edges, rng) == 1
 
 
 def test_boltzmann_by_its_law() -> None:
     """10,000 draws: frequencies within 4 standard errors (at most 0.02)."""
     settings, node, edges = rows(100.0, 3, EPSILON=0.2)
-    edges[:, tree.WEIGHT] = 1.0, 2.0, 5.0
+    edges[:, compiled.WEIGHT] = 1.0, 2.0, 5.0
     rng = np.random.default_rng(0)
     drawn = [part.boltzmann(settings, 0.0, node, edges, rng) for _ in range(10_000)]
     mixed = 0.2 * 3 / np.log(101.0)
@@ -216,10 +208,10 @@ def test_boltzmann_by_its_law() -> None:
 def test_entropy_by_hand() -> None:
     """Two equal actions, nothing known below: log 2."""
     settings, node, edges = rows(3.0, 2, TEMPERATURE=1.0)
-    edges[:, tree.VALUE] = 6.0
+    edges[:, compiled.VALUE] = 6.0
     part.entropy(settings, node, edges)
-    assert node[tree.VALUE] == 6.0
-    assert node[tree.ENTROPY] == pytest.approx(np.log(2.0), abs=1e-12)
-    edges[:, tree.ENTROPY] = 0.5
+    assert node[compiled.VALUE] == 6.0
+    assert node[compiled.ENTROPY] == pytest.approx(np.log(2.0), abs=1e-12)
+    edges[:, compiled.ENTROPY] = 0.5
     part.entropy(settings, node, edges)
-    assert node[tree.ENTROPY] == pytest.approx(0.5 + np.log(2.0), abs=1e-12)
+    assert node[compiled.ENTROPY] == pytest.approx(0.5 + np.log(2.0), abs=1e-12)

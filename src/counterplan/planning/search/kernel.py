@@ -19,9 +19,9 @@ So are the three parts of a search:
     backup(settings, node, edges)                            sets the node's VALUE (and ENTROPY)
     leaf(model, settings, t, x, d, generator) -> value       of a state seen for the first time
 
-`node` is one row of the tree's nodes and `edges` the rows of its m actions; their columns are named
-in `tree`. `spread` is the range of the returns simulated so far from this time on. `settings` holds
-the numbers of all parts, in the places named here; those of a user's own part follow from OWN on.
+`node` is one row of the tree's nodes and `edges` the rows of its m actions, with the columns named
+here. `spread` is the range of the returns simulated so far from this time on. `settings` holds the
+numbers of all parts, in the places named here; those of a user's own part follow from OWN on.
 """
 
 from __future__ import annotations
@@ -130,6 +130,9 @@ WIDENING = 7  # a chance node has at most WIDENING * passes ** WIDENING_POWER ch
 WIDENING_POWER = 8
 TRUST = 9  # the weight of a rollout against the lower bound
 OWN = 10
+# Columns of nodes and edges that parts read and write: of both, of nodes alone (the value that the
+# leaf part gave it), and of edges alone (what the backup leaves there for the selection).
+VISITS, VALUE, ENTROPY, LEAF, WEIGHT = 0, 1, 2, 3, 4
 
 
 class Model(NamedTuple):
@@ -180,52 +183,42 @@ PARTS = types.NamedTuple([*_PARTS, VECTOR], PartSet)  # type: ignore[no-untyped-
 
 
 @structref.register
-class HandleType(types.StructRef):
-    """The type of what Python holds of a compiled tuple."""
+class EngineType(types.StructRef):
+    """The type of what Python holds of a model and the parts of a search."""
 
 
-class Handle(structref.StructRefProxy):
-    """A compiled tuple as Python sees it: something to pass on. Handing functions over one by one
-    takes as long as hundreds of simulations; a handle is made once."""
+class Engine(structref.StructRefProxy):
+    """A model and the parts of a search as Python sees them: something to pass on. Handing
+    functions over one by one takes as long as hundreds of simulations; an engine is made once."""
 
 
-structref.define_boxing(HandleType, Handle)  # type: ignore[no-untyped-call]
-MODEL_HANDLE = HandleType([("value", MODEL)])  # type: ignore[no-untyped-call]
-PARTS_HANDLE = HandleType([("value", PARTS)])  # type: ignore[no-untyped-call]
-
-
-class Engine(NamedTuple):
-    """Handles of a model and of parts for the search, and the arrays that they borrow."""
-
-    model: Any
-    parts: Any
-    owned: tuple[FloatArray, ...]
-
-
+structref.define_boxing(EngineType, Engine)  # type: ignore[no-untyped-call]
+ENGINE = EngineType([("model", MODEL), ("parts", PARTS)])  # type: ignore[no-untyped-call]
 new: Any = structref.new
 
 
-@njit(MODEL_HANDLE(*_FUNCTIONS, types.Tuple(_NUMBERS)), cache=True)  # type: ignore[no-untyped-call]
-def _model(draw, successors, actions, step, policy, bounds, numbers):  # type: ignore[no-untyped-def]
+@njit(ENGINE(*_FUNCTIONS, types.Tuple(_NUMBERS)), cache=True)  # type: ignore[no-untyped-call]
+def _with_model(draw, successors, actions, step, policy, bounds, numbers):  # type: ignore[no-untyped-def]
     T, finite, flat, tables, limits, offered, x, d = numbers
-    handle = new(MODEL_HANDLE)
+    made = new(ENGINE)
     # fmt: off
-    handle.value = borrowed(Model(draw, successors, actions, step, policy, bounds, T, finite, flat,
-                                  tables, limits, offered, x, d))
+    made.model = borrowed(Model(draw, successors, actions, step, policy, bounds, T, finite, flat,
+                                tables, limits, offered, x, d))
     # fmt: on
-    return handle
+    return made
 
 
-@njit(PARTS_HANDLE(*_PARTS, VECTOR), cache=True)
-def _parts(select, backup, leaf, settings):  # type: ignore[no-untyped-def]
-    handle = new(PARTS_HANDLE)
-    handle.value = PartSet(select, backup, leaf, borrowed(settings))
-    return handle
+@njit(types.void(ENGINE, *_PARTS, VECTOR), cache=True)
+def _set_parts(made, select, backup, leaf, settings):  # type: ignore[no-untyped-def]
+    made.parts = PartSet(select, backup, leaf, borrowed(settings))
 
 
-def engine(kernel: Kernel, select: Any, backup: Any, leaf: Any, settings: FloatArray) -> Engine:
-    """A kernel and three parts in the form that the search takes."""
-    arrays = (
+def engine(kernel: Kernel, *parts: Any) -> tuple[Any, Any]:
+    """A kernel and select, backup, leaf and settings in the form that the search takes; and the
+    arrays that it borrows, which the caller keeps."""
+    numbers = (
+        kernel.horizon,
+        kernel.most_successors > 0,
         kernel.parameters,
         kernel.tables,
         np.empty(2),
@@ -233,7 +226,6 @@ def engine(kernel: Kernel, select: Any, backup: Any, leaf: Any, settings: FloatA
         np.empty((2, kernel.exogenous.size)),
         np.empty((2, kernel.resource.size)),
     )
-    numbers = (kernel.horizon, kernel.most_successors > 0, *arrays)
-    functions = [getattr(kernel, name) for name in SIGNATURES]
-    model = _model(*functions, numbers)  # type: ignore[call-arg]
-    return Engine(model, _parts(select, backup, leaf, settings), (*arrays, settings))
+    made = _with_model(*(getattr(kernel, name) for name in SIGNATURES), numbers)  # type: ignore[call-arg]
+    _set_parts(made, *parts)
+    return made, (numbers, parts)

@@ -38,18 +38,23 @@ from counterplan.planning.compiled import GENERATOR, VECTOR, borrowed, inlined, 
 from counterplan.planning.search.kernel import (
     BACKUP,
     CLIP,
+    ENGINE,
+    ENTROPY,
     ENTROPY_WEIGHT,
     EPSILON,
     EXPLORATION,
+    LEAF,
     LEAF_SIGNATURE,
-    MODEL_HANDLE,
+    MODEL,
     SCALE,
     SELECT,
     TEMPERATURE,
     TRUST,
+    VALUE,
+    VISITS,
+    WEIGHT,
     uniform_policy,
 )
-from counterplan.planning.search.tree import ENTROPY, LEAF, VALUE, VISITS, WEIGHT
 
 
 @jit(SELECT)
@@ -229,19 +234,26 @@ def weighed(model, settings, t, x, d, generator):  # type: ignore[no-untyped-def
     return value if np.isinf(low) else low + settings[TRUST] * (value - low)
 
 
-@njit(
-    types.float64(MODEL_HANDLE, types.int64, VECTOR, VECTOR, types.int64, GENERATOR),
-    cache=True,
-)
-def pilot(model, start, x, d, plays, generator):  # type: ignore[no-untyped-def]
-    """The standard deviation of the returns of random play from a state."""
-    model, generator = model.value, borrowed(generator)
+_MOMENTS = types.UniTuple(types.float64, 2)  # type: ignore[no-untyped-call]
+_FROM = (types.int64, VECTOR, VECTOR, types.int64, GENERATOR)
+
+
+@jit(_MOMENTS(MODEL, types.boolean, *_FROM))
+def sampled_returns(model, is_random, t, x, d, plays, generator):  # type: ignore[no-untyped-def]
+    """The mean and the sum of squared deviations of some returns from a state (Welford)."""
     mean, squares = 0.0, 0.0
     for i in range(plays):
-        total = play_on(model, True, start, x, d, generator)
-        away = total - mean
+        value = play_on(model, is_random, t, x, d, generator)
+        away = value - mean
         mean += away / (i + 1)
-        squares += away * (total - mean)
+        squares += away * (value - mean)
+    return mean, squares
+
+
+@njit(types.float64(ENGINE, *_FROM), cache=True)
+def pilot(engine, t, x, d, plays, generator):  # type: ignore[no-untyped-def]
+    """The standard deviation of the returns of random play from a state."""
+    _, squares = sampled_returns(engine.model, True, t, x, d, plays, borrowed(generator))
     return np.sqrt(squares / max(plays - 1, 1))
 
 

@@ -46,10 +46,9 @@ from counterplan.planning.model import (
 )
 from counterplan.planning.processes.base import number
 from counterplan.planning.search import kernel as compiled
+from counterplan.planning.search import loop as tree
 from counterplan.planning.search import parts as part
-from counterplan.planning.search import tree
 from counterplan.planning.search.kernel import SIGNATURES, Kernel, no_bounds, uniform_policy
-from counterplan.planning.search.loop import follow, search
 
 # Futures that a model's bounds are prepared from.
 BOUND_SAMPLES = 4000
@@ -216,12 +215,11 @@ class Session:
             kernel = replace(kernel, policy=uniform_policy)
         self._kernel, self._settings = kernel, self._numbers(clipped)
         leaf = part.named(planner.leaf, clipped > 0.0)
-        parts = (self._parts.select, self._parts.backup, leaf)
-        self._engine = compiled.engine(kernel, *parts, self._settings)
+        parts = (self._parts.select, self._parts.backup, leaf, self._settings)
+        self._engine, self._borrowed = compiled.engine(kernel, *parts)
         factor, power = planner.widening
         most_children = ceil(factor * planner.simulations**power)
-        needs = tree.most_per_simulation(kernel, most_children, planner.bellman)
-        self._tree = tree.allocate(kernel, needs, planner.simulations)
+        self._tree = tree.allocate(kernel, most_children, planner.bellman, planner.simulations)
 
     def _numbers(self, clipped: float) -> FloatArray:
         """What the parts read, by place."""
@@ -245,10 +243,8 @@ class Session:
         watch = Watch("simulations", progress=progress)
         while done < total and not is_stopped:
             wanted = total if progress is None else min(done + AT_ONCE, total)
-            model, parts, _ = self._engine
-            while (
-                done := int(search(model, parts, self._tree, state.t, wanted, self._generator))
-            ) < wanted:
+            asked = (state.t, wanted, self._generator)
+            while (done := int(tree.search(self._engine, self._tree, *asked))) < wanted:
                 self._tree = tree.grown(self._tree)
             is_stopped = watch.must_stop(done, total=total) and done < total
         found = self._plan(state, clock() - began)
@@ -260,7 +256,7 @@ class Session:
             return
         unit = self._planner.scale
         if unit is None:
-            unit = part.pilot(self._engine.model, *state, PILOT_PLAYS, self._generator) or 1.0
+            unit = part.pilot(self._engine, *state, PILOT_PLAYS, self._generator) or 1.0
         for place in self._parts.in_units:
             self._settings[place] = unit * self._parts.settings[place]
 
@@ -268,9 +264,9 @@ class Session:
         first, m = self._tree.node_index[0, tree.FIRST_EDGE :]
         returns = self._tree.root[:m]
         visits = returns[:, 0].astype(np.int64)
-        values = np.where(visits > 0, self._tree.edges[first : first + m, tree.VALUE], -np.inf)
+        values = np.where(visits > 0, self._tree.edges[first : first + m, compiled.VALUE], -np.inf)
         index = int(np.argmax(values))
-        value = self._tree.nodes[0, tree.VALUE] if self._parts.soft else values[index]
+        value = self._tree.nodes[0, compiled.VALUE] if self._parts.soft else values[index]
         actions = self._tree.actions[first : first + m].copy()
         errors = standard_errors(returns, last=state.t == self._kernel.horizon - 1)
         return Plan(
@@ -294,8 +290,8 @@ class Session:
             return decision
         edge = int(self._tree.node_index[0, tree.FIRST_EDGE]) + decision.index
         question = (state.t, edge, max(LEAST_PLAYS, self._planner.simulations))
-        model, found = self._engine.model, np.empty(2)
-        follow(model, self._settings, self._tree, question, self._generator, found)
+        found = np.empty(2)
+        tree.follow(self._engine, self._tree, question, self._generator, found)
         value, bounds = self._sign * float(found[0]), decision.bounds
         if bounds is not None and self._settings[compiled.CLIP] > 0.0:
             value = min(max(value, bounds.low), bounds.high)
@@ -375,7 +371,7 @@ class Planner(Protocol):
 
 
 class Parts(NamedTuple):
-    """The compiled parts of a search (signatures: `kernel`) and their numbers.
+    """The compiled parts of a search beside `leaf` (signatures: `kernel`) and their numbers.
 
     settings     place in the settings -> number
     in_units     which of them are counted in units of the scale of returns
@@ -384,7 +380,6 @@ class Parts(NamedTuple):
 
     select: Any
     backup: Any
-    leaf: Any
     settings: Mapping[int, float]
     in_units: tuple[int, ...] = ()
     soft: bool = False
@@ -438,7 +433,7 @@ class TreePlanner(ABC):
 
     @abstractmethod
     def parts(self) -> Parts:
-        """The composition; `leaf` is put in by the search where a name stands for it."""
+        """The composition."""
 
     def begin(self, problem: ExogenousModel, clip: Clip = None, seed: Seed = 0) -> Decide:
         return Session(self, problem, clip, seed)
@@ -459,7 +454,7 @@ class UCT(TreePlanner):
 
     def parts(self) -> Parts:
         settings = {compiled.EXPLORATION: self.exploration, compiled.SCALE: self.scale or 0.0}
-        return Parts(part.ucb, part.mean, self.leaf, settings)
+        return Parts(part.ucb, part.mean, settings)
 
 
 @dataclass(frozen=True)
@@ -486,7 +481,7 @@ class Boltzmann(TreePlanner):
             compiled.ENTROPY_WEIGHT: entropy,
         }
         units = (compiled.TEMPERATURE, compiled.ENTROPY_WEIGHT)
-        return Parts(part.boltzmann, backup, self.leaf, settings, units, soft)
+        return Parts(part.boltzmann, backup, settings, units, soft)
 
 
 @dataclass(frozen=True)
