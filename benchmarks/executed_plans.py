@@ -18,7 +18,7 @@ import numpy as np
 
 import counterplan as cp
 from counterplan.domains.interacting import interacting_episode
-from counterplan.planning.evaluate import played
+from counterplan.planning.policies import played
 from experiments.tree_search import TreeSearch
 
 RESULTS = Path(__file__).parent / "results" / "executed_plans.md"

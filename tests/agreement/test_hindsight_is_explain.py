@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import counterplan as cp
 from counterplan.counterfactual import oracle
-from counterplan.planning.evaluate import played
+from counterplan.planning.policies import played
 
 SEEDS = st.integers(0, 2**32 - 1)
 PROBLEMS: list[Any] = [

@@ -15,7 +15,8 @@ import counterplan as cp
 from counterplan.counterfactual import BudgetAllocation, BudgetDP
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning import State
-from counterplan.planning.evaluate import carried_out, played
+from counterplan.planning.evaluate import carried_out
+from counterplan.planning.policies import played
 from counterplan.testing import check_solver, random_allocation_problems
 
 SHIP = cp.domains.Bunkering(config="A")

@@ -12,7 +12,7 @@ import counterplan as cp
 from counterplan.core.limits import Progress
 from counterplan.domains.bunkering import Bunkering
 from counterplan.errors import StoppedError
-from counterplan.planning.evaluate import played
+from counterplan.planning.policies import played
 from counterplan.planning.regret import benchmark
 from counterplan.planning.search.planners import PlanStatus
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 import counterplan as cp
 from counterplan.errors import InputError
-from counterplan.planning.evaluate import played
+from counterplan.planning.policies import played
 from counterplan.viz import PathNames, path_figure
 
 from .results import FIGURES, legend, line, ship, voyage

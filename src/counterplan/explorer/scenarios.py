@@ -17,8 +17,8 @@ from counterplan.explorer import models
 from counterplan.explorer.lists import Items
 from counterplan.planning.bounds import value_bounds
 from counterplan.planning.description import action_in_words, axes_of, plan_record, state_in_words
-from counterplan.planning.evaluate import Journey, played
 from counterplan.planning.model import State
+from counterplan.planning.policies import Played, played
 from counterplan.planning.search.planners import PLANNERS, plan
 from counterplan.runs.run import DECISIONS, RESULTS, Run
 from counterplan.tables.scenarios import ID, Scenario
@@ -152,7 +152,7 @@ class Scenarios(Items):
             raise InputError(f"scenario {name!r} has no decisions of {player!r}")
         return self._replayed(scenario, actions).states[t]
 
-    def _journeys(self, scenario: Scenario, steps: Steps) -> dict[str, Journey]:
+    def _journeys(self, scenario: Scenario, steps: Steps) -> dict[str, Played]:
         """Those of all players that have one; none where the scenario itself is impossible."""
         keys = self._axes.action_keys
         given = {player: _actions(keys, steps, player) for player in PLAYERS}
@@ -165,12 +165,12 @@ class Scenarios(Items):
         except CounterplanError:
             return {}
 
-    def _replayed(self, scenario: Scenario, actions: FloatArray) -> Journey:
+    def _replayed(self, scenario: Scenario, actions: FloatArray) -> Played:
         path = self._columns.path(scenario.observed)
         start = self._columns.state(path, scenario.start)
         return played(self._problem, lambda t, x, d: actions[[t - start.t]], path, start)
 
-    def _track(self, player: str, done: Journey, row: Mapping[str, Any]) -> dict[str, Any]:
+    def _track(self, player: str, done: Played, row: Mapping[str, Any]) -> dict[str, Any]:
         title, column = PLAYERS[player]
         return {
             "player": player,

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,7 +29,7 @@ from counterplan.planning.model import (
     checked_problem,
     estimate,
 )
-from counterplan.planning.policies import Played, Policy, Rule, futures, play
+from counterplan.planning.policies import Played, Policy, Rule, futures, play, played
 from counterplan.planning.resource import ResourceProgram
 from counterplan.planning.search.planners import Clip, Decide, Planner
 
@@ -128,20 +127,21 @@ def evaluate(
     if isinstance(planner, Planner):
         decide = planner.begin(problem, clip, own)
         began = time.perf_counter()
-        found = _play_each(problem, decide, paths, planner.name, progress)
+        parts = _play_each(problem, decide, paths, planner.name, progress)
     else:
         rule = _checked(problem, planner.prepare(problem, own), planner.name)
         began = time.perf_counter()
-        found = play(problem, rule, paths)
-    played = paths[: len(found.rewards)]
+        parts = [play(problem, rule, paths)]
+    outcomes = np.concatenate([one.totals for one in parts])
+    done = paths[: len(outcomes)]
     return Evaluation(
         name=planner.name,
         sense=problem.sense,
-        outcomes=found.totals,
-        actions=found.actions,
+        outcomes=outcomes,
+        actions=np.concatenate([one.actions for one in parts]),
         seconds=time.perf_counter() - began,
-        futures=hashlib.sha256(played.tobytes()).hexdigest()[:16],
-        stopped=len(played) < n,
+        futures=hashlib.sha256(done.tobytes()).hexdigest()[:16],
+        stopped=len(done) < n,
     )
 
 
@@ -151,7 +151,7 @@ def _play_each(
     paths: FloatArray,
     name: str,
     progress: ProgressCallback | None,
-) -> Played:
+) -> list[Played]:
     """A planner along one future after the other, until all are over or it is stopped."""
     watch, done, total = Watch("decisions", progress=progress), 0, paths.shape[0] * paths.shape[1]
 
@@ -170,7 +170,7 @@ def _play_each(
     except StoppedError:
         if not parts:
             raise
-    return Played(*(np.concatenate(one) for one in zip(*parts, strict=True)))
+    return parts
 
 
 def _checked(problem: ExogenousModel, rule: Rule, name: str) -> Rule:
@@ -206,27 +206,9 @@ def _check_offered(problem: ExogenousModel, state: State, action: FloatArray, na
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Journey:
-    """Decisions along one realised path, and where they led.
-
-    value    what they earned (or cost) in all
-    actions  (steps, A)
-    levels   (steps + 1, D) the resource before each of them, and at the end
-    rewards  (steps,) what each of them earned
-    states   (steps) where each of them was made
-    """
-
-    value: float
-    actions: FloatArray
-    levels: FloatArray
-    rewards: FloatArray
-    states: Sequence[State]
-
-
 def carried_out(
     problem: ExogenousModel, path: FloatArray, actions: ArrayLike, state: State
-) -> Journey:
+) -> Played:
     """Given decisions (steps, A), checked one by one: the first impossible one is named."""
     size = problem.actions(state).shape[1]
     what = ", a row for each step of the path"
@@ -238,14 +220,6 @@ def carried_out(
         return np.asarray(action[np.newaxis])
 
     return played(problem, rule, path, state)
-
-
-def played(problem: ExogenousModel, rule: Rule, path: FloatArray, state: State) -> Journey:
-    """What a rule does along a path that begins in a state."""
-    found = play(problem, rule, path[None], state)
-    rewards, actions, levels = (one[0] for one in found)
-    states = [State(state.t + s, x, levels[s]) for s, x in enumerate(path)]
-    return Journey(float(found.totals[0]), actions, levels, rewards, states)
 
 
 def refuse_action(problem: ExogenousModel, state: State, action: FloatArray) -> None:

@@ -13,7 +13,7 @@ that brakes cannot burn fuel): each of its actions is replaced by the closest on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -200,13 +200,16 @@ def futures(
 
 
 class Played(NamedTuple):
-    """What a rule did along n paths.
+    """What a rule did along n paths from t on; along a single one (`played`), without the n.
 
+    paths    (n, steps, X)
     rewards  (n, steps)
     actions  (n, steps, A)
     levels   (n, steps + 1, D) the resource before each action, and at the end
     """
 
+    t: int
+    paths: FloatArray
     rewards: FloatArray
     actions: FloatArray
     levels: FloatArray
@@ -214,20 +217,18 @@ class Played(NamedTuple):
     @property
     def totals(self) -> FloatArray:
         """(n,) added up in the order of the steps."""
-        return np.asarray(np.cumsum(self.rewards, axis=1)[:, -1])
+        return np.asarray(np.cumsum(self.rewards, axis=-1)[..., -1] + 0.0)  # no minus before zeros
 
+    @property
+    def value(self) -> float:
+        """Of a single path: what was earned (or paid) in all."""
+        return float(self.totals)
 
-def _steps(
-    model: ExogenousModel, rule: Rule, paths: FloatArray, state: State
-) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
-    """Rewards (n,), actions (n, A) and the resource after (n, D), step by step."""
-    t, _, resource = state
-    levels = np.tile(np.asarray(resource, dtype=np.float64), (len(paths), 1))
-    for s in range(paths.shape[1]):
-        now = np.ascontiguousarray(paths[:, s])
-        chosen = np.asarray(rule(t + s, now.copy(), levels.copy()), dtype=np.float64)
-        earned, levels = model.step(t + s, now, levels, chosen)
-        yield earned, chosen, levels
+    @property
+    def states(self) -> list[State]:
+        """Of a single path: where each decision was made."""
+        steps = zip(self.paths, self.levels[:-1], strict=True)
+        return [State(self.t + s, x, d) for s, (x, d) in enumerate(steps)]
 
 
 def play(
@@ -235,15 +236,26 @@ def play(
 ) -> Played:
     """A rule along paths (n, T - t, X) from a state (default: the start); it sees x_t, never
     beyond."""
-    state = state or model.start
-    rewards, actions, after = zip(*_steps(model, rule, paths, state), strict=True)
-    levels = np.broadcast_to(state.resource, after[0].shape), *after
-    return Played(*(np.stack(one, axis=1) for one in (rewards, actions, levels)))
+    t, _, resource = state or model.start
+    levels = [np.tile(np.asarray(resource, dtype=np.float64), (len(paths), 1))]
+    rewards, actions = list[FloatArray](), list[FloatArray]()
+    for s in range(paths.shape[1]):
+        now = np.ascontiguousarray(paths[:, s])
+        chosen = np.asarray(rule(t + s, now.copy(), levels[-1].copy()), dtype=np.float64)
+        earned, after = model.step(t + s, now, levels[-1], chosen)
+        for found, one in ((rewards, earned), (actions, chosen), (levels, after)):
+            found.append(one)
+    return Played(t, paths, *(np.stack(one, axis=1) for one in (rewards, actions, levels)))
+
+
+def played(model: ExogenousModel, rule: Rule, path: FloatArray, state: State) -> Played:
+    """What a rule does along a single path (T - t, X) that begins in a state."""
+    t, *found = play(model, rule, path[None], state)
+    return Played(t, *(one[0] for one in found))
 
 
 def follow(
     model: ExogenousModel, rule: Rule, paths: FloatArray, state: State | None = None
 ) -> FloatArray:
     """(n,) what the rule earns (or costs) along paths (n, T - t, X)."""
-    earned = (rewards for rewards, _, _ in _steps(model, rule, paths, state or model.start))
-    return sum(earned, np.zeros(len(paths)))
+    return play(model, rule, paths, state).totals

@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike
 from counterplan.core.limits import ProgressCallback
 from counterplan.core.validation import FloatArray, Seed
 from counterplan.errors import InputError, NotApplicableError
-from counterplan.planning.evaluate import Journey, carried_out, played
+from counterplan.planning.evaluate import carried_out
 from counterplan.planning.exact_value import Solution
 from counterplan.planning.hindsight import Certificate, Hindsight, checked_path, hindsight
 from counterplan.planning.least_squares import LeastSquares
@@ -47,7 +47,7 @@ from counterplan.planning.model import (
     checked_problem,
     sign_of,
 )
-from counterplan.planning.policies import Policy, Rule
+from counterplan.planning.policies import Played, Policy, Rule, played
 
 # (t, x (X,), d (D,), a (A,)) -> what the action loses in expectation
 Loss: TypeAlias = Callable[[int, FloatArray, FloatArray, FloatArray], float]
@@ -241,12 +241,12 @@ def regret(
         hindsight=known.value,
         without_foresight=follows.value,
         policy=against.name,
-        expected_losses=expected_losses(exogenous, done, against, at),
+        expected_losses=expected_losses(done, against),
         actions=done.actions,
         levels=done.levels,
         hindsight_actions=known.actions,
         policy_actions=follows.actions,
-        advised=advice(exogenous, done, against, at),
+        advised=advice(done, against),
         method=known.method,
         certificate=known.certificate,
     )
@@ -264,23 +264,23 @@ def proved_hindsight(problem: ExogenousModel, path: FloatArray, state: State) ->
     return replace(known, value=replayed)
 
 
-def expected_losses(
-    path: FloatArray, done: Journey, against: Benchmark, state: State
-) -> FloatArray | None:
+def expected_losses(done: Played, against: Benchmark) -> FloatArray | None:
     """(steps,) of each decision, not negative; None where the optimum is not known."""
     if against.loss is None:
         return None
-    steps = zip(path, done.levels[:-1], done.actions, strict=True)
-    losses = [against.loss(state.t + s, *step) for s, step in enumerate(steps)]
+    losses = [
+        against.loss(*state, action)
+        for state, action in zip(done.states, done.actions, strict=True)
+    ]
     # The best action's own loss is a difference of equal sums, zero but for rounding.
     smallest = NEGLIGIBLE * (1.0 + abs(done.value))
     return np.where(np.array(losses) > smallest, losses, 0.0)
 
 
-def advice(path: FloatArray, done: Journey, against: Benchmark, state: State) -> FloatArray:
+def advice(done: Played, against: Benchmark) -> FloatArray:
     """(steps, A) what the benchmark would have done in the states that decisions led to."""
-    steps = enumerate(zip(path, done.levels[:-1], strict=True), state.t)
-    return np.array([against.rule(t, x[None].copy(), d[None].copy())[0] for t, (x, d) in steps])
+    states = done.states
+    return np.array([against.rule(t, x[None].copy(), d[None].copy())[0] for t, x, d in states])
 
 
 def check_regret(problem: ExogenousModel, value: float, best: float) -> None:

@@ -26,10 +26,10 @@ from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.explain import explain
 from counterplan.planning.description import action_in_words, axes_of, columns_of
-from counterplan.planning.evaluate import Journey, carried_out, played
+from counterplan.planning.evaluate import carried_out
 from counterplan.planning.hindsight import checked_path
 from counterplan.planning.model import ExogenousModel, State
-from counterplan.planning.policies import OpenLoop, Rule
+from counterplan.planning.policies import OpenLoop, Played, Rule, played
 from counterplan.planning.regret import (
     Benchmark,
     advice,
@@ -166,8 +166,8 @@ class RegretTask:
             actions = self.columns.actions(path, state, scenario.decisions)
             done = carried_out(self.problem, path, actions, state)
             check_regret(self.problem, done.value, known.value)
-            losses = expected_losses(path, done, against, state)
-            advised = advice(path, done, against, state)
+            losses = expected_losses(done, against)
+            advised = advice(done, against)
             found |= self._explained(path, state, done)
         except Exception as problem:
             found |= {"status": FAILED, "reason": reason_of(problem)}
@@ -221,7 +221,7 @@ class RegretTask:
             rows.append(row)
         return rows
 
-    def _explained(self, path: FloatArray, state: State, done: Journey) -> dict[str, Any]:
+    def _explained(self, path: FloatArray, state: State, done: Played) -> dict[str, Any]:
         """The few decisions that should have been others, if that is asked."""
         if self._k is None:
             return {}
@@ -239,7 +239,7 @@ class RegretTask:
 
     def _play(
         self, name: str, path: FloatArray, state: State, against: Benchmark
-    ) -> dict[str, Journey]:
+    ) -> dict[str, Played]:
         """Everybody who decides without foresight, along the path."""
         rules: dict[str, Rule] = {
             "policy": against.rule,

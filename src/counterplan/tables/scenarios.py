@@ -32,9 +32,8 @@ from counterplan.core.table import Block, Mistakes, TableFile, open_table_file, 
 from counterplan.core.validation import FloatArray, IntArray, Seed
 from counterplan.errors import FileError, InputError
 from counterplan.planning.description import Column, Columns
-from counterplan.planning.evaluate import played
 from counterplan.planning.hindsight import checked_path
-from counterplan.planning.policies import OpenLoop, futures
+from counterplan.planning.policies import OpenLoop, futures, played
 
 ID = "scenario_id"
 IDS = (ID, "voyage_id", "episode_id")

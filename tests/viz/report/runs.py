@@ -114,9 +114,8 @@ def regret_run(
 
 def scenarios(columns: Any) -> list[Scenario]:
     """What the plan for expected values does on sampled paths, and something impossible."""
-    from counterplan.planning.evaluate import played
     from counterplan.planning.hindsight import checked_path
-    from counterplan.planning.policies import OpenLoop, futures
+    from counterplan.planning.policies import OpenLoop, futures, played
 
     rule = OpenLoop().prepare(columns.problem)
     found = []

@@ -23,9 +23,10 @@ from counterplan.core.result import Change, Explanation, Status
 from counterplan.core.validation import BoolArray, FloatArray
 from counterplan.counterfactual.support import Support
 from counterplan.errors import InfeasibleError, InputError
-from counterplan.planning.evaluate import Journey, carried_out, played, refuse_action
+from counterplan.planning.evaluate import carried_out, refuse_action
 from counterplan.planning.hindsight import checked_path
 from counterplan.planning.model import ExogenousModel, MakesFeasible, State
+from counterplan.planning.policies import Played, played
 
 # Values and amounts that differ by this much of their size are the same but for rounding.
 ROUNDING = 1e-9
@@ -81,7 +82,7 @@ class AllocationSetting:
     episode: Episode
     path: FloatArray
     state: State
-    done: Journey
+    done: Played
     movable: BoolArray
     max_move: FloatArray
     k: int
@@ -118,7 +119,7 @@ class AllocationSetting:
             amount = max(amount, float(np.abs(offered).max()))
         return total or abs(self.done.value) or 1.0, amount or 1.0
 
-    def replayed(self, actions: FloatArray) -> Journey:
+    def replayed(self, actions: FloatArray) -> Played:
         """Where decisions (T, A) lead, by the model's own step."""
 
         def rule(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
@@ -183,7 +184,7 @@ class AllocationSetting:
     def explanation(
         self,
         k: int,
-        led: Journey,
+        led: Played,
         bound: float,
         status: Status,
         method: str,
@@ -247,7 +248,7 @@ def _path_of(model: ExogenousModel, episode: Episode) -> tuple[FloatArray, State
     )
 
 
-def _check_levels(episode: Episode, exogenous: int, done: Journey) -> None:
+def _check_levels(episode: Episode, exogenous: int, done: Played) -> None:
     """Levels that the episode states must be those that its actions lead to."""
     stated = episode.states[:, exogenous:]
     if stated.shape[1] == 0:

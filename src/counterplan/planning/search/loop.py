@@ -573,16 +573,15 @@ def allocate(kernel: Kernel, most_children: int, bellman: bool, simulations: int
     tables = {
         name: memory(1 << (int(1.5 * rows[i]) - 1).bit_length(), 2) for name, i in _TABLES.items()
     }
-    return Tree(
-        counts=memory(9),
-        needs=needs,
-        room=rows,
-        path=memory(T, 3),
-        returns=memory(T, 2, float),
-        root=memory(kernel.most_actions, 3, float),
-        **growing,
-        **tables,
-    )
+    fixed = {
+        "counts": memory(9),
+        "needs": needs,
+        "room": rows,
+        "path": memory(T, 3),
+        "returns": memory(T, 2, float),
+        "root": memory(kernel.most_actions, 3, float),
+    }
+    return Tree(**fixed, **growing, **tables)
 
 
 def grown(tree: Any) -> Any:
