@@ -46,6 +46,13 @@ class Explorer:
         assert found.status_code == status, found.text
         return found.json()
 
+    def refused(self, path: str, body: Any = None) -> tuple[int, str]:
+        """The status and the one line that say why not."""
+        method = "GET" if body is None else "POST"
+        found = self.client.request(method, f"/api/{path}", json=body)
+        assert [*found.json()] == ["error"], found.text
+        return found.status_code, found.json()["error"]
+
     def long_ids(self, least: int = 4) -> list[str]:
         """Episodes of at least so many steps that have an answer."""
         lines = self.get("cases", limit=200)["lines"]

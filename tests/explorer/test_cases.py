@@ -37,6 +37,10 @@ def as_number(value: Any) -> float:
     return math.nan if value is None else float(value)
 
 
+def solve(**wish: Any) -> dict[str, Any]:
+    return {"kind": "solve", **wish}
+
+
 def is_sure(line: dict[str, Any]) -> bool:
     """Whether it is established, with data under it."""
     return line["claim"] == "established" and line["supported"] is not False
@@ -186,32 +190,55 @@ def test_a_discrete_case_is_what_explain_says(discrete: Explorer) -> None:
     assert (nothing["k"], nothing["value"], nothing["bound"]) == (0, *[found.factual_value] * 2)
 
 
-def test_a_budget_that_was_not_asked_about(discrete: Explorer) -> None:
+def test_a_budget_that_was_not_asked_about_and_a_case_that_has_failed(discrete: Explorer) -> None:
     case = discrete.get("case", id="e7", k=3)
     assert case["answer"] is None
     assert [budget["k"] for budget in case["budgets"]] == [0, 1, 2]
+    failed = discrete.get("case", id="lost-one")["answer"]
+    assert (failed["status"], failed["course"]) == ("failed", None)
+    assert "state" in failed["reason"]
+    job = discrete.finished(solve(id="lost-one", k=1))
+    assert job["state"] == "failed"
+    assert "state 9" in job["error"]
 
 
-def test_a_case_that_has_failed(discrete: Explorer) -> None:
-    case = discrete.get("case", id="lost-one")
-    assert case["answer"]["status"] == "failed"
-    assert "state" in case["answer"]["reason"]
-    assert case["answer"]["course"] is None
-
-
-def test_what_is_not_there(discrete: Explorer, continuous: Explorer) -> None:
-    for path, query in (("case", {"id": "nobody"}), ("scenario", {"id": "e7"}), ("scenarios", {})):
-        found = discrete.client.get(f"/api/{path}", params=query)
-        assert found.status_code == 404, found.text
-        assert set(found.json()) == {"error"}
-    found = discrete.client.get("/api/cases", params={"k": 7})
-    assert (found.status_code, found.json()) == (
-        400,
-        {"error": "the run has answers for k = 0, 1, 2, not for 7"},
-    )
-    found = continuous.client.get("/api/cases", params={"outcome": "cured=1"})
-    assert found.status_code == 400
-    assert "names here: died" in found.json()["error"]
+@pytest.mark.parametrize(
+    ("kind", "path", "asked", "status", "says"),
+    [
+        ("discrete", "case?id=nobody", None, 404, "the run has no episode 'nobody'"),
+        ("discrete", "scenario?id=e7", None, 404, "it has cases, not scenarios"),
+        ("discrete", "scenarios", None, 404, "it has cases, not scenarios"),
+        ("discrete", "cases?k=7", None, 400, "the run has answers for k = 0, 1, 2, not for 7"),
+        ("continuous", "cases?outcome=cured=1", None, 400, "names here: died"),
+        ("continuous", "jobs", {"k": 1, "forbidden": [3]}, 400, "action 3 is unknown"),
+        ("continuous", "jobs", {"k": 1, "fixed": [99]}, 400, "step 99 has no decision"),
+        ("continuous", "jobs", {"k": 99}, 400, "k cannot be 99"),
+        ("continuous", "jobs", {"id": "nobody", "k": 1}, 404, "no episode 'nobody'"),
+        ("continuous", "jobs", {"kind": "advise", "t": 0}, 404, "it has cases, not scenarios"),
+        ("continuous", "jobs/x", None, 404, "there is no such job, or it was forgotten: ask again"),
+        ("continuous", "what-if", {99: 0}, 400, "step 99 has no decision to edit"),
+        ("continuous", "what-if", {0: 3}, 400, "action 3 is unknown; there are 0..2"),
+        ("discrete", "jobs", {"k": 1, "doubt": 1.5}, 422, "less than or equal to 1"),
+        ("discrete", "jobs", {"k": 1, "risk": 0.0}, 422, "greater than 0"),
+        ("discrete", "jobs", {"k": 1, "doubt": "nan"}, 422, ""),
+        ("discrete", "jobs", {"k": 1, "risk": 0.5}, 400, "risk is for models with members"),
+        # Where nothing was done nothing can change, and what stands for no action is none.
+        ("explorer", "what-if", {4: 0}, 400, "step 4 has no decision to edit"),
+        ("explorer", "what-if", {0: 4}, 400, "action 4 is unknown"),
+    ],
+)
+def test_what_makes_no_sense(
+    kind: str, path: str, asked: Any, status: int, says: str, request: pytest.FixtureRequest
+) -> None:
+    explorer: Explorer = request.getfixturevalue(kind)
+    if asked is not None:
+        name = explorer.long_ids(4)[0]
+        asked = edited(name, asked) if path == "what-if" else solve(**({"id": name} | asked))
+    found = explorer.refused(path, asked)
+    assert found[0] == status
+    assert says in found[1]
+    if path == "jobs/x":
+        assert explorer.client.delete("/api/jobs/x").status_code == 404
 
 
 def test_about(continuous: Explorer, discrete: Explorer, voyages: Explorer) -> None:
@@ -224,10 +251,6 @@ def test_about(continuous: Explorer, discrete: Explorer, voyages: Explorer) -> N
     assert about["actions"] == [[0.0], [1.0], [2.0]]
     assert discrete.get("run")["names"][0] == "rest"
     assert (voyages.get("run")["kind"], voyages.get("run")["sense"]) == ("regret", "min")
-
-
-def solve(**wish: Any) -> dict[str, Any]:
-    return {"kind": "solve", **wish}
 
 
 @pytest.mark.parametrize("kind", ["continuous", "discrete"])
@@ -344,42 +367,8 @@ def test_too_many_questions(long: Explorer) -> None:
     assert {long.wait(name)["state"] for name in (*jobs, other["job"])} == {"cancelled"}
 
 
-@pytest.mark.parametrize(
-    ("wish", "says"),
-    [
-        ({"k": 1, "forbidden": [3]}, "action 3 is unknown"),
-        ({"k": 1, "fixed": [99]}, "step 99 has no decision"),
-        ({"k": 99}, "k cannot be 99"),
-    ],
-)
-def test_wishes_about_nothing(continuous: Explorer, wish: dict[str, Any], says: str) -> None:
-    name = continuous.long_ids(4)[0]
-    found = continuous.client.post("/api/jobs", json=solve(id=name, **wish))
-    assert found.status_code == 400
-    assert says in found.json()["error"]
-
-
-def test_jobs_that_are_unknown(continuous: Explorer) -> None:
-    for found in (continuous.client.get("/api/jobs/x"), continuous.client.delete("/api/jobs/x")):
-        assert (found.status_code, found.json()) == (
-            404,
-            {"error": "there is no such job, or it was forgotten: ask again"},
-        )
-    wrong = continuous.client.post("/api/jobs", json=solve(id="nobody", k=1))
-    assert wrong.status_code == 404
-    wrong = continuous.client.post("/api/jobs", json={"kind": "advise", "id": "s7", "t": 0})
-    assert wrong.status_code == 404
-
-
-def test_an_episode_that_cannot_be_solved(discrete: Explorer) -> None:
-    job = discrete.finished(solve(id="lost-one", k=1))
-    assert job["state"] == "failed"
-    assert "state 9" in job["error"]
-
-
-def ask(explorer: Explorer, name: str, edits: dict[int, int]) -> Any:
-    question = {"id": name, "edits": [{"t": t, "action": a} for t, a in edits.items()]}
-    return explorer.post("what-if", question)
+def edited(name: str, edits: dict[int, int]) -> dict[str, Any]:
+    return {"id": name, "edits": [{"t": t, "action": a} for t, a in edits.items()]}
 
 
 @pytest.mark.parametrize("kind", ["continuous", "discrete"])
@@ -392,7 +381,7 @@ def test_a_plan_by_hand_is_what_replay_says(kind: str, request: pytest.FixtureRe
         known = {change["t"]: change["alternative"] for change in best["changes"]}
         drawn = {int(rng.integers(len(episode) - 1)): int(rng.integers(3)) for _ in range(3)}
         for edits in ({}, known, drawn):
-            answered = ask(explorer, name, edits)
+            answered = explorer.post("what-if", edited(name, edits))
             found, problem = answered["answer"], cases.run.explainer.problem(episode)
             plan = cp.replay(**problem, episode=episode, changes=edits)
             assert answered["milliseconds"] > 0
@@ -408,20 +397,6 @@ def test_a_plan_by_hand_is_what_replay_says(kind: str, request: pytest.FixtureRe
                 )  # fmt: skip
                 texts = [change["text"] for change in best["changes"]]
                 assert [change["text"] for change in found["changes"]] == texts
-
-
-@pytest.mark.parametrize(
-    ("edits", "says"),
-    [
-        ({99: 0}, "step 99 has no decision to edit"),
-        ({0: 3}, "action 3 is unknown; there are 0..2"),
-    ],
-)
-def test_edits_of_nothing(continuous: Explorer, edits: dict[int, int], says: str) -> None:
-    question = {"id": "s7", "edits": [{"t": t, "action": a} for t, a in edits.items()]}
-    found = continuous.client.post("/api/what-if", json=question)
-    assert found.status_code == 400
-    assert says in found.json()["error"]
 
 
 # The columns are in no order of the alphabet: their own is that of the model.
@@ -507,9 +482,8 @@ def test_the_rules_of_the_run_and_what_hardly_occurs_hold_here_too(ruled: Explor
     answer = ruled.finished(asked)["solved"]["answer"]
     assert answer["value"] == found.value
     for action, words in ((3, ["hardly anybody in the data had this"]), (1, [])):
-        edits = [{"t": 1, "action": action}]
         if episode.actions[1] != action:
-            notes = ruled.post("what-if", {"id": "n3", "edits": edits})["answer"]["notes"]
+            notes = ruled.post("what-if", edited("n3", {1: action}))["answer"]["notes"]
             assert [note.split(": ")[-1].split(";")[0] for note in notes] == words
 
 
@@ -525,16 +499,6 @@ def test_states_are_told_column_by_column(explorer: Explorer) -> None:
     assert case["order"] == [[], []]
 
 
-def test_where_nothing_was_done_nothing_can_change(explorer: Explorer) -> None:
-    question = {"id": "n3", "edits": [{"t": STEPS - 1, "action": 0}]}
-    found = explorer.client.post("/api/what-if", json=question)
-    assert found.status_code == 400
-    assert "step 4 has no decision to edit" in found.json()["error"]
-    # The number that stands for no action is no action to choose.
-    question = {"id": "n3", "edits": [{"t": 0, "action": 4}]}
-    assert explorer.client.post("/api/what-if", json=question).status_code == 400
-
-
 def test_a_plan_by_many_models_has_an_interval_bands_and_a_dial(members: Explorer) -> None:
     about = members.get("run")
     assert (about["dial"], about["usual"]) == ("risk", 0.25)
@@ -544,8 +508,8 @@ def test_a_plan_by_many_models_has_an_interval_bands_and_a_dial(members: Explore
     edits = {change["t"]: change["alternative"] for change in stored["changes"]}
     problem = cases.run.explainer.problem(episode)
     found: Any = cp.replay(**problem, episode=episode, changes=edits)
-    asked = [{"t": t, "action": action} for t, action in edits.items()]
-    by_hand = members.post("what-if", {"id": line["id"], "edits": asked})["answer"]
+    asked = edited(line["id"], edits)
+    by_hand = members.post("what-if", asked)["answer"]
     ends = np.quantile(found.member_states, [0.05, 0.95], axis=0, method="nearest")
     for answer in (stored, by_hand):
         assert answer["improvement"] == pytest.approx(found.improvement, rel=1e-9)
@@ -553,8 +517,7 @@ def test_a_plan_by_many_models_has_an_interval_bands_and_a_dial(members: Explore
         assert answer["harm"] == found.harm
         assert answer["holds"].lower().startswith(answer["claim"])
         np.testing.assert_allclose(answer["course"]["band"], ends, rtol=1e-9)
-    question = {"kind": "rests", "id": line["id"], "k": 1, "edits": asked}
-    rests = members.finished(question)["rests"]
+    rests = members.finished({"kind": "rests", "k": 1, **asked})["rests"]
     curves = cp.sensitivity(problem["scm"], episode, found, TIPPING_DRAWS)
     np.testing.assert_allclose(rests["rho"]["mean"], curves.at_rho.mean(axis=0), rtol=1e-9)
     np.testing.assert_allclose(rests["gamma"]["mean"], curves.at_gamma.mean(axis=0), rtol=1e-9)
@@ -585,10 +548,3 @@ def test_the_dial_of_a_discrete_model_is_doubt(discrete: Explorer) -> None:
         if doubt == 0.5:
             ranges = [found.interval_in(cases.run.explainer.mdp, one) for one in ASSUMPTIONS]
             np.testing.assert_allclose(rests["ranges"], ranges)
-    for wrong in ({"doubt": 1.5}, {"risk": 0.0}, {"doubt": "nan"}):
-        body = {"kind": "solve", "id": name, "k": 1, **wrong}
-        assert discrete.client.post("/api/jobs", json=body).status_code == 422
-    body = {"kind": "solve", "id": name, "k": 1, "risk": 0.5}
-    refused = discrete.client.post("/api/jobs", json=body)
-    assert refused.status_code == 400
-    assert "risk is for models with members" in refused.json()["error"]

@@ -16,8 +16,7 @@ from counterplan.runs.question import Question
 from counterplan.scm.effects import Effects
 from counterplan.tables.fit import LearnedFit, fit_continuous
 from counterplan.tables.schema import schema_from_dict
-from counterplan.viz.claims import NOT_ESTABLISHED, claim_of
-from counterplan.viz.quantity import Quantity
+from counterplan.viz.quantity import NOT_ESTABLISHED, Quantity, claim_of
 
 SMOOTH: Any = {"learner": "smooth"}
 COLUMNS = {

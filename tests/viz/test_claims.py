@@ -3,6 +3,8 @@ established that is not."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,13 +23,26 @@ from counterplan.viz import (
     calibration_figure,
     cohort_figure,
     doubt_figure,
+    frontier_figure,
     interval_figure,
     sensitivity_figure,
 )
-from counterplan.viz.claims import MOST_DRAWN, claim_of
+from counterplan.viz.claims import MOST_DRAWN
+from counterplan.viz.quantity import claim_of
 
-from .results import FIGURES, discrete, ensemble, legend, line, sensitivity
+from .results import (
+    CHANCE,
+    FIGURES,
+    INTERVALS,
+    discrete,
+    ensemble,
+    legend,
+    line,
+    sensitivity,
+    sequence,
+)
 
+BOUND = "bound: nothing is better"
 ENDS = st.floats(-1e3, 1e3) | st.none()
 
 
@@ -95,10 +110,74 @@ def test_a_table_of_results() -> None:
     )
     for table in (frame, frame.lazy(), frame.to_dicts()):
         assert legend(cohort_figure(table)) == {"not established: 2"}
-    with pytest.raises(InputError, match="several k"):
-        cohort_figure(frame.with_columns(k=pl.Series([1, 2, 2])))
-    with pytest.raises(InputError, match="no cases to draw"):
-        cohort_figure([])
+    for wrong, words in (
+        (frame.with_columns(k=pl.Series([1, 2, 2])), "several k"),
+        ([], "no cases to draw"),
+    ):
+        with pytest.raises(InputError, match=words):
+            cohort_figure(wrong)
+
+
+def test_values_ranges_and_what_was_observed() -> None:
+    figure, frontier = FIGURES["frontier"](), discrete()[1]
+    np.testing.assert_allclose(
+        line(figure, "best explanation; search complete"), [*enumerate(frontier.values)]
+    )
+    np.testing.assert_allclose(line(figure, "guaranteed in every model")[:, 1], [0.0, 1.0, 2.0])
+    assert (line(figure, "observed")[:, 1] == frontier[0].factual_value).all()
+    (bars,) = figure.axes[0].collections
+    np.testing.assert_allclose([bar[:, 1] for bar in bars.get_segments()], INTERVALS)
+    assert figure.axes[0].get_ylabel() == "Outcome"
+    assert "range over causal models" in legend(figure)
+    assert BOUND not in legend(figure)
+    assert frontier_figure(frontier, quantity=CHANCE).axes[0].get_ylim() == (-0.03, 1.03)
+
+
+def test_a_stopped_search_has_a_gap() -> None:
+    figure, stopped = FIGURES["frontier with a gap"](), sequence(4)
+    assert line(figure, BOUND)[0, 1] == stopped.bound
+    assert line(figure, "best explanation")[0, 1] == stopped.value
+    assert stopped.bound > stopped.value
+    assert figure.axes[0].get_xticks().tolist() == [2], "budgets are whole numbers"
+
+
+def test_infinite_bounds_and_values_are_not_drawn() -> None:
+    known, lost = replace(sequence(4), bound=math.inf), replace(sequence(4), value=-math.inf)
+    figure = frontier_figure([known, lost])
+    assert np.isnan(line(figure, "best explanation")[:, 1]).tolist() == [False, True]
+    assert BOUND not in legend(figure)
+
+
+def test_rows_of_a_run_give_the_same() -> None:
+    frontier = discrete()[1]
+    frame = pl.DataFrame(
+        {
+            "episode_id": "a",
+            "k": one.k,
+            "factual": one.factual_value,
+            "value": one.value,
+            "bound": one.bound,
+            "status": one.status.value,
+            "guaranteed": INTERVALS[one.k].low,
+            "interval_high": INTERVALS[one.k].high,
+        }
+        for one in frontier
+    )
+    figure, direct = frontier_figure(frame.reverse()), FIGURES["frontier"]()
+    for name in ("observed", "best explanation; search complete"):
+        np.testing.assert_array_equal(line(figure, name), line(direct, name))
+    for bars, same in zip(figure.axes[0].collections, direct.axes[0].collections, strict=True):
+        np.testing.assert_array_equal(bars.get_segments(), same.get_segments())
+    without = frontier_figure(frame.with_columns(guaranteed=None))
+    assert "range over causal models" not in legend(without)
+    for wrong, words in (
+        ([], "no explanations to draw"),
+        (frame.with_columns(status=pl.lit("failed")), "no explanations to draw"),
+        (pl.concat([frame, frame.with_columns(episode_id=pl.lit("b"))]), "several episodes"),
+        (frame.drop("bound"), "no column 'bound'"),
+    ):
+        with pytest.raises(InputError, match=words):
+            frontier_figure(wrong)
 
 
 def test_assumptions_are_nested_bars() -> None:

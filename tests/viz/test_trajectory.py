@@ -8,7 +8,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from counterplan.errors import InputError
-from counterplan.viz import Move, Trajectory, style, trajectory_figure
+from counterplan.viz import Move, Trajectory, labels_of, style, trajectory_figure
 from counterplan.viz.explained import trajectory_of
 from counterplan.viz.trajectory import move_texts
 
@@ -21,6 +21,7 @@ from .results import (
     line,
     mortal,
     policy,
+    policy_rows,
     problem,
     sequence,
     sequence_rows,
@@ -151,3 +152,50 @@ def test_changes_are_written_where_the_names_leave_room(name: str, written: bool
     moves = tuple(Move(t, name, 0.0, 0.3) for t in range(3))
     figure = trajectory_figure(Trajectory(values, values - 1.0, moves, "SOFA"))
     assert texts(figure).count("+0.3") == (3 if written else 0)
+
+
+# --- From an explanation, and from the rows of a run ---
+
+
+def test_a_sequence() -> None:
+    found = trajectory_of(sequence(), drugs(), feature="burden", what="figure")
+    assert set(np.flatnonzero(found.changed)) == {change.t for change in sequence().changes}
+    np.testing.assert_array_equal(found.observed, problem().episode.states[:, 0])
+    np.testing.assert_array_equal(found.counterfactual, sequence().states[:, 0])
+    vectors = problem().actions
+    assert [move[:4] for move in found.moves] == [
+        (t, drug, vectors[old, place], vectors[new, place])
+        for t, old, new in sequence().changes
+        for place, drug in enumerate(("preparing", "main", "relief"))
+        if vectors[old, place] != vectors[new, place]
+    ]
+    for one in found.moves:
+        assert one.direction == np.sign(one.after - one.before)
+
+
+@pytest.mark.parametrize("kind", ["policy", "sequence"])
+def test_rows_of_a_run_give_the_same(kind: str) -> None:
+    frame, found, labels = {
+        "policy": (policy_rows(), policy(), labels_of(layout())),
+        "sequence": (sequence_rows(), sequence(), drugs()),
+    }[kind]
+    direct = trajectory_of(found, labels, feature=0, what="figure")
+    for table in (frame.reverse(), frame.lazy(), frame.to_dicts()):
+        rows = trajectory_of(table, labels, feature=0, what="figure")
+        np.testing.assert_array_equal(rows.changed, direct.changed)
+        np.testing.assert_array_equal(rows.observed, direct.observed)
+        np.testing.assert_array_equal(rows.counterfactual, direct.counterfactual)
+        assert rows.moves == direct.moves
+        np.testing.assert_array_equal(rows.times, frame["time"])
+    both = pl.concat([frame, frame.with_columns(k=pl.lit(1, pl.Int64))])
+    with pytest.raises(InputError, match="2 pairs of episode and k; choose one"):
+        trajectory_of(both, labels, what="figure")
+    with pytest.raises(InputError, match="figure: the table has no column 'state"):
+        trajectory_of(frame.select(pl.exclude("^state.*$")), labels, what="figure")
+
+
+def test_bad_questions() -> None:
+    with pytest.raises(InputError, match="no feature 'x': there are burden, preparation"):
+        trajectory_of(sequence(), drugs(), feature="x", what="figure")
+    with pytest.raises(InputError, match="figure: cannot draw a float"):
+        trajectory_of(1.0, drugs(), what="figure")

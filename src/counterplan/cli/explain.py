@@ -383,8 +383,7 @@ def print_explanations(
             k = f", k = {record['k']}" if "k" in cells else ""
             print_text(f"{record['episode_id']}{k}: {'; '.join(text.splitlines())}")
     if len(found) == 1 and found[0]["changes"] and found[0].get("established") is not None:
-        from counterplan.viz.claims import claim_of
-        from counterplan.viz.quantity import Quantity
+        from counterplan.viz.quantity import Quantity, claim_of
 
         # JSON's words for what is infinite are numbers again.
         infinite = ("inf", "-inf")

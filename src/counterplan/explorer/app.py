@@ -98,7 +98,7 @@ class Service:
     def __init__(self, out: Path, settings: Settings) -> None:
         self.run, self.settings = open_run(out), settings
         self.run.verify()
-        self.items: Any = open_items(self.run)
+        self.items = open_items(self.run)
         self._page = lru_cache(PAGES)(lambda done, make, query: make(query))
         self._answers: OrderedDict[str, Any] = OrderedDict()
         self.jobs = Jobs(worker_spec(self.run), settings.workers, settings.per_client)

@@ -38,15 +38,8 @@ from counterplan.runs.explainer import (
 from counterplan.runs.question import EXACT, Question
 from counterplan.runs.run import OUTCOME, RESULTS, TRAJECTORIES, Run, claim_ends, is_withheld
 from counterplan.tables.parts import ID, Recorded, episodes_from_bytes
-from counterplan.viz.claims import (
-    ASSUMPTIONS,
-    ROUNDING,
-    claim_of,
-    plans_by_doubt,
-)
-from counterplan.viz.explained import MODELS, band_around
 from counterplan.viz.labels import labels_of, with_unit
-from counterplan.viz.quantity import Quantity
+from counterplan.viz.quantity import ROUNDING, Quantity, claim_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -93,6 +86,7 @@ class Cases(Items):
             return
 
     def about(self) -> dict[str, Any]:
+        """What the run is about."""
         run, labels, explainer = self.run, self._labels, self._explainer
         fixed = explainer.layout.fixed if isinstance(explainer, ContinuousExplainer) else 0
         allowed = explainer.rules(run.question).allowed
@@ -125,21 +119,16 @@ class Cases(Items):
             return "doubt"
         return "risk" if getattr(self._explainer.model, "members", ()) else ""
 
-    @property
-    def compared(self) -> pl.Expr:
-        import polars as pl
-
-        return pl.coalesce(claim_ends()[0], "improvement")
-
     def sort_key(self, name: str) -> pl.Expr:
-        return self.compared if name == "low" else super().sort_key(name)
+        return _vouched_for() if name == "low" else super().sort_key(name)
 
     def overview(self, k: int | None) -> dict[str, Any]:
+        """All cases together, for one budget."""
         import polars as pl
 
         low = claim_ends()[0]
         sure = pl.when(low.count() > 0).then(((low > ROUNDING) & ~is_withheld()).sum())
-        return self.spread(self.run.outcomes, self._budget(k), established=sure)
+        return self.spread(_vouched_for(), self.run.outcomes, self._budget(k), established=sure)
 
     def page(self, query: models.CaseQuery) -> dict[str, Any]:
         """A page of the list."""
@@ -169,7 +158,7 @@ class Cases(Items):
 
         found = [pl.col("k") == self._budget(query.k), *super().conditions(query)]
         if query.min_improvement is not None:
-            found.append(self.compared >= query.min_improvement)
+            found.append(_vouched_for() >= query.min_improvement)
         if query.established:
             is_sure = (claim_ends()[0] > ROUNDING).fill_null(False) & ~is_withheld()
             found.append(is_sure.eq(query.established == "yes"))
@@ -240,11 +229,14 @@ class Cases(Items):
         """(T, features) between which nine in ten members of the model see the course."""
         if getattr(found, "member_states", None) is None:
             return None
+        from counterplan.viz.explained import MODELS, band_around
+
         every = np.moveaxis(self._features(found.member_states), -1, 0)
         low, high = zip(*(band_around(one, MODELS.outside) for one in every), strict=True)
         return np.stack(low, axis=-1), np.stack(high, axis=-1)
 
     def check(self, question: models.SolveQuestion) -> None:
+        """Raise if a question makes no sense."""
         episode = self.recorded(question.id).episode
         if question.k > len(episode):
             raise InputError(f"{episode.name} has {len(episode)} steps: k cannot be {question.k}")
@@ -272,6 +264,7 @@ class Cases(Items):
         return self._explainer.completed(asked)
 
     def answer(self, asked: Mapping[str, Any], progress: ProgressCallback) -> dict[str, Any]:
+        """The answer to a question that takes longer."""
         kind = models.RestsQuestion if asked["kind"] == "rests" else models.SolveQuestion
         question = kind.model_validate(asked)
         self.check(question)
@@ -285,6 +278,7 @@ class Cases(Items):
 
     def _rests_on_luck(self, episode: Episode, question: models.RestsQuestion) -> dict[str, Any]:
         from counterplan.counterfactual.sensitivity import sensitivity
+        from counterplan.viz.explained import MODELS
 
         scm: Any = self._explainer.model
         found = self._replayed(episode, {edit.t: edit.action for edit in question.edits})
@@ -301,6 +295,8 @@ class Cases(Items):
     def _rests_on_model(
         self, episode: Episode, question: Question, progress: ProgressCallback
     ) -> dict[str, Any]:
+        from counterplan.viz.claims import ASSUMPTIONS, plans_by_doubt
+
         explainer = self._explainer
         assert isinstance(explainer, DiscreteExplainer)
         found: Any = explainer.explain(episode, question, progress)[0]
@@ -416,6 +412,13 @@ class Cases(Items):
             worth = np.where(np.isfinite(rewards), rewards, -np.inf).max(axis=1)
             order = [sorted(occurring[0], key=lambda state: (worth[int(state)], state))]
         return {"names": names, "order": order}
+
+
+def _vouched_for() -> pl.Expr:
+    """The lower end of an improvement, or all of it where no interval is known."""
+    import polars as pl
+
+    return pl.coalesce(claim_ends()[0], "improvement")
 
 
 def _picked(row: Row, names: Iterable[str]) -> dict[str, Any]:

@@ -28,7 +28,6 @@ from typing import Any
 
 from counterplan.core.limits import Progress
 from counterplan.errors import CounterplanError, FileError
-from counterplan.explorer.lists import Items
 from counterplan.explorer.models import to_json
 from counterplan.runs.run import Run, open_run
 from counterplan.runs.task import (
@@ -276,7 +275,7 @@ class Jobs:
         timer.start()
 
 
-def open_items(run: Run) -> Items:
+def open_items(run: Run) -> Any:
     """A run by its kind, its model loaded; of the other kind nothing is."""
     if run.kind == EXPLAIN:
         from counterplan.explorer.cases import Cases
@@ -302,7 +301,7 @@ def open_task(spec: TaskSpec) -> Answering:
 class Answering:
     """Answers questions about a run: JSON in, JSON out."""
 
-    def __init__(self, items: Items) -> None:
+    def __init__(self, items: Any) -> None:
         self._items = items
 
     def solve(self, part: bytes) -> PartResult:

@@ -8,12 +8,10 @@ Then all columns are read of the items of the page alone.
 from __future__ import annotations
 
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from counterplan.core.limits import ProgressCallback
 from counterplan.errors import FileError
 from counterplan.explorer import models
 from counterplan.runs.run import OUTCOME, PART, RESULTS, Run, is_far, ranked, scan_files
@@ -45,24 +43,13 @@ def contains(texts: pl.Expr, part: str) -> pl.Expr:
     return texts.str.to_lowercase().str.contains(part.lower(), literal=True)
 
 
-class Items(ABC):
+class Items:
     """A run, opened for questions about its items.
 
     sorts  columns of the results that queries have other names for
     """
 
     sorts: ClassVar[Mapping[str, str]]
-
-    @property
-    @abstractmethod
-    def compared(self) -> pl.Expr:
-        """What items are compared by at a glance."""
-
-    def sort_key(self, name: str) -> pl.Expr:
-        """What a list is put in order by."""
-        import polars as pl
-
-        return pl.col(self.sorts.get(name, name))
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -71,25 +58,15 @@ class Items(ABC):
         # One list is put in order at a time: most who wait for it want the same.
         self._ranking = threading.Lock()
 
-    @abstractmethod
-    def about(self) -> dict[str, Any]:
-        """What the run is about."""
-
-    @abstractmethod
-    def overview(self, k: int | None) -> dict[str, Any]:
-        """All items together, for one budget where there are some."""
-
-    @abstractmethod
-    def check(self, question: Any) -> None:
-        """Raise if a question that takes longer makes no sense."""
-
-    @abstractmethod
-    def answer(self, asked: Mapping[str, Any], progress: ProgressCallback) -> dict[str, Any]:
-        """The answer to such a question."""
-
     def warm(self) -> None:
         """Load and compile what the first question would otherwise wait for."""
         return
+
+    def sort_key(self, name: str) -> pl.Expr:
+        """What a list is put in order by."""
+        import polars as pl
+
+        return pl.col(self.sorts.get(name, name))
 
     def conditions(self, query: Any) -> list[pl.Expr]:
         """Which items a query asks for."""
@@ -149,13 +126,17 @@ class Items(ABC):
         return collect(in_order.select(name, PART))[0]
 
     def spread(
-        self, outcomes: Sequence[str] = (), k: int | None = None, **facts: pl.Expr
+        self,
+        compared: pl.Expr,
+        outcomes: Sequence[str] = (),
+        k: int | None = None,
+        **facts: pl.Expr,
     ) -> dict[str, Any]:
-        """Counts, the spread of what is compared, and other facts of all; `k` chooses among budgets
-        where there are some."""
+        """Counts, the spread of what items are compared by, and other facts of all; `k` chooses
+        among budgets where there are some."""
         import polars as pl
 
-        frame = self.results().with_columns(compared=self.compared)
+        frame = self.results().with_columns(compared=compared)
         if k is not None:
             frame = frame.filter(pl.col("k") == k)
         finite = pl.col("compared").filter(pl.col("compared").is_finite())

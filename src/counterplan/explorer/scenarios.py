@@ -1,14 +1,12 @@
 """Scenarios: the paths of a run of `plan`, what everyone did along each, and a planner's advice.
 
-Everyone's decisions are replayed along the path that was: d_{t+1} = step_t(x_t, d_t, a_t).
+Everyone's decisions are replayed along the path that was, see `viz.path.journeys`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
 
 from counterplan.core.limits import ProgressCallback
 from counterplan.core.validation import FloatArray
@@ -18,17 +16,18 @@ from counterplan.explorer.lists import Items
 from counterplan.planning.bounds import value_bounds
 from counterplan.planning.description import action_in_words, axes_of, plan_record, state_in_words
 from counterplan.planning.model import State
-from counterplan.planning.policies import Played, played
+from counterplan.planning.policies import Played
 from counterplan.planning.search.planners import PLANNERS, plan
 from counterplan.runs.run import DECISIONS, RESULTS, Run
-from counterplan.tables.scenarios import ID, Scenario
+from counterplan.tables.scenarios import ID
+from counterplan.viz.path import journeys, numbers_of
 
 if TYPE_CHECKING:
     import polars as pl
 
 # Futures that bounds on the optimum are means over.
 BOUND_SAMPLES = 10_000
-EXECUTED, ADVISED = "executed", "advised"
+EXECUTED = "executed"
 # Players, how the page calls them, and the column of the results with what they come to.
 PLAYERS = {
     EXECUTED: ("Executed", "executed"),
@@ -43,8 +42,6 @@ LINE = (
     *("regret_policy", "expected_regret", "costliest", "status", "reason"),
 )
 
-Steps = Sequence[Mapping[str, Any]]
-
 
 class Scenarios(Items):
     """A run of `plan`, opened for questions."""
@@ -57,6 +54,7 @@ class Scenarios(Items):
         self._axes = axes_of(run.problem)
 
     def about(self) -> dict[str, Any]:
+        """What the run is about."""
         sense, description = self._problem.sense, self.run.manifest.task.description
         return {
             "kind": self.run.kind,
@@ -68,14 +66,11 @@ class Scenarios(Items):
             "players": [*PLAYERS],
         }
 
-    @property
-    def compared(self) -> pl.Expr:
+    def overview(self, k: int | None) -> dict[str, Any]:
+        """All scenarios together; there are no budgets."""
         import polars as pl
 
-        return pl.col("expected_regret")
-
-    def overview(self, k: int | None) -> dict[str, Any]:
-        return self.spread()
+        return self.spread(pl.col("expected_regret"))
 
     def page(self, query: models.ScenarioQuery) -> dict[str, Any]:
         """A page of the list."""
@@ -94,10 +89,15 @@ class Scenarios(Items):
         """A scenario with what everyone did."""
         scenario, steps = self.run.scenario(name), self.rows(DECISIONS, name)
         (row,) = self.rows(RESULTS, name)
-        done = self._journeys(scenario, steps)
+        try:
+            done = journeys(self._problem, steps)
+        except CounterplanError:  # the scenario itself is impossible
+            done = {}
         main = done.get(EXECUTED) or done.get("policy")
         losses = [step["expected_loss"] for step in steps]
-        advised = _actions(self._axes.action_keys, steps, ADVISED) if EXECUTED in done else None
+        advised = None
+        if EXECUTED in done:
+            advised = numbers_of(steps, "advised", self._axes.action_keys)
         return {
             "id": name,
             "sense": self._problem.sense,
@@ -122,9 +122,11 @@ class Scenarios(Items):
         }
 
     def check(self, question: models.AdviseQuestion) -> None:
+        """Raise if a question makes no sense."""
         self._state(question)
 
     def answer(self, asked: Mapping[str, Any], progress: ProgressCallback) -> dict[str, Any]:
+        """What a planner would do."""
         question = models.AdviseQuestion.model_validate(asked)
         problem, seed, state = self._problem, self.run.manifest.seed, self._state(question)
         planner = PLANNERS[question.planner](question.simulations)
@@ -147,28 +149,10 @@ class Scenarios(Items):
         last = len(scenario.observed) - 1
         if not 0 <= t <= last:
             raise InputError(f"scenario {name!r} has decisions 0..{last}, not {t}")
-        actions = _actions(self._axes.action_keys, self.rows(DECISIONS, name), player)
-        if actions is None:
+        done = journeys(self._problem, self.rows(DECISIONS, name))
+        if player not in done:
             raise InputError(f"scenario {name!r} has no decisions of {player!r}")
-        return self._replayed(scenario, actions).states[t]
-
-    def _journeys(self, scenario: Scenario, steps: Steps) -> dict[str, Played]:
-        """Those of all players that have one; none where the scenario itself is impossible."""
-        keys = self._axes.action_keys
-        given = {player: _actions(keys, steps, player) for player in PLAYERS}
-        try:
-            return {
-                player: self._replayed(scenario, actions)
-                for player, actions in given.items()
-                if actions is not None
-            }
-        except CounterplanError:
-            return {}
-
-    def _replayed(self, scenario: Scenario, actions: FloatArray) -> Played:
-        path = self._columns.path(scenario.observed)
-        start = self._columns.state(path, scenario.start)
-        return played(self._problem, lambda t, x, d: actions[[t - start.t]], path, start)
+        return done[player].states[t]
 
     def _track(self, player: str, done: Played, row: Mapping[str, Any]) -> dict[str, Any]:
         title, column = PLAYERS[player]
@@ -190,9 +174,3 @@ class Scenarios(Items):
 def _line(row: Mapping[str, Any]) -> dict[str, Any]:
     """A line of the list, of a row of results."""
     return {"id": row[ID], **{name: row[name] for name in LINE}}
-
-
-def _actions(keys: Sequence[str], steps: Steps, player: str) -> FloatArray | None:
-    """(T, A) what a player did, None where that is not known of every step."""
-    found = [[step.get(f"{player}{key}") for key in keys] for step in steps]
-    return None if any(None in action for action in found) else np.array(found, dtype=np.float64)

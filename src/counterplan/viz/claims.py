@@ -1,42 +1,37 @@
-"""What explanations claim to bring, and how much of it is vouched for.
-
-A claim is an improvement with an interval. Where a model is one of many that the data allows, the
-interval is meant to hold the truth in nine of ten cases; where states are discrete, it goes from
-what is guaranteed in every causal model to the best that one of them allows. A claim is
-
-    established        the lower end of its interval is above zero
-    not established    it is not, or nobody knows the interval, or the table behind the model is
-                       known to leave out what matters
-
-How much it is and how sure that is are two things: "proved optimal" is said of the search alone.
-"""
+"""What explanations claim to bring, how much of it is vouched for, and what it rests on."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from counterplan.core.result import Explanation, Interval
 from counterplan.errors import InputError
 from counterplan.runs.question import EXACT
 from counterplan.viz import style
-from counterplan.viz.explained import Rows, as_rows, is_table
-from counterplan.viz.quantity import Quantity, share
-from counterplan.viz.style import COUNTERFACTUAL_MARK, GUARANTEED_MARK, OBSERVED_MARK
+from counterplan.viz.explained import MODELS, Rows, as_rows, is_table
+from counterplan.viz.quantity import (
+    ESTABLISHED,
+    NO_CHANGE,
+    NOT_ESTABLISHED,
+    Claim,
+    Quantity,
+    claim_of,
+)
+from counterplan.viz.style import BOUND_MARK, COUNTERFACTUAL_MARK, GUARANTEED_MARK, OBSERVED_MARK
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from counterplan.core.episode import Episode
+    from counterplan.counterfactual.sensitivity import Sensitivity
     from counterplan.runs.explainer import DiscreteExplainer
     from counterplan.runs.question import Question
 
-# Differences below this are rounding.
-ROUNDING = 1e-9
-ESTABLISHED, NOT_ESTABLISHED, NO_CHANGE = "established", "not established", "no change"
 # Cases that can be told apart in a figure; of more, so many evenly chosen ones are drawn.
 MOST_DRAWN = 240
 # Doubts whose advice is compared.
@@ -48,91 +43,14 @@ ASSUMED = (
     ("stable", style.STABLE, 5.5, "stable ones"),
     ("monotone", style.MONOTONE, 2.0, "monotone ones"),
 )
+# Up to so many budgets each has its number.
+MOST_NUMBERS = 10
+# Of the plot's extent: how far apart points are that have a label each.
+LABEL_ROOM = 0.08
+WORST = "mean of the worst models"
 
 
-class Claim(NamedTuple):
-    """An improvement, and between what it is vouched for; None where that is not known.
-
-    harm       how likely it is worse than what was done
-    is_causal  whether the interval is one over causal models
-    withheld   whether it is not established, whatever the interval
-    """
-
-    mean: float
-    low: float | None = None
-    high: float | None = None
-    harm: float | None = None
-    is_causal: bool = False
-    withheld: bool = False
-
-    @property
-    def is_established(self) -> bool:
-        return not self.withheld and self.low is not None and self.low > ROUNDING
-
-    @property
-    def verdict(self) -> str:
-        """In a word or two."""
-        if abs(self.mean) <= ROUNDING and not self.low:
-            return NO_CHANGE
-        return ESTABLISHED if self.is_established else NOT_ESTABLISHED
-
-    def interval(self, quantity: Quantity) -> str:
-        """As text, empty where it is not known."""
-        if self.low is None:
-            return ""
-        if self.high is None:
-            return f"{quantity.write_gain(self.low)} or more"
-        low = quantity.write_gain(self.low).removesuffix(" points")
-        return f"{low} to {quantity.write_gain(self.high)}"
-
-    def sentence(self, quantity: Quantity, factual: float) -> str:
-        """What holds regardless of what is not known."""
-        if self.verdict == NO_CHANGE:
-            return "Nothing is claimed: no change was found that helps."
-        if self.low is None:
-            return f"{self.verdict.capitalize()}: how far the model may be off is not known."
-        if not self.is_causal:
-            so = "" if self.is_established else ", so there may be none"
-            if self.withheld:
-                so = " by a model whose table leaves out what matters"
-            return (
-                f"{self.verdict.capitalize()}: better by {self.interval(quantity)} (90 %){so}; "
-                f"worse than what was done with a probability of {share(self.harm or 0.0)}."
-            )
-        if self.is_established:
-            return (
-                f"Established: at least {quantity.write(factual + self.low)} instead of "
-                f"{quantity.write(factual)}, whatever the causal model."
-            )
-        return (
-            "Not established: among the causal models that fit the same data are some by which it "
-            f"brings {quantity.write_gain(self.low)}."
-        )
-
-
-def claim_of(row: Mapping[str, Any]) -> Claim:
-    """The claim of a row of results."""
-    mean, factual = row["improvement"], row["factual"]
-    if row.get("improvement_low") is not None:
-        ends = row["improvement_low"], row["improvement_high"]
-        withheld = row.get("established") is False and ends[0] > ROUNDING
-        return Claim(mean, *ends, row.get("harm"), withheld=withheld)
-    low, high = row.get("guaranteed"), row.get("interval_high")
-    if low is None or factual is None or not np.isfinite(factual):
-        return Claim(mean)
-    return Claim(mean, low - factual, None if high is None else high - factual, is_causal=True)
-
-
-def plans_by_doubt(
-    explainer: DiscreteExplainer, episode: Episode, question: Question, **options: Any
-) -> dict[float, tuple[float, float]]:
-    """Doubt -> what is expected of the plan that it advises for the budget of a question, and what
-    is guaranteed."""
-    found = {}
-    for doubt in sorted({*DOUBTS, question.doubt or 0.0}) if question.solver == EXACT else ():
-        (plan,) = explainer.explain(episode, replace(question, doubt=doubt), **options)
-        found[doubt] = plan.value, float(explainer.claim(plan, None)["guaranteed"])
-    return found
+# --- All cases ---
 
 
 def cohort_figure(
@@ -228,4 +146,220 @@ def interval_figure(
     axes.set_ylim(len(cases) - 0.4, -0.6)
     style.label_quantity(axes, "x", quantity or Quantity(), 3.0)
     style.legend_above(figure, columns=3)
+    return figure
+
+
+# --- What each further change brings ---
+
+
+def frontier_figure(
+    frontier: Sequence[Explanation] | Rows,
+    *,
+    intervals: Sequence[Interval] | None = None,
+    guaranteed: Sequence[float] | None = None,
+    quantity: Quantity | None = None,
+) -> Figure:
+    """Value of the explanation for each budget k, the bound on any, and the observed outcome.
+
+    frontier    the explanations for k = 0, 1, ..., or rows of a run's `results` of one episode
+    intervals   for each k, the range of the explanation's value over all causal models
+    guaranteed  for each k, the best value that some policy has in every causal model
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    rows, quantity = _by_budget(frontier), quantity or Quantity()
+    if not rows:
+        raise InputError("frontier_figure: there are no explanations to draw")
+    budgets = np.array([row["k"] for row in rows])
+    numbers = np.array([[row["value"], row["bound"]] for row in rows], dtype=np.float64)
+    values, bounds = np.where(np.isfinite(numbers), numbers, np.nan).T  # no line to infinity
+    claims = [claim_of({"improvement": 0.0, **row}) for row in rows]
+    ranges: Sequence[Any] = intervals or [
+        (None, None) if None in one[1:3] else tuple(row["factual"] + end for end in one[1:3])
+        for row, one in zip(rows, claims, strict=True)
+    ]
+    is_causal = intervals is not None or any(one.is_causal for one in claims)
+    figure, axes = style.new_axes(4.6, 3.1)
+    if all(None not in one for one in ranges):
+        low, high = np.array(ranges, dtype=np.float64).T
+        axes.vlines(
+            budgets, low, high, color=style.BAND, linewidth=min(15.0, 160.0 / len(budgets)),
+            label="range over causal models" if is_causal else "interval of 90 %",
+        )  # fmt: skip
+    axes.axhline(float(rows[0]["factual"]), **OBSERVED_MARK.look(1.4, 0), label="observed")
+    if (np.abs(bounds - values) > 0.0).any():
+        axes.plot(
+            budgets, bounds, **BOUND_MARK.look(1.2, 6.5), markerfacecolor="white",
+            label="bound: nothing is better",
+        )  # fmt: skip
+    name = "best explanation" if is_causal or not any(one.low for one in claims) else WORST
+    proved = "; search complete" if all(row["status"] == "optimal" for row in rows) else ""
+    look = COUNTERFACTUAL_MARK.look(1.8, 6.0)
+    axes.plot(budgets, values, **look, label=f"{name}{proved}")
+    if guaranteed is not None:
+        look = GUARANTEED_MARK.look(1.2)
+        axes.plot(budgets, list(guaranteed), **look, label="guaranteed in every model")
+    if len(budgets) <= MOST_NUMBERS:
+        axes.set_xticks(budgets)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(MOST_NUMBERS, integer=True))
+    axes.set_xlim(float(budgets[0]) - 0.4, float(budgets[-1]) + 0.4)
+    axes.set_xlabel("changes allowed (k)")
+    style.label_quantity(axes, "y", quantity, 2.5)
+    style.legend_above(figure)
+    return figure
+
+
+def _by_budget(frontier: Any) -> list[Mapping[str, Any]]:
+    """Explanations as rows of a run's `results`, in the order of k."""
+    if not is_table(frontier):
+        return [
+            {"k": one.k, "value": one.value, "bound": one.bound, "factual": one.factual_value,
+             "status": one.status.value, **_ends(one)}
+            for one in frontier
+        ]  # fmt: skip
+    rows = as_rows(frontier, "frontier_figure", "episode_id", "k", "value", "bound", "factual")
+    if len({row["episode_id"] for row in rows}) > 1:
+        raise InputError("frontier_figure: the table holds several episodes; choose one")
+    known = [row for row in rows if row["status"] != "failed"]
+    return sorted(known, key=lambda row: int(row["k"]))
+
+
+def _ends(found: Any) -> dict[str, float]:
+    """Of the interval of an improvement, where members of a model differ."""
+    if found.harm is None:
+        return {}
+    return dict(zip(("improvement_low", "improvement_high"), found.interval, strict=True))
+
+
+# --- What a claim rests on ---
+
+
+def plans_by_doubt(
+    explainer: DiscreteExplainer, episode: Episode, question: Question, **options: Any
+) -> dict[float, tuple[float, float]]:
+    """Doubt -> what is expected of the plan that it advises for the budget of a question, and what
+    is guaranteed."""
+    found = {}
+    for doubt in sorted({*DOUBTS, question.doubt or 0.0}) if question.solver == EXACT else ():
+        (plan,) = explainer.explain(episode, replace(question, doubt=doubt), **options)
+        found[doubt] = plan.value, float(explainer.claim(plan, None)["guaranteed"])
+    return found
+
+
+def doubt_figure(
+    found: Mapping[float, Any], *, chosen: float | None = None, quantity: Quantity | None = None
+) -> Figure:
+    """What the causal model expects of a plan against what is guaranteed in every one, a point for
+    each doubt: up is better by the model, right is surer.
+
+    found   doubt -> explanation, as `cp.explain(..., doubt=)` gives it, or (value, guaranteed)
+    chosen  the doubt that is marked
+    """
+    quantity = quantity or Quantity()
+    pairs = {
+        doubt: one if isinstance(one, tuple) else (one.value, one.guaranteed)
+        for doubt, one in sorted(found.items())
+    }
+    if not pairs or not np.isfinite(list(pairs.values())).all():
+        raise InputError("doubt_figure: there are no finite values to draw")
+    values, sure = np.array(list(pairs.values())).T
+    figure, axes = style.new_axes(4.6, 2.7)
+    axes.plot(sure, values, **COUNTERFACTUAL_MARK.look(1.4, 5.0), label="a plan for each doubt")
+    if chosen in pairs:
+        value, least = pairs[chosen]
+        axes.plot(least, value, **GUARANTEED_MARK.look(0, 8.0), label=f"doubt {chosen:g}")
+    size, told = np.maximum(np.ptp([sure, values], axis=1), 1e-9), list[Any]()
+    for doubt, (value, least) in pairs.items():
+        # Plans that are nearly the same have one label.
+        place = np.array([least, value]) / size
+        if all(np.abs(place - other).max() > LABEL_ROOM for other in told):
+            told.append(place)
+            axes.annotate(
+                f"{doubt:g}", (least, value), xytext=(5, 4), textcoords="offset points",
+                size=style.SMALL_SIZE, color=style.INK,
+            )  # fmt: skip
+    axes.margins(0.12, 0.18)
+    axes.set_xlabel(f"{quantity.name}, guaranteed in every causal model")
+    axes.set_ylabel(style.wrapped(f"{quantity.name}, expected", 2.0))
+    for axis in (axes.xaxis, axes.yaxis):
+        quantity.label_axis(axis)
+    style.legend_above(figure)
+    return figure
+
+
+def sensitivity_figure(found: Sensitivity, *, quantity: Quantity | None = None) -> Figure:
+    """The improvement as luck is re-drawn and turned round (left), and as a hidden cause grows
+    (right); bands hold nine in ten members, and a line marks where nothing is left.
+
+    found  of `cp.sensitivity`; what it comes to in one sentence is `str(found)`
+    """
+    quantity = quantity or Quantity()
+    figure = style.new_figure(5.6, 2.3)
+    for axes, places, values, tipping, title in zip(
+        figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.08}),
+        (found.rho, found.gamma),
+        (found.at_rho, found.at_gamma),
+        (found.tipping_rho, found.tipping_gamma),
+        ("luck kept: 1 all, 0 re-drawn, −1 flipped", "hidden cause, in units of the noise"),
+        strict=True,
+    ):
+        style.style_axes(axes)
+        if len(values) > 1:
+            low, high = np.quantile(values, [MODELS.outside, 1 - MODELS.outside], axis=0)
+            axes.fill_between(places, low, high, color=style.BAND, alpha=0.8, linewidth=0)
+        axes.axhline(0.0, **OBSERVED_MARK.look(1.2, 0))
+        axes.plot(places, values.mean(axis=0), **COUNTERFACTUAL_MARK.look(1.8, 0))
+        if tipping is not None:
+            axes.axvline(tipping, color=style.INK, linewidth=1.0, linestyle=":")
+            axes.annotate(
+                f" gone at {tipping:.2g}".replace("-", "−"), (tipping, 1.0), va="top",
+                xycoords=axes.get_xaxis_transform(), size=style.SMALL_SIZE, color=style.INK,
+                ha="left" if abs(tipping - places[0]) < 0.6 * np.ptp(places) else "right",
+            )  # fmt: skip
+        axes.set_xlim(float(places[0]), float(places[-1]))
+        axes.set_xticks(np.linspace(places[0], places[-1], 3 if places[0] else 6))
+        axes.set_xlabel(title, size=style.SMALL_SIZE)
+        quantity.label_axis(axes.yaxis)
+    figure.axes[0].set_ylabel("improvement", size=style.SMALL_SIZE)
+    return figure
+
+
+def calibration_figure(model: Any) -> Figure:
+    """What was held out of training against what the model predicts: the share of values below each
+    predicted quantile, a line for each feature. On the diagonal the model's uncertainty is right;
+    flatter than it is too sure of itself.
+
+    model  a learned one whose record of training has it, or that record
+    """
+    about = getattr(model, "about", model)
+    record = about.get("training", about)
+    given: Any = record.get("calibration") if isinstance(record, dict) else None
+    try:
+        levels, shares = (np.asarray(given[name], dtype=np.float64) for name in ("levels", "below"))
+        steps = int(given["steps"])
+    except (KeyError, TypeError, ValueError):
+        levels, shares, steps = np.zeros(0), np.zeros((0, 0)), 0
+    if not steps or shares.ndim != 2 or shares.shape[1:] != levels.shape or not shares.size:
+        raise InputError(
+            "calibration_figure: the model has no record of how it predicts what was held out; fit "
+            "it anew, with episodes to hold out"
+        )
+    figure, axes = style.new_axes(3.6, 3.1)
+    error = 1.96 * np.sqrt(levels * (1.0 - levels) / steps)
+    axes.fill_between(
+        levels, levels - error, levels + error, color=style.BAND, linewidth=0,
+        label="95 % if the model is right",
+    )  # fmt: skip
+    axes.plot([0.0, 1.0], [0.0, 1.0], **OBSERVED_MARK.look(1.2, 0))
+    for place, one in enumerate(shares):
+        name = "each feature" if place == 0 else None
+        axes.plot(levels, one, color=style.MUTED, linewidth=0.8, label=name)
+    look = COUNTERFACTUAL_MARK.look(1.8, 4.0)
+    axes.plot(levels, shares.mean(axis=0), **look, label="all features")
+    axes.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), xlabel="predicted quantile")
+    axes.set_ylabel(f"share of {steps:,} held-out steps below")
+    for axis in (axes.xaxis, axes.yaxis):
+        Quantity(percent=True).label_axis(axis)
+    style.legend_above(figure, columns=1)
     return figure

@@ -14,7 +14,7 @@ from counterplan.errors import InputError
 from counterplan.planning import description
 from counterplan.planning.description import axes_of, columns_of
 from counterplan.planning.model import ExogenousModel, State
-from counterplan.planning.policies import play
+from counterplan.planning.policies import Played, played
 from counterplan.viz import style
 from counterplan.viz.explained import Rows, as_rows, is_table
 from counterplan.viz.quantity import Quantity
@@ -41,20 +41,18 @@ MOST_NUMBERS = 20
 # Width and marker size of lines that lie upon each other, the lowest first.
 LINES = ((2.0, 5.5), (1.6, 4.6), (1.2, 3.0))
 WRITE = Quantity().write
+# Who may have decided along a path, as columns of decisions begin.
+PLAYERS = ("executed", "policy", "open_loop", "planned", "hindsight")
+
+Steps = Sequence[Mapping[str, Any]]
 
 
 class Player(NamedTuple):
-    """Someone who decides along the path.
-
-    name     who, and what it came to
-    actions  (T, A)
-    levels   (T + 1, D) the resource before each decision, and at the end
-    """
+    """Someone who decides along the path: who, and what it came to; the mark; what was done."""
 
     name: str
     mark: Mark
-    actions: FloatArray
-    levels: FloatArray
+    done: Played
 
 
 class RealisedPath(NamedTuple):
@@ -112,15 +110,15 @@ def _of_regret(
     from counterplan.planning.hindsight import checked_path
 
     exogenous, start = checked_path(problem, path, state)
-    planned = f"planned ({found.policy})"
-    players = []
-    for name, mark, value, actions in (
-        ("executed", OBSERVED_MARK, found.executed, found.actions),
-        (planned, COUNTERFACTUAL_MARK, found.without_foresight, found.policy_actions),
-        ("hindsight", HINDSIGHT_MARK, found.hindsight, found.hindsight_actions),
-    ):
-        levels = _levels(problem, exogenous, actions, start)
-        players.append(Player(f"{name}: {WRITE(value)}", mark, actions, levels))
+    players = [
+        Player(f"{name}: {WRITE(value)}", mark, _journey(problem, exogenous, start, actions))
+        for name, mark, value, actions in (
+            ("executed", OBSERVED_MARK, found.executed, found.actions),
+            (f"planned ({found.policy})", COUNTERFACTUAL_MARK, found.without_foresight,
+             found.policy_actions),
+            ("hindsight", HINDSIGHT_MARK, found.hindsight, found.hindsight_actions),
+        )
+    ]  # fmt: skip
     heading = f"lost {WRITE(found.regret_hindsight)} against hindsight"
     if found.expected_regret is not None:
         heading += f", {WRITE(found.expected_regret)} in expectation"
@@ -129,41 +127,50 @@ def _of_regret(
     return RealisedPath(seen, players, found.expected_losses, heading)
 
 
-def _levels(
-    problem: ExogenousModel, path: FloatArray, actions: FloatArray, state: State
-) -> FloatArray:
-    """(T + 1, D) the resource before each decision, and at the end."""
-    found = play(problem, lambda t, x, d: actions[[t - state.t]], path[None], state)
-    return np.asarray(found.levels[0])
+def _journey(
+    problem: ExogenousModel, path: FloatArray, start: State, actions: FloatArray
+) -> Played:
+    return played(problem, lambda t, x, d: actions[[t - start.t]], path, start)
 
 
-def _of_rows(rows: Sequence[Mapping[str, Any]], problem: ExogenousModel) -> RealisedPath:
+def numbers_of(steps: Steps, name: str, endings: Sequence[str]) -> FloatArray | None:
+    """(T, n) the columns of a name in rows of decisions, None if they are not there or not full."""
+    values = [[row.get(f"{name}{ending}") for ending in endings] for row in steps]
+    return None if any(None in row for row in values) else np.array(values, dtype=np.float64)
+
+
+def journeys(problem: ExogenousModel, steps: Steps) -> dict[str, Played]:
+    """What everyone whose decisions are known did along a path, by the rows of a run's `decisions`
+    of one scenario: d_{t+1} = step_t(x_t, d_t, a_t)."""
+    columns, axes = columns_of(problem), axes_of(problem)
+    path = columns.path(columns.from_rows(steps))
+    levels = (numbers_of(steps, f"{player}_level", axes.level_keys) for player in PLAYERS)
+    start = columns.state(path, next((one[0] for one in levels if one is not None), None))
+    given = {player: numbers_of(steps, player, axes.action_keys) for player in PLAYERS}
+    return {
+        player: _journey(problem, path, start, actions)
+        for player, actions in given.items()
+        if actions is not None
+    }
+
+
+def _of_rows(rows: Steps, problem: ExogenousModel) -> RealisedPath:
     if len({row["scenario_id"] for row in rows}) > 1:
         raise InputError("path_figure: the table holds several scenarios; choose one")
     steps = sorted(rows, key=lambda row: int(row["t"]))
-
-    def known(name: str, endings: Sequence[str]) -> FloatArray | None:
-        """(T, n) the columns of a name, None if they are not there or not full."""
-        values = [[row.get(f"{name}{ending}") for ending in endings] for row in steps]
-        return None if any(None in row for row in values) else np.array(values, dtype=np.float64)
-
-    columns, axes = columns_of(problem), axes_of(problem)
-    seen = columns.from_rows(steps)
-    path = columns.path(seen)
-    decides = "policy" if known("planned", axes.action_keys) is None else "planned"
-    level = known(f"{decides}_level", axes.level_keys)
-    start, players = columns.state(path, None if level is None else level[0]), []
-    for key, name, mark in (
-        ("executed", "executed", OBSERVED_MARK),
-        (decides, "planned", COUNTERFACTUAL_MARK),
-        ("hindsight", "hindsight", HINDSIGHT_MARK),
-    ):
-        actions = known(key, axes.action_keys)
-        if actions is not None:
-            players.append(Player(name, mark, actions, _levels(problem, path, actions, start)))
+    done = journeys(problem, steps)
+    players = [
+        Player(name, mark, done[player])
+        for player, name, mark in (
+            ("executed", "executed", OBSERVED_MARK),
+            ("planned" if "planned" in done else "policy", "planned", COUNTERFACTUAL_MARK),
+            ("hindsight", "hindsight", HINDSIGHT_MARK),
+        )
+        if player in done
+    ]
     if not players:
         raise InputError("path_figure: this scenario failed: nobody's decisions are known")
-    losses = known("expected_loss", ("",))
+    seen, losses = columns_of(problem).from_rows(steps), numbers_of(steps, "expected_loss", ("",))
     if losses is None:
         return RealisedPath(seen, players, None)
     heading = f"lost {WRITE(float(losses.sum()))} in expectation"
@@ -178,7 +185,7 @@ def _draw_path(path: RealisedPath, names: PathNames) -> Figure:
     from matplotlib.lines import Line2D
 
     # To exercise an option or not: resources then say nothing more and are not drawn.
-    is_yes_or_no = all(np.isin(player.actions, (0.0, 1.0)).all() for player in path.players)
+    is_yes_or_no = all(np.isin(player.done.actions, (0.0, 1.0)).all() for player in path.players)
     seen = names.observed[0].rsplit(" ", 1)[0] if len(names.observed) > 1 else names.observed[0]
     panels: list[tuple[str, Callable[[Axes], None]]]
     panels = [(seen, partial(_draw_seen, seen=path.seen, names=names))]
@@ -239,7 +246,7 @@ def _offsets(players: Sequence[Player]) -> list[tuple[Player, float]]:
 def _draw_amounts(players: Sequence[Player], part: int, axes: Axes) -> None:
     """A stem with a marker for each player and step."""
     for player, offset in _offsets(players):
-        places, values = np.arange(len(player.actions)) + offset, player.actions[:, part]
+        places, values = np.arange(len(player.done.actions)) + offset, player.done.actions[:, part]
         axes.vlines(places, 0.0, values, color=player.mark.colour, linewidth=1.4)
         axes.plot(places, values, **player.mark.look(0, 5.0), label=player.name)
     axes.axhline(0.0, color=style.MUTED, linewidth=0.8)
@@ -250,7 +257,7 @@ def _draw_choices(axes: Axes, players: Sequence[Player], names: Sequence[str]) -
     """A row for each thing that can be done, a marker where someone does it."""
     rows = len(names)
     for player, offset in _offsets(players):
-        step, row = np.nonzero(player.actions)
+        step, row = np.nonzero(player.done.actions)
         places = row + (offset if rows > 1 else 1.4 * offset)
         axes.plot(step, places, **player.mark.look(0, 6.0), label=player.name)
     axes.set_yticks(range(rows), [literal(name) for name in names])
@@ -262,7 +269,7 @@ def _draw_levels(players: Sequence[Player], part: int, axes: Axes) -> None:
     # From the solid line up to the dashed one: where they are the same, all are seen.
     ordered = (*players[1:], *players[:1])
     for player, (width, size) in zip(ordered, LINES[-len(ordered) :], strict=True):
-        values = player.levels[:, part]
+        values = player.done.levels[:, part]
         axes.plot(range(len(values)), values, **player.mark.look(width, size))
     axes.margins(y=0.12)
 

@@ -1,16 +1,31 @@
-"""How numbers are written: outcomes with their names and units, and probabilities."""
+"""How numbers are written: outcomes with their names and units, probabilities, and claims.
+
+A claim is an improvement with an interval. Where a model is one of many that the data allows, the
+interval is meant to hold the truth in nine of ten cases; where states are discrete, it goes from
+what is guaranteed in every causal model to the best that one of them allows. A claim is
+
+    established        the lower end of its interval is above zero
+    not established    it is not, or nobody knows the interval, or the table behind the model is
+                       known to leave out what matters
+
+How much it is and how sure that is are two things: "proved optimal" is said of the search alone.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
 # From where to where numbers are written in full.
 LARGE, HUGE = 1e3, 1e15
+# Differences below this are rounding.
+ROUNDING = 1e-9
+ESTABLISHED, NOT_ESTABLISHED, NO_CHANGE = "established", "not established", "no change"
 
 
 @dataclass(frozen=True)
@@ -74,3 +89,76 @@ def share(probability: float) -> str:
     if 0.99 < probability < 1.0:
         return "> 99 %"
     return f"{100 * probability:.0f} %"
+
+
+class Claim(NamedTuple):
+    """An improvement, and between what it is vouched for; None where that is not known.
+
+    harm       how likely it is worse than what was done
+    is_causal  whether the interval is one over causal models
+    withheld   whether it is not established, whatever the interval
+    """
+
+    mean: float
+    low: float | None = None
+    high: float | None = None
+    harm: float | None = None
+    is_causal: bool = False
+    withheld: bool = False
+
+    @property
+    def is_established(self) -> bool:
+        return not self.withheld and self.low is not None and self.low > ROUNDING
+
+    @property
+    def verdict(self) -> str:
+        """In a word or two."""
+        if abs(self.mean) <= ROUNDING and not self.low:
+            return NO_CHANGE
+        return ESTABLISHED if self.is_established else NOT_ESTABLISHED
+
+    def interval(self, quantity: Quantity) -> str:
+        """As text, empty where it is not known."""
+        if self.low is None:
+            return ""
+        if self.high is None:
+            return f"{quantity.write_gain(self.low)} or more"
+        low = quantity.write_gain(self.low).removesuffix(" points")
+        return f"{low} to {quantity.write_gain(self.high)}"
+
+    def sentence(self, quantity: Quantity, factual: float) -> str:
+        """What holds regardless of what is not known."""
+        if self.verdict == NO_CHANGE:
+            return "Nothing is claimed: no change was found that helps."
+        if self.low is None:
+            return f"{self.verdict.capitalize()}: how far the model may be off is not known."
+        if not self.is_causal:
+            so = "" if self.is_established else ", so there may be none"
+            if self.withheld:
+                so = " by a model whose table leaves out what matters"
+            return (
+                f"{self.verdict.capitalize()}: better by {self.interval(quantity)} (90 %){so}; "
+                f"worse than what was done with a probability of {share(self.harm or 0.0)}."
+            )
+        if self.is_established:
+            return (
+                f"Established: at least {quantity.write(factual + self.low)} instead of "
+                f"{quantity.write(factual)}, whatever the causal model."
+            )
+        return (
+            "Not established: among the causal models that fit the same data are some by which it "
+            f"brings {quantity.write_gain(self.low)}."
+        )
+
+
+def claim_of(row: Mapping[str, Any]) -> Claim:
+    """The claim of a row of results."""
+    mean, factual = row["improvement"], row["factual"]
+    if row.get("improvement_low") is not None:
+        ends = row["improvement_low"], row["improvement_high"]
+        withheld = row.get("established") is False and ends[0] > ROUNDING
+        return Claim(mean, *ends, row.get("harm"), withheld=withheld)
+    low, high = row.get("guaranteed"), row.get("interval_high")
+    if low is None or factual is None or not math.isfinite(factual):
+        return Claim(mean)
+    return Claim(mean, low - factual, None if high is None else high - factual, is_causal=True)

@@ -16,8 +16,7 @@ from counterplan.errors import FileError, InputError
 from counterplan.runs.question import Question
 from counterplan.runs.run import CaseQuery, Run, open_run
 from counterplan.tables import SchemaLayout
-from counterplan.viz.claims import claim_of
-from counterplan.viz.quantity import Quantity
+from counterplan.viz.quantity import Quantity, claim_of
 from counterplan.viz.report import report
 from counterplan.viz.report.page import Pseudonyms, Report, ReportOptions
 

@@ -42,18 +42,18 @@ from counterplan.tables.schema import Column
 from counterplan.viz.changes import StateBand, change_strip_figure, draw_change_strip
 from counterplan.viz.claims import (
     ASSUMPTIONS,
-    ROUNDING,
-    Claim,
-    claim_of,
+    calibration_figure,
     cohort_figure,
+    doubt_figure,
+    frontier_figure,
     interval_figure,
     plans_by_doubt,
+    sensitivity_figure,
 )
 from counterplan.viz.explained import MODELS, OTHER, band_around, is_policy, trajectory_of
-from counterplan.viz.frontier import doubt_figure, frontier_figure
 from counterplan.viz.labels import Labels, labels_of, step_title
 from counterplan.viz.outcomes import outcome_figure
-from counterplan.viz.quantity import Quantity
+from counterplan.viz.quantity import ROUNDING, Claim, Quantity, claim_of
 from counterplan.viz.report.page import (
     MOST_ROWS,
     Panel,
@@ -67,7 +67,6 @@ from counterplan.viz.report.page import (
     make_report,
     number_cell,
 )
-from counterplan.viz.sensitivity import calibration_figure, sensitivity_figure
 from counterplan.viz.trajectory import trajectory_figure
 
 if TYPE_CHECKING:

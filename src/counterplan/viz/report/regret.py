@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
 from counterplan.planning.description import about, action_in_words, axes_of, state_in_words
-from counterplan.planning.model import State
 from counterplan.runs.answer import changes_in_words
 from counterplan.runs.run import DECISIONS, Run
 from counterplan.runs.scenario import TOTALS, lost
 from counterplan.viz import style
-from counterplan.viz.path import path_figure
+from counterplan.viz.path import journeys, numbers_of, path_figure
 from counterplan.viz.quantity import Quantity
 from counterplan.viz.report.page import (
     MOST_ROWS,
@@ -165,25 +163,26 @@ def _losses(run: Run, steps: Sequence[Row]) -> list[dict[str, Any]] | None:
     losses = [step["expected_loss"] for step in steps]
     if None in losses:
         return None
-    least = LEAST_LOSS * max(1e-12, *losses)
-    problem, columns, axes = run.problem, run.columns, axes_of(run.problem)
-    path, found = columns.path(columns.from_rows(steps)), []
-    for s, step in enumerate(steps):
-        level = _numbers(step, "executed_level", axes.level_keys)
-        state = State(problem.start.t + s, path[s], level)
-        done, better = (
-            action_in_words(problem, _numbers(step, name, axes.action_keys))
-            for name in ("executed", "advised")
+    least, problem = LEAST_LOSS * max(1e-12, *losses), run.problem
+    done, advised = (
+        journeys(problem, steps)["executed"],
+        numbers_of(steps, "advised", axes_of(problem).action_keys),
+    )
+    assert advised is not None
+    found = [
+        {
+            # Ports and dates are counted from 1, steps in the figure from 0: say both.
+            "when": f"t={state.t}: {state_in_words(problem, state)}",
+            "done": action_in_words(problem, action),
+            "better": action_in_words(problem, better),
+            "lost": lost,
+        }
+        for state, action, better, lost in zip(
+            done.states, done.actions, advised, losses, strict=True
         )
-        # Ports and dates are counted from 1, steps in the figure from 0: say both.
-        when = f"t={state.t}: {state_in_words(problem, state)}"
-        found.append({"when": when, "done": done, "better": better, "lost": losses[s]})
-    costly = [one for one in found if one["lost"] > least]
-    return sorted(costly, key=lambda one: -one["lost"])
-
-
-def _numbers(step: Row, name: str, endings: Sequence[str]) -> FloatArray:
-    return np.array([step[f"{name}{ending}"] for ending in endings], dtype=np.float64)
+        if lost > least
+    ]
+    return sorted(found, key=lambda one: -one["lost"])
 
 
 def _steps_table(run: Run, steps: Sequence[Row]) -> tuple[list[str], list[list[str]]]:

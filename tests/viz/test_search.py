@@ -12,8 +12,7 @@ from counterplan.viz import (
     convergence_figure,
     progress_figure,
 )
-from counterplan.viz.convergence import QUANTILE, curve
-from counterplan.viz.progress import MARKERS, marked
+from counterplan.viz.search import MARKERS, QUANTILE, curve, marked
 
 from .results import FIGURES, bounds, legend, line, plans, policy, problem, sequence
 
