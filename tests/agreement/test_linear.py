@@ -61,7 +61,7 @@ def by_allocation(problem: Linear, k: int) -> float:
     spending = cp.ExogenousMDP(
         cp.processes.GBM(1.0, 0.0, 1.0, 1.0), [[1.0]], cp.Resource(float(k)), [(0.0, 1.0)] * T
     )
-    return cp.hindsight(spending, problem.gains[:, None], method="knapsack").value
+    return cp.hindsight(spending, problem.gains[:, None], method="nested").value
 
 
 @settings(max_examples=25, deadline=None)
@@ -131,7 +131,7 @@ def test_a_stock_is_a_budget_of_changes(seed: int, k: int) -> None:
     searched = cp.explain(Sold(), episode, k, actions=amounts, reward=earned)
     values = {
         "top k": float(np.sort(path[:, 0])[T - k :].sum()),
-        "hindsight": cp.hindsight(market(k, T), path, method="knapsack").value,
+        "hindsight": cp.hindsight(market(k, T), path, method="nested").value,
         "linear program": cp.hindsight(market(k, T), path, method="lp").value,
         "explained": cp.explain(market(T, T), cp.Episode(path, nothing), k).value,
         "every choice": oracle.best_allocation(market(T, T), path, nothing, k).value,

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from counterplan.core.validation import FloatArray
 from counterplan.domains.bunkering import Bunkering
-from counterplan.domains.hybrid import HybridVehicle
-from counterplan.domains.hybrid_exact import HybridConfig
+from counterplan.domains.hybrid import HybridConfig, HybridVehicle
 from counterplan.planning.model import State
 from counterplan.planning.processes.base import draw_paths
 from counterplan.planning.processes.prices import GBM, BootstrapPrices

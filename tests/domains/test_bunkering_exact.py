@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from counterplan.domains.bunkering import Bunkering
-from counterplan.domains.bunkering_exact import (
+from counterplan.domains.bunkering import (
+    Bunkering,
     VoyageValue,
     listed_prices,
     log_normal_prices,

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from counterplan.domains.hybrid import HybridVehicle
-from counterplan.domains.hybrid_exact import (
+from counterplan.domains.hybrid import (
     SEVEN_MODES,
     T1,
     THREE_MODES,
     HybridConfig,
+    HybridVehicle,
 )
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning import exact_value as exact_module

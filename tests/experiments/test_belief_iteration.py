@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterplan.domains.bunkering import Bunkering
-from counterplan.domains.hybrid import HybridVehicle
-from counterplan.domains.hybrid_exact import T1, HybridConfig
+from counterplan.domains.hybrid import T1, HybridConfig, HybridVehicle
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.exact_value import exact_value
 from counterplan.planning.policies import follow

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from counterplan.core.validation import FloatArray
+from counterplan.domains.bunkering import Bunkering
 from counterplan.errors import InfeasibleError, NotApplicableError
 from counterplan.planning.allocation import (
     AFTER_HIGH,
@@ -19,12 +20,11 @@ from counterplan.planning.allocation import (
     PATHS_AT_ONCE,
     SHORT,
     allocate_advantage,
-    allocate_knapsack,
     allocate_nested,
-    allocate_tank,
     allocate_transport,
     plain_steps,
     refuses_transport,
+    total_steps,
 )
 from counterplan.planning.hindsight import allocate, refusals
 from counterplan.planning.model import State
@@ -64,14 +64,16 @@ def nested(rewards: Any, bounds: Any, prefixes: Any) -> tuple[float, FloatArray]
 
 
 def knapsack(rewards: Any, bounds: Any, budget: tuple[float, float]) -> tuple[float, FloatArray]:
-    found = allocate_knapsack(np.atleast_2d(rewards), np.asarray(bounds, dtype=float), budget)
-    return float(found[0][0]), found[1][0]
+    steps = total_steps(np.asarray(bounds, dtype=float), *budget)
+    values, actions = allocate_nested(np.atleast_2d(rewards), steps, np.zeros(1))
+    return float(values[0]), actions[0]
 
 
 def tank(prices: Any, needs: Any, capacity: float, start: float = 0.0) -> tuple[float, FloatArray]:
-    table, legs = np.atleast_2d(np.asarray(prices, float)), np.asarray(needs, float)
-    costs, purchases = allocate_tank(table, legs, capacity, np.array([start]))
-    return float(costs[0]), purchases[0]
+    ship = Bunkering(legs=needs, capacity=capacity)
+    paths = np.asarray(prices, float)[None, :, None]
+    found = ship.allocate(paths, State(0, paths[0, 0], np.array([start])))
+    return float(found.values[0]), found.actions[0, :, 0]
 
 
 def advantage(first: Any, second: Any, quotas: Any, *stocks: float) -> tuple[float, FloatArray]:
@@ -211,8 +213,7 @@ def test_what_does_not_pay_is_spent_only_for_the_least_total() -> None:
 
 @pytest.mark.parametrize(("bounds", "budget"), [((0, 1), (2, 5)), ((3, 4), (0, 2))])
 def test_bounds_that_do_not_meet(bounds: tuple[int, int], budget: tuple[int, int]) -> None:
-    words = f"spend {bounds[0]} to {bounds[1]}, the budget is {budget[0]} to {budget[1]}"
-    with pytest.raises(InfeasibleError, match=words):
+    with pytest.raises(InfeasibleError, match="no allocation is possible at step t=0"):
         knapsack([1.0], [bounds], budget)
 
 
@@ -357,9 +358,9 @@ def test_two_hundred_voyages_equal_the_linear_program() -> None:
     noise = np.random.default_rng(8).standard_normal((200, 7))
     prices = 1000 * np.exp((1 - 0.9**2 / 2) * times + 0.9 * np.sqrt(times) * noise)
     starts = np.linspace(0.0, 50.0, 200)
-    costs, _ = allocate_tank(prices, LEGS, 50, starts)
-    expected = [tank_value(path, LEGS, 50, one) for path, one in zip(prices, starts, strict=True)]
-    assert costs == pytest.approx(expected, rel=EXACT)
+    for path, start in zip(prices, starts, strict=True):
+        cost, _ = tank(path, LEGS, 50, start)
+        assert cost == pytest.approx(tank_value(path, LEGS, 50, start), rel=EXACT)
 
 
 def test_expected_prices_of_the_note() -> None:
@@ -455,7 +456,7 @@ def test_from_a_later_state() -> None:
     """The budget left and the level there count."""
     program = ResourceProgram((Resource(6),), np.tile([0.0, 3.0], (4, 1)), (2.0, 5.0))
     state = State(2, np.zeros(1), np.array([3.0, 3.0]))
-    for method in ("knapsack", "nested", "lp"):
+    for method in ("nested", "lp"):
         found = solved(program, np.array([[[5.0], [4.0]]]), method, state)
         assert found.values[0] == pytest.approx(10.0, rel=EXACT)
         assert found.actions[0].ravel() == pytest.approx([2, 0])

@@ -43,7 +43,7 @@ BASIN = ExogenousMDP(PRICE, [[1.0]], Resource(2, 5, -1, 2, spill=True), [(0, 3)]
     ("model", "methods"),
     [
         (TANK, ["nested", "lp"]),
-        (STOCK, ["knapsack", "nested", "lp"]),
+        (STOCK, ["nested", "lp"]),
         (FUELS, ["advantage", "lp"]),
         (LOOSE, ["lp"]),
         (BASIN, ["lp"]),
@@ -57,7 +57,7 @@ def test_methods_that_apply_agree_and_the_others_say_why(
     assert found.method.startswith(f"{methods[0]}: ")
     assert found.certificate.replayed == pytest.approx(found.value, rel=1e-9)
     assert found.certificate.bound == pytest.approx(found.value, rel=1e-9)
-    every: list[Any] = ["knapsack", "advantage", "nested", "lp"]
+    every: list[Any] = ["advantage", "nested", "lp"]
     for method in every:
         if method in methods:
             assert hindsight(model, path, method).value == pytest.approx(found.value, rel=1e-9)
@@ -83,9 +83,7 @@ def test_a_constant_reward_is_taken_first() -> None:
     path = model.mean_path()
     path[:, 0] += np.array([0, 2, -1, 1, -2]) * np.finfo(float).eps
     assert len(set((path @ np.ones(2)).tolist())) > 1
-    methods: list[Any] = ["knapsack", "nested"]
-    for method in methods:
-        assert hindsight(model, path, method).actions.ravel().tolist() == [4, 4, 2, 0, 0]
+    assert hindsight(model, path, "nested").actions.ravel().tolist() == [4, 4, 2, 0, 0]
 
 
 def test_the_mean_is_a_bound_and_not_the_value() -> None:
@@ -132,8 +130,8 @@ def test_bunkering_is_nested_allocation(seed: int) -> None:
     later = State(3, path[3], np.array([11.0]))
     least = hindsight(ship, path[3:], state=later).value
     assert hindsight(ship, path[3:], "lp", later).value == pytest.approx(least, rel=1e-9)
-    with pytest.raises(NotApplicableError, match=r"'knapsack' does not .*; use 'nested' or 'lp'$"):
-        hindsight(ship, path, "knapsack")
+    with pytest.raises(NotApplicableError, match=r"'advantage' does not .*; use 'nested' or 'lp'$"):
+        hindsight(ship, path, "advantage")
 
 
 def test_bunkering_with_more_than_prices_is_not() -> None:
@@ -149,7 +147,7 @@ def test_where_adding_pays_and_spills_no_method_is_advised() -> None:
         return ExogenousMDP(PRICE, [[1.0]], spilling, [(0, 4)] * 4, sense=sense)
 
     path = [10.0, 11.0, 9.0, 12.0]
-    every: list[Any] = ["auto", "knapsack", "advantage", "nested", "lp"]
+    every: list[Any] = ["auto", "advantage", "nested", "lp"]
     for method in every:
         with pytest.raises(NotApplicableError, match="pays although it spills over") as caught:
             hindsight(tank("max"), path, method)
@@ -171,5 +169,5 @@ def test_where_adding_pays_and_spills_no_method_is_advised() -> None:
 def test_bad_questions(path: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         hindsight(TANK, path)
-    with pytest.raises(InputError, match="method 'greedy' is not one of auto, knapsack"):
+    with pytest.raises(InputError, match="method 'greedy' is not one of auto, advantage"):
         hindsight(TANK, [1.0, 2.0, 3.0], "greedy")  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import counterplan as cp
 from counterplan.core.validation import FloatArray
 from counterplan.domains.bunkering import Bunkering
-from counterplan.domains.hybrid_exact import THREE_MODES, HybridConfig
+from counterplan.domains.hybrid import THREE_MODES, HybridConfig
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning import exact_value as exact_module
 from counterplan.planning.exact_value import exact_value

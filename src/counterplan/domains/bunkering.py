@@ -7,7 +7,7 @@ At port t = 0 .. T-1 the price P_t is revealed and an amount a_t is bought; leg 
 The tank starts empty and what is left at the end is lost. Prices (Table 3) follow geometric
 Brownian motion in one of two ways: 'independent', where each port has a motion of its own from the
 initial price, or 'global', one motion for all ports. Under 'global' costs scale with the price, so
-the best amounts never depend on it and planning has no value (bunkering_exact). Arrival penalties
+the best amounts never depend on it and planning has no value (below). Arrival penalties
 (E.1a) are constants here, since no speed is chosen, and left out.
 
 Bounds for clipping look one purchase ahead, which keeps them valid and makes them much tighter:
@@ -25,31 +25,56 @@ never rise with the level).
 Prices that multiply: all costs to go are in units of the price before. A fixed cost does not scale,
 so B has two parts, proportional to that price and constant; below, the constant part is K times the
 fewest purchases that suffice, above, K for every port left.
+
+The optimal cost without foresight is a dynamic program over the tank's levels. Let W_t(x) be the
+least expected cost from port t on, arriving with level x, before its price P is known, and let the
+ship buy up to one of the levels y, or nothing (y = x):
+
+    W_t(x) = E_P min_y [ P (y - x) + K 1{y > x} + W_{t+1}(y - l_t) ],    W_T = 0
+
+**Levels.** Between two levels of the list below the cost to go is concave in the level after buying
+(linear where buying has no fixed cost), so a best purchase ends on one of them: l_t + ... + l_j,
+just enough to reach port j + 1, for every j that the tank allows, and the full tank where it does
+not reach the end. The least and the most of them (Lemma 2.1) need not hold what is best, since
+bounds on every level are bounds on prefix sums.
+
+Buying nothing is offered wherever the level covers the leg. From an order-up-to level and from
+arrivals by buying nothing follow finitely many arrivals per port: the grid.
+
+**Prices.** Under prices that are independent between ports each min is over lines in P, and its
+expectation a sum over the pieces (a, b] of their lower envelope, exact up to rounding: it needs the
+probability of each piece and its part of the mean. For a log-normal price of mean m and
+log-deviation s
+
+    P(P <= k) = N(z),    E[P; P <= k] = m N(z - s),    z = log(k / m) / s + s / 2
+
+and for a recorded or discrete price they are counts and partial sums. Where instead P_{t+1} / P_t
+does not depend on P_t (one price for all ports, bootstrapped returns) and K = 0, costs scale with
+the price, V_t(x, P) = P v_t(x), and what is bought never depends on the price:
+
+    v_t(x) = min_y [ (y - x) + E[P_{t+1} / P_t] v_{t+1}(y - l_t) ]
+
+For other processes neither holds, and there is no exact value here.
+
+The same recursion, choosing by the costs W of another law, evaluates the policy that believes it:
+with every price at its mean, that is the expected-price plan, re-solved at every port.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from counterplan.core.validation import FloatArray, Seed, whole_number
-from counterplan.domains.bunkering_exact import (
-    SAME,
-    Levels,
-    VoyageValue,
-    dependence,
-    mean_paths,
-    price_law,
-)
+from counterplan.core.validation import BoolArray, FloatArray, IntArray, Seed, whole_number
 from counterplan.errors import FileError, InfeasibleError, InputError, NotApplicableError
 from counterplan.planning.compiled import Layout, jit
 from counterplan.planning.description import Axes, Column, Columns, check_config, positive_number
-from counterplan.planning.level_graph import hindsight, mean_regrets, path_values
+from counterplan.planning.level_graph import LevelGraph, hindsight, mean_regrets, path_values
 from counterplan.planning.model import (
     Allocation,
     HasFutures,
@@ -60,7 +85,8 @@ from counterplan.planning.model import (
 )
 from counterplan.planning.processes.base import FiniteProcess, Process, number, vector
 from counterplan.planning.processes.laws import Shipped
-from counterplan.planning.processes.prices import GBM, BootstrapPrices
+from counterplan.planning.processes.prices import GBM, BinomialLattice, BootstrapPrices
+from counterplan.planning.resource import Resource, ResourceProgram
 
 if TYPE_CHECKING:
     from counterplan.domains.exogenous_mdp import ExogenousMDP
@@ -79,6 +105,8 @@ CONFIGS = {
 LEGS = (12.0, 25.0, 30.0, 19.0, 9.0, 21.0, 17.0)
 # Standard errors that sampled bounds are lowered by.
 MARGIN = 3.0
+# Sums of legs that are equal but for rounding are one level.
+SAME = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,16 +222,20 @@ class Bunkering(HasFutures):
     def as_program(self) -> ExogenousMDP:
         """The voyage as a resource program: nothing but prices per unit and a tank."""
         from counterplan.domains.exogenous_mdp import ExogenousMDP
-        from counterplan.planning.resource import Resource
 
         if self.fixed_cost > 0:
             raise NotApplicableError(
                 "bunkering with a fixed cost is no resource program (not at a price per unit "
                 "alone); use method 'model'"
             )
-        tank = Resource(0.0, self.capacity, +1, -np.asarray(self.legs))
-        bounds = np.tile([0.0, self.capacity], (self.horizon, 1))
+        tank, bounds = self._tank.resources[0], self._tank.step_bounds
         return ExogenousMDP(self.process, [[1.0]], tank, bounds, sense="min")
+
+    @cached_property
+    def _tank(self) -> ResourceProgram:
+        """What may be bought, whatever it costs."""
+        bounds = np.tile([0.0, self.capacity], (self.horizon, 1))
+        return ResourceProgram((Resource(0.0, self.capacity, +1, -np.asarray(self.legs)),), bounds)
 
     def replan(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
         """(n, 1) the first purchases of the plans that are optimal for expected prices."""
@@ -214,7 +246,7 @@ class Bunkering(HasFutures):
         self, t: int, prices: FloatArray, levels: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Costs (n,) and purchases (n, T - t) for prices (n, T - t) and levels (n,) at t."""
-        from counterplan.planning.allocation import allocate_tank
+        from counterplan.planning.allocation import allocate_nested, resource_steps
 
         legs = np.asarray(self.legs)[t:]
         if prices.shape[1:] != legs.shape:
@@ -223,7 +255,9 @@ class Bunkering(HasFutures):
                 f"{prices.shape[1]}"
             )
         if self.fixed_cost == 0.0:
-            return allocate_tank(prices, legs, self.capacity, levels)
+            steps = resource_steps(self._tank)[t:]
+            values, bought = allocate_nested(-prices, steps, np.clip(levels, 0.0, self.capacity))
+            return -values, bought
         costs, amounts = np.empty(len(prices)), np.empty(prices.shape)
         for level in np.unique(levels):
             rows = np.flatnonzero(levels == level)
@@ -397,6 +431,280 @@ class Bunkering(HasFutures):
     def describe_state(self, state: State) -> str:
         t, (price,), (level,) = state
         return f"port {t + 1} of {self.horizon + 1}, price {price:g}, {level:g} units in the tank"
+
+
+# --- Levels -----------------------------------------------------------------------------------
+
+
+class Levels(NamedTuple):
+    """Padded tables, nan or -1 where there is nothing; the search reads them as they are.
+
+    legs         (T,) need of each leg
+    capacity     of the tank
+    targets      (T, K) levels after buying, ascending
+    arrivals     (T + 1, N) levels before buying, ascending; the last row: after the last leg
+    target_next  (T, K) where in the next row of `arrivals` each target leads
+    """
+
+    legs: FloatArray
+    capacity: float
+    targets: FloatArray
+    arrivals: FloatArray
+    target_next: IntArray
+
+    @classmethod
+    def build(cls, legs: FloatArray, capacity: float, start: float) -> Levels:
+        """The levels of a ship that arrives at the first port with `start` in its tank."""
+        sums = [np.cumsum(legs[t:]) for t in range(len(legs))]
+        chosen = [_distinct(np.minimum(one, capacity)) for one in sums]
+        reached = [np.array([start])]
+        for t, leg in enumerate(legs):
+            stays = reached[t][covers(reached[t], leg)]
+            reached.append(_distinct(np.concatenate([chosen[t], stays]) - leg))
+        following = [_nearest(reached[t + 1], y - legs[t]) for t, y in enumerate(chosen)]
+        tables = _padded(chosen, np.nan), _padded(reached, np.nan), _padded(following, -1)
+        return cls(legs, capacity, *tables[:2], tables[2].astype(np.int64))
+
+    def purchases(self, t: int, level: FloatArray) -> FloatArray:
+        """(n, K + 1) what each target asks for at levels (n,), then 0; nan where not offered."""
+        amounts = self.targets[t] - level[:, None]
+        amounts[amounts <= SAME] = np.nan
+        nothing = np.where(covers(level, self.legs[t]), 0.0, np.nan)
+        return np.column_stack([amounts, nothing])
+
+    def graph(self, fixed_cost: float) -> LevelGraph:
+        """What may be bought at every port from every arrival, nothing first; costs negated."""
+        arrivals = enumerate(self.arrivals[:-1])
+        amounts = np.roll([self.purchases(t, row) for t, row in arrivals], 1, axis=2)
+        after = np.full(amounts.shape, -1)
+        for t, offered in enumerate(~np.isnan(amounts)):
+            left = (self.arrivals[t][:, None] + amounts[t] - self.legs[t])[offered]
+            after[t, offered] = _nearest(self.arrivals[t + 1], left)
+        bought = np.nan_to_num(amounts)
+        return LevelGraph(bought[..., None], -fixed_cost * (bought > 0), after)
+
+
+def covers(level: FloatArray, leg: float) -> BoolArray:
+    """Whether levels suffice for a leg."""
+    return np.asarray(level >= leg - SAME)
+
+
+def _distinct(levels: FloatArray) -> FloatArray:
+    ordered = np.sort(np.maximum(levels, 0.0))
+    keep = np.concatenate([[True], np.diff(ordered) > SAME])
+    return np.asarray(ordered[keep])
+
+
+def _nearest(row: FloatArray, levels: FloatArray) -> IntArray:
+    """(n,) where in an ascending row, nan at its end, levels (n,) are."""
+    return np.asarray(np.nanargmin(np.abs(row - levels[:, None]), axis=1), dtype=np.int64)
+
+
+def _padded(rows: list[FloatArray] | list[IntArray], filler: float) -> FloatArray:
+    table = np.full((len(rows), max(len(row) for row in rows)), filler)
+    for t, row in enumerate(rows):
+        table[t, : len(row)] = row
+    return table
+
+
+# --- Prices -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PriceLaw:
+    """Each port has a price of its own; or prices multiply, and costs are in units of the last one.
+
+    below   (t, prices) -> P(P_t <= price) and E[P_t; P_t <= price], elementwise
+    growth  (T,) E[P_t / P_{t-1}] where prices multiply: P_t itself is then 1, for certain
+    """
+
+    below: Callable[[int, FloatArray], tuple[FloatArray, FloatArray]]
+    growth: FloatArray | None = None
+
+    @property
+    def scaled(self) -> bool:
+        """Whether prices multiply."""
+        return self.growth is not None
+
+    def mean_of_least(
+        self, t: int, slopes: FloatArray, chosen_by: FloatArray, paid: FloatArray
+    ) -> FloatArray:
+        """(n,) the mean of slope * P_t + paid for the line, out of m, with the least slope * P_t +
+        chosen_by; all (n, m), chosen_by infinite where there is no line: over the pieces of the
+        lower envelope."""
+        low, high = _pieces(slopes, chosen_by)
+        share_low, part_low = self.below(t, low)
+        share_high, part_high = self.below(t, high)
+        fuel = slopes * (part_high - part_low)
+        other = _known(paid) * (share_high - share_low)
+        means = np.asarray(np.where(low < high, fuel + other, 0.0).sum(axis=1))
+        return means if self.growth is None else self.growth[t] * means
+
+
+def log_normal_prices(means: FloatArray, deviations: FloatArray) -> PriceLaw:
+    """Of means (T,) of the prices and deviations (T,) of their logarithms."""
+    from scipy.special import ndtr
+
+    def below(t: int, price: FloatArray) -> tuple[FloatArray, FloatArray]:
+        mean, deviation = means[t], deviations[t]
+        if deviation == 0.0:
+            share = (mean <= price).astype(np.float64)
+            return share, mean * share
+        with np.errstate(divide="ignore", over="ignore"):
+            z = np.log(price / mean) / deviation + deviation / 2
+        return ndtr(z), mean * ndtr(z - deviation)
+
+    return PriceLaw(below)
+
+
+def listed_prices(values: Sequence[FloatArray]) -> PriceLaw:
+    """Of equally likely prices for each port, ascending."""
+    sums = [np.concatenate([[0.0], np.cumsum(listed)]) for listed in values]
+
+    def below(t: int, price: FloatArray) -> tuple[FloatArray, FloatArray]:
+        count = np.searchsorted(values[t], price, side="right")
+        return count / len(values[t]), sums[t][count] / len(values[t])
+
+    return PriceLaw(below)
+
+
+def dependence(process: Process) -> Literal["independent", "multiplies", "other"]:
+    """How the next price depends on the present one."""
+    if isinstance(process, GBM | BootstrapPrices):
+        return "independent" if process.kind == "independent" else "multiplies"
+    return "multiplies" if isinstance(process, BinomialLattice) else "other"
+
+
+def price_law(process: Process, T: int, certain: bool = False) -> PriceLaw:
+    """The law of T ports' prices; raises where it is neither independent nor multiplies.
+
+    certain  with every independent price at its mean: what the expected-price plan believes
+    """
+    kind = dependence(process)
+    if kind == "multiplies":
+        growth = [process.mean_path(2, t, np.ones(1))[1, 0] for t in range(T - 1)]
+        return PriceLaw(log_normal_prices(np.ones(T), np.zeros(T)).below, np.array([1.0, *growth]))
+    if kind == "other":
+        raise NotApplicableError(
+            f"prices of {type(process).__name__} are neither independent nor do they multiply, so "
+            "the dynamic program over levels does not apply; value_bounds brackets the value"
+        )
+    means = process.mean_path(T)[:, 0]
+    if certain:
+        return log_normal_prices(means, np.zeros(T))
+    start, times = process.start, range(T - 1)
+    if isinstance(process, FiniteProcess):
+        return listed_prices([start, *(process.successors(t, start)[0][:, 0] for t in times)])
+    if isinstance(process, BootstrapPrices):
+        return listed_prices([start, *(start * process.factors(t) for t in times)])
+    assert isinstance(process, GBM)
+    volatility = float(np.asarray(process.volatility)[0])
+    return log_normal_prices(means, volatility * np.sqrt(process.dt * np.arange(T)))
+
+
+def mean_paths(process: Process, t: int, price: FloatArray, steps: int) -> FloatArray:
+    """(n, steps): E[P_s | P_t] for prices (n,) at t."""
+    kind = dependence(process)
+    if kind == "multiplies":
+        return np.outer(price, process.mean_path(steps, t, np.ones(1))[:, 0])
+    if kind == "independent":
+        paths = np.tile(process.mean_path(steps, t)[:, 0], (len(price), 1))
+        paths[:, 0] = price
+        return paths
+    distinct, row = np.unique(price, return_inverse=True)
+    return np.array([process.mean_path(steps, t, np.array([one]))[:, 0] for one in distinct])[row]
+
+
+def _known(paid: FloatArray) -> FloatArray:
+    return np.where(np.isfinite(paid), paid, 0.0)
+
+
+def _pieces(slopes: FloatArray, intercepts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The prices (low, high] at which each line (n, m) is the least; low >= high: never.
+
+    Every price lies in one piece: crossings that rounding puts in the wrong order would leave gaps,
+    so a piece ends where the next flatter one begins, and the steepest begins at 0.
+    """
+    offered = np.isfinite(intercepts)
+    known = _known(intercepts)
+    steeper = slopes[:, None, :] - slopes[:, :, None]
+    dearer = known[:, :, None] - known[:, None, :]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        crossing = dearer / steeper
+    against = offered[:, :, None] & offered[:, None, :]
+    low = np.where(against & (steeper > 0), crossing, 0.0).max(axis=2)
+    high = np.where(against & (steeper < 0), crossing, np.inf).min(axis=2)
+    used = offered & (low < high)
+    begins = np.where(used, low, np.inf)
+    following = np.where(steeper < 0, begins[:, None, :], np.inf).min(axis=2)
+    first = ~(used[:, None, :] & (steeper > 0)).any(axis=2)
+    return np.where(used & first, 0.0, begins), np.where(used, following, 0.0)
+
+
+# --- The dynamic program ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class VoyageValue:
+    """Expected costs to go, optimal or of a policy.
+
+    levels      what may be bought
+    fixed_cost  K, per purchase
+    law         of the prices; where they scale, costs are in units of the price before
+    belief      None: the optimum; else the costs by which purchases are chosen
+    ahead       (T, K) expected cost from each target on, after its leg
+    """
+
+    levels: Levels
+    fixed_cost: float
+    law: PriceLaw
+    belief: VoyageValue | None
+    ahead: FloatArray
+
+    @classmethod
+    def solve(
+        cls, levels: Levels, fixed_cost: float, law: PriceLaw, belief: VoyageValue | None = None
+    ) -> VoyageValue:
+        """Backward over the ports."""
+        ahead = np.zeros_like(levels.targets)
+        value = cls(levels, fixed_cost, law, belief, ahead)
+        for t in reversed(range(len(levels.legs))):
+            ahead[t] = value.before(t + 1, levels.targets[t] - levels.legs[t])
+        return value
+
+    def before(self, t: int, level: FloatArray) -> FloatArray:
+        """W_t at levels (n,) anywhere between empty and full; nan at nan."""
+        if t == len(self.levels.legs):
+            return np.where(np.isnan(level), np.nan, 0.0)
+        amounts, costs = self.offers(t, level)
+        chosen_by = costs if self.belief is None else self.belief.offers(t, level)[1]
+        means = self.law.mean_of_least(t, amounts, chosen_by, costs)
+        return np.where(np.isnan(level), np.nan, means)
+
+    def offers(self, t: int, level: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What may be bought at levels (n,), and the expected cost beside that of the fuel,
+        infinite where not offered; (n, K + 1), buying nothing last."""
+        amounts = self.levels.purchases(t, level)
+        rest = np.where(np.isnan(amounts[:, -1]), np.nan, level - self.levels.legs[t])
+        costs = np.empty_like(amounts)
+        costs[:, :-1] = self.ahead[t] + self.fixed_cost
+        costs[:, -1] = self.before(t + 1, np.maximum(rest, 0.0))
+        costs[np.isnan(amounts)] = np.inf
+        return np.nan_to_num(amounts), costs
+
+    def best(self, t: int, price: FloatArray, level: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The best purchases (n,) and their costs to go at prices (n,) and levels (n,)."""
+        distinct, row = np.unique(level, return_inverse=True)
+        amounts, costs = self.offers(t, distinct)
+        unit = price if self.law.scaled else np.ones_like(price)
+        totals = price[:, None] * amounts[row] + unit[:, None] * costs[row]
+        choice = totals.argmin(axis=1)
+        picked = np.arange(len(level))
+        return amounts[row][picked, choice], totals[picked, choice]
+
+    def on_grid(self) -> FloatArray:
+        """(T + 1, N) W at every arrival, 0 where there is none."""
+        return np.nan_to_num([self.before(t, row) for t, row in enumerate(self.levels.arrivals)])
 
 
 # --- Compiled: x = (price,), d = (level,), action = (amount,); values are costs negated --------

@@ -110,24 +110,6 @@ def total_steps(bounds, least, most):  # type: ignore[no-untyped-def]
     return steps
 
 
-def allocate_knapsack(
-    rewards: FloatArray, step_bounds: FloatArray, budget: tuple[float, float]
-) -> tuple[FloatArray, FloatArray]:
-    """The best values (n,) and actions (n, T) for rewards (n, T) per unit.
-
-    step_bounds  (T, 2) least and most of each step
-    budget       least and most of the total
-    """
-    least, most = step_bounds.sum(axis=0)
-    slack = SLACK * (1.0 + abs(least))
-    if least > budget[1] + slack or most < budget[0] - slack:
-        raise InfeasibleError(
-            f"the steps together spend {least:g} to {most:g}, the budget is {budget[0]:g} to "
-            f"{budget[1]:g}: they do not meet; widen one of them"
-        )
-    return allocate_nested(rewards, total_steps(step_bounds, *budget), np.zeros(len(rewards)))
-
-
 def allocate_advantage(
     first: FloatArray, second: FloatArray, quotas: FloatArray, stocks: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray]:
@@ -146,7 +128,8 @@ def allocate_advantage(
         )
     bounds = np.column_stack([np.zeros_like(quotas), quotas])
     need = min(max(quotas.sum() - c2, 0.0), c1)
-    gains, spent = allocate_knapsack(first - second, bounds, (need, c1))
+    steps = total_steps(bounds, need, c1)
+    gains, spent = allocate_nested(first - second, steps, np.zeros(len(first)))
     return gains + second @ quotas, np.stack([spent, quotas - spent], axis=2)
 
 
@@ -300,22 +283,6 @@ def allocate_nested(
     return values, actions
 
 
-def allocate_tank(
-    prices: FloatArray, needs: FloatArray, capacity: float, starts: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The least costs (n,) and the purchases (n, T) that supply every leg.
-
-    prices    (n, T) of a unit at each stop, revealed all at once
-    needs     (T,) used between a stop and the next: the level after buying is in [need, capacity]
-    capacity  of the tank
-    starts    (n,) levels on arrival at the first stop
-    """
-    steps = plain_steps(np.column_stack([np.zeros_like(needs), np.full_like(needs, np.inf)]))
-    steps[:, AFTER_LOW], steps[:, AFTER_HIGH], steps[:, SHIFT] = needs, capacity, -needs
-    values, purchases = allocate_nested(-prices, steps, np.clip(starts, 0.0, capacity))
-    return -values, purchases
-
-
 def plain_steps(step_bounds: FloatArray) -> FloatArray:
     """(T, 7) the numbers of steps with nothing but bounds (T, 2) on the step itself."""
     steps = np.empty((len(step_bounds), 7))
@@ -355,30 +322,14 @@ def nested_steps(program: ResourceProgram, state: State) -> FloatArray:
     """(T - t, 7) the same from the state on, with the budget that is left."""
     steps = resource_steps(program)[state.t :]
     if program.has_budget:
-        # Without spilling, the position after the last action tells the total.
-        zero = nested_start(program, state) + steps[:-1, SHIFT].sum()
+        # Without spilling, the position after an action tells the total so far; later steps spend
+        # their least at least.
+        zero = nested_start(program, state) + np.cumsum(steps[:, SHIFT]) - steps[:, SHIFT]
         low, high = (limit - state.resource[1] for limit in program.budget)
-        steps[-1, AFTER_LOW] = max(steps[-1, AFTER_LOW], zero + low)
-        steps[-1, AFTER_HIGH] = min(steps[-1, AFTER_HIGH], zero + high)
+        most = zero + high - program.later[state.t :, 0]
+        steps[:, AFTER_HIGH] = np.minimum(steps[:, AFTER_HIGH], most)
+        steps[-1, AFTER_LOW] = max(steps[-1, AFTER_LOW], zero[-1] + low)
     return steps
-
-
-def total_only(program: ResourceProgram, state: State) -> tuple[float, float] | None:
-    """The bounds on the total that say all that the levels of one resource say, if any do.
-
-    That is so where no choice within the steps' own bounds can break a level bound before the
-    last step.
-    """
-    if program.resources[0].spill:
-        return None
-    steps, start = nested_steps(program, state), nested_start(program, state)
-    shifts = start + np.cumsum(steps[:, SHIFT]) - steps[:, SHIFT]
-    low, high = np.cumsum(steps[:, LOW]), np.cumsum(steps[:, HIGH])
-    least, most = steps[:, AFTER_LOW] - shifts, steps[:, AFTER_HIGH] - shifts
-    # A bound on the total implies one on each prefix: later steps spend at least their least.
-    implied = most[-1] - np.cumsum(steps[:0:-1, LOW])[::-1]
-    is_loose = (low >= least)[:-1] & ((high <= most)[:-1] | (implied <= most[:-1]))
-    return (max(float(least[-1]), 0.0), float(most[-1])) if is_loose.all() else None
 
 
 class Transport(NamedTuple):

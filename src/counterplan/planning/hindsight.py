@@ -1,9 +1,8 @@
 """What should have been done, had the future been known: the exact allocation for realised paths.
 
-    'knapsack'   one resource whose level no step can exhaust or overfill before the end, so that
-                 only the steps and the total bind: fractional knapsack, O(T log T)
     'advantage'  two plain stocks that share a fixed quota at every step: comparative advantage
-    'nested'     one resource with levels bounded at every step: nested cumulative bounds
+    'nested'     one resource with levels bounded at every step: nested cumulative bounds, of which
+                 the fractional knapsack (only the steps and the total are bounded) is a case
     'lp'         several resources, budgets with spilling, and all of these but one that is added to
                  and spills over: linear program (HiGHS)
     'model'      the model's own `allocate`
@@ -30,13 +29,11 @@ from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.allocation import (
     NO_METHOD,
     allocate_advantage,
-    allocate_knapsack,
     allocate_nested,
     allocate_transport,
     nested_start,
     nested_steps,
     refuses_transport,
-    total_only,
 )
 from counterplan.planning.model import (
     Allocation,
@@ -49,10 +46,9 @@ from counterplan.planning.model import (
 from counterplan.planning.policies import follow
 from counterplan.planning.resource import ResourceProgram
 
-Method: TypeAlias = Literal["auto", "knapsack", "advantage", "nested", "lp", "model"]
+Method: TypeAlias = Literal["auto", "advantage", "nested", "lp", "model"]
 METHODS = get_args(Method)
 REASONS = {
-    "knapsack": "one resource, and only the steps and the total are bounded",
     "advantage": "two stocks share a fixed quota at every step",
     "nested": "one resource whose level is bounded at every step",
     "lp": "the bounds form a linear program",
@@ -225,14 +221,10 @@ def _by_model(
 def refusals(program: ResourceProgram, state: State) -> dict[str, str | None]:
     """For each method why it does not apply, None where it does; in the order of preference."""
     A, first = len(program.resources), program.resources[0]
-    several = f"it allocates one resource, there are {A}" if A > 1 else None
-    knapsack = nested = several
-    if several is None and not total_only(program, state):
-        knapsack = "the level is bounded at every step, so that not only the total matters"
-    if several is None and first.spill and program.has_budget:
+    nested = f"it allocates one resource, there are {A}" if A > 1 else None
+    if nested is None and first.spill and program.has_budget:
         nested = "with spilling, the level does not tell how much of the budget is left"
     return {
-        "knapsack": knapsack,
         "advantage": _refuses_advantage(program, state),
         "nested": nested,
         "lp": refuses_transport(program),
@@ -261,11 +253,6 @@ def solve_by(
     if method == "advantage":
         stocks = (float(state.resource[0]), float(state.resource[1]))
         return allocate_advantage(rewards[:, :, 0], rewards[:, :, 1], bounds[:, 0], stocks)
-    if method == "knapsack":
-        budget = total_only(program, state)
-        assert budget is not None
-        values, actions = allocate_knapsack(rewards[:, :, 0], bounds, budget)
-    else:
-        starts = np.full(len(rewards), nested_start(program, state))
-        values, actions = allocate_nested(rewards[:, :, 0], nested_steps(program, state), starts)
+    starts = np.full(len(rewards), nested_start(program, state))
+    values, actions = allocate_nested(rewards[:, :, 0], nested_steps(program, state), starts)
     return values, actions[:, :, None]
