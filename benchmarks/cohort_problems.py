@@ -20,7 +20,7 @@ from benchmarks import sepsis_model
 from benchmarks.problems import ALPHA, HORIZON
 from counterplan.counterfactual import Explanation
 from counterplan.domains import icu_sepsis, sepsis
-from counterplan.domains.stays import fit_cohort
+from counterplan.domains.sepsis_table import fit_cohort
 from counterplan.runs.cohort import PART_SIZE
 from counterplan.runs.explain import explain_spec
 from counterplan.runs.question import DEFAULT_DOUBT, Question

@@ -17,7 +17,7 @@ from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.continuous.setting import SequenceExplanation
 from counterplan.counterfactual.explain import frontier
 from counterplan.domains import sepsis
-from counterplan.tables.stays import DRUGS, HOURS, LEVELS
+from counterplan.domains.icu_episodes import DRUGS, HOURS, LEVELS
 from counterplan.viz import style
 from counterplan.viz.explained import Trajectory
 from counterplan.viz.labels import Move

@@ -203,7 +203,7 @@ def test_scaling_is_the_papers(cohort: SepsisCohort) -> None:
 
 
 def test_scaling_needs_two_values_of_each_feature_but_the_flags(cohort: SepsisCohort) -> None:
-    with pytest.raises(InputError, match=r"scaling: age is .* at least two different values"):
+    with pytest.raises(InputError, match=r"column 'age' is .* in every row"):
         sepsis.scaling(replace(cohort, recorded=cohort.recorded[:1]))
     women = tuple(one for one in cohort.recorded if one.episode.states[0, 0] == 1)
     scaling = sepsis.scaling(replace(cohort, recorded=women))

@@ -18,6 +18,7 @@ from counterplan.scm.point import Scaling
 from counterplan.tables import draft_schema
 from counterplan.tables.fit import fit_continuous
 from counterplan.tables.layout import SchemaLayout, layout_of_model
+from counterplan.tables.parts import Recorded, Rows
 from counterplan.tables.reader import read_table
 from counterplan.tables.schema import read_schema, schema_from_dict, schema_toml
 from counterplan.testing import check_scm
@@ -120,8 +121,7 @@ def test_a_scale_stays_a_number_and_doses_alone_have_a_distance() -> None:
     assert scale.max_move(1.0) == [1.0]
     episodes = [cp.Episode(np.array([[0.0, 1.0], [0.0, 2.0]]), [[2.0]])] * 2
     episodes.append(cp.Episode(np.array([[2.0, 1.0], [2.0, 2.0]]), [[2.0]]))
-    scaling = scale.scaling(episodes)
-    assert scaling is not None
+    scaling = scale.scaling(Rows([Recorded(one, np.arange(2.0)) for one in episodes]))
     assert scaling.encoded_widths(1) == (4, 1, 3)
 
 

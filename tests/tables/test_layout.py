@@ -11,6 +11,7 @@ import pytest
 import counterplan as cp
 from counterplan.errors import CounterplanError, InputError, MistakesError
 from counterplan.tables.layout import SchemaLayout, layout_of_model, means_of_model
+from counterplan.tables.parts import Recorded, Rows
 from counterplan.tables.reader import read_table
 from counterplan.tables.schema import Column, Schema, read_schema
 
@@ -79,13 +80,13 @@ def test_reward_must_come_from_somewhere() -> None:
 
 def test_scaling(layout: SchemaLayout, tmp_path: Path) -> None:
     path = write(tmp_path / "ward.csv", WARD)
-    every = [one.episode for one in read_table(path, layout.schema)]
+    every = Rows(read_table(path, layout.schema))
     scaling = layout.scaling(every)
-    encoded = scaling.encode_states(np.concatenate([episode.states for episode in every]))
+    encoded = scaling.encode_states(every.states)
     assert np.allclose([encoded.min(axis=0), encoded.max(axis=0)], [[-0.5] * 4, [0.5] * 4])
     # Of actions the levels count, not what was given.
     assert scaling.action_range.tolist() == [2.0, 1.0, 1.0]
-    same = [cp.Episode(np.ones((3, 4)), np.ones((2, 3)))]
+    same = Rows([Recorded(cp.Episode(np.ones((3, 4)), np.ones((2, 3))), np.arange(3.0))])
     with pytest.raises(InputError, match="column 'age' is 1 in every row"):
         layout.scaling(same)
 

@@ -13,6 +13,7 @@ from counterplan.errors import FileError
 from counterplan.tables.dates import order_of
 from counterplan.tables.draft import draft
 from counterplan.tables.layout import SchemaLayout
+from counterplan.tables.parts import Rows
 from counterplan.tables.quality import findings
 from counterplan.tables.reader import from_frame, read_table
 from counterplan.tables.rewards import learn_rewards
@@ -153,9 +154,9 @@ def slip(column: str, value: float) -> dict[str, pl.Expr]:
 @pytest.mark.parametrize("cell", [slip("score", -99_999.0), slip("x", 99_999_999.0)])
 def test_one_cell_changes_nothing_that_is_learned_of_rewards(cell: dict[str, pl.Expr]) -> None:
     schema = Schema((*BASE, Column("score", "reward")))
-    _, clean, _ = learn_rewards(schema, from_frame(steps(), schema))
+    _, clean, _ = learn_rewards(schema, Rows(from_frame(steps(), schema)))
     every = from_frame(steps(**cell), schema)
-    _, learned, remarks = learn_rewards(schema, every)
+    _, learned, remarks = learn_rewards(schema, Rows(every))
     assert clean.step
     assert learned.step
     assert clean.following
@@ -173,7 +174,7 @@ def test_a_slip_at_the_end() -> None:
     schema = Schema((*BASE, Column("bill", "cost", when="last")))
     bill = 100.0 * pl.col("x") + pl.col("episode_id") % 7
     frame = steps(bill=pl.when(pl.col("episode_id") == 3).then(99_999_999.0).otherwise(bill))
-    _, learned, remarks = learn_rewards(schema, from_frame(frame, schema))
+    _, learned, remarks = learn_rewards(schema, Rows(from_frame(frame, schema)))
     assert remarks[0].startswith(
         "warning: column 'bill': is 99999999 in row 23, far from all other"
     )
@@ -186,14 +187,14 @@ def test_a_dose_that_changes_its_meaning() -> None:
     schema = Schema((Column("x", "state"), Column("a", "action", levels=levels)))
     dose = pl.when(pl.col("episode_id") < 20).then(50 * pl.col("a")).otherwise("a")
     layout = SchemaLayout(schema)
-    told = [one.text for one in findings(from_frame(steps(a=dose), schema), layout)]
+    told = [one.text for one in findings(Rows(from_frame(steps(a=dose), schema)), layout)]
     assert any(
         one.startswith("is 1, 2 and 50, 100 in different episodes and never") for one in told
     )
     mixed = dose * pl.when(pl.col("t") == 3).then(1).otherwise(1)
     both = pl.when(pl.col("episode_id") == 30).then(50 * pl.col("a")).otherwise(mixed)
     both = pl.when((pl.col("episode_id") == 30) & (pl.col("t") < 3)).then("a").otherwise(both)
-    told = [one.text for one in findings(from_frame(steps(a=both), schema), layout)]
+    told = [one.text for one in findings(Rows(from_frame(steps(a=both), schema)), layout)]
     assert not any("in different episodes" in one for one in told)
 
 
@@ -203,7 +204,8 @@ def test_an_id_that_is_used_twice() -> None:
     later = 400 * (pl.col("t") > 2) * (pl.col("episode_id") % 10 == 0)
     frame = steps(t=pl.date(2023, 1, 1) + pl.duration(days=days + later))
     told = {
-        one.column: one.text for one in findings(from_frame(frame, schema), SchemaLayout(schema))
+        one.column: one.text
+        for one in findings(Rows(from_frame(frame, schema)), SchemaLayout(schema))
     }
     assert told["gap"].endswith("if an id stands for several episodes, give each its own")
     with pytest.raises(FileError, match=r"occurs twice .* or give each episode an id of its own"):

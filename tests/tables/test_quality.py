@@ -15,6 +15,7 @@ from counterplan.errors import InputError
 from counterplan.tables.fit import FitSettings as TabularSettings
 from counterplan.tables.fit import fit_continuous, fit_discrete
 from counterplan.tables.layout import SchemaLayout
+from counterplan.tables.parts import Rows
 from counterplan.tables.quality import Finding, findings
 from counterplan.tables.reader import from_frame
 from counterplan.tables.schema import Schema, schema_from_dict
@@ -59,7 +60,7 @@ def schema(**more: dict[str, Any]) -> Schema:
 
 def said(frame: pl.DataFrame, **more: dict[str, Any]) -> list[Finding]:
     layout = SchemaLayout(schema(**more))
-    return findings(from_frame(frame, layout.schema), layout)
+    return findings(Rows(from_frame(frame, layout.schema)), layout)
 
 
 def only(found: list[Finding]) -> Finding:
@@ -194,7 +195,11 @@ def test_doses_that_stand_one_row_late(late: bool) -> None:
     frame = pl.DataFrame(rows, schema=["episode_id", "t", "lactate", "dose"], orient="row")
     columns = {"lactate": COLUMNS["lactate"], "dose": {"role": "action", "levels": [0, 1, 2, 3]}}
     layout = SchemaLayout(schema_from_dict({"columns": columns}))
-    told = [one for one in findings(from_frame(frame, layout.schema), layout) if one.kind == "late"]
+    told = [
+        one
+        for one in findings(Rows(from_frame(frame, layout.schema)), layout)
+        if one.kind == "late"
+    ]
     assert len(told) == late
     assert not late or "move it one row up" in told[0].text
 

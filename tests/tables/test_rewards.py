@@ -18,7 +18,7 @@ from counterplan.runs.answer import answer_of, trajectory
 from counterplan.runs.explainer import ContinuousExplainer, DiscreteExplainer
 from counterplan.tables.fit import FitSettings, doubtful_costs, fit_discrete
 from counterplan.tables.layout import SchemaLayout, layout_of_model
-from counterplan.tables.parts import Recorded, episodes_from_bytes, episodes_to_bytes
+from counterplan.tables.parts import Recorded, Rows, episodes_from_bytes, episodes_to_bytes
 from counterplan.tables.reader import open_table
 from counterplan.tables.rewards import (
     Learned,
@@ -69,7 +69,7 @@ def workshop(
 
 
 def learned(schema: Schema, every: list[Recorded]) -> tuple[SchemaLayout, list[str]]:
-    exact, found, remarks = learn_rewards(schema, every)
+    exact, found, remarks = learn_rewards(schema, Rows(every))
     stored = Learned.from_dict(asdict(found))
     stored.check(schema)
     return SchemaLayout(schema, exact, stored), remarks

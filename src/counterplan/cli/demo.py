@@ -278,7 +278,7 @@ def run_stays(folder: Path, seed: int) -> dict[str, Any]:
 
     from counterplan.cli.run_progress import run_display
     from counterplan.domains.sepsis import write_cohort
-    from counterplan.domains.stays import fit_cohort
+    from counterplan.domains.sepsis_table import fit_cohort
     from counterplan.runs.explain import explain_table
     from counterplan.runs.run import RESULTS, open_run
     from counterplan.tables.fit import LearnerSettings

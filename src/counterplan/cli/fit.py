@@ -138,7 +138,7 @@ def fit(options: FitOptions) -> None:
     ...), which give such models too.
     """
     from counterplan.core.files import check_target, suffix_of
-    from counterplan.domains.stays import layout_of
+    from counterplan.domains.sepsis_table import layout_of
 
     suffix_of(options.output, (".safetensors",), "model files")
     check_target(options.output)
@@ -197,7 +197,7 @@ def _refuse_learned(options: FitOptions) -> None:
 
 
 def _learned(options: FitOptions, schema: Schema | None) -> None:
-    from counterplan.domains.stays import fit_cohort
+    from counterplan.domains.sepsis_table import fit_cohort
     from counterplan.tables.fit import LearnerSettings, fit_continuous
 
     if options.unconstrained and options.lipschitz is not None:
@@ -228,7 +228,7 @@ def _learned(options: FitOptions, schema: Schema | None) -> None:
 
 
 def _print_learned(options: FitOptions, found: LearnedFit) -> None:
-    from counterplan.domains.stays import EDGES
+    from counterplan.domains.sepsis_table import EDGES
     from counterplan.tables.fit import UNCALIBRATED, poor_fit
 
     scm = found.model

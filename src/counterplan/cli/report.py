@@ -111,7 +111,9 @@ def _actors(
     names = ("episode_id", "t") if layout is None else (layout.schema.episode, layout.schema.time)
     file = open_table_file(table)
     file.check_columns([column], "name the one that tells who decided with --actor-column")
-    frame = file.read([*names, column]).texts.filter(pl.col(names[0]).is_in(list(ids)))
+    block = file.read([*names, column])
+    block.mistakes.refuse()
+    frame = block.texts.filter(pl.col(names[0]).is_in(list(ids)))
     times = frame[names[1]].cast(pl.Float64, strict=False)
     order = frame[names[1]] if times.null_count() else times
     frame = frame.with_columns(order.alias(names[1])).sort(names[1], maintain_order=True)

@@ -391,19 +391,18 @@ class TableFile:
             raise MistakesError("\n".join(f"{self.path}: {line}" for line in lines[:20]))
 
     def read(self, wanted: Sequence[str]) -> Block:
-        """All rows at once, if they fit in memory."""
+        """All rows at once, if they fit in memory; whoever takes them refuses the mistakes."""
         import polars as pl
 
         self.check_columns(wanted)
-        mistakes, parts, entries = Mistakes(self.path), list[Block](), 0
+        mistakes, parts, entries = Mistakes(self.path, self.place), list[Block](), 0
         for block in self.blocks(wanted, mistakes):
             parts.append(block)
             entries += len(block) * len(wanted)
             if entries > MOST_ENTRIES:
                 raise FileError(f"{self.path}: has more than {MOST_ENTRIES:,} entries; split it up")
-        if mistakes.has_broken_rows:
-            mistakes.refuse()
         if not entries:
+            mistakes.refuse()
             raise FileError(f"{self.path}: {NO_ROWS}")
         texts = pl.concat([block.texts for block in parts])
         rows = np.concatenate([block.rows for block in parts])

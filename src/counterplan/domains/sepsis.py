@@ -71,6 +71,7 @@ from counterplan.core.validation import (
     generator,
     whole_number,
 )
+from counterplan.domains.icu_episodes import LEVELS
 from counterplan.domains.sepsis_table import (
     COLUMNS,
     FEATURES,
@@ -85,7 +86,7 @@ from counterplan.domains.sepsis_table import (
 )
 from counterplan.errors import InputError
 from counterplan.scm.point import ElementwiseSCM, Scaling
-from counterplan.tables.stays import LEVELS
+from counterplan.tables.parts import Rows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -453,5 +454,5 @@ def reward() -> LinearReward:
 
 
 def scaling(cohort: SepsisCohort) -> Scaling:
-    """The paper's, see `CohortLayout.scaling`."""
-    return CohortLayout().scaling(cohort.episodes)
+    """The paper's, see `CohortLayout.state_ranges`."""
+    return CohortLayout().scaling(Rows(cohort.recorded))

@@ -1,4 +1,5 @@
-"""The sepsis cohort table of the AI Clinician pipeline, as the 2023 paper reads it (appendix G).
+"""The sepsis cohort table of the AI Clinician pipeline, as the 2023 paper reads it (appendix G),
+and models learned from tables of stays that need no schema of the user's.
 
 One row for each four hours of an ICU stay (`bloc` = 1, 2, ..), in physical units:
 
@@ -14,34 +15,46 @@ quartiles of all doses above zero; a dose that equals a quartile belongs to the 
 Stays of 10 to 20 rows are kept. The pipeline leaves out four hours in which nothing was recorded;
 like the paper, this reader takes the rows of a stay as consecutive steps, but keeps the hours at
 which they begin, and counts the steps that jump.
+
+Actions of this table and of that of `domains.icu_episodes` are five levels each of vasopressors and
+fluids, numbered 5 * vasopressor + fluids; the reward is -SOFA. A model learned from doses remembers
+where their levels begin, so that a level means the same dose in every table it is used on.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from counterplan.core.episode import Episode
+from counterplan.core.table import table_columns
 from counterplan.core.validation import FloatArray, IntArray
-from counterplan.errors import FileError, InputError
-from counterplan.scm.point import Scaling
-from counterplan.scm.transitions import plausible_range
-from counterplan.tables.layout import SchemaLayout
-from counterplan.tables.parts import Recorded
-from counterplan.tables.schema import Column
-from counterplan.tables.stays import (
+from counterplan.domains.icu_episodes import (
+    ACTIONS,
     DRUGS,
     HOURS,
     LEVELS,
+    IcuEpisodes,
+    IcuLayout,
     Stays,
     drug_levels,
+    read_episodes_4h,
     read_stays,
     shipped_schema,
 )
+from counterplan.errors import FileError, InputError
+from counterplan.tables.fit import LearnedFit, LearnerSettings, learn
+from counterplan.tables.layout import SchemaLayout
+from counterplan.tables.parts import Recorded, Rows
+from counterplan.tables.schema import Column
+
+if TYPE_CHECKING:
+    from counterplan.scm.learned import LearnedSCM
 
 SCHEMA = shipped_schema("sepsis_cohort")
 FIXED = tuple(column.name for column in SCHEMA.of("fixed"))
@@ -139,11 +152,10 @@ def read_cohort(path: str | Path, edges: DoseEdges | None = None) -> SepsisCohor
             place = f"{path}, row {one.rows[t]}, column {SCHEMA.time!r}"
             raise FileError(f"{place}: {blocs[t]:g} is not a whole number from 1 up; correct it")
     kept = [one for one in every if SHORTEST <= len(one.times) <= LONGEST]
-    lengths = {str(one.episode.id): len(one.times) for one in every}
     dropped = {
-        name: TOO_SHORT if length < SHORTEST else TOO_LONG
-        for name, length in lengths.items()
-        if not SHORTEST <= length <= LONGEST
+        str(one.episode.id): TOO_SHORT if len(one.times) < SHORTEST else TOO_LONG
+        for one in every
+        if not SHORTEST <= len(one.times) <= LONGEST
     }
     if not kept:
         nothing = SepsisCohort((), dropped).summary()
@@ -181,17 +193,60 @@ class CohortLayout(SchemaLayout):
         columns = (*SCHEMA.features[: len(FEATURES)], *drug_levels(*DRUGS), ventilation)
         super().__init__(replace(SCHEMA, columns=columns))
 
-    def scaling(self, episodes: Sequence[Episode]) -> Scaling:
-        """The paper's: 0/1 features less 0.5, others from the cohort's range to [-0.5, 0.5],
-        levels / 4 - 0.5, ventilation - 0.5."""
-        states = np.concatenate([episode.states for episode in episodes])
-        low, high = np.array([plausible_range(column) for column in states.T]).T
-        low[:BINARY], high[:BINARY] = 0.0, 1.0
-        constant = np.flatnonzero(high == low)
-        if constant.size:
-            raise InputError(
-                f"scaling: {FEATURES[constant[0]]} is {low[constant[0]]} in every row: a feature "
-                "needs at least two different values"
-            )
-        ranges = np.array([4.0, 4.0, 1.0])
-        return Scaling((low + high) / 2, high - low, ranges / 2, ranges)
+    def state_ranges(self, table: Rows) -> FloatArray:
+        """The paper's: 0/1 features are shifted, not stretched to the range seen."""
+        flags = np.array([[0.0], [1.0]]).repeat(BINARY, axis=1)
+        return np.concatenate([flags, table.ranges[:, BINARY:]], axis=1)
+
+
+# --- Models of stays -------------------------------------------------------------------------
+
+StayLayout: TypeAlias = CohortLayout | IcuLayout
+EDGES = "dose_edges"
+
+
+def layout_of(path: str | Path) -> StayLayout | None:
+    """The kind of a table by its columns, None if it is no table of stays."""
+    columns = set(table_columns(path))
+    if columns & {SCHEMA.episode, SCHEMA.time}:
+        return CohortLayout()
+    return IcuLayout() if set(ACTIONS) <= columns else None
+
+
+def fit_cohort(path: str | Path, settings: LearnerSettings, support: bool = True) -> LearnedFit:
+    """Learn a model from a table of stays; see `tables.fit.learn`."""
+    layout = layout_of(path)
+    if layout is None:
+        raise FileError(f"{path}: is no table of ICU stays (columns icustayid, bloc, ...)")
+    stays = read_episodes_4h(path) if isinstance(layout, IcuLayout) else read_cohort(path)
+    try:
+        scm = learn(Rows(stays.recorded), layout, settings, support)
+    except InputError as problem:
+        raise FileError(f"{path}: {problem}") from None
+    if isinstance(stays, SepsisCohort):
+        edges = {drug: list(getattr(stays.edges, drug)) for drug in DRUGS}
+        scm = replace(scm, about={**scm.about, EDGES: edges})
+    return LearnedFit(scm, stays.episodes, len(stays.dropped), stays.summary(), layout)
+
+
+def stays_for(
+    scm: LearnedSCM, model: str | Path, table: str | Path, layout: StayLayout
+) -> IcuEpisodes | SepsisCohort:
+    """The stays of a table, with the dose levels of the cohort that the model was learned from."""
+    try:
+        scm.check_schema(layout.features, layout.actions)
+    except InputError as problem:
+        raise FileError(f"{model}: does not fit {table}: {problem}; give another") from None
+    if isinstance(layout, IcuLayout):
+        return read_episodes_4h(table)
+    stored = scm.about.get(EDGES)
+    if not isinstance(stored, Mapping) or set(stored) != set(DRUGS):
+        raise FileError(
+            f"{model}: does not say which doses make which level, so it was not learned from a "
+            "cohort table; use `counterplan fit` on one"
+        )
+    try:
+        edges = DoseEdges(*(tuple(map(float, stored[drug])) for drug in DRUGS))
+    except (TypeError, ValueError) as problem:
+        raise FileError(f"{model}: its dose levels are damaged: {problem}; fit it anew") from None
+    return read_cohort(table, edges)

@@ -319,8 +319,7 @@ def _by_schema(table: Any, model: Model, name: str, schema: Schema) -> Opened:
 
 
 def _stays(table: Any, model: LearnedSCM, name: str) -> Opened:
-    from counterplan.domains.sepsis_table import CohortLayout
-    from counterplan.domains.stays import layout_of, stays_for
+    from counterplan.domains.sepsis_table import CohortLayout, layout_of, stays_for
 
     if not _is_path(table):
         raise InputError(f"{name}: remembers no schema: give one for the table")
@@ -332,7 +331,7 @@ def _stays(table: Any, model: LearnedSCM, name: str) -> Opened:
         )
 
     def read(notes: list[str], dropped: dict[str, str]) -> Iterable[Recorded]:
-        stays, _ = stays_for(model, name, table)
+        stays = stays_for(model, name, table, layout)
         notes.append(f"{stays.summary()}.")
         dropped.update(stays.dropped)
         return stays.recorded
@@ -345,7 +344,7 @@ def _discrete(table: Any, mdp: TabularMDP, name: str) -> Opened:
 
     if _is_path(table) and not SOME_OF_STAYS.isdisjoint(table_columns(table)):
         # Here, since the tables of intensive care load what neural models are made of.
-        from counterplan.domains.stays import layout_of
+        from counterplan.domains.sepsis_table import layout_of
 
         if layout_of(table) is not None:
             raise FileError(

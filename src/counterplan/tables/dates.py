@@ -95,49 +95,42 @@ def date_texts(seconds: Sequence[float] | FloatArray, zone: str = "") -> tuple[s
     return tuple(one.strftime(form) + zone for one in given)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Spacing:
-    """How time goes on from one row of an episode to the next, as far as it has been looked at.
+    """How time goes on from one row of an episode to the next.
 
-    dates  whether times are dates; None if none was seen yet
+    dates  whether times are dates
     order  of day and month in them, where it must be said
     odd    a time that is neither a number nor a date, or not what the others are
     steps  how often time grew by so much: seconds, or as the table has it
     """
 
-    dates: bool | None = None
+    dates: bool = False
     order: str = ""
     odd: str = ""
     steps: Counter[float] = field(default_factory=Counter)
-    _latest: pl.DataFrame | None = None
 
-    def add(self, texts: pl.Series, owners: pl.Series, steps: bool = True) -> None:
-        """Look at the times of some more rows; `steps`: whether to count steps, too."""
+    @classmethod
+    def of(cls, texts: pl.Series, owners: pl.Series) -> Spacing:
+        """That of all rows of a table, by their times and the names of their episodes."""
         import polars as pl
 
         known = ~texts.str.to_uppercase().is_in(GAPS)
         texts, owners = texts.filter(known), owners.filter(known)
         if not len(texts):
-            return
-        if self.dates is None:
-            self.order = order_of(texts)
-            self.dates = not np.isnan(seconds_of(texts[0], self.order)[0])
-        if self.dates:
-            times = pl.Series(read_dates(texts, self.order)[0]).fill_nan(None)
+            return cls()
+        order = order_of(texts)
+        dates = not np.isnan(seconds_of(texts[0], order)[0])
+        if dates:
+            times = pl.Series(read_dates(texts, order)[0]).fill_nan(None)
         else:
             times = texts.cast(pl.Float64, strict=False)
-        if odd := texts.filter(times.is_null()).head(1).to_list():
-            self.odd = self.odd or str(odd[0])
-        if steps:
-            frame = pl.DataFrame({"owner": owners, "time": times})
-            frame = frame.filter(pl.col("time").is_finite())
-            if self._latest is not None:
-                frame = pl.concat([self._latest, frame])
-            frame = frame.sort("owner", "time")
-            self._latest = frame.group_by("owner", maintain_order=True).last()
-            grown = frame.select(pl.col("time").diff().over("owner")).to_series().drop_nulls()
-            rounded = grown.filter(grown > 0.0).round_sig_figs(9)
-            self.steps.update(rounded.to_list())
+        odd = next(iter(texts.filter(times.is_null()).head(1)), "")
+        frame = pl.DataFrame({"owner": owners, "time": times})
+        frame = frame.filter(pl.col("time").is_finite()).sort("owner", "time")
+        grown = frame.select(pl.col("time").diff().over("owner")).to_series().drop_nulls()
+        steps = grown.filter(grown > 0.0).round_sig_figs(9).to_list()
+        return cls(dates, order, odd, Counter(steps))
 
     @property
     def usual(self) -> float:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,9 +17,7 @@ import numpy as np
 from counterplan.core.source import MEASURED, MIXED, OPEN, plain_numbers
 from counterplan.core.table import (
     GAPS,
-    NO_ROWS,
     Block,
-    Mistakes,
     TableFile,
     open_table_file,
     shown,
@@ -73,8 +71,6 @@ LONGEST_LABEL = 60
 FEWEST = 20
 # Columns with more different values are measurements, or names.
 MOST_VALUES = 1_000
-# Of so many episodes it is looked at whether a column changes within them.
-WATCHED = 20_000
 # A column holds numbers, some of them mistaken, if so large a share of it does.
 MOSTLY = 0.9
 
@@ -101,13 +97,13 @@ def draft_schema(path: Any) -> Schema:
 
 def draft(table: Any) -> Draft:
     """The same with comments."""
-    file = open_table_file(table)
-    found, path = _profile(file), file.path
-    _check_form(path, found)
-    guesses = [_guess(one, found.rows, len(found.episodes)) for one in found.columns]
+    found = TableProfile(open_table_file(table))
+    path = found.path
+    _check_form(found)
+    guesses = [_guess(one, found.rows, found.episodes) for one in found.columns]
     if not any(column.role == "action" for column, _ in guesses):
         _guess_action(path, guesses, found.columns)
-    _ignore_doubles(guesses)
+    guesses = _ignore_doubles(guesses)
     guesses = [
         (replace(column, unit=profile.unit, **_range(column, profile)[0]), why)
         if column.role != "ignore"
@@ -130,22 +126,23 @@ def draft(table: Any) -> Draft:
         for (column, why), profile in zip(guesses, found.columns, strict=True)
     }
     head = _head(Path(path).name, found, schema)
-    return Draft(schema, head, comments, found.rows, len(found.episodes))
+    return Draft(schema, head, comments, found.rows, found.episodes)
 
 
-def _check_form(path: str | Path, found: TableProfile) -> None:
+def _check_form(found: TableProfile) -> None:
     """Raise if rows are no steps: measurements, one below the other, or whole episodes."""
     names = {one.name.lower(): one.name for one in found.columns}
     kind = next((names[name] for name in MEASUREMENTS if name in names), None)
     if kind is not None and not names.keys().isdisjoint(VALUES):
         raise FileError(
-            f"{path}: has a row for each measurement, named in {kind!r}; give one row for each "
-            f"step, with a column for each {kind!r}"
+            f"{found.path}: has a row for each measurement, named in {kind!r}; give one row for "
+            f"each step, with a column for each {kind!r}"
         )
-    if 1 < found.rows == len(found.episodes):
+    if 1 < found.rows == found.episodes:
         raise FileError(
-            f"{path}: every episode ({found.episode!r}) has a single row; give one for each step: "
-            "columns such as lactate_1, lactate_2 become rows, and 'episode_id' names the episode"
+            f"{found.path}: every episode ({found.episode!r}) has a single row; give one for each "
+            "step: columns such as lactate_1, lactate_2 become rows, and 'episode_id' names the "
+            "episode"
         )
 
 
@@ -168,7 +165,7 @@ def _guess(profile: ColumnProfile, rows: int, episodes: int) -> Guess:
         if names:
             more = f"{more}, labels = {json.dumps(names)}" if len(names) == 2 else ""
         return Column(name, "outcome"), f"one value for each episode{more}"
-    if OUTCOME.fullmatch(called) and profile.numbers() == [0.0, 1.0]:
+    if OUTCOME.fullmatch(called) and profile.levels == (0.0, 1.0):
         role = "reward" if SURVIVAL.fullmatch(called) else "cost"
         return Column(name, role, when="last"), "by its name; its last value counts"
     if is_cost:
@@ -221,36 +218,41 @@ def _guess_action(path: str | Path, guesses: list[Guess], columns: Sequence[Colu
     )
 
 
-def _ignore_doubles(guesses: list[Guess]) -> None:
+def _ignore_doubles(guesses: list[Guess]) -> list[Guess]:
     """Ignore what is said twice: actions as one number and by component, or as the dose behind a
     level; and what the other states leave no room for: names that change beside measurements, or
     measurements that never change beside states with levels."""
     actions = [column.name for column, _ in guesses if column.role == "action"]
     parts = [name for name in actions if "_" in name]
     stems = {name.partition("_")[2].lower(): name for name in parts}
-    for place, (column, _) in enumerate(guesses):
-        stem, why = column.name.lower().partition("_")[0], ""
+    is_earned = any(one.role == "reward" and one.when == STEP for one, _ in guesses)
+
+    def is_double(column: Column) -> str:
+        stem = column.name.lower().partition("_")[0]
         if column.name in actions and column.name not in parts and len(parts) > 1:
-            why = f"seems to number the combinations of {' and '.join(parts)}"
-        elif column.role == "state" and stem in stems:
-            why = f"seems to be what {stems[stem]} is the level of"
-        if why:
-            guesses[place] = Column(column.name, "ignore"), why
-    if any(column.role == "reward" and column.when == STEP for column, _ in guesses):
-        for place, (column, _) in enumerate(guesses):
-            if column.role == "cost" and column.when == STEP:
-                why = 'by its name it costs; role = "cost" counts it besides the reward'
-                guesses[place] = Column(column.name, "ignore"), why
-    if any(column.role == "state" and column.size is None for column, _ in guesses):
-        for place, (column, _) in enumerate(guesses):
-            if column.role == "state" and column.categories:
-                why = "names that change; a scale is a state: labels in order, ordered = true"
-                guesses[place] = Column(column.name, "ignore"), why
-        return
-    for place, (column, _) in enumerate(guesses):
-        if column.role == "fixed" and column.size is None:
-            why = "a measurement, but states have levels or labels only"
-            guesses[place] = Column(column.name, "ignore"), why
+            return f"seems to number the combinations of {' and '.join(parts)}"
+        if column.role == "state" and stem in stems:
+            return f"seems to be what {stems[stem]} is the level of"
+        if is_earned and column.role == "cost" and column.when == STEP:
+            return 'by its name it costs; role = "cost" counts it besides the reward'
+        return ""
+
+    def has_no_room(column: Column) -> str:
+        if column.role == "state" and column.categories and is_measured:
+            return "names that change; a scale is a state: labels in order, ordered = true"
+        if column.role == "fixed" and column.size is None and not is_measured:
+            return "a measurement, but states have levels or labels only"
+        return ""
+
+    guesses = _ignored(guesses, is_double)
+    is_measured = any(one.role == "state" and one.size is None for one, _ in guesses)
+    return _ignored(guesses, has_no_room)
+
+
+def _ignored(guesses: list[Guess], why: Callable[[Column], str]) -> list[Guess]:
+    """With role = "ignore" where there is a reason."""
+    said = [(guess, why(guess[0])) for guess in guesses]
+    return [(Column(one[0].name, "ignore"), text) if text else one for one, text in said]
 
 
 def _range(column: Column, profile: ColumnProfile) -> tuple[dict[str, Any], dict[str, str]]:
@@ -259,7 +261,7 @@ def _range(column: Column, profile: ColumnProfile) -> tuple[dict[str, Any], dict
         return {}, {}
     if (PERCENT.fullmatch(word(column.name)) or profile.unit == "%") and profile.high <= 100.0:
         return {"low": 0.0, "high": 100.0}, {"high": "percent, as it seems"}
-    points = len(profile.numbers()) if profile.is_whole else 0
+    points = len(profile.levels) if profile.is_whole else 0
     if 2 < points <= MOST_POINTS and profile.high <= 100.0:
         why = "the largest seen, of a score as it seems: write the end of its scale"
         return {"low": 0.0, "high": profile.high}, {"high": why}
@@ -312,7 +314,7 @@ def _comments(column: Column, profile: ColumnProfile, why: str, rows: int) -> di
 
 def _head(name: str, found: TableProfile, schema: Schema) -> str:
     lines = [
-        f"Draft from {name}: {len(found.episodes):,} episodes, {found.rows:,} rows"
+        f"Draft from {name}: {found.episodes:,} episodes, {found.rows:,} rows"
         f"{f', read as {found.form}' if found.form else ''}.",
         "Read every role: state (moves, and is moved by actions), fixed (known from the start),",
         "contextual (an input that is replayed as it was), action, reward, cost, outcome (says",
@@ -372,32 +374,51 @@ def _pace_in_words(name: str, spacing: Spacing, schema: Schema) -> list[str]:
 # --- What the columns of a table hold ---------------------------------------------------------
 
 
-@dataclass
 class ColumnProfile:
-    """A column so far.
+    """What a column holds, of which `episodes` names the rows.
 
-    values       its different texts, None if there are too many
-    levels       its different numbers, likewise
-    count, odd   how many entries there are, and how many of them are no numbers
+    missing      how many entries are empty
+    count, odd   how many there are, and how many of them are no numbers
     first_odd    the first of these, and its row
     units        what stands beside its numbers
+    values       its different texts, None if there are too many
+    levels       its different numbers in order, none if there are too many
+    low, high    the least and largest
     is_constant  whether it has one value in each episode
-    is_rising    whether it is a larger whole number in every row
+    is_rising    whether it is a larger whole number in every row, or in every episode
     """
 
-    name: str
-    missing: int = 0
-    values: set[str] | None = field(default_factory=set)
-    levels: set[float] | None = field(default_factory=set)
-    count: int = 0
-    odd: int = 0
-    first_odd: str = ""
-    units: set[str] = field(default_factory=set)
-    is_constant: bool = True
-    is_rising: bool = True
-    low: float = np.inf
-    high: float = -np.inf
-    _first: dict[str, str] = field(default_factory=dict)
+    def __init__(self, block: Block, name: str, episodes: pl.Series) -> None:
+        import polars as pl
+
+        texts = block.plain(name)
+        gap = texts.str.to_uppercase().is_in(GAPS)
+        known, owners = texts.filter(~gap), episodes.filter(~gap)
+        self.name, self.missing, self.count = name, int(gap.sum()), len(known)
+        numbers, self.units = known.cast(pl.Float64, strict=False), set[str]()
+        if numbers.has_nulls():
+            parts = known.str.extract_groups(MEASURED).struct.unnest()
+            given = plain_numbers(parts["number"], block.signs.get(name) or ".")
+            is_new = numbers.is_null() & given.is_not_null()
+            beside = (parts["before"] + parts["after"].fill_null("")).filter(is_new)
+            self.units = set(beside.unique().head(MOST_LABELS))
+            numbers = numbers.fill_null(given.cast(pl.Float64, strict=False))
+        is_odd, self.first_odd = ~(numbers.is_finite().fill_null(False)), ""
+        self.odd = int(is_odd.sum())
+        if self.odd:
+            row = block.rows[(~gap).arg_true()[int(is_odd.arg_max() or 0)]]
+            self.first_odd = f"{shown(known.filter(is_odd)[0])} in {block.mistakes.place(row)}"
+        values, levels = known.unique(), numbers.filter(~is_odd).unique().sort()
+        self.values = set(values) if len(values) <= MOST_VALUES else None
+        self.levels: tuple[float, ...] = tuple(levels) if len(levels) <= MOST_VALUES else ()
+        pairs = pl.DataFrame({"owner": owners, "value": known}).unique()
+        self._episodes, self._different = pairs["owner"].n_unique(), len(values)
+        self.is_constant = self._episodes == pairs.height
+        right = numbers.filter(~is_odd).to_numpy()
+        # What never changes within an episode rises from one to the next.
+        rises = np.diff(right) >= 0.0 if self.is_constant else np.diff(right) > 0.0
+        self.is_rising = bool(rises.all() and not (right % 1.0).any())
+        self.low, self.high = float(right.min(initial=np.inf)), float(right.max(initial=-np.inf))
 
     @property
     def is_number(self) -> bool:
@@ -413,7 +434,7 @@ class ColumnProfile:
     @property
     def is_whole(self) -> bool:
         """Whether it holds a few different whole numbers."""
-        return self.is_number and bool(self.levels) and all(n.is_integer() for n in self.numbers())
+        return self.is_number and bool(self.levels) and all(n.is_integer() for n in self.levels)
 
     @property
     def counts(self) -> bool:
@@ -423,132 +444,56 @@ class ColumnProfile:
     @property
     def is_identifier(self) -> bool:
         """Whether it names episodes or numbers rows, by its name or in their order."""
-        own = list(self._first.values())
-        if not self.is_constant or len(own) < FEWEST:
+        if not self.is_constant or self._episodes < FEWEST:
             return self.is_rising and self.is_number and self.high - self.low >= FEWEST
-        return len(set(own)) == len(own) and bool(
+        return self._different == self._episodes and bool(
             (self.is_number and self.is_rising) or IDENTIFIER.fullmatch(self.name)
         )
 
     def may_be_code(self, end: float) -> bool:
         """Whether its least or largest number is a usual code of gaps, apart from the others."""
-        others = [one for one in self.numbers() if one != end]
+        others = [one for one in self.levels if one != end]
         if not is_code(end) or len(others) < 2:
             return is_code(end)
         apart = min(abs(one - end) for one in others) > others[-1] - others[0]
         return apart or end < 0.0 <= others[0]
 
-    def numbers(self) -> list[float]:
-        """Its different numbers, in order."""
-        return sorted(self.levels or ())
-
     def choice(self, role: str, most: int) -> Column | None:
         """A column with the values found as its levels or labels, None if there are too many."""
         if self.is_number:
-            levels = tuple(self.numbers())
-            return Column(self.name, role, levels=levels) if 2 <= len(levels) <= most else None
+            few = 2 <= len(self.levels) <= most
+            return Column(self.name, role, levels=self.levels) if few else None
         # Of those that differ in capitals only, one.
         labels = tuple(sorted({one.casefold(): one for one in sorted(self.values or ())}.values()))
         return Column(self.name, role, labels=labels) if 2 <= len(labels) <= most else None
 
-    def add(self, block: Block, episodes: pl.Series) -> None:
-        """Look at some more rows."""
-        import polars as pl
 
-        texts = block.plain(self.name)
-        gap = texts.str.to_uppercase().is_in(GAPS)
-        known, owners = texts.filter(~gap), episodes.filter(~gap)
-        self.missing += int(gap.sum())
-        self.count += len(known)
-        if not len(known):
-            return
-        if self.values is not None:
-            self.values |= set(known.unique().to_list())
-            self.values = None if len(self.values) > MOST_VALUES else self.values
-        numbers = known.cast(pl.Float64, strict=False)
-        if numbers.has_nulls():
-            parts = known.str.extract_groups(MEASURED).struct.unnest()
-            given = plain_numbers(parts["number"], block.signs.get(self.name) or ".")
-            is_new = numbers.is_null() & given.is_not_null()
-            beside = (parts["before"] + parts["after"].fill_null("")).filter(is_new)
-            self.units |= set(beside.unique().head(MOST_LABELS).to_list())
-            numbers = numbers.fill_null(given.cast(pl.Float64, strict=False))
-        is_odd = ~(numbers.is_finite().fill_null(False))
-        if is_odd.any() and not self.odd:
-            row = block.rows[(~gap).arg_true()[int(is_odd.arg_max() or 0)]]
-            self.first_odd = f"{shown(known.filter(is_odd)[0])} in {block.mistakes.place(row)}"
-        self.odd += int(is_odd.sum())
-        self._add_numbers(numbers.filter(~is_odd))
-        if self.is_constant:
-            pairs = pl.DataFrame({"owner": owners, "value": known}).unique(maintain_order=True)
-            for owner, value in pairs.iter_rows():
-                if self._first.get(owner, value) != value:
-                    self.is_constant = False
-                    self._first.clear()
-                    return
-                if len(self._first) < WATCHED:
-                    self._first[owner] = value
-
-    def _add_numbers(self, numbers: pl.Series) -> None:
-        if not len(numbers):
-            return
-        if self.levels is not None:
-            self.levels |= set(numbers.unique().to_list())
-            self.levels = None if len(self.levels) > MOST_VALUES else self.levels
-        given = numbers.to_numpy()
-        # What never changes within an episode rises from one to the next.
-        steps = np.diff(given, prepend=self.high if np.isfinite(self.high) else -np.inf)
-        rises = (steps >= 0.0).all() if self.is_constant else (steps > 0.0).all()
-        self.is_rising &= bool(rises) and not (given % 1.0).any()
-        self.low = min(self.low, float(given.min()))
-        self.high = max(self.high, float(given.max()))
-
-
-@dataclass
 class TableProfile:
     """A table: its columns but for those of episode and time, and how time goes on."""
 
-    episode: str
-    time: str
-    columns: list[ColumnProfile]
-    nameless: int
-    rows: int = 0
-    episodes: set[str] = field(default_factory=set)
-    spacing: Spacing = field(default_factory=Spacing)
-    form: str = ""
-
-
-def _profile(file: TableFile) -> TableProfile:
-    """Look at a whole table."""
-    named = [name for name in file.header if name]
-    file.check_columns(list(dict.fromkeys(named)))
-    if len(named) < 2:
-        raise FileError(
-            f"{file.path}: has the column {shown(named[0])} only; add those of time, states and "
-            "actions, separated by commas"
-        )
-    episode = _chosen(named, EPISODES)
-    time = _chosen([name for name in named if name != episode], TIMES)
-    columns = [ColumnProfile(name) for name in named if name not in (episode, time)]
-    found = TableProfile(episode, time, columns, len(file.header) - len(named))
-    mistakes = Mistakes(file.path, file.place)
-    for number, block in enumerate(file.blocks(named, mistakes)):
-        owners = block.texts[episode]
+    def __init__(self, file: TableFile) -> None:
+        named = [name for name in file.header if name]
+        file.check_columns(list(dict.fromkeys(named)))
+        if len(named) < 2:
+            raise FileError(
+                f"{file.path}: has the column {shown(named[0])} only; add those of time, states "
+                "and actions, separated by commas"
+            )
+        self.path, self.nameless = file.path, len(file.header) - len(named)
+        self.episode = _chosen(named, EPISODES)
+        self.time = _chosen([name for name in named if name != self.episode], TIMES)
+        block = file.read(named)
+        self.form, owners = ", ".join(file.form), block.texts[self.episode]
         why = "names no episode; if this row holds units or a second heading, remove it"
-        block.report((owners == "").to_numpy(), episode, why)
-        found.episodes |= set(owners.unique().to_list())
-        found.rows += len(block)
-        # Rows of an episode may lie anywhere: later ones would look like gaps.
-        found.spacing.add(block.texts[time], owners, steps=number < 2)
-        for column in columns:
-            column.add(block, owners)
-            if block.signs.get(column.name) in (OPEN, MIXED) and _are_numbers(block, column.name):
-                block.numbers(column.name, unit=next(iter(column.units), ""))
-    if not found.rows:
-        mistakes.in_file(NO_ROWS)
-    mistakes.refuse()
-    found.form = ", ".join(file.form)
-    return found
+        block.report((owners == "").to_numpy(), self.episode, why)
+        others = [name for name in named if name not in (self.episode, self.time)]
+        self.columns = [ColumnProfile(block, name, owners) for name in others]
+        for one in self.columns:
+            if block.signs.get(one.name) in (OPEN, MIXED) and _are_numbers(block, one.name):
+                block.numbers(one.name, unit=next(iter(one.units), ""))
+        block.mistakes.refuse()
+        self.rows, self.episodes = len(block), owners.n_unique()
+        self.spacing = Spacing.of(block.texts[self.time], owners)
 
 
 def _are_numbers(block: Block, name: str) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 
 from counterplan.core.episode import Episode
 from counterplan.core.table import table_columns
-from counterplan.core.validation import BoolArray, FloatArray, IntArray
+from counterplan.core.validation import FloatArray, IntArray
 from counterplan.errors import FileError, InputError
 from counterplan.scm.estimate import (
     TransitionCounts,
@@ -49,10 +49,9 @@ from counterplan.tables.layout import (
     SCHEMA,
     SchemaLayout,
     check_reward,
-    plausible_ranges,
 )
 from counterplan.tables.memory import memory
-from counterplan.tables.parts import Recorded
+from counterplan.tables.parts import Recorded, Rows
 from counterplan.tables.quality import (
     FINDINGS,
     WARNING,
@@ -212,58 +211,53 @@ def fit_continuous(
     layout = SchemaLayout(schema)
     check_reward(schema)
     with open_table(path, schema) as table:
-        every, summary, filled = list(table), table.summary(), table.filled
+        found, summary, filled = Rows(list(table)), table.summary(), table.filled
         remarks = doubtful_costs(table)
-    means = plausible_means(every, layout, table.means)
+    means = plausible_means(found, layout, table.means)
     if any(filled[name].mean and mean != table.means[name] for name, mean in means.items()):
         with open_table(path, schema, means) as table:
-            every = list(table)
+            found = Rows(list(table))
     about: dict[str, object] = {SCHEMA: schema.as_dict(), MEANS: means}
-    episodes = tuple(one.episode for one in every)
-    lowest = plausible_ranges([one.states for one in episodes])[0]
-    about[LOWEST] = dict(zip(layout.features, lowest.tolist(), strict=True))
+    about[LOWEST] = dict(zip(layout.features, found.ranges[0].tolist(), strict=True))
     try:
-        exact, learned, more = learn_rewards(schema, every)
+        exact, learned, more = learn_rewards(schema, found)
         if exact is not None:
             about[REWARD] = {"weights": exact.weights.tolist(), "constant": exact.constant}
         about |= {LEARNED: asdict(learned), REMARKS: [*remarks, *more]}
-        found = findings(every, layout)
-        scm = learn(episodes, layout, settings, support, [one.guesses for one in every])
+        told = findings(found, layout)
+        scm = learn(found, layout, settings, support)
         better = poor_fit(scm)
         # What a poor model leaves says nothing about the table.
-        told = [] if better else memory(scm, every, layout)
-        found = [*told, *found, *persistent(scm, layout)]
-        about[FINDINGS] = [asdict(one) for one in found]
+        remembered = [] if better else memory(scm, found.every, layout)
+        told = [*remembered, *told, *persistent(scm, layout)]
+        about[FINDINGS] = [asdict(one) for one in told]
     except InputError as problem:
         raise FileError(f"{table.path}: {problem}") from None
     if better:
         worse = f"warning: {better}: do not trust explanations by this model"
         about[REMARKS] = [*remarks, *more, worse]
     described = replace(scm, about={**scm.about, **about})
-    return LearnedFit(described, episodes, 0, summary, layout, found)
+    episodes = tuple(one.episode for one in found.every)
+    return LearnedFit(described, episodes, 0, summary, layout, told)
 
 
 def learn(
-    episodes: Sequence[Episode],
-    layout: SchemaLayout,
-    settings: LearnerSettings,
-    support: bool,
-    guesses: Sequence[BoolArray] = (),
+    table: Rows, layout: SchemaLayout, settings: LearnerSettings, support: bool
 ) -> LearnedSCM:
-    """A model of the episodes of a table.
+    """A model of the episodes of a table; steps from or to a state that was filled in are not
+    learned from, for they look as if nothing that was done mattered.
 
     support  keep some of them in it, to tell how far explanations leave the data
-    guesses  (T-1,) of each, the steps from or to a state that was filled in: they are not learned
-             from, for they look as if nothing that was done mattered
     """
     # In an order of their own, so that the table's does not matter.
-    order = sorted(range(len(episodes)), key=lambda place: episodes[place].id or "")
-    ordered = [episodes[place] for place in order]
-    every = Transitions.collect(ordered, None, layout.features, layout.actions)
-    told = every.without(np.concatenate([guesses[i] for i in order])) if guesses else every
+    ordered = sorted(table.every, key=lambda one: one.episode.id or "")
+    every = Transitions.collect(
+        [one.episode for one in ordered], None, layout.features, layout.actions
+    )
+    told = every.without(np.concatenate([one.guesses for one in ordered]))
     measured = [place for place, one in enumerate(layout.schema.components) if one.size is None]
     transitions = told.plausible(measured)
-    scaling, learner = layout.scaling(episodes), _learner(settings, len(transitions))
+    scaling, learner = layout.scaling(table), _learner(settings, len(transitions))
     found: dict[str, LearnedSCM] = {}
     options: dict[str, Any] = dict(settings)
     if learner != "neural":
@@ -281,7 +275,7 @@ def learn(
     chosen = every.actions[:, : len(layout.choices.columns)]
     layout.counts = np.bincount(layout.choices.cells(chosen), minlength=len(layout.choices))
     scm = replace(scm, about={**scm.about, ACTIONS: layout.occurring()})
-    if apart := layout.set_apart(episodes):
+    if apart := layout.set_apart(table):
         scm = replace(scm, about={**scm.about, IMPLAUSIBLE: apart})
     if not support:
         return scm

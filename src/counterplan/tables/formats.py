@@ -26,8 +26,6 @@ import io
 import os
 import secrets
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -63,9 +61,6 @@ VERSION = "2.1"
 MOST_EPISODES = 10_000_000
 MAIN = "main_data.hdf5"
 LARGEST_ARRAY = 2**31
-# How long reading a file may take: to begin with, and for every ten megabytes.
-SECONDS = 30.0
-PACE = 10_000_000
 
 # The arrays of all episodes by name.
 Arrays: TypeAlias = dict[str, list[NDArray[Any]]]
@@ -227,9 +222,17 @@ def _import_h5py() -> Any:
     return _library("reading HDF5 needs h5py", "minari", "h5py")
 
 
-def read_arrays(path: Path, is_buffer: bool) -> Arrays:
-    """The arrays of a replay buffer of d3rlpy, or of the main file of a Minari dataset."""
+def _read_hdf5(path: Path, is_buffer: bool, schema: Schema | None) -> tuple[pl.DataFrame, Arrays]:
+    """The table of a replay buffer of d3rlpy, or of the main file of a Minari dataset, and its
+    arrays.
+
+    Without a schema its columns are obs_0, obs_1, ... (parts of observations that are dictionaries
+    one after the other), action (or action_0, ...) and reward. Actions that are whole numbers count
+    the combinations of the schema's levels.
+    """
     stored: Arrays = {name: [] for name in COLUMNS}
+    _import_h5py()
+    check_readable(path, "an HDF5 file")
     with _hdf5_file(path) as file:
         every = sum(name.startswith("episode_") for name in file)
         if not every and not is_buffer:
@@ -241,20 +244,6 @@ def read_arrays(path: Path, is_buffer: bool) -> Arrays:
                 stored[name].append(_array(path, group, own))
             if is_buffer:
                 stored["terminated"].append(_entry(path, file, f"terminated_{number}")[()])
-    return stored
-
-
-def _read_hdf5(path: Path, is_buffer: bool, schema: Schema | None) -> tuple[pl.DataFrame, Arrays]:
-    """The table of an HDF5 file, and its arrays.
-
-    Without a schema its columns are obs_0, obs_1, ... (parts of observations that are dictionaries
-    one after the other), action (or action_0, ...) and reward. Actions that are whole numbers count
-    the combinations of the schema's levels.
-    """
-    _import_h5py()
-    check_readable(path, "an HDF5 file")
-    _try_reading(path, is_buffer)
-    stored = read_arrays(path, is_buffer)
     observations, actions, rewards = (stored[name] for name in STORED)
     chosen = schema.of("action") if schema else ()
     try:
@@ -269,42 +258,6 @@ def _read_hdf5(path: Path, is_buffer: bool, schema: Schema | None) -> tuple[pl.D
         return frame_from_arrays(observations, actions, rewards, schema=schema), stored
     except InputError as problem:
         raise FileError(f"{path}: {problem}") from None
-
-
-# What another process runs: an error that is raised on purpose will be found, and told, later.
-TRIAL = """
-import sys
-from pathlib import Path
-from counterplan.errors import CounterplanError
-from counterplan.tables import formats
-try:
-    formats.read_arrays(Path(sys.argv[1]), sys.argv[2] == "True")
-except CounterplanError:
-    pass
-"""
-
-
-def _try_reading(path: Path, is_buffer: bool) -> None:
-    """Raise if reading a file does not end, or ends the process that reads it.
-
-    The library below h5py can follow a damaged text for ever, which cannot be caught, so another
-    process reads such a file first.
-    """
-    search = [entry or os.getcwd() for entry in sys.path]
-    try:
-        finished = subprocess.run(
-            [sys.executable, "-P", "-c", TRIAL, os.fspath(path), str(is_buffer)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(search)},
-            timeout=SECONDS + path.stat().st_size / PACE,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise FileError(f"{path}: is damaged: reading it does not end; write it anew") from None
-    if finished.returncode != 0:
-        raise FileError(f"{path}: is damaged: whatever reads it breaks down; write it anew")
 
 
 @contextmanager
@@ -366,19 +319,9 @@ def read_d3rlpy(path: str | Path, schema: Schema | None = None) -> pl.DataFrame:
 
 
 def _episodes(path: Path, file: Any) -> int:
-    """How many episodes the file says it has, once it is of the right kind."""
-    version = _entry(path, file, "version")[()]
-    text = version.decode(errors="replace") if isinstance(version, bytes) else str(version)
-    if text != VERSION:
-        raise FileError(
-            f"{path}: has version {text[:20]!r} of d3rlpy's format, but this program reads "
-            f"{VERSION}; load and dump it with a recent d3rlpy"
-        )
-    given = _entry(path, file, "columns")[()]
-    names = {name.decode(errors="replace") for name in given if isinstance(name, bytes)}
-    absent = [name for name in COLUMNS if name not in names]
-    if absent:
-        raise FileError(f"{path}: its episodes have no {', '.join(absent)}; dump the buffer anew")
+    """How many episodes the file says it has."""
+    # No text is read: the library below h5py can follow a damaged one for ever.
+    _entry(path, file, "version")
     count = int(_entry(path, file, "num_episodes")[()])
     if not 0 < count <= MOST_EPISODES:
         raise FileError(f"{path}: says that it has {count:,} episodes; dump the buffer anew")

@@ -21,7 +21,7 @@ same layout back, with what columns of rewards were learned to be worth. Its ent
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, overload
@@ -35,7 +35,7 @@ from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import InputError, counted
 from counterplan.scm.point import Scaling
 from counterplan.scm.transitions import plausible_range
-from counterplan.tables.parts import Recorded
+from counterplan.tables.parts import Recorded, Rows
 from counterplan.tables.rewards import Learned
 from counterplan.tables.schema import GRID, LAST, VALUE, Column, Grid, Schema, schema_from_dict
 
@@ -90,20 +90,27 @@ class SchemaLayout:
         self.states = Grid(schema.features) if schema.is_discrete else None
         self.exact, self.learned = reward, Learned() if learned is None else learned
 
-    def scaling(self, episodes: Sequence[Episode]) -> Scaling | None:
+    def state_ranges(self, table: Rows) -> FloatArray:
+        """(2, D) between which values of each feature states are measured: those seen."""
+        return table.ranges
+
+    def scaling(self, table: Rows) -> Scaling:
         """States from the range seen (that is plausible), actions from the range of their levels,
         to [-0.5, 0.5]."""
-        low, high = plausible_ranges([episode.states for episode in episodes])
+        low, high = self.state_ranges(table)
         for name, start, end in zip(self.features, low, high, strict=True):
             if start == end:
                 raise InputError(
                     f"column {name!r} is {start:g} in every row, so nothing can be learned about "
                     "it; give it role = 'ignore' in the schema"
                 )
-        lowest, highest = plausible_ranges([episode.actions for episode in episodes])
-        for place, column in enumerate(self.schema.components):
-            if column.values is not None:
-                lowest[place], highest[place] = min(column.values), max(column.values)
+        ends = [
+            (min(column.values), max(column.values)) if column.values else plausible_range(taken)
+            for column, taken in zip(
+                self.schema.components, table.actions[table.acts].T, strict=True
+            )
+        ]
+        lowest, highest = np.array(ends).T
         # An input that is replayed may well be the same everywhere.
         spread = np.where(highest > lowest, highest - lowest, 1.0)
         categories = (
@@ -112,12 +119,12 @@ class SchemaLayout:
         )
         return Scaling((low + high) / 2, high - low, (lowest + highest) / 2, spread, *categories)
 
-    def set_apart(self, episodes: Sequence[Episode]) -> dict[str, list[float | None]]:
+    def set_apart(self, table: Rows) -> dict[str, list[float | None]]:
         """What a model remembers of implausible cells, by column of numbers that has some."""
         found: dict[str, list[float | None]] = {}
-        for place, column in enumerate(self.schema.features):
-            values = np.concatenate([one.states[:, place] for one in episodes])
-            low, high = plausible_range(values)
+        for column, values, low, high in zip(
+            self.schema.features, table.states.T, *table.ranges, strict=True
+        ):
             below, above = values[values < low], values[values > high]
             if column.size is None and len(below) + len(above):
                 found[column.name] = [
@@ -421,13 +428,3 @@ def means_of_model(model: LearnedSCM | TabularMDP) -> dict[str, float]:
     if not is_right:
         raise InputError("the means of columns in the model are damaged: fit it anew")
     return dict(stored)
-
-
-def plausible_ranges(tables: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
-    """(columns,) the lowest and highest values of some tables, outliers apart."""
-    filled = [table for table in tables if len(table)]
-    columns = (
-        np.concatenate([one[:, place] for one in filled]) for place in range(filled[0].shape[1])
-    )
-    low, high = np.array([plausible_range(column) for column in columns]).reshape(-1, 2).T
-    return low, high

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +53,50 @@ class Recorded(NamedTuple):
         if self.guessed is None:
             return np.zeros(len(self.episode) - 1, dtype=np.bool_)
         return np.asarray(self.guessed[:-1] | self.guessed[1:])
+
+
+class Rows:
+    """All rows of some episodes with continuous states, one below the other.
+
+    starts   (E,) the first rows of episodes
+    owner    (n,) whose rows they are
+    acts     (n,) whether an action follows: all but the last row of an episode
+    states   (n, D)
+    actions  (n, d) nan where none follows
+    earned   (n,) what they earned, None if the table does not say
+    rows     (n,) where they stand in the file
+    """
+
+    def __init__(self, every: Sequence[Recorded]) -> None:
+        self.every = every
+        lengths = [len(one.episode) for one in every]
+        self.owner = np.repeat(np.arange(len(every)), lengths)
+        self.starts = np.cumsum([0, *lengths[:-1]])
+        self.acts = np.append(np.diff(self.owner) == 0, False)
+        self.states = np.concatenate([one.episode.states for one in every])
+        taken = np.concatenate([one.episode.actions for one in every])
+        self.actions = np.full((len(self.states), taken.shape[1]), np.nan)
+        self.actions[self.acts] = taken
+        earned = [one.rewards for one in every if one.rewards is not None]
+        self.earned = np.concatenate(earned) if earned else None
+
+    @cached_property
+    def rows(self) -> IntArray:
+        return np.concatenate([np.asarray(one.rows) for one in self.every])
+
+    @cached_property
+    def ranges(self) -> FloatArray:
+        """(2, D) the lowest and highest plausible values of each feature."""
+        # Here, since only learning needs it.
+        from counterplan.scm.transitions import plausible_range
+
+        return np.array([plausible_range(column) for column in self.states.T]).T
+
+    @cached_property
+    def plausible(self) -> BoolArray:
+        """(n,) rows whose states lie in that range."""
+        low, high = self.ranges
+        return np.asarray(((self.states >= low) & (self.states <= high)).all(axis=1))
 
 
 def episodes_to_bytes(

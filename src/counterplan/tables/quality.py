@@ -36,7 +36,7 @@ from counterplan.errors import InputError, counted
 from counterplan.scm.transitions import can_spare, is_code, plausible_range
 from counterplan.tables.draft import FEWEST, IDENTIFIER
 from counterplan.tables.layout import SchemaLayout
-from counterplan.tables.parts import Recorded
+from counterplan.tables.parts import Rows
 from counterplan.tables.schema import Column
 
 WARNING, NOTE = "warning", "note"
@@ -100,7 +100,7 @@ class Finding:
     rows: Sequence[int] = ()
 
 
-def findings(every: Sequence[Recorded], layout: SchemaLayout) -> list[Finding]:
+def findings(every: Rows, layout: SchemaLayout) -> list[Finding]:
     """What there is to say about a table of continuous states, warnings first; raises if no action
     varies."""
     table = _Table(every, layout)
@@ -140,7 +140,7 @@ def discrete_findings(visits: IntArray, layout: SchemaLayout) -> list[Finding]:
 
 
 def plausible_means(
-    every: Sequence[Recorded], layout: SchemaLayout, means: Mapping[str, float]
+    every: Rows, layout: SchemaLayout, means: Mapping[str, float]
 ) -> dict[str, float]:
     """The means of columns without their outliers and without gaps that were set to `means`."""
     found, table = dict(means), _Table(every, layout)
@@ -152,40 +152,30 @@ def plausible_means(
 
 
 class _Table:
-    """The rows of all episodes.
+    """The rows of all episodes, with their columns.
 
-    rows, owner  (n,) of the file, and the number of the episode
-    starts       (E,) the first rows of episodes
-    acts         (n,) whether an action follows: all but the last row of an episode
-    columns      by name: with its (n,) values, nan where no action follows
-    measured     those of them that are neither levels nor labels
+    columns   by name: with its (n,) values, nan where no action follows
+    measured  those of them that are neither levels nor labels
+    ranges    what is plausible, by column of these
+    outside   (n,) the cells that are not, likewise
     """
 
-    def __init__(self, every: Sequence[Recorded], layout: SchemaLayout) -> None:
-        self.every, self.schema = every, layout.schema
-        lengths = [len(one.episode) for one in every]
-        self.owner = np.repeat(np.arange(len(every)), lengths)
-        self.starts = np.cumsum([0, *lengths[:-1]])
-        self.rows = np.concatenate([np.asarray(one.rows) for one in every])
-        self.acts = np.append(np.diff(self.owner) == 0, False)
-        actions = np.full((len(self.rows), len(layout.actions)), np.nan)
-        actions[self.acts] = np.concatenate([one.episode.actions for one in every])
-        states = np.concatenate([one.episode.states for one in every])
-        columns = (*self.schema.features, *self.schema.components)
-        values = zip(columns, (*states.T, *actions.T), strict=True)
+    def __init__(self, table: Rows, layout: SchemaLayout) -> None:
+        self.every, self.rows, self.schema = table.every, table.rows, layout.schema
+        self.owner, self.starts, self.acts = table.owner, table.starts, table.acts
+        features, components = self.schema.features, self.schema.components
+        values = zip((*features, *components), (*table.states.T, *table.actions.T), strict=True)
         self.columns = {column.name: (column, value) for column, value in values}
         self.measured = {k: v for k, v in self.columns.items() if v[0].size is None}
-
-    @cached_property
-    def ranges(self) -> dict[str, tuple[float, float]]:
-        """What is plausible, by column."""
-        return {k: plausible_range(x[np.isfinite(x)]) for k, (_, x) in self.measured.items()}
-
-    @cached_property
-    def outside(self) -> dict[str, BoolArray]:
-        """(n,) the cells that are not, by column."""
-        columns = ((k, self.measured[k][1], ends) for k, ends in self.ranges.items())
-        return {k: np.asarray((x < low) | (x > high)) for k, x, (low, high) in columns}
+        known = dict(zip(layout.features, table.ranges.T.tolist(), strict=True))
+        self.ranges = {
+            k: known[k] if k in known else plausible_range(x[np.isfinite(x)])
+            for k, (_, x) in self.measured.items()
+        }
+        self.outside = {
+            k: np.asarray((x < self.ranges[k][0]) | (x > self.ranges[k][1]))
+            for k, (_, x) in self.measured.items()
+        }
 
     def coded(self, name: str) -> BoolArray:
         """(n,) cells of a column that stand for a gap, as it seems: implausible ones that are a

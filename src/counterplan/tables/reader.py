@@ -27,10 +27,8 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -90,7 +88,6 @@ class Filled(NamedTuple):
     outside: int = 0
 
 
-@dataclass(frozen=True, eq=False)
 class CheckedTable:
     """A table without mistakes; use it in a `with` block, which ends its temporary file.
 
@@ -103,23 +100,59 @@ class CheckedTable:
     form      what was recognised of the file, in words
     """
 
-    path: str | Path
-    schema: Schema
-    rows: int
-    episodes: tuple[str, ...]
-    means: Mapping[str, float]
-    filled: Mapping[str, Filled]
-    lowest: Mapping[str, float]
-    place: Callable[[int], str]
-    _spill: Spill
-    _outcomes: tuple[tuple[str, ...], ...]
-    _zone: str = ""
-    form: str = ""
+    def __init__(
+        self,
+        file: TableFile,
+        schema: Schema,
+        means: Mapping[str, float] | None = None,
+        place: Callable[[int], str] | None = None,
+    ) -> None:
+        """Check a table whose header has been read; `place` names its rows in messages."""
+        self.path, self.schema, self.place = file.path, schema, place or file.place
+        mistakes = Mistakes(file.path, self.place)
+        wanted = [schema.episode, schema.time, *(column.name for column in schema.used)]
+        file.check_columns(wanted, "" if schema.is_plain else "correct the header or the schema")
+        reading, self._spill = _Reading(schema), Spill(LEADING + len(schema.used))
+        try:
+            for block in file.blocks(wanted, mistakes):
+                self._spill.add(reading.numbered(block))
+            if not reading.rows and not mistakes.has_broken_rows:
+                mistakes.in_file(NO_ROWS)
+            if not reading.rows or mistakes.has_broken_rows:
+                mistakes.refuse()  # rows that are left out would look like gaps
+            self.rows, self.lowest, self._zone = reading.rows, reading.lowest, reading.zone
+            self.episodes, self.form = tuple(reading.numbers), ", ".join(file.form)
+            self._outcomes = tuple(map(tuple, reading.outcomes.values()))
+            self.means = reading.means() | self._medians() if means is None else dict(means)
+            self.filled = {
+                one.name: Filled(outside=reading.outside[one.name]) for one in schema.used
+            }
+            for bucket in self._buckets():
+                bucket.check(self.episodes, mistakes)
+                for name, counts in bucket.fill(self.means, mistakes).items():
+                    self.filled[name] = Filled(*np.add(self.filled[name], counts).tolist())
+            mistakes.refuse()
+        except BaseException:
+            self.close()
+            raise
+
+    def _buckets(self) -> Iterator[_Bucket]:
+        """The rows of some whole episodes at a time."""
+        return (_Bucket(self.schema, rows, self._zone) for rows in self._spill.buckets())
+
+    def _medians(self) -> dict[str, float]:
+        """Of the columns whose gaps are set to it, once earlier values are carried forward."""
+        wanted = [column for column in self.schema.used if column.missing == MEDIAN]
+        if not wanted:
+            return {}
+        parts = [[one.carried(column) for column in wanted] for one in self._buckets()]
+        known = (values[np.isfinite(values)] for values in np.concatenate(parts, axis=1))
+        pairs = zip(wanted, known, strict=True)
+        return {column.name: float(np.median(values)) for column, values in pairs if values.size}
 
     def __iter__(self) -> Iterator[Recorded]:
         """The episodes one by one."""
-        for rows in self._spill.buckets():
-            bucket = _Bucket(self.schema, rows, self._zone)
+        for bucket in self._buckets():
             bucket.fill(self.means, Mistakes(self.path))
             yield from bucket.episodes(self.episodes, self._outcomes)
 
@@ -158,7 +191,7 @@ def open_table(
     means   what gaps in columns with missing = "mean" stand for, as `means_of_model` gives them;
             None takes the means of this table
     """
-    return check_table(open_table_file(source), schema, means)
+    return CheckedTable(open_table_file(source), schema, means)
 
 
 def read_table(
@@ -178,63 +211,15 @@ def from_frame(
     return read_table(frame, schema, means)
 
 
-def check_table(
-    file: TableFile,
-    schema: Schema,
-    means: Mapping[str, float] | None = None,
-    place: Callable[[int], str] | None = None,
-) -> CheckedTable:
-    """Check a table whose header has been read; `place` names its rows in messages."""
-    place = place or file.place
-    mistakes = Mistakes(file.path, place)
-    wanted = [schema.episode, schema.time, *(column.name for column in schema.used)]
-    file.check_columns(wanted, "" if schema.is_plain else "correct the header or the schema")
-    reading, spill = _Reading(schema), Spill(LEADING + len(schema.used))
-    try:
-        for block in file.blocks(wanted, mistakes):
-            spill.add(reading.numbered(block))
-        if not reading.rows and not mistakes.has_broken_rows:
-            mistakes.in_file(NO_ROWS)
-        if not reading.rows or mistakes.has_broken_rows:
-            mistakes.refuse()  # rows that are left out would look like gaps
-        names = tuple(reading.numbers)
-        known = reading.means() | _medians(schema, spill) if means is None else dict(means)
-        filled = {one.name: Filled(outside=reading.outside[one.name]) for one in schema.used}
-        for rows in spill.buckets():
-            bucket = _Bucket(schema, rows, reading.zone)
-            bucket.check(names, mistakes)
-            for name, counts in bucket.fill(known, mistakes).items():
-                filled[name] = Filled(*map(sum, zip(filled[name], counts, strict=True)))
-        mistakes.refuse()
-    except BaseException:
-        spill.close()
-        raise
-    outcomes = tuple(map(tuple, reading.outcomes.values()))
-    about = (file.path, schema, reading.rows, names, known, filled, reading.lowest, place)
-    return CheckedTable(*about, spill, outcomes, reading.zone, ", ".join(file.form))
-
-
 def check_shipped(
     file: TableFile, schema: Schema, place: Callable[[int], str] | None = None
 ) -> CheckedTable:
     """Check a table by a schema of the program's own, which nobody is advised to correct."""
     try:
-        return check_table(file, schema, place=place)
+        return CheckedTable(file, schema, place=place)
     except MistakesError as problem:
         advice = r",? or (use role = '\w+'|[^;\n]*schema)"
         raise MistakesError(re.sub(advice, "", str(problem))) from None
-
-
-def _medians(schema: Schema, spill: Spill) -> dict[str, float]:
-    """Of the columns whose gaps are set to it, once earlier values are carried forward."""
-    wanted = [column for column in schema.used if column.missing == MEDIAN]
-    if not wanted:
-        return {}
-    buckets = (_Bucket(schema, rows) for rows in spill.buckets())
-    parts = [np.stack([one.carried(column) for column in wanted]) for one in buckets]
-    rows = zip(wanted, np.concatenate(parts, axis=1), strict=True)
-    known = {column.name: values[np.isfinite(values)] for column, values in rows}
-    return {name: float(np.median(values)) for name, values in known.items() if values.size}
 
 
 # --- Rows as numbers --------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from counterplan.core.table import numbered
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import InputError, counted
 from counterplan.scm.transitions import is_code, plausible_range
-from counterplan.tables.parts import Recorded
+from counterplan.tables.parts import Recorded, Rows
 from counterplan.tables.schema import Column, Schema
 
 if TYPE_CHECKING:
@@ -262,21 +262,21 @@ def _bends(name: str, columns: Sequence[str]) -> str:
 # --- Learning ---------------------------------------------------------------------------------
 
 
-def learn_rewards(
-    schema: Schema, every: Sequence[Recorded]
-) -> tuple[LinearReward | None, Learned, list[str]]:
+def learn_rewards(schema: Schema, table: Rows) -> tuple[LinearReward | None, Learned, list[str]]:
     """The reward of states where it is exactly linear, what else is learned, and what to say."""
     remarks: list[str] = []
-    exact, step, earned, kept = None, None, None, _plausible(every)
-    if schema.rewards:
-        slips = _slips(schema, every, kept, remarks)
-        kept &= ~slips
-        exact, step = _step(schema, every, kept, remarks)
-        given = np.concatenate([one.rewards for one in every if one.rewards is not None])[~slips]
+    exact, step, earned, kept = None, None, None, table.plausible
+    done = _acted(schema, table)
+    if table.earned is not None:
+        x = np.column_stack([coded(schema.features, table.states), done])
+        slips = _slips(schema, table, x, remarks)
+        kept = kept & ~slips
+        exact, step = _step(schema, table, x, kept, remarks)
+        given = table.earned[~slips]
         earned = float(np.nanmin(given)), float(np.nanmax(given))
-    finals = tuple(_final(schema, column, every, kept, remarks) for column in schema.finals)
-    horizon = max(1, int(np.median([len(one.episode) for one in every])) // 2)
-    following = _following(schema, every, kept, (exact, step), horizon)
+    finals = tuple(_final(schema, column, table, done, kept, remarks) for column in schema.finals)
+    horizon = max(1, int(np.median([len(one.episode) for one in table.every])) // 2)
+    following = _following(schema, table, kept, (exact, step), horizon)
     if schema.final == "value" and following is None:
         raise InputError(
             'final = "value": no episode has the rewards to learn what follows from; leave it out'
@@ -284,23 +284,19 @@ def learn_rewards(
     return exact, Learned(step, finals, following, horizon, earned), remarks
 
 
-def _plausible(every: Sequence[Recorded]) -> BoolArray:
-    """(n,) the rows of all episodes whose states lie in a plausible range."""
-    states = np.concatenate([one.episode.states for one in every])
-    low, high = np.array([plausible_range(column) for column in states.T]).T
-    return np.asarray(((states >= low) & (states <= high)).all(axis=1))
+def _acted(schema: Schema, table: Rows) -> FloatArray:
+    """(n, p) the columns x of what was done in each row, 0 in the last of an episode."""
+    done = coded(schema.components, table.actions[table.acts])
+    found = np.zeros((len(table.states), done.shape[1]))
+    found[table.acts] = done
+    return found
 
 
-def _slips(
-    schema: Schema, every: Sequence[Recorded], kept: BoolArray, remarks: list[str]
-) -> BoolArray:
+def _slips(schema: Schema, table: Rows, every: FloatArray, remarks: list[str]) -> BoolArray:
     """(n,) the rows whose reward is far from what all others are like, which are told."""
-    given = np.concatenate([one.rewards for one in every if one.rewards is not None])
-    states = np.concatenate([one.episode.states for one in every])
-    rows, slips = np.flatnonzero(np.isfinite(given) & kept), np.zeros(len(given), dtype=np.bool_)
-    done = np.concatenate([_acted(schema, one) for one in every])
-    x = np.column_stack([coded(schema.features, states), done])[rows]
-    merit = schema.rewards[0].merit if len(schema.rewards) == 1 else 1.0
+    given = np.asarray(table.earned)
+    rows, slips = np.flatnonzero(np.isfinite(given) & table.plausible), np.zeros(len(given), bool)
+    x, merit = every[rows], schema.rewards[0].merit if len(schema.rewards) == 1 else 1.0
     for _ in range(FEW if len(rows) else 0):
         found = regressed(x, given[rows]).weights
         left = given[rows] - found[0] - x @ found[1:]
@@ -312,28 +308,22 @@ def _slips(
         slips[rows[far]] = True
         rows, x = rows[~far], x[~far]
     if slips.any():
-        places = np.concatenate([np.asarray(one.rows) for one in every])[slips]
         names = " + ".join(repr(column.name) for column in schema.rewards)
+        which = numbered(given[slips] / merit, table.rows[slips])
         remarks.append(
-            f"warning: column {names}: is {numbered(given[slips] / merit, places)}, far from what "
+            f"warning: column {names}: is {which}, far from what "
             "states and actions explain; not learned from: correct it"
         )
     return slips
 
 
-def _acted(schema: Schema, one: Recorded) -> FloatArray:
-    """(T, p) the columns x of what was done in each row of an episode, 0 in the last."""
-    done = coded(schema.components, one.episode.actions)
-    return np.pad(done, ((0, len(one.episode) - len(done)), (0, 0)))
-
-
 def _step(
-    schema: Schema, every: Sequence[Recorded], kept: BoolArray, remarks: list[str]
+    schema: Schema, table: Rows, every: FloatArray, kept: BoolArray, remarks: list[str]
 ) -> tuple[LinearReward | None, Predictor | None]:
-    """The reward of each step: exactly linear in the states, or about so with the actions."""
+    """The reward of each step: exactly linear in the states, or about so with the actions, whose
+    columns x of all rows are `every`."""
     names = " + ".join(repr(column.name) for column in schema.rewards)
-    states = np.concatenate([one.episode.states for one in every])
-    given = np.concatenate([one.rewards for one in every if one.rewards is not None])
+    given = np.asarray(table.earned)
     known = np.isfinite(given) & kept
     if not known.any():
         raise InputError(f"column {names}: is empty, so nothing is known of what is good")
@@ -343,14 +333,13 @@ def _step(
             f"column {names}: is {abs(given[known][0]):g} in every row, so nothing is better than "
             "anything else; say better = 'lower' or 'higher' for a state column"
         )
-    of_states = regressed(states[known], given[known])
+    of_states = regressed(table.states[known], given[known])
     if np.sqrt(of_states.left) <= EXACT * varies:
         constant, *weights = of_states.weights.tolist()
         return LinearReward(weights, constant), None
     # In the last row of an episode nothing is decided any more.
-    rows = np.concatenate([np.arange(len(one.episode), 0, -1) > 1 for one in every]) & kept
-    done = np.concatenate([_acted(schema, one) for one in every])
-    x, y = np.column_stack([coded(schema.features, states), done])[rows], given[rows]
+    rows = table.acts & kept
+    x, y = every[rows], given[rows]
     found, freedom = regressed(x, y), max(len(y) - 1 - x.shape[1], 1)
     spread = float(np.sqrt(found.left / freedom))
     r2 = 1.0 - (spread / max(float(y.std()), 1e-300)) ** 2
@@ -374,12 +363,13 @@ def _step(
 def _final(
     schema: Schema,
     column: Column,
-    every: Sequence[Recorded],
+    table: Rows,
+    done: FloatArray,
     kept: BoolArray,
     remarks: list[str],
 ) -> Predictor:
     """What a column says at the end, by the last state."""
-    last = np.cumsum([len(one.episode) for one in every]) - 1
+    every, last = table.every, np.append(table.starts[1:], len(table.states)) - 1
     y, known = ends(column, every)
     low, high = plausible_range(y)
     right = (y >= low) & (y <= high)
@@ -391,7 +381,7 @@ def _final(
         )
     right &= kept[last][known]
     y, known = y[right], known[right]
-    x = coded(schema.features, np.stack([one.episode.states[-1] for one in every])[known])
+    x, moving = coded(schema.features, table.states[last][known]), len(schema.of("state"))
     is_share = check_ends(column, y)
 
     def predictor(x: FloatArray) -> Callable[[IntArray, IntArray], FloatArray]:
@@ -401,11 +391,14 @@ def _final(
 
         return predict
 
-    earlier = np.column_stack([x, np.stack([_earlier(schema, one) for one in every])[known]])
+    # What an episode was like on the way to its last row: means of states and actions.
+    course = np.column_stack([table.states[:, -moving:], done])
+    ways = [course[a : max(b, a + 1)].mean(axis=0) for a, b in zip(table.starts, last, strict=True)]
+    earlier = np.column_stack([x, np.stack(ways)[known]])
     names = [str(every[place].episode.id) for place in known]
     score, more = (held_out(names, y, predictor(each)) for each in (x, earlier))
     remarks.append(predictability(column, y, score, len(every) - len(known)))
-    found, moving = regressed(x, y, 1.0, is_share), len(schema.of("state"))
+    found = regressed(x, y, 1.0, is_share)
     if more - score >= EARLIER:
         remarks.append(
             f"warning: column {column.name!r}: depends on more than the last state (held out "
@@ -427,13 +420,6 @@ def _final(
             "advice about it rests on chance"
         )
     return found.predictor(column.name, is_share)
-
-
-def _earlier(schema: Schema, one: Recorded) -> FloatArray:
-    """What an episode was like on the way to its last row: means of states and actions."""
-    before = slice(0, max(len(one.episode) - 1, 1))
-    states = one.episode.states[before, -len(schema.of("state")) :]
-    return np.append(states.mean(axis=0), _acted(schema, one)[before].mean(axis=0))
 
 
 def ends(column: Column, every: Sequence[Recorded]) -> tuple[FloatArray, IntArray]:
@@ -556,7 +542,7 @@ def expected_after(mdp: TabularMDP, values: FloatArray) -> FloatArray:
 
 def _following(
     schema: Schema,
-    every: Sequence[Recorded],
+    table: Rows,
     kept: BoolArray,
     learned: tuple[LinearReward | None, Predictor | None],
     horizon: int,
@@ -566,10 +552,10 @@ def _following(
     merits = LinearReward([column.merit for column in schema.features])
     if exact is None and step is None and not merits.weights.any():
         return None
-    x, y, begin = [], [], 0
-    for one in every:
+    x, y = [], []
+    for begin, one in zip(table.starts, table.every, strict=True):
         states, T = one.episode.states, len(one.episode)
-        slips, begin = np.append(0, np.cumsum(~kept[begin : begin + T])), begin + T
+        slips = np.append(0, np.cumsum(~kept[begin : begin + T]))
         own = earned = merits(states)
         if one.rewards is not None:
             own = own + (exact or step.along(schema, one.episode))(states)  # type: ignore[union-attr]
