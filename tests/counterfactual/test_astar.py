@@ -28,7 +28,8 @@ from counterplan.counterfactual.continuous.setting import prepare_sequence
 from counterplan.domains.interacting import interacting_episode
 from counterplan.errors import InputError
 from counterplan.scm.point import IntervalSlopes
-from counterplan.testing.continuous import MODELS, check_sequence
+from counterplan.testing import check_answer
+from counterplan.testing.continuous import MODELS
 
 from .sequence_support import (
     Floats,
@@ -59,7 +60,7 @@ def test_equals_brute_force(kind: str, seed: int) -> None:
     found = explain(problem, solver=cp.AStar(watch))
     assert found.status == "optimal"
     assert found.bound == found.value
-    check_sequence(problem, k, found)
+    check_answer(problem, k, found)
     assert watch.nodes > 0
     assert watch.lowest >= 0.0
 

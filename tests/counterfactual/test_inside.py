@@ -18,12 +18,12 @@ from counterplan.counterfactual.support import NEIGHBOURS
 from counterplan.errors import InputError
 from counterplan.scm.neural import NeuralSCM
 from counterplan.scm.support import Seen
+from counterplan.testing import random_problems
 from counterplan.testing.continuous import (
     neural_model,
     random_sequence_problem,
     scaled_neural_model,
 )
-from counterplan.testing.discrete import random_problems
 
 from .sequence_support import asked_of, explain, frontier
 from .test_ensemble import every_sequence
