@@ -276,6 +276,12 @@ def test_a_search_is_cancelled(page: Any, served: Served) -> None:
             open_case(page, explorer, "long 0", k=10)
         page.evaluate("location.hash = '#/'")
     assert explorer.wait(asked.value.json()["job"])["state"] == "cancelled"
+    with page.expect_request("**/api/jobs") as sent:
+        open_case(page, explorer, "long 0", k=9)
+    page.goto("about:blank")
+    name = sent.value.post_data_json["job"]
+    until(page, lambda: explorer.client.get(f"/api/jobs/{name}").status_code, 200)
+    assert explorer.wait(name)["state"] == "cancelled"
 
 
 def test_a_view_is_the_same_in_another_browser(page: Any, browser: Any, served: Served) -> None:

@@ -342,6 +342,12 @@ def test_progress_limit_and_cancel(long: Explorer) -> None:
     answer = limited["solved"]["answer"]
     assert limited["limit"] == 0.5
     assert (answer["status"], answer["value"] < as_number(answer["bound"])) == ("limit", True)
+    # One that is ended before its question is here never begins; once it is over it stays so.
+    name = "0123456789abcdef01234567"
+    assert long.client.delete(f"/api/jobs/{name}").json()["state"] == "cancelled"
+    late = long.post("jobs", solve(id="long 0", k=12, job=name), 202)
+    assert (late["job"], late["state"], late["solved"]) == (name, "cancelled", None)
+    assert long.refused("jobs", solve(id="long 0", k=12, job="x"))[0] == 422
     # What was stopped early is not kept.
     assert long.post("jobs", solve(id="long 0", k=12, seconds=0.5), 202)["state"] != "done"
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -226,7 +227,7 @@ class Service:
         else:
             self._of(REGRET).check(asked)
         # The same question has the same answer, whatever its limit of time.
-        key = asked.model_dump_json(exclude={"seconds"})
+        key = asked.model_dump_json(exclude={"seconds", "job"})
         if (known := self._answers.get(key)) is not None:
             return self._job(self.jobs.answered(client, asked.model_dump(), known), 202)
 
@@ -237,15 +238,17 @@ class Service:
                 if len(self._answers) > ANSWERS:
                     self._answers.popitem(last=False)
 
-        return self._job(self.jobs.submit(client, asked.model_dump(), limit, keep), 202)
+        job = self.jobs.submit(client, asked.model_dump(), limit, keep, asked.job)
+        return self._job(job, 202)
 
     def job(self, job: Name) -> Answer:
         """How far a job is, and its answer when it is done."""
         return self._job(self._found(job))
 
-    def cancel(self, job: Name) -> Answer:
-        """End a job."""
-        found = self._found(job)
+    def cancel(self, job: Name, request: Request) -> Answer:
+        """End a job, also one that was given a name and whose question is not here yet."""
+        is_chosen = re.fullmatch(r"[0-9a-f]{24}", job) is not None
+        found = self.jobs.give_up(request.state.client, job) if is_chosen else self._found(job)
         self.jobs.cancel(found)
         return self._job(found)
 
@@ -267,8 +270,9 @@ class Service:
             "progress": job.progress if state == "running" else None,
             "error": job.error,
             **dict.fromkeys(ANSWERED.values()),
-            ANSWERED[job.question["kind"]]: job.result if state == "done" else None,
         }
+        if state == "done":
+            about[ANSWERED[job.question["kind"]]] = job.result
         return Answer(about, code)
 
 

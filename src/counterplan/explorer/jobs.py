@@ -58,6 +58,10 @@ class BusyError(CounterplanError):
     """Too much has been asked at once."""
 
 
+def _new_name() -> str:
+    return secrets.token_urlsafe(12)
+
+
 @dataclass(eq=False)
 class Job:
     """A question and what became of it.
@@ -72,7 +76,7 @@ class Job:
     seconds: float
     notes: Path
     keep: Callable[[Any], None] = lambda _: None
-    id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
+    id: str = field(default_factory=_new_name)
     state: str = "queued"
     error: str | None = None
     result: Any = None
@@ -136,9 +140,13 @@ class Jobs:
         question: Mapping[str, Any],
         seconds: float,
         keep: Callable[[Any], None] = lambda _: None,
+        name: str | None = None,
     ) -> Job:
-        """Put a question in its client's line; `keep` is called with its result."""
+        """Put a question in its client's line; `keep` is called with its result. One whose name is
+        known already is not asked again."""
         with self._lock:
+            if name is not None and name in self._jobs:
+                return self._jobs[name]
             mine = sum(job.client == client and not job.is_over for job in self._jobs.values())
             if mine >= self._per_client:
                 raise BusyError(
@@ -147,7 +155,8 @@ class Jobs:
                 )
             if sum(map(len, self._lines.values())) >= MOST_WAITING:
                 raise BusyError("too many questions are waiting: try again later")
-            job = self._add(Job(client, question, seconds, self._notes_file(), keep))
+            job = Job(client, question, seconds, self._notes_file(), keep, name or _new_name())
+            self._add(job)
             self._lines.setdefault(client, deque()).append(job)
             self._begin_next()
         return job
@@ -157,6 +166,15 @@ class Jobs:
         done = Job(client, question, 0.0, self._notes_file(), state="done", result=result)
         with self._lock:
             return self._add(done)
+
+    def give_up(self, client: str, name: str) -> Job:
+        """A job by the name that its client has chosen; one that is still on its way here will be
+        found cancelled."""
+        with self._lock:
+            found = self._jobs.get(name)
+            if found is not None:
+                return found
+            return self._add(Job(client, {}, 0.0, self._notes_file(), id=name, state="cancelled"))
 
     def find(self, name: str) -> Job | None:
         """A job by its id; None if it is unknown or forgotten."""

@@ -47,6 +47,8 @@ def _encodable(text: str) -> str:
 Text = Annotated[str, Letters(max_length=LONGEST_ID), AfterValidator(_encodable)]
 Name = Annotated[str, Letters(min_length=1, max_length=LONGEST_ID), AfterValidator(_encodable)]
 Place = Annotated[int, Field(ge=0, le=LARGEST)]
+# What a client may call a job; the server's own names are shorter.
+JobName = Annotated[str, Letters(pattern="^[0-9a-f]{24}$")]
 Amount = Annotated[float, Field(allow_inf_nan=False)]
 Status = Literal["optimal", "limit", "heuristic", "failed"]
 Player = Literal["executed", "policy", "open_loop", "planned", "hindsight"]
@@ -134,6 +136,7 @@ class SolveQuestion(Asked):
     doubt      the weight of the worst causal model, of a discrete model; if not as the run had it
     risk       the share of a model's members that counts, the worst; likewise
     seconds    when to stop; the server's own limit holds as well
+    job        a name for the job, by which it can be ended before there is any answer
     """
 
     kind: Literal["solve"]
@@ -145,6 +148,7 @@ class SolveQuestion(Asked):
     fixed: Annotated[list[Place], Field(max_length=MOST_RULES)] = []
     anywhere: bool = False
     seconds: Annotated[float, Field(gt=0, le=86_400)] | None = None
+    job: JobName | None = None
 
 
 class RestsQuestion(SolveQuestion):
@@ -166,3 +170,4 @@ class AdviseQuestion(Asked):
     player: Player = "executed"
     planner: Literal["uct", "ments", "bts", "dents"] = "uct"
     simulations: Annotated[int, Field(ge=1, le=20_000)] = 1_000
+    job: JobName | None = None

@@ -58,23 +58,24 @@ const PAUSE = 250;
 /** A job until it is over; `tell` is called with how far it is. The job is cancelled if `signal` is
  * given up or the page is closed. */
 export async function finished(question, tell, signal) {
-  // The question itself is always sent to its end: only a job whose name is known can be cancelled.
-  let job = await post("jobs", question);
-  const drop = () => remove(`jobs/${job.job}`).catch(() => {});
-  if (signal.aborted) drop();
   signal.throwIfAborted();
+  // The page names the job: it can be cancelled before the server has answered at all.
+  const name = [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  const drop = () => remove(`jobs/${name}`).catch(() => {});
   signal.addEventListener("abort", drop);
   addEventListener("pagehide", drop);
   try {
+    let job = await post("jobs", { ...question, job: name });
     while (job.state === "queued" || job.state === "running") {
       tell(job);
       await new Promise((done) => setTimeout(done, PAUSE));
       signal.throwIfAborted();
-      job = await get(`jobs/${job.job}`, {}, signal);
+      job = await get(`jobs/${name}`, {}, signal);
     }
+    signal.throwIfAborted();
+    return job;
   } finally {
     signal.removeEventListener("abort", drop);
     removeEventListener("pagehide", drop);
   }
-  return job;
 }
