@@ -136,7 +136,7 @@ def test_bunkering_is_nested_allocation(seed: int) -> None:
 
 def test_bunkering_with_more_than_prices_is_not() -> None:
     ship = Bunkering("A", fixed_cost=9.0)
-    with pytest.raises(NotApplicableError, match=r"bunkering with a fixed cost.* method 'model'$"):
+    with pytest.raises(NotApplicableError, match=r"needs a plain resource program.* use 'model'$"):
         hindsight(ship, ship.sample_path(0), "nested")
     assert hindsight(ship, ship.sample_path(0)).certificate.bound is None
 

@@ -38,7 +38,7 @@ from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 from counterplan.counterfactual.discrete.laws import DiscreteSCM
 from counterplan.counterfactual.support import NEIGHBOURS
 from counterplan.errors import InfeasibleError, NotApplicableError
-from counterplan.planning.hindsight import IsResourceProgram, stated_program
+from counterplan.planning.hindsight import IsResourceProgram
 from counterplan.planning.model import ExogenousModel, MakesFeasible, State
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.point import PointSCM, action_indices, action_vectors
@@ -284,8 +284,10 @@ def best_allocation(
     those that were executed, (T, A); the value is a cost where the problem counts costs."""
     exogenous, executed = np.asarray(path, np.float64), np.asarray(actions, np.float64)
     world = _ExecutedWorld(problem, exogenous, executed, constraints or Constraints())
-    stated = stated_program(problem)
-    found = _best_steps(world, stated, k) if stated else world.best((0, problem.start.resource, k))
+    if isinstance(problem, IsResourceProgram):
+        found = _best_steps(world, problem, k)
+    else:
+        found = world.best((0, problem.start.resource, k))
     return Best(world.sign * found.value, np.array(found.actions))
 
 

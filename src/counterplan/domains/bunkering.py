@@ -63,7 +63,7 @@ with every price at its mean, that is the expected-price plan, re-solved at ever
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
@@ -89,7 +89,6 @@ from counterplan.planning.processes.prices import GBM, BinomialLattice, Bootstra
 from counterplan.planning.resource import Resource, ResourceProgram
 
 if TYPE_CHECKING:
-    from counterplan.domains.exogenous_mdp import ExogenousMDP
     from counterplan.planning.search.kernel import Kernel
 
 # Table 3: initial price, volatility, drift.
@@ -128,6 +127,9 @@ class Bunkering(HasFutures):
     capacity: float = 50.0
     fixed_cost: float = 0.0
 
+    # There where nothing is paid but a price per unit.
+    program: ResourceProgram = field(init=False, repr=False)
+
     sense: ClassVar[Sense] = "min"
 
     def __post_init__(self) -> None:
@@ -147,8 +149,13 @@ class Bunkering(HasFutures):
             raise InputError(
                 f"prices must be a process of one positive price, but it starts at {start}"
             )
+        # What the voyage can do is an attribute that it has.
         if isinstance(self.process, FiniteProcess):
             object.__setattr__(self, "successors", self.process.successors)
+        if self.fixed_cost == 0.0:
+            bounds = np.tile([0.0, self.capacity], (len(legs), 1))
+            tank = Resource(0.0, self.capacity, +1, -legs)
+            object.__setattr__(self, "program", ResourceProgram((tank,), bounds))
 
     @cached_property
     def process(self) -> Process:
@@ -219,23 +226,9 @@ class Bunkering(HasFutures):
             method = "dynamic program over order-up-to levels: fixed costs bar a greedy"
         return Allocation(costs, amounts[:, :, None], method)
 
-    def as_program(self) -> ExogenousMDP:
-        """The voyage as a resource program: nothing but prices per unit and a tank."""
-        from counterplan.domains.exogenous_mdp import ExogenousMDP
-
-        if self.fixed_cost > 0:
-            raise NotApplicableError(
-                "bunkering with a fixed cost is no resource program (not at a price per unit "
-                "alone); use method 'model'"
-            )
-        tank, bounds = self._tank.resources[0], self._tank.step_bounds
-        return ExogenousMDP(self.process, [[1.0]], tank, bounds, sense="min")
-
-    @cached_property
-    def _tank(self) -> ResourceProgram:
-        """What may be bought, whatever it costs."""
-        bounds = np.tile([0.0, self.capacity], (self.horizon, 1))
-        return ResourceProgram((Resource(0.0, self.capacity, +1, -np.asarray(self.legs)),), bounds)
+    def unit_rewards(self, t: int, paths: FloatArray) -> FloatArray:
+        """(n, steps, 1) what a unit earns along paths (n, steps, 1): its price, negated."""
+        return -paths
 
     def replan(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
         """(n, 1) the first purchases of the plans that are optimal for expected prices."""
@@ -255,7 +248,7 @@ class Bunkering(HasFutures):
                 f"{prices.shape[1]}"
             )
         if self.fixed_cost == 0.0:
-            steps = resource_steps(self._tank)[t:]
+            steps = resource_steps(self.program)[t:]
             values, bought = allocate_nested(-prices, steps, np.clip(levels, 0.0, self.capacity))
             return -values, bought
         costs, amounts = np.empty(len(prices)), np.empty(prices.shape)

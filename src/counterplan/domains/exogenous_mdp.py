@@ -59,7 +59,7 @@ from counterplan.planning.allocation import (
     total_steps,
 )
 from counterplan.planning.compiled import Layout, inlined, jit
-from counterplan.planning.hindsight import allocate
+from counterplan.planning.hindsight import by_program
 from counterplan.planning.model import Allocation, HasFutures, Sense, State, require_levels
 from counterplan.planning.processes.base import FiniteProcess, Process
 from counterplan.planning.processes.laws import Shipped, process_mean
@@ -198,7 +198,8 @@ class ExogenousMDP(HasFutures):
 
     def allocate(self, paths: FloatArray, state: State | None = None) -> Allocation:
         """The best actions along (n, T - t, X) paths, by the fastest solver that applies."""
-        return allocate(self, paths, "auto", state)
+        sign = 1.0 if self.sense == "max" else -1.0
+        return by_program(self, paths, "auto", self.start if state is None else state, sign)
 
     def rates(self, t: int, exogenous: FloatArray) -> FloatArray:
         """(n, A) rewards per unit at t for (n, X)."""

@@ -30,7 +30,6 @@ from counterplan.planning.model import (
     estimate,
 )
 from counterplan.planning.policies import Played, Policy, Rule, futures, play, played
-from counterplan.planning.resource import ResourceProgram
 from counterplan.planning.search.planners import Clip, Decide, Planner
 
 # What actions and amounts may miss what is possible by: rounding.
@@ -226,8 +225,6 @@ def refuse_action(problem: ExogenousModel, state: State, action: FloatArray) -> 
     """Raise where an action is not possible."""
     if not np.isfinite(action).all():
         raise InputError(f"the action at t={state.t} is {action.tolist()}: must be finite")
-    if isinstance(problem, IsResourceProgram):
-        _check_program(problem.program, state, action)
     one = state.exogenous[np.newaxis], state.resource[np.newaxis], action[np.newaxis]
     problem.step(state.t, *one)
     if isinstance(problem, MakesFeasible):
@@ -237,17 +234,3 @@ def refuse_action(problem: ExogenousModel, state: State, action: FloatArray) -> 
                 f"{action.tolist()} at t={state.t} with {state.resource.tolist()} is not possible; "
                 f"{closest.tolist()} is, and closest to it"
             )
-
-
-def _check_program(program: ResourceProgram, state: State, action: FloatArray) -> None:
-    low, high = (float(one[0]) for one in program.spendable(state.t, state.resource[np.newaxis]))
-    total = float(action.sum())
-    slack = ROUNDING * (1.0 + abs(total))
-    levels = state.resource[: len(action)]
-    is_taken = program.plain_stocks or len(action) > 1
-    is_short = is_taken and (action > levels + slack).any()
-    if (action < 0.0).any() or not low - slack <= total <= high + slack or is_short:
-        raise InfeasibleError(
-            f"{action.tolist()} at t={state.t} with {levels.tolist()}: between {low:g} and "
-            f"{high:g} may be spent in all, nothing negative and no more than there is"
-        )

@@ -67,25 +67,6 @@ class IsResourceProgram(Protocol):
         ...
 
 
-@runtime_checkable
-class StatedAsProgram(Protocol):
-    """A model with a solver of its own that can also be stated as a resource program."""
-
-    def as_program(self) -> IsResourceProgram:
-        """The program with the same states and actions; raises NotApplicableError where there is
-        none."""
-        ...
-
-
-def stated_program(model: ExogenousModel) -> IsResourceProgram | None:
-    """The model as rewards per unit and a resource program, None where it is not one."""
-    try:
-        stated = model.as_program() if isinstance(model, StatedAsProgram) else model
-    except NotApplicableError:
-        return None
-    return stated if isinstance(stated, IsResourceProgram) else None
-
-
 @dataclass(frozen=True)
 class Certificate:
     """Why a hindsight value is right.
@@ -133,11 +114,10 @@ def hindsight(
 
 def _bound(problem: ExogenousModel, path: FloatArray, state: State) -> float | None:
     """By the dual solution of the linear program, where the problem is one."""
-    stated = stated_program(problem)
-    if stated is None or refuses_transport(stated.program) is not None:
+    if not isinstance(problem, IsResourceProgram) or refuses_transport(problem.program):
         return None
-    rewards = stated.unit_rewards(state.t, path[None])
-    dual = allocate_transport(rewards, stated.program, state.t, state.resource).bounds[0]
+    rewards = problem.unit_rewards(state.t, path[None])
+    dual = allocate_transport(rewards, problem.program, state.t, state.resource).bounds[0]
     return sign_of(problem) * float(dual)
 
 
@@ -148,16 +128,16 @@ def allocate(
     if method not in METHODS:
         raise InputError(f"method {method!r} is not one of {', '.join(METHODS)}")
     now = problem.start if state is None else state
-    if isinstance(problem, IsResourceProgram):
-        return _by_program(problem, paths, method, now, sign_of(problem))
-    if method in REASONS and isinstance(problem, StatedAsProgram):
-        return _by_program(problem.as_program(), paths, method, now, sign_of(problem))
+    own = method not in REASONS and isinstance(problem, HasHindsight)
+    if isinstance(problem, IsResourceProgram) and not own:
+        return by_program(problem, paths, method, now, sign_of(problem))
     return _by_model(problem, paths, method, now)
 
 
-def _by_program(
+def by_program(
     stated: IsResourceProgram, paths: FloatArray, method: Method, state: State, sign: float
 ) -> Allocation:
+    """The exact allocations of a resource program."""
     rewards = stated.unit_rewards(state.t, paths)
     refused = refusals(stated.program, state)
     applicable = [name for name, refusal in refused.items() if refusal is None]

@@ -46,7 +46,7 @@ from counterplan.counterfactual.executed.setting import (
 )
 from counterplan.errors import CertificateError, NotApplicableError
 from counterplan.planning.allocation import TOLERANCE, level_constraints, refuses_transport
-from counterplan.planning.hindsight import IsResourceProgram, stated_program
+from counterplan.planning.hindsight import IsResourceProgram
 from counterplan.planning.model import ExogenousModel, HasHindsight
 from counterplan.planning.regret import proved_hindsight
 
@@ -395,8 +395,8 @@ class _Budgets:
         self._problem, self._setting = problem, prepare_allocation(problem)
         self._steps: StepProgram | None = None
         self._path: PathProgram | None = None
-        stated = stated_program(self._setting.model)
-        if stated is not None:
+        stated = self._setting.model
+        if isinstance(stated, IsResourceProgram):
             if refusal := refuses_transport(stated.program):
                 raise NotApplicableError(f"no exact method applies: {refusal}; set spill=False")
             self._steps = StepProgram(self._setting, stated)
