@@ -8,10 +8,12 @@ policy is worth under the true probabilities, given the same observed episode, w
 model that the claim assumes too. *Held*: how often the
 90 % interval of the improvement contains the true one, among policies that change anything.
 
-    --process small|icu|simulator   --episodes N   --sets D   --prior pooled|NUMBER
+    --process small|grid|icu|simulator   --episodes N   --sets D   --prior pooled|NUMBER
 
 `small` is a random process of 8 states and 3 actions, another one for each data set, whose rows
-scatter around a mean of their state.
+scatter around a mean of their state. On the `grid` of 7 x 7 fields, other pits for each data set,
+actions lead four ways, and one step in four goes anywhere near: rows of a state have little in
+common. Neither was looked at while the rules of claims were chosen.
 
 Without arguments everything is measured, and results/discrete_claims.md written.
 """
@@ -40,8 +42,10 @@ from experiments.diabetes_sepsis import ENDS, HORIZON, OVER, Program, doctors, s
 
 RESULTS = Path(__file__).parent / "results"
 K, SLIPS, SHORT = 3, 0.3, 8
+# Of the grid: its side, how often a step goes astray, pits, and steps.
+SIDE, ASTRAY, PITS, STEPS = 7, 0.25, 8, 12
 # Data sets that are drawn for each number of episodes, and after how many a line is printed.
-SIZES, SOME = {100: 1000, 1000: 1000, 10_000: 1000}, 100
+SIZES, SOME = {100: 1000, 1000: 1000, 10_000: 1000}, 20
 
 
 class Process(NamedTuple):
@@ -68,8 +72,8 @@ def process(name: str) -> Process:
         ends = dict.fromkeys((icu_sepsis.DEATH, icu_sepsis.SURVIVAL), icu_sepsis.ABSORBING)
         ends[icu_sepsis.ABSORBING] = icu_sepsis.ABSORBING
         return Process(icu.mdp, lambda n, seed: icu.sample_episodes(n, seed), icu.died, ends)
-    if name == "small":
-        return small(0)
+    if name in ANEW:
+        return ANEW[name](0)
     mdp = Program("draws").mdp
     behaviour = doctors(mdp, SLIPS)
     ends = dict.fromkeys([*np.flatnonzero(ENDS).tolist(), OVER], OVER)
@@ -87,24 +91,63 @@ def small(seed: int) -> Process:
     behaviour, mean = 0.5 * good + 0.5 / 3, float(np.mean(np.arange(8.0)))
 
     def draw(n: int, seed: int) -> Sequence[cp.Episode]:
-        return simulated(mdp, behaviour, n, seed, np.random.default_rng(seed).integers(8, size=n))
+        return simulated(
+            mdp, behaviour, n, seed, np.random.default_rng(seed).integers(8, size=n), SHORT
+        )
 
     return Process(mdp, draw, lambda one: mdp.outcome(one) < mean * len(one), {})
 
 
+def grid(seed: int) -> Process:
+    """Fields in rows, a goal in the last one, pits, and what follows an end; walkers go right or
+    down, or anywhere half of the time."""
+    rng, S = np.random.default_rng([seed, 11]), SIDE * SIDE + 1
+    goal, over = S - 2, S - 1
+    pits = rng.choice(np.arange(1, goal), size=PITS, replace=False)
+    rows = np.zeros((S, 4, S))
+    for field in range(S - 1):
+        y, x = divmod(field, SIDE)
+        ways = [(y + dy, x + dx) for dy, dx in ((0, 1), (1, 0), (0, -1), (-1, 0))]
+        near = [np.clip(one, 0, SIDE - 1) @ (SIDE, 1) for one in ways]
+        for action in range(4):
+            rows[field, action, near[action]] += 1.0 - ASTRAY
+            np.add.at(rows[field, action], near, ASTRAY / 4)
+    ends = [*pits.tolist(), goal]
+    rows[[*ends, over]] = np.eye(S)[over]
+    rewards = np.zeros((S, 4))
+    rewards[pits], rewards[goal] = -1.0, 1.0
+    mdp, behaviour = cp.TabularMDP(rows, rewards), np.tile([0.375, 0.375, 0.125, 0.125], (S, 1))
+
+    def draw(n: int, seed: int) -> Sequence[cp.Episode]:
+        return simulated(mdp, behaviour, n, seed, np.zeros(n, dtype=np.int64), STEPS, over)
+
+    return Process(
+        mdp, draw, lambda one: mdp.outcome(one) <= 0.0, dict.fromkeys([*ends, over], over)
+    )
+
+
+# Processes that are another one for each data set.
+ANEW = {"small": small, "grid": grid}
+
+
 def simulated(
-    mdp: cp.TabularMDP, behaviour: Any, n: int, seed: int, first: Any = None
+    mdp: cp.TabularMDP,
+    behaviour: Any,
+    n: int,
+    seed: int,
+    first: Any = None,
+    horizon: int = HORIZON,
+    over: int = OVER,
 ) -> Sequence[cp.Episode]:
     """n patients, until the simulator's end or its horizon."""
     rng, sampler = np.random.default_rng(seed), icu_sepsis.TransitionSampler(mdp)
-    states, actions = np.empty((2, n, HORIZON if first is None else SHORT), dtype=np.int64)
+    states, actions = np.empty((2, n, horizon), dtype=np.int64)
     states[:, 0] = starts(n, rng) if first is None else first
-    horizon = states.shape[1]
     for t in range(horizon):
         actions[:, t] = icu_sepsis.draw_actions(behaviour, states[:, t], rng)
         if t < horizon - 1:
             states[:, t + 1] = sampler.draw(states[:, t], actions[:, t], rng)
-    lengths = np.minimum((states != OVER).sum(axis=1) + 1, horizon)
+    lengths = np.minimum((states != over).sum(axis=1) + 1, horizon)
     return [cp.Episode(s[:T], a[:T]) for s, a, T in zip(states, actions, lengths, strict=True)]
 
 
@@ -148,7 +191,7 @@ def row(name: str, n: int, sets: int, every: Sequence[Claim], seconds: float) ->
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--process", choices=["small", "icu", "simulator"])
+    parser.add_argument("--process", choices=[*ANEW, "icu", "simulator"])
     parser.add_argument("--episodes", type=int)
     parser.add_argument("--sets", type=int)
     parser.add_argument("--prior", default="pooled")
@@ -163,13 +206,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     print("\n".join(lines))
-    for name in [given.process] if given.process else ["small", "icu", "simulator"]:
+    for name in [given.process] if given.process else [*ANEW, "icu", "simulator"]:
         one = process(name)
         for n in [given.episodes] if given.episodes else SIZES:
             sets, began = given.sets or SIZES[n], time.process_time()
             every = []
             for seed in range(sets):
-                every += claims(small(seed) if name == "small" else one, n, seed, given.prior)
+                every += claims(ANEW[name](seed) if name in ANEW else one, n, seed, given.prior)
                 if seed % SOME == SOME - 1 and every:
                     took = time.process_time() - began
                     print(row(name, n, seed + 1, every, took), file=sys.stderr, flush=True)

@@ -20,11 +20,7 @@ from counterplan.counterfactual.discrete.posterior import (
     _values,
 )
 from counterplan.errors import InputError, NotApplicableError
-from counterplan.scm.estimate import (
-    count_transitions,
-    estimate_mdp,
-    posterior_draws,
-)
+from counterplan.scm.estimate import Evidence, count_transitions, estimate_mdp
 from counterplan.testing import random_episode
 
 
@@ -37,10 +33,14 @@ def learned(seed: int, n: int, size: int = 2) -> tuple[cp.TabularMDP, cp.Tabular
     return truth, estimate_mdp(counts, truth.rewards, prior=1.0), episodes[0]
 
 
+def choosing(model: cp.TabularMDP, episode: cp.Episode) -> list[cp.TabularMDP]:
+    return list(Evidence.of(model, "risk=").halves(episode)[0].draws(CHOOSING))
+
+
 def by_member(model: cp.TabularMDP, found: PosteriorExplanation) -> np.ndarray:
     """What the draws that chose say of a policy, asked one by one."""
     every = []
-    for member in posterior_draws(model, CHOOSING, 0):
+    for member in choosing(model, found.episode):
         setting, law = prepare(Problem(member, found.episode, found.k))
         every.append(evaluate(setting, law, found.process.table)[found.k])
     return np.array(every)
@@ -56,7 +56,7 @@ def test_no_policy_beats_the_bound_and_the_value_is_that_of_the_members(
     found = cp.explain(model, episode, k, risk=risk)
     assert isinstance(found, PosteriorExplanation)
     assert found.value == pytest.approx(worst_mean(by_member(model, found), risk), abs=1e-9)
-    members = list(posterior_draws(model, CHOOSING, 0))
+    members = choosing(model, episode)
     settings = [prepare(Problem(one, episode, k))[0] for one in members]
     shape, best = (len(episode), 2, k + 1), -np.inf
     changeable = [(t, s) for t in range(3) for s in range(2) if t or s == episode.states[0]]
@@ -112,7 +112,7 @@ def test_one_policy_under_one_member_is_a_forward_pass() -> None:
     _, model, episode = learned(3, 8, size=4)
     found = cp.explain(model, episode, 2, risk=0.25)
     assert isinstance(found, PosteriorExplanation)
-    for k, member in itertools.product(range(3), posterior_draws(model, 3, 5)):
+    for k, member in itertools.product(range(3), Evidence.of(model, "risk=").draws(3, 5)):
         setting, law = prepare(Problem(member, episode, 2))
         said = _values(setting, found.process.table, k, [member])
         assert said == pytest.approx(evaluate(setting, law, found.process.table)[k], abs=1e-9)

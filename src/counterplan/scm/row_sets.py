@@ -18,13 +18,14 @@ no prior) is in no set. A set holds a single row where nothing is open.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
+from counterplan.scm.estimate import Evidence
 from counterplan.scm.tabular import ROUNDING, TabularMDP, numbers
 
 
@@ -75,26 +76,26 @@ class RowSets:
         """Every probability lies in its set with posterior probability `level`, all at once."""
         from scipy.stats import beta
 
-        row_of, table = by_evidence(mdp, "RowSets.credible")
-        miss = _miss(1.0 - _share(level, "level"), table)
-        rest = table.mass - table.posterior
+        known = Evidence.of(mdp, "RowSets.credible")
+        miss = _miss(1.0 - _share(level, "level"), known)
+        rest = known.totals(known.posterior) - known.posterior
         with np.errstate(invalid="ignore"):
-            lower = beta.ppf(miss, table.posterior, rest)
-            upper = beta.isf(miss, table.posterior, rest)
-        return cls._around(mdp, row_of, table, lower, upper, f"{level:.0%} credible sets")
+            lower = beta.ppf(miss, known.posterior, rest)
+            upper = beta.isf(miss, known.posterior, rest)
+        return cls._around(known, lower, upper, f"{level:.0%} credible sets")
 
     @classmethod
     def pac(cls, mdp: TabularMDP, delta: float = 0.05) -> Self:
         """All true rows lie in their sets with probability 1 - delta, whatever they are."""
         from scipy.stats import beta
 
-        row_of, table = by_evidence(mdp, "RowSets.pac")
-        miss = _miss(_share(delta, "delta"), table)
-        seen, rest = table.counts, table.trials - table.counts
+        known = Evidence.of(mdp, "RowSets.pac")
+        miss = _miss(_share(delta, "delta"), known)
+        seen, rest = known.counts, known.totals(known.counts) - known.counts
         lower = np.where(seen > 0, beta.ppf(miss, np.maximum(seen, 1e-9), rest + 1), 0.0)
         upper = np.where(rest > 0, beta.isf(miss, seen + 1, np.maximum(rest, 1e-9)), 1.0)
         words = f"rows within their counts' limits, all with probability {1.0 - delta:.0%}"
-        return cls._around(mdp, row_of, table, lower, upper, words)
+        return cls._around(known, lower, upper, words)
 
     @classmethod
     def gamma(cls, mdp: TabularMDP, gamma: float) -> Self:
@@ -133,15 +134,14 @@ class RowSets:
         return cls(row_of, indptr, indices, low, high)
 
     @classmethod
-    def _around(
-        cls, mdp: TabularMDP, row_of: Any, table: Any, lower: Any, upper: Any, words: str
-    ) -> Self:
+    def _around(cls, known: Evidence, lower: Any, upper: Any, words: str) -> Self:
         """Limits that hold the model's own rows too."""
         # A state that is the only one is certain: its marginal has no other to share with.
-        alone = table.probabilities >= 1.0 - ROUNDING
-        low = np.where(alone, 1.0, np.fmin(lower, table.probabilities))
-        high = np.where(alone, 1.0, np.fmax(upper, table.probabilities))
-        return cls(row_of, table.indptr, table.indices, low, high, words)
+        own = known.mean.rows.probabilities
+        alone = own >= 1.0 - ROUNDING
+        low = np.where(alone, 1.0, np.fmin(lower, own))
+        high = np.where(alone, 1.0, np.fmax(upper, own))
+        return cls(known.row_of, known.indptr, known.indices, low, high, words)
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -165,61 +165,9 @@ class RowSets:
             )
 
 
-class _Table(NamedTuple):
-    """Rows with what they were estimated from, entry by entry."""
-
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
-    probabilities: FloatArray
-    counts: FloatArray
-    trials: FloatArray
-    mass: FloatArray
-
-    @property
-    def posterior(self) -> FloatArray:
-        """Parameters of the rows' Dirichlet posteriors."""
-        return self.probabilities * self.mass
-
-
-def by_evidence(mdp: TabularMDP, what: str) -> tuple[NDArray[np.int32], _Table]:
-    """(S, A) ids of rows with the same evidence, and these rows."""
-    if mdp.counts is None or mdp.mass is None:
-        raise InputError(
-            f"{what}: the model does not know the counts that it was estimated from; fit "
-            "it to episodes, or use RowSets.gamma or RowSets.box"
-        )
-    S, A = mdp.row_of.shape
-    counts = mdp.counts[np.lexsort(mdp.counts.T[2::-1])]
-    pair = counts[:, 0] * A + counts[:, 1]
-    starts, ends = (
-        np.searchsorted(pair, np.arange(S * A), side=side) for side in ("left", "right")
-    )
-    # Which of all that was seen after a pair, 0 for nothing.
-    known: dict[bytes, int] = {}
-    data = np.zeros(S * A)
-    for place in np.unique(pair):
-        key = counts[starts[place] : ends[place], 2:].tobytes()
-        data[place] = known.setdefault(key, len(known) + 1)
-    keys = np.column_stack([mdp.row_of.ravel(), mdp.mass.ravel(), data])
-    _, first, row_of = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    rows = mdp.rows.take(mdp.row_of.ravel()[first].astype(np.int64))
-    sizes = np.diff(rows.indptr)
-    number = np.zeros(len(rows.indices))
-    for row in np.flatnonzero(data[first]):
-        seen = counts[starts[first[row]] : ends[first[row]], 2:]
-        at = slice(rows.indptr[row], rows.indptr[row + 1])
-        dense = np.zeros(S)
-        dense[seen[:, 0]] = seen[:, 1]
-        number[at] = dense[rows.indices[at]]
-    totals = np.bincount(pair, counts[:, 3], minlength=S * A)[first]
-    evidence = (np.repeat(one.astype(np.float64), sizes) for one in (totals, keys[first, 1]))
-    table = _Table(rows.indptr, rows.indices, rows.probabilities, number, *evidence)
-    return row_of.reshape(S, A).astype(np.int32), table
-
-
-def _miss(chance: float, table: _Table) -> float:
+def _miss(chance: float, known: Evidence) -> float:
     """The chance of missing that each limit of a row with data gets."""
-    return chance / max(1, 2 * int((table.trials > 0).sum()))
+    return chance / max(1, 2 * int((known.totals(known.counts) > 0).sum()))
 
 
 def _share(value: float, name: str) -> float:

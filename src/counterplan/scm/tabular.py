@@ -118,7 +118,7 @@ class TabularMDP:
         action_labels: Sequence[str] | None = None,
     ) -> None:
         """`transitions`: (S, A, S), or a list of A scipy.sparse matrices of shape (S, S)."""
-        rows, row_of = _distinct_rows(transitions)
+        rows, row_of = _given_rows(transitions)
         S, A = row_of.shape
 
         def given(check: Callable[..., Any], values: Any, *rest: Any) -> Any:
@@ -296,7 +296,7 @@ def numbers(values: ArrayLike, name: str) -> FloatArray:
         raise InputError(f"{name} must be an array of numbers") from None
 
 
-def _distinct_rows(transitions: ArrayLike | Sequence[Any]) -> tuple[Rows, NDArray[np.int32]]:
+def _given_rows(transitions: ArrayLike | Sequence[Any]) -> tuple[Rows, NDArray[np.int32]]:
     """Distinct normalised rows, and the (S, A) table of which pair has which; stored ones, a pair
     of `Rows` and such a table, are checked only."""
     if isinstance(transitions, tuple) and transitions and isinstance(transitions[0], Rows):
@@ -310,13 +310,13 @@ def _distinct_rows(transitions: ArrayLike | Sequence[Any]) -> tuple[Rows, NDArra
     lengths = np.concatenate([np.diff(one.indptr) for one in parts]).astype(np.int64)
     del parts
     every = Rows(np.concatenate([[0], np.cumsum(lengths)]), indices, probabilities)
-    kept, row_of = _alike(every)
+    kept, row_of = distinct_rows(every)
     if len(kept) < len(every):
         every = every.take(kept)
     return every, np.ascontiguousarray(row_of.reshape(len(matrices), S).T)
 
 
-def _alike(rows: Rows) -> tuple[IntArray, NDArray[np.int32]]:
+def distinct_rows(rows: Rows) -> tuple[IntArray, NDArray[np.int32]]:
     """The first of all rows that are equal, and which of them every row is."""
     marks = np.empty(len(rows), dtype=np.uint64)
     for start in range(0, len(rows), AT_ONCE):

@@ -18,7 +18,9 @@ of which the least over w is the mean of the worst share of V*_b: the bound, whi
 the member would bring. Tried are the best policy of the posterior's means, that of the weights of
 its worst members, and to change nothing.
 
-The draws that chose a policy overrate it, so what is claimed (`outcomes`) is said by others. They
+What chose a policy overrates it: not the draws alone, also the data that they are drawn from. So
+the transitions that were seen are split in two halves; draws of what one of them tells choose, and
+draws of the other say what is claimed (`outcomes`). The explained episode is known to both. Claims
 need no search: one policy under one member is a forward pass over what it leads to
 (`distributions.forward_values`). Rows that it hardly ever meets are left at their means.
 """
@@ -49,7 +51,7 @@ from counterplan.counterfactual.discrete.dynamic_program import (
 )
 from counterplan.counterfactual.discrete.laws import Law, RowIds
 from counterplan.errors import InputError
-from counterplan.scm.estimate import posterior_draws
+from counterplan.scm.estimate import Evidence
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.scm.tabular import TabularMDP, numbers
 
@@ -62,9 +64,9 @@ LEAST, HARDLY = 1e-12, 1e-4
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PosteriorExplanation(PolicyExplanation):
     """A policy under draws of the model; the value is that over the worst share of those that chose
-    it, and what is claimed is said by fresh ones.
+    it, and what is claimed is said by those of the other half of the data.
 
-    outcomes  (B,) what each fresh draw says
+    outcomes  (B,) what each of these says
     share     of the draws whose mean was optimised
     """
 
@@ -142,8 +144,9 @@ def _frontier(
     """Policies for the budgets 0..problem.k that are good over the worst share of draws."""
     watch = Watch("draws", problem.limits, problem.progress)
     setting, law = prepare(problem)
-    members = list(posterior_draws(setting.mdp, CHOOSING, seed))
-    tables = _candidates(setting, law, members, share)
+    chooses, claims = Evidence.of(setting.mdp, "risk=").halves(setting.episode, seed)
+    members = list(chooses.draws(CHOOSING, seed))
+    tables = _candidates(replace(setting, mdp=chooses.mean), members, share)
     factual = setting.mdp.outcome(setting.episode)
     bounds = np.full(setting.k + 1, np.inf)
     if bounded:
@@ -162,7 +165,7 @@ def _frontier(
         table, outcomes = keep_observed(setting), np.full(CLAIMING, factual)
         if best:
             table = tables[best - 1]
-            fresh = posterior_draws(setting.mdp, CLAIMING, seed + 1, _met(setting, table, c))
+            fresh = claims.draws(CLAIMING, seed + 1, _met(setting, table, c))
             outcomes = _values(setting, table, c, fresh)
         unproved = Status.LIMIT if bounded else Status.HEURISTIC
         return PosteriorExplanation(
@@ -173,7 +176,7 @@ def _frontier(
             bound=value if proved else bound,
             status=Status.OPTIMAL if proved else unproved,
             stats=MappingProxyType(stats),
-            method=f"dynamic programming over {CHOOSING} draws, claims by {CLAIMING} others",
+            method=f"dynamic programming over {CHOOSING} draws, claims by {CLAIMING} of other data",
             process=PolicyProcess(replace(setting, k=c), law, table),
             outcomes=outcomes,
             share=share,
@@ -182,11 +185,9 @@ def _frontier(
     return Frontier.lazily(make, problem.k + 1)
 
 
-def _candidates(
-    setting: Setting, law: Law, members: Sequence[TabularMDP], share: float
-) -> list[PolicyTable]:
+def _candidates(setting: Setting, members: Sequence[TabularMDP], share: float) -> list[PolicyTable]:
     """The best policy of the means, and that of its worst members' weights."""
-    ended, table = solve(setting, law)
+    ended, table = solve(setting, Law(setting.mdp, setting.episode))
     check_feasible(setting, outcome_bounds(setting, ended)[1])
     if share == 1.0:
         return [table]
