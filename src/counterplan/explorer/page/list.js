@@ -1,13 +1,10 @@
 // The list of cases: filters, order, pages.
 
-import { get } from "./api.js";
-import { calmly, fill, h, say } from "./dom.js";
+import { h } from "./dom.js";
 import { arrows, capital, count, decimals, fixed, gain, num, percent, show } from "./format.js";
-import { pager, walkRows } from "./paging.js";
-import { spread } from "./spread.js";
-import { address, note } from "./state.js";
+import { field, showList, sorting, spread, tile, typing } from "./paging.js";
+import { address } from "./state.js";
 
-const PAGE = 25;
 export const STATUS = {
   optimal: ["proved", "proved optimal", "Of the search: no other plan within the budget is better by the model."],
   limit: ["limit", "stopped early", "Stopped at a limit: at most so much better is possible."],
@@ -28,89 +25,29 @@ export function claimTag(answer) {
 }
 
 /** Draw the list. */
-export async function showCases({ run, settings, place, ending }) {
-  const wanted = {
-    k: settings.get("k") || "",
-    search: settings.get("search") || "",
-    status: settings.get("status") || "",
-    min: settings.get("min") || "",
-    support: settings.get("support") || "",
-    sure: settings.get("sure") || "",
-    changes: settings.get("changes") || "",
-    changed: settings.get("changed") || "",
-    outcome: settings.get("outcome") || "",
-    sort: settings.get("sort") || "low",
-    up: settings.get("up") || "",
-    page: Number(settings.get("page")) || 1,
-  };
-  const overview = await get("overview", { k: wanted.k }, ending.signal);
-  const table = h("div", { "aria-live": "off" });
-  const summary = h("div");
-  let asked = null;
-
-  async function refresh() {
-    // Someone has typed and gone on to a case.
-    if (ending.signal.aborted) return;
-    note("cases", { ...wanted, sort: wanted.sort === "low" ? "" : wanted.sort, page: wanted.page > 1 ? wanted.page : "" });
-    asked?.abort();
-    asked = new AbortController();
-    try {
-      const found = await get("cases", query(wanted), asked.signal);
-      if (ending.signal.aborted) return;
-      fill(table, drawTable(run, overview, wanted, found, change));
-      say(`${count(found.total, run.noun)} found`);
-    } catch (problem) {
-      if (problem.name !== "AbortError") fill(table, h("p.wrong", { role: "alert" }, problem.message));
-    }
-  }
-
-  async function change(more, keepPage = false) {
-    const budget = "k" in more && more.k !== wanted.k;
-    Object.assign(wanted, more, keepPage ? {} : { page: 1 });
-    if (budget) location.hash = address("cases", wanted);
-    else {
-      drawSummary();
-      await refresh();
-    }
-  }
-
-  function drawSummary() {
-    fill(summary, tiles(run, overview), spread(words(run, overview), overview.bars, wanted, change, ending));
-  }
-
-  fill(place,
-    h("h1", {}, `${capital(run.noun)}s worth a look`),
-    h("p.lead", {}, `What should have been done differently in each of ${count(overview.total, run.noun)}, with at most `,
-      h("strong", {}, count(overview.k, "change")), ", according to the model. ", run.quantity === "outcome" ? "A higher outcome is better." : `Outcome: ${run.quantity}; higher is better.`),
-    summary,
-    filters(run, overview, wanted, change),
-    table);
-  drawSummary();
-  await refresh();
-}
-
-function query(wanted) {
-  return {
-    k: wanted.k,
-    search: wanted.search,
-    status: wanted.status,
-    min_improvement: wanted.min,
-    support: wanted.support,
-    established: wanted.sure,
-    max_changes: wanted.changes,
-    changed: wanted.changed,
-    outcome: wanted.outcome ? wanted.outcome.split("&") : [],
-    sort: wanted.sort,
-    descending: wanted.up ? "false" : "true",
-    offset: (wanted.page - 1) * PAGE,
-    limit: PAGE,
-  };
+export async function showCases(context) {
+  const { run, ending } = context;
+  await showList(context, {
+    view: "cases",
+    usual: { k: "", status: "", support: "", sure: "", changes: "", changed: "", outcome: "", sort: "low" },
+    top: (overview) => [
+      h("h1", {}, `${capital(run.noun)}s worth a look`),
+      h("p.lead", {}, `What should have been done differently in each of ${count(overview.total, run.noun)}, with at most `,
+        h("strong", {}, count(overview.k, "change")), ", according to the model. ", run.quantity === "outcome" ? "A higher outcome is better." : `Outcome: ${run.quantity}; higher is better.`),
+    ],
+    summary: (overview, wanted, change) => [tiles(run, overview), spread(words(run, overview), overview.bars, wanted, change, ending)],
+    filters: (overview, wanted, change) => filters(run, overview, wanted, change),
+    query: (wanted) => ({
+      k: wanted.k, status: wanted.status, min_improvement: wanted.min, support: wanted.support, established: wanted.sure,
+      max_changes: wanted.changes, changed: wanted.changed, outcome: wanted.outcome ? wanted.outcome.split("&") : [],
+    }),
+    table: (overview, wanted, found, change) => drawTable(run, overview, wanted, found, change),
+  });
 }
 
 function tiles(run, overview) {
   const total = overview.total || 1;
   const failed = overview.statuses.failed || 0;
-  const tile = (value, text) => h("div", {}, h("dd", {}, value), h("dt", {}, text));
   return h("dl.tiles", {},
     tile(overview.total.toLocaleString("en-US"), `${run.noun}s${failed ? `, ${failed} failed` : ""}`),
     tile(overview.established === null ? "not known" : overview.established.toLocaleString("en-US"), "with an established improvement"),
@@ -129,14 +66,10 @@ function words(run, overview) {
 }
 
 function filters(run, overview, wanted, change) {
-  const later = calmly(250, change);
-  const field = (name, input) => h("label.field", {}, h("span", {}, name), input);
-  const typed = (key, attributes) => h("input", { id: key, value: wanted[key], oninput: (event) => {
-    if (event.target.validity.valid) later({ [key]: event.target.value.trim() });
-  }, ...attributes });
+  const typed = typing(wanted, change);
   const choice = (key, options) => chooser(key, options, wanted[key], (value) => change({ [key]: value }));
   const outcomes = Object.entries(overview.outcomes).filter(([, values]) => values.length > 1);
-  return h("form.filters", { "aria-label": "Filters", onsubmit: (event) => event.preventDefault() },
+  return [
     field(capital(run.noun), typed("search", { type: "search", placeholder: "id contains …", size: 12 })),
     run.budgets.length > 1 ? field("Changes allowed", choice("k", run.budgets.map((k) => [k === run.budgets.at(-1) ? "" : String(k), `k = ${k}`]).reverse())) : null,
     field("Search", choice("status", [["", "any"], ...Object.entries(STATUS).map(([key, [, words]]) => [key, words])])),
@@ -148,7 +81,8 @@ function filters(run, overview, wanted, change) {
     outcomes.map(([name, values]) => field(capital(name), chooser(`outcome-${name}`, [["", "any"], ...values.map((value) => [`${name}=${value}`, outcomeWord(value, values)])],
       wanted.outcome.split("&").find((one) => one.startsWith(`${name}=`)) || "",
       (value) => change({ outcome: [...wanted.outcome.split("&").filter((one) => one && !one.startsWith(`${name}=`)), value].filter(Boolean).join("&") })))),
-    h("button.quiet", { type: "button", onclick: () => { location.hash = "#/cases"; if (location.hash === "#/cases") dispatchEvent(new HashChangeEvent("hashchange")); } }, "Clear"));
+    h("button.quiet", { type: "button", onclick: () => { location.hash = "#/cases"; if (location.hash === "#/cases") dispatchEvent(new HashChangeEvent("hashchange")); } }, "Clear"),
+  ];
 }
 
 function chooser(key, options, chosen, act) {
@@ -176,8 +110,6 @@ const COLUMNS = [
 ];
 
 function drawTable(run, overview, wanted, found, change) {
-  const pages = Math.max(1, Math.ceil(found.total / PAGE));
-  if (!found.total) return h("p.empty", {}, `No ${run.noun} meets all of these conditions.`);
   const outcomes = Object.keys(found.lines[0]?.outcomes || {});
   const head = h("tr", {}, COLUMNS.flatMap(([key, title]) => {
     if (key === "outcomes") return outcomes.map((name) => h("th", { scope: "col" }, capital(name)));
@@ -192,21 +124,12 @@ function drawTable(run, overview, wanted, found, change) {
     gains: decimals([overview.largest]),
   };
   const body = h("tbody", {}, found.lines.map((line) => row(overview, wanted, line, outcomes, largest, digits)));
-  walkRows(body);
-  return [
-    pager(found.total, wanted.page, pages, PAGE, run.noun, (page) => change({ page }, true)),
-    h("div.scroll", {}, h("table.cases", {}, h("caption.unseen", {}, "Cases; arrow keys move, Enter opens"), h("thead", {}, head), body)),
-    pages > 1 ? pager(found.total, wanted.page, pages, PAGE, run.noun, (page) => change({ page }, true)) : null,
-  ];
+  return [head, body];
 }
 
 function heading(key, title, wanted, change) {
   const isNumber = ["steps", "factual", "low", "improvement"].includes(key);
-  const active = wanted.sort === key;
-  const up = active && wanted.up;
-  const arrow = active ? (up ? " ↑" : " ↓") : "";
-  return h(`th${isNumber ? ".number" : ""}`, { scope: "col", "aria-sort": active ? (up ? "ascending" : "descending") : "none" },
-    h("button.sort", { type: "button", onclick: () => change({ sort: key, up: active && !wanted.up ? "1" : active ? "" : key === "id" || key === "factual" ? "1" : "" }) }, title, arrow));
+  return sorting(key, title, isNumber, key === "id" || key === "factual", wanted, change);
 }
 
 function row(overview, wanted, line, outcomes, largest, digits) {
