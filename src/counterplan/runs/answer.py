@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from counterplan.errors import counted
-from counterplan.runs.explainer import Explainer, PartChange, Prediction
+from counterplan.runs.explainer import ExitAnswer, Explainer, PartChange, Prediction
 from counterplan.runs.question import Question
 from counterplan.tables.parts import Recorded
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
     from counterplan.core.result import Explanation
     from counterplan.scm.support import Outlier
-    from counterplan.tables.layout import Exit
 
 FAILED = "failed"
 OUTCOME = "outcome:"
@@ -63,18 +61,6 @@ class ChangeAnswer:
     probability: float | None
     taken: int | None
     date: str | None = None
-
-
-@dataclass(frozen=True)
-class ExitAnswer:
-    """A column that would leave its range: the step and value farthest outside, all of it in words,
-    and at how many steps it is outside."""
-
-    column: str
-    t: int
-    value: float
-    text: str
-    steps: int
 
 
 # A field that is no column of the results.
@@ -222,31 +208,15 @@ def answer_of(
         shifted = {name: getattr(found, name) + kept for name in names if hasattr(found, name)}
         found = replace(found, **shifted)
     far, distance = explainer.outliers(recorded), support.distance
-    exits = explainer.exits(found)
-    held = explainer.improvement_in_range(found) if exits else None
-    claim = explainer.claim(found, question)
-    if "improvement_low" in claim:
-        if held is not None:  # what impossible values bring is not sure
-            claim["improvement_low"] += min(held - found.improvement, 0.0)
-        if (room := explainer.room(recorded)) is not None:  # what ended well cannot end better
-            claim["improvement_low"] = min(claim["improvement_low"], room)
-        claim["established"] &= claim["improvement_low"] > 0.0
+    same = ("k", "value", "improvement", "relative_improvement", "bound", "gap", "method")
     return Answer(
         episode_id=found.episode.id,
-        k=found.k,
         steps=len(found.episode),
         factual=found.factual_value,
-        value=found.value,
-        improvement=found.improvement,
-        relative_improvement=found.relative_improvement,
-        bound=found.bound,
-        gap=found.gap,
         status=found.status.value,
-        method=found.method,
         nodes=None if nodes is None else int(nodes),
         n_changes=len(found.changes),
         changes=_changes(explainer, recorded, found, support.taken, ends),
-        **claim,
         filled=recorded.filled,
         distance_max=None if distance is None else float(distance.max()),
         distance_mean=None if distance is None else float(distance.mean()),
@@ -255,33 +225,13 @@ def answer_of(
         new_actions=support.new_actions,
         supported=support.supported,
         far_outside_training=None if far is None else ", ".join(one.column for one in far),
-        outside_range=_exits(explainer, recorded, exits, (found.improvement, held or 0.0)),
-        improvement_in_range=held,
-        recorded=recorded,
-        explanation=found,
         observed=explainer.observed(recorded),
         at_end_only=sum(ends) or None,
-        predicted=explainer.predictions(found),
+        recorded=recorded,
+        explanation=found,
+        **{name: getattr(found, name) for name in same},
+        **explainer.said(recorded, found, question),
     )
-
-
-def _exits(
-    explainer: Explainer,
-    recorded: Recorded,
-    exits: Sequence[Exit],
-    improvements: tuple[float, float],
-) -> tuple[ExitAnswer, ...]:
-    """`improvements`: as claimed, and where all of them are held inside."""
-    found = []
-    claimed, held = (f"{one:.4g}" for one in improvements)
-    left = "the same" if held == claimed else f"{held}, not {claimed}"
-    for column, t, value, why, steps in exits:
-        when = explainer.time_text(recorded.times[t], recorded.dates[t] if recorded.dates else None)
-        more = f", and at {counted(steps - 1, 'other step')}" if steps > 1 else ""
-        text = f"{column} would be {value:.4g} {when}{more}: {why}; held inside, the improvement "
-        text += f"is {left}"
-        found.append(ExitAnswer(column, t, value, text, steps))
-    return tuple(found)
 
 
 def _changes(

@@ -22,7 +22,7 @@ from counterplan.core.constraints import Constraints, policy_rule
 from counterplan.core.episode import Episode
 from counterplan.core.limits import ProgressCallback
 from counterplan.core.validation import FloatArray
-from counterplan.errors import InputError
+from counterplan.errors import InputError, counted
 from counterplan.runs.question import EXACT, RULES, Question, read_rules
 from counterplan.scm.tabular import TabularMDP
 from counterplan.tables.models import model_from_bytes
@@ -55,6 +55,18 @@ class PartChange:
     name: str
     observed: float
     alternative: float
+
+
+@dataclass(frozen=True)
+class ExitAnswer:
+    """A column that would leave its range: the step and value farthest outside, all of it in words,
+    and at how many steps it is outside."""
+
+    column: str
+    t: int
+    value: float
+    text: str
+    steps: int
 
 
 @dataclass(frozen=True)
@@ -92,12 +104,13 @@ class Explainer(ABC):
     """
 
     is_discrete: ClassVar[bool]
+    layout: SchemaLayout | None
     choices: Grid
     states: Grid | None
     step_columns: tuple[str, ...] = (STATE, ACTION)
 
     def __init__(self, model: TabularMDP | LearnedSCM, layout: SchemaLayout | None) -> None:
-        self.model, self._layout = model, layout
+        self.model, self.layout = model, layout
         self.unit, self.components = "", tuple[str, ...]()
         if layout is not None:
             self.unit, self.n_actions = layout.schema.unit, len(layout.choices)
@@ -121,8 +134,8 @@ class Explainer(ABC):
         kept = [step % last for step in question.keep if -last <= step < last]
         if self.is_discrete:
             kept += range(last, len(episode))
-        elif self._layout is not None:
-            move = self._layout.max_move(question.max_move)
+        elif self.layout is not None:
+            move = self.layout.max_move(question.max_move)
         found = replace(self.rules(question), fixed_steps=kept, max_move=move)
         return replace(found, supported=question.supported)
 
@@ -144,9 +157,9 @@ class Explainer(ABC):
         """What its rules stand for, among the actions that may be advised."""
         rules = question.allow, question.forbid, question.cost
         found = read_rules(self.choices, self.states, *rules)
-        if self._layout is None:
+        if self.layout is None:
             return found
-        offer = self._layout.offer
+        offer = self.layout.offer
         allowed = np.asarray(found.allowed) & offer.actions
         if question.allow and not allowed.any():
             why = f" {offer.note}" if offer.note else ""
@@ -165,7 +178,7 @@ class Explainer(ABC):
             found = ["The model has kept none of its data: explanations may leave it unnoticed."]
         elif question.supported is False:
             found = ["Anywhere: also where the data that the model was learned from has nothing."]
-        found += [] if self._layout is None else [self._layout.offer.note]
+        found += [] if self.layout is None else [self.layout.offer.note]
         for name, words in RULES.items():
             said = [
                 self.action_name(rule) if isinstance(rule, int) and name != "keep" else str(rule)
@@ -177,8 +190,8 @@ class Explainer(ABC):
             found.append(f"What is added up: {self.outcome_in_words}; more is better.")
         warned: Any = self.model.about.get("findings", ())
         about = [one["column"] or one["kind"] for one in warned if one["severity"] == "warning"]
-        if self._layout is not None and not self._layout.schema.is_plain:
-            schema = self._layout.schema
+        if self.layout is not None and not self.layout.schema.is_plain:
+            schema = self.layout.schema
             replayed = [one for one in schema.components if one.role == "contextual"]
             told = [one.name for one in (*schema.features, *replayed)]
             unseen = [one.name for one in schema.of("ignore")]
@@ -247,28 +260,20 @@ class Explainer(ABC):
 
     def observed(self, recorded: Recorded) -> float | None:
         """What the table says that an episode earned, where it does."""
-        return None if self._layout is None else self._layout.observed(recorded)
-
-    def room(self, recorded: Recorded) -> float | None:
-        """By how much an episode could have ended better at most, None where that is not known."""
-        return None if self._layout is None else self._layout.room(recorded)
+        return None if self.layout is None else self.layout.observed(recorded)
 
     @property
     def as_done(self) -> str:
         """What the value of what was done is called: where an end is learned, it is the model's."""
-        is_learned = self._layout is not None and self._layout.schema.finals
+        is_learned = self.layout is not None and self.layout.schema.finals
         return "By the model" if is_learned else "Observed"
 
     @property
     def outcome_in_words(self) -> str:
         """What is added up, where columns of rewards and costs say it."""
-        layout = self._layout
+        layout = self.layout
         earned = layout is not None and layout.schema.of("reward", "cost")
         return layout.outcome_in_words if layout is not None and earned else ""
-
-    def predictions(self, explanation: Any) -> tuple[Prediction, ...] | None:
-        """What is known at the end only, None where nothing is."""
-        return None
 
     def pays_at_end_only(self, explanation: Any) -> Sequence[bool]:
         """Which changes would cost more than they bring, were it counted what usually follows."""
@@ -288,9 +293,11 @@ class Explainer(ABC):
         return None
 
     @abstractmethod
-    def claim(self, explanation: Any, question: Question | None) -> dict[str, Any]:
-        """How sure an improvement is, by the fields of an `Answer`; nothing where the model has
-        nothing to say of it."""
+    def said(
+        self, recorded: Recorded, explanation: Any, question: Question | None
+    ) -> dict[str, Any]:
+        """How sure an improvement is and what follows from it, by the fields of an `Answer`; what
+        the model has nothing to say of is left out."""
 
     def tipping(self, explanation: Any) -> dict[str, Any]:
         """What would undo an improvement and no data rules out, by the fields of an `Answer`."""
@@ -299,14 +306,6 @@ class Explainer(ABC):
     def outliers(self, recorded: Recorded) -> tuple[Outlier, ...] | None:
         """For each column with states far outside what the model has learned from, or of those that
         it left out as implausible, the farthest; None where states have no distance."""
-        return None
-
-    def exits(self, explanation: Any) -> list[Exit]:
-        """For each column that would leave its range, the farthest state outside."""
-        return []
-
-    def improvement_in_range(self, explanation: Any) -> float | None:
-        """What is left of an improvement where states are held inside their ranges."""
         return None
 
     @abstractmethod
@@ -327,17 +326,17 @@ class Explainer(ABC):
 
     def action_name(self, action: int) -> str:
         """What an action is called."""
-        layout = self._layout
+        layout = self.layout
         return self.choices.name(action) if layout is None else layout.action_name(action)
 
     def change_text(self, observed: int, alternative: int) -> str:
         """What is changed about an action: "rest -> walk", "vasopressor 0 -> 2"."""
-        assert self._layout is not None
-        return self._layout.change_in_words(observed, alternative)
+        assert self.layout is not None
+        return self.layout.change_in_words(observed, alternative)
 
     def changed_parts(self, observed: int, alternative: int) -> list[PartChange]:
         """The components that change; none where an action has none."""
-        layout = self._layout
+        layout = self.layout
         if layout is None or layout.no_action in (observed, alternative):
             return []
         vectors = layout.choices.vectors
@@ -347,7 +346,7 @@ class Explainer(ABC):
     @property
     def has_dates(self) -> bool:
         """Whether steps have dates."""
-        return self._layout is not None and bool(self._layout.schema.dates)
+        return self.layout is not None and bool(self.layout.schema.dates)
 
     def time_text(self, time: float, date: str | None = None) -> str:
         """When a step begins: "at 8 h", "step 3", "on 2024-03-31"."""
@@ -367,7 +366,7 @@ class DiscreteExplainer(Explainer):
     is_discrete = True
 
     def __init__(self, mdp: TabularMDP, layout: SchemaLayout | None = None) -> None:
-        self.mdp, self.layout, self.n_actions = mdp, layout, mdp.n_actions
+        self.mdp, self.n_actions = mdp, mdp.n_actions
         self.choices = named_grid("action", map(mdp.action_name, range(mdp.n_actions)))
         self.states = named_grid("state", map(mdp.state_name, range(mdp.n_states)))
         super().__init__(mdp, layout)
@@ -389,13 +388,6 @@ class DiscreteExplainer(Explainer):
     def rewards(self, episode: Episode, states: Any, actions: Any) -> FloatArray:
         T, steps = len(states), enumerate(zip(states, actions, strict=True))
         return np.array([self.mdp.rewards_at(t, T)[pair] for t, pair in steps])
-
-    def predictions(self, explanation: Any) -> tuple[Prediction, ...] | None:
-        found, last = [], int(explanation.episode.states[-1])
-        for end in self.mdp.about.get("ends", {}).get("columns", ()):
-            after = (explanation.expected_end(end[name]) for name in ("mean", "low", "high"))
-            found.append(Prediction.of(end["name"], end["is_share"], end["mean"][last], *after))
-        return tuple(found) or None
 
     def pays_at_end_only(self, explanation: Any) -> Sequence[bool]:
         from counterplan.tables.rewards import expected_after
@@ -462,16 +454,25 @@ class DiscreteExplainer(Explainer):
 
         return RowSets.credible(self.mdp)
 
+    def said(
+        self, recorded: Recorded, explanation: Any, question: Question | None
+    ) -> dict[str, Any]:
+        found, last = [], int(explanation.episode.states[-1])
+        for end in self.mdp.about.get("ends", {}).get("columns", ()):
+            after = (explanation.expected_end(end[name]) for name in ("mean", "low", "high"))
+            found.append(Prediction.of(end["name"], end["is_share"], end["mean"][last], *after))
+        return {"predicted": tuple(found) or None, **self.claim(explanation, question)}
+
     def claim(self, explanation: Any, question: Question | None) -> dict[str, Any]:
+        """What holds whatever is left open; no question was asked about a plan by hand."""
         asked = {} if question is None else {"doubt": self.completed(question).doubt}
         least = explanation.interval_in(self.mdp, rows=self._row_sets).low
         rounding = 1e-9 * max(1.0, abs(explanation.factual_value))
         found = {"guaranteed": least, "established": least > explanation.factual_value + rounding}
-        for name, assumed in (
-            INTERVALS if question is not None and question.robust else {}
-        ).items():
-            low, high = explanation.interval_in(self.mdp, assumed)
-            found |= {f"{name}_low": low, f"{name}_high": high}
+        if question is not None and question.robust:
+            for name, assumed in INTERVALS.items():
+                low, high = explanation.interval_in(self.mdp, assumed)
+                found |= {f"{name}_low": low, f"{name}_high": high}
         return asked | found
 
     def paths(self, explanation: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
@@ -488,9 +489,10 @@ class ContinuousExplainer(Explainer):
     """Episodes of a neural model: a sequence of actions answers."""
 
     is_discrete = False
+    layout: SchemaLayout
 
     def __init__(self, scm: LearnedSCM, layout: SchemaLayout) -> None:
-        self.scm, self.layout = scm, layout
+        self.scm = scm
         self._implausible = layout.implausible(getattr(scm, "about", {}))
         if not layout.schema.of("reward", "cost"):
             layout.reward()
@@ -522,19 +524,6 @@ class ContinuousExplainer(Explainer):
         own[-1] = reward.state(episode.states[-1:])[0]
         merits = [column.merit for column in self.layout.schema.features]
         return np.nan_to_num(given + episode.states @ merits - own)
-
-    def predictions(self, explanation: Any) -> tuple[Prediction, ...] | None:
-        from counterplan.tables.rewards import coded
-
-        ends = np.stack([explanation.episode.states[-1], explanation.states[-1]])
-        before, after = coded(self.layout.schema.features, ends)
-        return (
-            tuple(
-                Prediction.of(one.name, one.is_share, one.interval(before)[0], *one.interval(after))
-                for one in self.layout.learned.finals
-            )
-            or None
-        )
 
     def pays_at_end_only(self, explanation: Any) -> Sequence[bool]:
         from counterplan.counterfactual.continuous.setting import prepare_sequence
@@ -586,17 +575,71 @@ class ContinuousExplainer(Explainer):
             f"intervals of 90 %; chosen for the mean over the worst {risk:.0%} of them."
         )
 
-    def claim(self, explanation: Any, question: Question | None) -> dict[str, Any]:
+    def said(
+        self, recorded: Recorded, explanation: Any, question: Question | None
+    ) -> dict[str, Any]:
+        exits = self.layout.exits(explanation.states, self.scm.about)
+        held = self._held_inside(explanation) if exits else None
+        found = {
+            "outside_range": self._exits(recorded, exits, explanation.improvement, held or 0.0),
+            "improvement_in_range": held,
+            "predicted": self._predictions(explanation),
+        }
         if (risk := explanation.problem.risk) is None:
-            return {}
+            return found
         low, high = explanation.interval
+        if held is not None:  # what impossible values bring is not sure
+            low += min(held - explanation.improvement, 0.0)
+        if (room := self.layout.room(recorded)) is not None:  # what ended well cannot end better
+            low = min(low, room)
         return {
+            **found,
             "risk": risk,
             "improvement_low": low,
             "improvement_high": high,
             "harm": explanation.harm,
             "established": low > 0.0 and not self.left_out,
         }
+
+    def _predictions(self, explanation: Any) -> tuple[Prediction, ...] | None:
+        from counterplan.tables.rewards import coded
+
+        ends = np.stack([explanation.episode.states[-1], explanation.states[-1]])
+        before, after = coded(self.layout.schema.features, ends)
+        found = [
+            Prediction.of(one.name, one.is_share, one.interval(before)[0], *one.interval(after))
+            for one in self.layout.learned.finals
+        ]
+        return tuple(found) or None
+
+    def _held_inside(self, explanation: Any) -> float:
+        """What is left of an improvement where states are held inside their ranges."""
+        from counterplan.counterfactual.continuous.ensemble import prepare_continuous
+
+        setting, states = prepare_continuous(explanation.problem), explanation.episode.states
+        # What was observed is possible, whatever a schema says.
+        ranges = self.layout.ranges(self.scm.about)
+        ranges[:, 0] = np.minimum(ranges[:, 0], states.min(axis=0))
+        ranges[:, 1] = np.maximum(ranges[:, 1], states.max(axis=0))
+        after, before = (
+            setting.held(one, ranges) for one in (explanation.actions, explanation.observed)
+        )
+        return after - before
+
+    def _exits(
+        self, recorded: Recorded, exits: Iterable[Exit], *improvements: float
+    ) -> tuple[ExitAnswer, ...]:
+        """`improvements`: as claimed, and where all of them are held inside."""
+        claimed, held = (f"{one:.4g}" for one in improvements)
+        left, found = "the same" if held == claimed else f"{held}, not {claimed}", []
+        for column, t, value, why, steps in exits:
+            date = recorded.dates[t] if recorded.dates else None
+            when = self.time_text(recorded.times[t], date)
+            more = f", and at {counted(steps - 1, 'other step')}" if steps > 1 else ""
+            text = f"{column} would be {value:.4g} {when}{more}: {why}; held inside, the "
+            text += f"improvement is {left}"
+            found.append(ExitAnswer(column, t, value, text, steps))
+        return tuple(found)
 
     def tipping(self, explanation: Any) -> dict[str, Any]:
         from counterplan.counterfactual.sensitivity import sensitivity
@@ -612,20 +655,6 @@ class ContinuousExplainer(Explainer):
         if reward := self.layout.odd_reward(recorded):
             found.append(Outlier(recorded.episode.id, *reward))
         return tuple(found)
-
-    def exits(self, explanation: Any) -> list[Exit]:
-        return self.layout.exits(explanation.states, self.scm.about)
-
-    def improvement_in_range(self, explanation: Any) -> float | None:
-        from counterplan.counterfactual.continuous.ensemble import prepare_continuous
-
-        setting, states = prepare_continuous(explanation.problem), explanation.episode.states
-        # What was observed is possible, whatever a schema says.
-        ranges = self.layout.ranges(self.scm.about)
-        ranges[:, 0] = np.minimum(ranges[:, 0], states.min(axis=0))
-        ranges[:, 1] = np.maximum(ranges[:, 1], states.max(axis=0))
-        held = [setting.held(one, ranges) for one in (explanation.actions, explanation.observed)]
-        return held[0] - held[1]
 
     def paths(self, explanation: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
         episode = explanation.episode
