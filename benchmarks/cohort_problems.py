@@ -23,7 +23,8 @@ from counterplan.domains import icu_sepsis, sepsis
 from counterplan.domains.sepsis_table import fit_cohort
 from counterplan.runs.cohort import PART_SIZE
 from counterplan.runs.explain import explain_spec
-from counterplan.runs.question import DEFAULT_DOUBT, Question
+from counterplan.runs.explainer import DEFAULT_DOUBT
+from counterplan.runs.question import Question
 from counterplan.runs.task import TaskSpec
 from counterplan.scm import Scaling
 from counterplan.scm.support import collect_seen

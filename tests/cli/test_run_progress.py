@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from counterplan.cli.run_progress import duration, run_display
+from counterplan.cli.support import duration, run_display
 from counterplan.runs.cohort import READING, SOLVING, RunProgress
 
 TOTALS = {"episodes": 250.0, "failed": 6.0, "optimal": 208.0, "improvement": 37.0}

@@ -20,7 +20,7 @@ from counterplan.planning.regret import regret
 from counterplan.planning.search.planners import UCT
 from counterplan.runs import regret as regret_task
 from counterplan.runs.regret import RegretTask, open_task, scenario_seed
-from counterplan.runs.scenario import Summary, regret_spec
+from counterplan.runs.scenario import regret_spec, summarised
 from counterplan.runs.task import PartResult
 from counterplan.runs.task import open_task as open_any
 from counterplan.tables.scenarios import Scenario, scenarios_to_bytes
@@ -290,44 +290,49 @@ def test_mean_loss_of_a_policy_is_what_it_costs() -> None:
     assert abs(luck.mean()) <= 4 * luck.std() / np.sqrt(n)
 
 
-class TestSummary:
-    def rows(self, losses: list[float | None]) -> list[dict[str, Any]]:
-        base = dict.fromkeys(("executed", "hindsight", "without_foresight", "open_loop"), 10.0)
-        return [
-            {
-                **base,
-                "scenario_id": str(i),
-                "sense": "min",
-                "planned": None,
-                "status": "optimal",
-                "expected_regret": loss,
-                "regret_policy": 2.5,
-            }
-            for i, loss in enumerate(losses)
-        ]
+LOSSES = [1.0, 5.0, 5.0, 0.0, 5.0, None]
 
-    def test_the_worst_are_kept_the_first_of_equals(self) -> None:
-        summary = Summary(3)
-        for row in self.rows([1.0, 5.0, 5.0, 0.0, 5.0, None]):
-            summary.add(row)
-        assert [row["scenario_id"] for row in summary.worst] == ["1", "2", "4"]
-        assert summary.totals["expected_regret"] == 16.0
-        assert summary.totals["executed"] == 60.0
-        assert "planned" not in summary.totals
 
-    def test_where_no_loss_is_known_the_policy_decides(self) -> None:
-        summary = Summary(2)
-        for row in self.rows([1.0, None, 4.0]):
-            summary.add(row)
-        assert [row["scenario_id"] for row in summary.worst] == ["2", "1"]
+@pytest.mark.parametrize(
+    ("losses", "most", "worst"), [(LOSSES, 3, ["1", "2", "4"]), ([1.0, None, 4.0], 2, ["2", "1"])]
+)
+def test_the_worst_are_kept_the_first_of_equals(
+    losses: list[float | None], most: int, worst: list[str]
+) -> None:
+    """Where no loss is known, the policy decides."""
+    found = summarised(summary_rows(losses), most)
+    assert [row["scenario_id"] for row in found["worst"]] == worst
+    known = [loss for loss in losses if loss is not None]
+    totals = {name: 10.0 * len(losses) for name in BASE} | {"expected_regret": sum(known)}
+    assert found["totals"] == totals
 
-    def test_totals_compare_like_with_like(self) -> None:
-        """Scenarios without decisions do not count beside those that have them."""
-        summary = Summary(9)
-        one, two, three = self.rows([1.0, 1.0, 1.0])
-        summary.add({**one, "executed": None})
-        assert summary.totals["hindsight"] == 10.0
-        summary.add(two)
-        summary.add({**three, "status": "failed"})
-        assert summary.totals["hindsight"] == 10.0
-        assert (summary.scenarios, summary.executed, summary.failed) == (3, 1, 1)
+
+def test_totals_compare_like_with_like() -> None:
+    """Scenarios without decisions do not count beside those that have them."""
+    rows = summary_rows([1.0, 1.0, 1.0]).collect()
+    undone = rows.with_columns(executed=pl.Series([None, 10.0, 10.0]))
+    undone = undone.with_columns(status=pl.Series(["optimal", "optimal", "failed"]))
+    assert summarised(undone.head(1).lazy(), None)["totals"]["hindsight"] == 10.0
+    found = summarised(undone.lazy(), None)
+    assert found["totals"]["hindsight"] == 10.0
+    assert (found["scenarios"], found["executed"], found["failed"]) == (3, 1, 1)
+    assert [row["scenario_id"] for row in found["failures"]] == ["2"]
+
+
+BASE = ("executed", "hindsight", "without_foresight", "open_loop")
+
+
+def summary_rows(losses: list[float | None]) -> pl.LazyFrame:
+    rows = [
+        {
+            **dict.fromkeys(BASE, 10.0),
+            "scenario_id": str(i),
+            "sense": "min",
+            "planned": None,
+            "status": "optimal",
+            "expected_regret": loss,
+            "regret_policy": 2.5,
+        }
+        for i, loss in enumerate(losses)
+    ]
+    return pl.LazyFrame(rows, schema_overrides={"planned": pl.Float64})

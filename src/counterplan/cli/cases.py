@@ -8,18 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from counterplan.cli import support as cli
 from counterplan.cli.explain import print_explanations
-from counterplan.cli.support import (
-    SharedOptions,
-    argument,
-    command,
-    note,
-    option,
-    output,
-    print_json,
-    which_budget,
-    whole_number,
-)
 from counterplan.errors import InputError, counted
 
 if TYPE_CHECKING:
@@ -33,36 +23,38 @@ StatusName = StrEnum("StatusName", ["OPTIMAL", "LIMIT", "HEURISTIC", "FAILED"])
 
 
 @dataclass(frozen=True, kw_only=True)
-class CasesOptions(SharedOptions):
+class CasesOptions(cli.SharedOptions):
     """Options of `counterplan cases`."""
 
-    run: Path = argument("Folder that `counterplan explain -o` wrote.", "OUT")
-    k: int | None = which_budget()
-    min_improvement: float | None = option("At least so much better.")
-    status: list[StatusName] | None = option(
+    run: Path = cli.argument("Folder that `counterplan explain -o` wrote.", "OUT")
+    k: int | None = cli.which_budget()
+    min_improvement: float | None = cli.option("At least so much better.")
+    status: list[StatusName] | None = cli.option(
         "Only optimal, limit, heuristic or failed; repeat for more (all but failed).",
         metavar="STATUS",
     )
-    supported: bool = option("Only where there is data under the explanation.", False)
-    established: bool = option("Only improvements that hold whatever is left open.", False)
-    max_changes: int | None = option("Only with at most so many changes.")
-    outcome: list[str] | None = option(
+    supported: bool = cli.option("Only where there is data under the explanation.", False)
+    established: bool = cli.option("Only improvements that hold whatever is left open.", False)
+    max_changes: int | None = cli.option("Only with at most so many changes.")
+    outcome: list[str] | None = cli.option(
         "Only where the table says so, such as died=1; repeat for more.", metavar="NAME=VALUE"
     )
-    changed_action: str | None = option(
+    changed_action: str | None = cli.option(
         "Only with a change to this action, or of this part of actions.", metavar="NAME"
     )
-    by: Literal["lower", "improvement", "relative", "gap", "factual"] = option(
+    by: Literal["lower", "improvement", "relative", "gap", "factual"] = cli.option(
         "Order: by the lower end of the improvement's interval (discrete: what is guaranteed), "
         "with what is not established or has no data under it last; or by others, the largest "
         "first, but the lowest observed outcome.",
         "lower",
     )
-    limit: int | None = option("How many at most (20; all into a file).", parse=whole_number(1))
-    output: Path | None = output("File for the list: .csv or .parquet.")
+    limit: int | None = cli.option(
+        "How many at most (20; all into a file).", parse=cli.whole_number(1)
+    )
+    output: Path | None = cli.output("File for the list: .csv or .parquet.")
 
 
-@command()
+@cli.command()
 def cases(options: CasesOptions) -> None:
     """List the cases of a run, the surest improvements first.
 
@@ -88,17 +80,17 @@ def cases(options: CasesOptions) -> None:
         _write(options.output, found)
     k = run.budgets[-1] if query.k is None else query.k
     if options.as_json:
-        print_json({"run": str(options.run), "k": k, "by": query.by, "cases": listed})
+        cli.print_json({"run": str(options.run), "k": k, "by": query.by, "cases": listed})
     elif options.output is None:
         many = counted(len(listed), noun)
         by = "what is sure" if query.by == "lower" else query.by
         heading = f"{many} of {options.run}, k = {k}, by {by}, according to the model"
         print_explanations(listed, heading, noun)
     else:
-        note(f"Wrote {options.output}: {found.height:,} cases.")
+        cli.note(f"Wrote {options.output}: {found.height:,} cases.")
     done, parts = len(run.done), run.manifest.parts
     if not run.manifest.complete or done < parts:
-        note(
+        cli.note(
             f"{run.folder}: the run is not complete: {done} of {parts} parts are done; run the "
             "same command again to continue it"
         )

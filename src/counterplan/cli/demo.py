@@ -20,13 +20,12 @@ from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Any
 
-from counterplan.cli.support import SharedOptions, command, option, output, print_json, whole_number
+import typer
+
+from counterplan.cli import support as cli
 from counterplan.errors import FileError, counted
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
     from counterplan.core.episode import Episode
     from counterplan.domains.icu_sepsis import IcuSepsis
     from counterplan.viz.report.page import Panel
@@ -41,8 +40,6 @@ CLOSE_LOOKS = 5
 MOST_PATIENTS = 100_000
 # Rows of the table that fit a screen; the report holds all of them.
 MOST_ROWS = 10
-# Columns of a terminal from which on the table has room for the changes.
-WIDE = 120
 
 LEARNED_FROM, EXPLAINED, STAYS_K = 300, 10, 2
 # Of each search: enough to prove most of them optimal; the others have a certified gap.
@@ -70,17 +67,17 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class DemoOptions(SharedOptions):
+class DemoOptions(cli.SharedOptions):
     """Options of `counterplan demo`."""
 
-    output: Path = output("Folder for runs, reports and figures.", Path("demo"))
-    patients: int = option(
-        "How many patients to sample.", 400, parse=whole_number(1, MOST_PATIENTS)
+    output: Path = cli.output("Folder for runs, reports and figures.", Path("demo"))
+    patients: int = cli.option(
+        "How many patients to sample.", 400, parse=cli.whole_number(1, MOST_PATIENTS)
     )
-    k: int = option("How many actions may change at most.", 3)
+    k: int = cli.option("How many actions may change at most.", 3)
 
 
-@command()
+@cli.command()
 def demo(options: DemoOptions) -> None:
     """Show all three systems on built-in data.
 
@@ -92,7 +89,7 @@ def demo(options: DemoOptions) -> None:
     """
     result = run_demo(options.output, options.patients, options.seed, options.k)
     if options.as_json:
-        print_json(result)
+        cli.print_json(result)
     else:
         print_demo(result)
 
@@ -147,10 +144,11 @@ def _prepare(out: Path) -> None:
     try:
         for name in (FIGURES, STAYS, VOYAGES):
             (out / name).mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise FileError(f"{out}: is not a folder, or lies in a file; give a folder") from None
     except OSError as problem:
-        raise FileError(f"{out}: cannot be made: {problem.strerror}; give another") from None
+        reason = problem.strerror
+        raise FileError(
+            f"{out}: is not a folder, or cannot be made: {reason}; give a folder"
+        ) from None
     reports = [f"{place}/{REPORT}".lstrip("/") for place in PLACES.values()]
     for name in (*reports, f"{FIGURES}/cohort.png"):
         check_target(out / name)
@@ -178,7 +176,6 @@ def run_deaths(
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Sample patients, and explain those who died; the improvable ones, by what every causal model
     guarantees, and counts."""
-    from counterplan.cli.run_progress import run_display
     from counterplan.domains import icu_sepsis
     from counterplan.runs.explain import explain_table
     from counterplan.tables.models import save_model
@@ -201,7 +198,7 @@ def run_deaths(
     save_model(model.mdp.with_data(None, _about(model)), model_file)
     _write_deaths(table, model, deaths)
     asked = {"robust": True, "seed": seed}
-    with run_display() as progress:
+    with cli.run_display() as progress:
         explain_table(table, model_file, range(k + 1), folder / RUN, progress=progress, **asked)
     return _improvable(folder / RUN, k, counts)
 
@@ -276,7 +273,6 @@ def run_stays(folder: Path, seed: int) -> dict[str, Any]:
     """Learn a model from simulated stays, and explain others."""
     import polars as pl
 
-    from counterplan.cli.run_progress import run_display
     from counterplan.domains.sepsis import write_cohort
     from counterplan.domains.sepsis_table import fit_cohort
     from counterplan.runs.explain import explain_table
@@ -292,7 +288,7 @@ def run_stays(folder: Path, seed: int) -> dict[str, Any]:
     replace(model, about={**model.about, NOTES: list(STAYS_SOURCES)}).save(model_file)
     asked = {"nodes": NODES, "seed": seed}
     budgets = range(STAYS_K + 1)
-    with run_display() as progress:
+    with cli.run_display() as progress:
         explain_table(table, model_file, budgets, folder / RUN, progress=progress, **asked)
     results = open_run(folder / RUN).scan(RESULTS).filter(pl.col("k") == STAYS_K)
     names = ("improvement", "improvement_low", "improvement_high")
@@ -306,7 +302,6 @@ def run_stays(folder: Path, seed: int) -> dict[str, Any]:
 
 def run_voyages(folder: Path, seed: int) -> dict[str, Any]:
     """Sample voyages, and judge the decisions of the plan for expected prices."""
-    from counterplan.cli.run_progress import run_display
     from counterplan.domains.problems import ProblemChoice
     from counterplan.planning.description import columns_of
     from counterplan.runs.scenario import regret_spec, run_scenarios
@@ -317,7 +312,7 @@ def run_voyages(folder: Path, seed: int) -> dict[str, Any]:
     path.unlink(missing_ok=True)  # of an earlier demo
     write_template(path, columns, seed)
     spec = regret_spec(problem, "uct", 1_000, True, seed)
-    with run_display() as progress:
+    with cli.run_display() as progress:
         run = run_scenarios(open_scenarios(path, columns), spec, folder / RUN, progress)
     results = run.scan("results").collect()
     totals = {name: float(results[name].sum()) for name in ("executed", "planned", "hindsight")}
@@ -327,36 +322,39 @@ def run_voyages(folder: Path, seed: int) -> dict[str, Any]:
 # --- What the demo prints ---------------------------------------------------------------------
 
 
-def print_demo(result: Mapping[str, Any], console: Console | None = None) -> None:
+def print_demo(result: Mapping[str, Any]) -> None:
     """The best cases as a table, then what the three parts found and where everything is."""
-    from rich.console import Console
-    from rich.markup import escape
-
-    console = console or Console()
     summary, deaths, reports = result["summary"], result["deaths"], result["reports"]
     if deaths:
-        wide = console.width >= WIDE
-        console.print(_table(deaths[:MOST_ROWS], summary["k"], wide=wide))
-        if not wide:
-            console.print(f"Changes for {escape(deaths[0]['patient'])}:")
-            for change in deaths[0]["changes"]:
-                console.print(f"  {escape(change)}")
-    for line in _sentences(summary):
-        console.print(line)
-    console.print("Open in a browser:")
-    for path in reports:
-        console.print(f"  [bold]{escape(path)}[/bold]", soft_wrap=True)
+        title = f"Deaths, by what at most {counted(summary['k'], 'change')} guarantee in every "
+        headings = ("steps", "guaranteed", "expected", "improvement", "every model")
+        columns = {"patient": "left", **dict.fromkeys(headings, "right")}
+        rows = [
+            [
+                row["patient"],
+                str(row["steps"]),
+                f"{row['guaranteed']:.1%}",
+                f"{row['value']:.1%}",
+                f"{100 * row['improvement']:+.1f} points",
+                f"{row['interval_low']:.0%} to {row['interval_high']:.0%}",
+            ]
+            for row in deaths[:MOST_ROWS]
+        ]
+        cli.print_table(f"{title}causal model", columns, rows)
+    lines = [f"Changes for {one['patient']}: {'; '.join(one['changes'])}" for one in deaths[:1]]
+    lines += [*_sentences(summary), "Open in a browser:", *(f"  {path}" for path in reports)]
     if figures := result["figures"]:
-        folder = escape(str(Path(figures[0]).parent))
-        console.print(f"Figures: {folder}, {len(figures)} PNG files.", soft_wrap=True)
+        lines.append(f"Figures: {Path(figures[0]).parent}, {len(figures)} PNG files.")
     if deaths:
         # By its path where it is none of the shell's commands: no environment is active.
         called = Path(sys.argv[0])
         is_hidden = called.stem == PROGRAM and which(PROGRAM) is None
-        serve = escape(f"{called if is_hidden else PROGRAM} serve {result['run']}")
-        console.print(f"Ask what-if questions: {serve}", soft_wrap=True)
-        if others := [str(Path(path).with_name(RUN)) for path in reports[1:]]:
-            console.print(f"  or of {escape(' and '.join(others))}", soft_wrap=True)
+        runs = [str(Path(path).with_name(RUN)) for path in reports]
+        others = f" (or {' and '.join(runs[1:])})" if runs[1:] else ""
+        program = called if is_hidden else PROGRAM
+        lines.append(f"Ask what-if questions: {program} serve {runs[0]}{others}")
+    for line in lines:
+        typer.echo(cli.printable(line))
 
 
 def _sentences(summary: Mapping[str, Any]) -> list[str]:
@@ -381,27 +379,3 @@ def _sentences(summary: Mapping[str, Any]) -> list[str]:
             f"{paid:,.0f}, by a planner that looks again in every port {planned:,.0f}."
         )
     return lines
-
-
-def _table(rows: Sequence[Mapping[str, Any]], k: int, *, wide: bool) -> Table:
-    from rich.markup import escape
-    from rich.table import Table
-
-    title = f"Deaths, by what at most {counted(k, 'change')} guarantee in every causal model"
-    table = Table(title=title)
-    table.add_column("patient", no_wrap=True)
-    for heading in ("steps", "guaranteed", "expected", "improvement", "every model"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    if wide:
-        table.add_column("changes", no_wrap=True)
-    for row in rows:
-        table.add_row(
-            escape(row["patient"]),
-            str(row["steps"]),
-            f"{row['guaranteed']:.1%}",
-            f"{row['value']:.1%}",
-            f"{100 * row['improvement']:+.1f} points",
-            f"{row['interval_low']:.0%} to {row['interval_high']:.0%}",
-            *([escape("\n".join(row["changes"]))] if wide else []),
-        )
-    return table

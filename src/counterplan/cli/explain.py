@@ -8,27 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from counterplan.cli.support import (
-    LARGEST,
-    TableOptions,
-    check_where,
-    cluster,
-    command,
-    from_zero,
-    given,
-    keep_inputs,
-    note,
-    number,
-    option,
-    output,
-    print_json,
-    print_table,
-    print_text,
-    refuse,
-    room_for_last,
-    whole_number,
-    workers,
-)
+from counterplan.cli import support as cli
 from counterplan.errors import InputError, counted
 
 if TYPE_CHECKING:
@@ -55,9 +35,11 @@ COHORT_SECONDS, COHORT_NODES = 60.0, 20_000
 def _budgets(text: str) -> tuple[int, ...]:
     found = []
     for part in str(text).split(","):
-        number = int(part) if part.strip().isdecimal() and len(part) <= len(str(LARGEST)) else -1
-        if not 0 <= number <= LARGEST:
-            raise ValueError(f"is not a whole number from 0 to {LARGEST}", part)
+        number = (
+            int(part) if part.strip().isdecimal() and len(part) <= len(str(cli.LARGEST)) else -1
+        )
+        if not 0 <= number <= cli.LARGEST:
+            raise ValueError(f"is not a whole number from 0 to {cli.LARGEST}", part)
         found.append(number)
     return tuple(sorted(set(found)))
 
@@ -65,101 +47,105 @@ def _budgets(text: str) -> tuple[int, ...]:
 def _steps(text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in str(text).split(",")]
     for part in parts:
-        if not part.removeprefix("-").isdecimal() or len(part) > len(str(LARGEST)):
+        if not part.removeprefix("-").isdecimal() or len(part) > len(str(cli.LARGEST)):
             raise ValueError("is not the number of a step, such as 0, 3 or -1", part)
     return tuple(map(int, parts))
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExplainOptions(TableOptions):
+class ExplainOptions(cli.TableOptions):
     """Options of `counterplan explain`."""
 
-    model: Path = option("Model file: .safetensors, or .json by hand.", MISSING, "--model", "-m")
-    k: tuple[int, ...] = option(
+    model: Path = cli.option(
+        "Model file: .safetensors, or .json by hand.", MISSING, "--model", "-m"
+    )
+    k: tuple[int, ...] = cli.option(
         "How many actions may change at most; several numbers with commas between.",
         "3",
         parse=_budgets,
     )
-    all_k: bool = option("Every number of changes from 0 to that of --k.", False)
-    episode: list[str] | None = option("Explain only this episode; repeat for more.", metavar="ID")
-    schema: Path | None = option(
+    all_k: bool = cli.option("Every number of changes from 0 to that of --k.", False)
+    episode: list[str] | None = cli.option(
+        "Explain only this episode; repeat for more.", metavar="ID"
+    )
+    schema: Path | None = cli.option(
         "What the columns of the table mean (.toml), if not as the model remembers."
     )
-    robust: bool = option(
+    robust: bool = cli.option(
         "Add the lowest and highest value over every causal model that fits the data.", False
     )
-    risk: float | None = option(
+    risk: float | None = cli.option(
         "Models with members: optimise the mean of the worst share of them (0.25; 1: of all).",
-        parse=number(lambda share: 0.0 < share <= 1.0, "a share above 0 and up to 1"),
+        parse=cli.number(lambda share: 0.0 < share <= 1.0, "a share above 0 and up to 1"),
         metavar="SHARE",
     )
-    doubt: float | None = option(
+    doubt: float | None = cli.option(
         "Discrete models: the weight of the worst causal model at every step (0.2; 0: none, the "
         "Gumbel-Max optimum; 1: the best guarantee).",
-        parse=number(lambda weight: 0.0 <= weight <= 1.0, "a number from 0 to 1"),
+        parse=cli.number(lambda weight: 0.0 <= weight <= 1.0, "a number from 0 to 1"),
         metavar="WEIGHT",
     )
-    seconds: float | None = option(
+    seconds: float | None = cli.option(
         "Stop after so many seconds for each episode, with a bound on the optimum (continuous "
         f"states: {COHORT_SECONDS:g} if not given). With a folder for the results the same command "
         "may then give other answers.",
-        parse=number(lambda seconds: seconds > 0.0, "a positive number"),
+        parse=cli.number(lambda seconds: seconds > 0.0, "a positive number"),
         metavar="S",
     )
-    nodes: int | None = option(
+    nodes: int | None = cli.option(
         "Likewise after so many nodes (discrete: rows of the model; continuous states with a "
         f"folder for the results: {COHORT_NODES:,} if neither is given).",
-        parse=whole_number(1),
+        parse=cli.whole_number(1),
     )
-    gap: float = option(
-        "Stop once the optimum can be better by at most this.", 0.0, parse=from_zero
+    gap: float = cli.option(
+        "Stop once the optimum can be better by at most this.", 0.0, parse=cli.from_zero
     )
-    max_move: float | None = option(
+    max_move: float | None = cli.option(
         "Continuous states: by how much a dose may differ from the one given, in the units of the "
         "schema's levels; cohort tables: by how many levels.",
-        parse=from_zero,
+        parse=cli.from_zero,
         metavar="LEVELS",
     )
-    supported: bool | None = option(
+    supported: bool | None = cli.option(
         "Keep changes inside the data that the model was learned from: only to actions that were "
         "taken in similar states, which all then stay near the data (so where the model has kept "
         "its data). Or propose whatever the model thinks best, also where it has seen nothing.",
         None,
         "--supported/--unsupported",
     )
-    allow: list[str] | None = option(
+    allow: list[str] | None = cli.option(
         "Only these actions may be done instead of others, by the names in the schema or model: "
         "'heparin', 'drug=none|heparin', 'drug=heparin & dose=200'; repeat for more.",
         metavar="ACTIONS",
     )
-    forbid: list[str] | None = option(
+    forbid: list[str] | None = cli.option(
         "These may not; discrete models: 'worn:replace' is an action that is never taken in that "
         "state. Repeat for more.",
         metavar="ACTIONS",
     )
-    keep: tuple[int, ...] | None = option(
+    keep: tuple[int, ...] | None = cli.option(
         "Steps that stay as they were, from 0 up with commas between; -1 is the last decision.",
         parse=_steps,
         metavar="STEPS",
     )
-    cost: list[str] | None = option(
+    cost: list[str] | None = cli.option(
         "What a change to an action takes of --k instead of 1: 'surgery=2', 'dose=400=3'; repeat "
         "for more.",
         metavar="ACTIONS=N",
     )
-    solver: Literal["exact", "greedy", "noisy-greedy", "top-k", "random"] = option(
+    solver: Literal["exact", "greedy", "noisy-greedy", "top-k", "random"] = cli.option(
         "The exact optimum, or a simple method to compare with.", "exact"
     )
-    output: Path | None = output(
+    output: Path | None = cli.output(
         "File for the results (.json or .csv), or a folder: then all results and trajectories are "
         "kept as Parquet, and the same command continues a run that was stopped."
     )
-    retry_failed: bool = option("With a folder: do anew what failed in it.", False)
-    workers: int | None = workers()
-    cluster: str | None = cluster()
+    retry_failed: bool = cli.option("With a folder: do anew what failed in it.", False)
+    workers: int | None = cli.workers()
+    cluster: str | None = cli.cluster()
 
 
-@command()
+@cli.command()
 def explain(options: ExplainOptions) -> None:
     """Say what should have been done differently in each episode.
 
@@ -180,12 +166,12 @@ def explain(options: ExplainOptions) -> None:
     files, out = (options.table, options.model, options.schema), options.output
     is_run = out is not None and not _is_file(out)
     why = None if is_run else "is for runs into a folder: give one with -o OUT"
-    check_where(options, why)
-    refuse(given(options, "retry_failed") if why else {}, str(why))
+    cli.check_where(options, why)
+    cli.refuse(cli.given(options, "retry_failed") if why else {}, str(why))
     if out is not None:
         if not is_run:
             check_explanations_target(out)
-        keep_inputs(out, files)
+        cli.keep_inputs(out, files)
     cohort = open_cohort(*files, options.episode or ())
     question = _question(options, cohort.explainer.is_discrete)
     if options.supported and not cohort.explainer.data_rule:
@@ -217,7 +203,7 @@ def _question(options: ExplainOptions, is_discrete: bool) -> Question:
         )
     if options.solver != "exact":
         why = f"limits the exact search; --solver {options.solver} ends by itself: leave it out"
-        refuse(given(options, "seconds", "nodes", "gap"), why)
+        cli.refuse(cli.given(options, "seconds", "nodes", "gap"), why)
     if not is_discrete and options.robust:
         raise InputError(
             "--robust is for discrete models: continuous states have one counterfactual, no range"
@@ -237,20 +223,19 @@ def _question(options: ExplainOptions, is_discrete: bool) -> Question:
 
 def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> None:
     """To the terminal, or into one file."""
-    from counterplan.cli.run_progress import episode_bar
     from counterplan.runs.answer import records, results_table
     from counterplan.runs.run import ranked
     from counterplan.tables.episodes import write_explanations
 
     noun, budgets = cohort.noun, question.budgets
-    with episode_bar() as progress:
+    with cli.episode_bar() as progress:
         answers = cohort.answers(question, progress)
     last = [one for one in answers if one.k == budgets[-1]]
     if senseless := [one for one in last if one.far_outside_training]:
         others = len(senseless) - 1
         more = f" (and {others} more like it, see reason in --json)" if others else ""
         name, reason = senseless[0].episode_id, senseless[0].reason
-        note(f"warning: no answer about {noun} {name!r}, {reason}{more}")
+        cli.note(f"warning: no answer about {noun} {name!r}, {reason}{more}")
     _note_exits(sum(bool(one.outside_range) for one in last), noun)
     rows = ranked(results_table(answers, cohort.outcomes).lazy()).collect().to_dicts()
     found = records(rows, cohort.explainer.unit)
@@ -265,30 +250,28 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
     if options.output is not None:
         write_explanations(options.output, document)
     if options.as_json:
-        print_json(document)
+        cli.print_json(document)
         return
     many = counted(len({record["episode_id"] for record in found}), noun)
     rule = cohort.explainer.rule(question)
     print_explanations(found, f"{many}, {_detail(cohort, question, found)}", noun, rule)
     _note_ends(found)
     if options.output is not None:
-        note(f"Wrote {options.output}.")
+        cli.note(f"Wrote {options.output}.")
     for line in (*about, *(() if options.episode else cohort.notes)):
-        note(line)
+        cli.note(line)
 
 
 def _into_folder(options: ExplainOptions, folder: Path, cohort: Cohort, question: Question) -> None:
     """Keeps everything; prints the surest improvements, and what became of all."""
-    from counterplan.cli.run_progress import run_display
     from counterplan.runs.answer import records
     from counterplan.runs.cohort import RunSettings
     from counterplan.runs.run import CaseQuery, open_run
 
-    arguments = question.arguments(cohort.chosen, options.all_k)
     settings = RunSettings(
-        arguments, workers=options.workers, cluster=options.cluster, again=options.retry_failed
+        workers=options.workers, cluster=options.cluster, again=options.retry_failed
     )
-    with run_display() as progress:
+    with cli.run_display() as progress:
         summary = cohort.run(folder, question, settings, progress)
     run, noun = open_run(summary.out), cohort.noun
     top = records(run.cases(CaseQuery(limit=TOP)).to_dicts(), run.terms.unit)
@@ -296,7 +279,7 @@ def _into_folder(options: ExplainOptions, folder: Path, cohort: Cohort, question
     if options.as_json:
         counts = {"parts": summary.parts, "resumed": summary.resumed, **totals}
         about = cohort.explainer.notes(question)
-        print_json({"out": str(summary.out), **counts, "notes": about, "top": top})
+        cli.print_json({"out": str(summary.out), **counts, "notes": about, "top": top})
         return
     many = counted(totals["episodes"], noun)
     known = any("established" in record for record in top)
@@ -305,26 +288,26 @@ def _into_folder(options: ExplainOptions, folder: Path, cohort: Cohort, question
     print_explanations(top, heading, noun, cohort.explainer.rule(question))
     _note_ends(top)
     for line in (*cohort.explainer.notes(question), *cohort.notes):
-        note(line)
+        cli.note(line)
     became = [f"{totals[name]:,} {text}" for name, text in STATUSES.items() if totals[name]]
-    note(f"Searches for {many}: {', '.join(became)}.")
+    cli.note(f"Searches for {many}: {', '.join(became)}.")
     if totals["failed"]:
-        note(
+        cli.note(
             f"Why: counterplan cases {summary.out} --status failed; where the cause is gone, "
             "--retry-failed does it anew."
         )
     if "established" in summary.totals:
-        note(f"Improvements established: {summary.totals['established']:,.0f}.")
+        cli.note(f"Improvements established: {summary.totals['established']:,.0f}.")
     far, outside = run.count_warned()
     _note_exits(outside, noun)
     if far:
-        note(
+        cli.note(
             f"warning: {counted(far, noun)} far outside what the model has learned from (see "
             "far_outside_training): no answer about them"
         )
     if not question.is_repeatable:
-        note("Limited in seconds: another run of the same question may give other answers.")
-    note(f"Wrote {summary.out}. Next: counterplan cases {summary.out}")
+        cli.note("Limited in seconds: another run of the same question may give other answers.")
+    cli.note(f"Wrote {summary.out}. Next: counterplan cases {summary.out}")
 
 
 # --- Explanations as a table in the terminal, and what its title says ---------------------------
@@ -337,7 +320,7 @@ def _methods(found: Sequence[Mapping[str, Any]]) -> str:
 
 def _note_ends(found: Sequence[Mapping[str, Any]]) -> None:
     if gaming := sum(bool(record.get("at_end_only")) for record in found):
-        note(
+        cli.note(
             f"warning: {gaming:,} of the {len(found):,} answers above change a step near the end "
             'only because nothing after it counts; final = "value" in [table] of the schema (then '
             "fit anew) counts what usually follows"
@@ -359,7 +342,7 @@ def _detail(cohort: Cohort, question: Question, found: Sequence[Mapping[str, Any
 
 def _note_exits(count: int, noun: str) -> None:
     if count:
-        note(
+        cli.note(
             f"warning: {counted(count, noun)} would leave the range of a column as advised, such "
             "as below 0 (outside_range); improvement_in_range is what is left without"
         )
@@ -374,21 +357,21 @@ def print_explanations(
         heading += "; searches proved optimal"
     rows = [[text(record) for _, text in cells.values()] for record in found]
     alignments = {name: alignment for name, (alignment, _) in cells.items()}
-    if room_for_last(alignments, rows) >= NARROW:
-        print_table(heading, alignments, rows)
+    if cli.room_for_last(alignments, rows) >= NARROW:
+        cli.print_table(heading, alignments, rows)
     else:
         del alignments["changes"]
-        print_table(heading, alignments, [row[:-1] for row in rows])
+        cli.print_table(heading, alignments, [row[:-1] for row in rows])
         for record, (*_, text) in zip(found, rows, strict=True):
             k = f", k = {record['k']}" if "k" in cells else ""
-            print_text(f"{record['episode_id']}{k}: {'; '.join(text.splitlines())}")
+            cli.print_text(f"{record['episode_id']}{k}: {'; '.join(text.splitlines())}")
     if len(found) == 1 and found[0]["changes"] and found[0].get("established") is not None:
         from counterplan.viz.quantity import Quantity, claim_of
 
         # JSON's words for what is infinite are numbers again.
         infinite = ("inf", "-inf")
         row = {name: float(one) if one in infinite else one for name, one in found[0].items()}
-        print_text(claim_of(row).sentence(Quantity(), row["factual"]))
+        cli.print_text(claim_of(row).sentence(Quantity(), row["factual"]))
 
 
 Text = Callable[[Mapping[str, Any]], str]

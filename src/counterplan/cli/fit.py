@@ -14,19 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from counterplan.cli.support import (
-    TableOptions,
-    command,
-    from_zero,
-    given,
-    keep_inputs,
-    note,
-    option,
-    output,
-    print_json,
-    refuse,
-    whole_number,
-)
+from counterplan.cli import support as cli
 from counterplan.errors import FileError, InputError, TrainingError, counted
 
 if TYPE_CHECKING:
@@ -60,58 +48,60 @@ def _lipschitz(text: str) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitOptions(TableOptions):
+class FitOptions(cli.TableOptions):
     """Options of `counterplan fit`."""
 
-    output: Path = output("Model file to write: .safetensors.", MISSING)
-    schema: Path | None = option(
+    output: Path = cli.output("Model file to write: .safetensors.", MISSING)
+    schema: Path | None = cli.option(
         "What the columns of the table mean (.toml); `counterplan schema` drafts one."
     )
-    prior: float | None = option(
-        "Tabular models: pseudo-count of every transition (1 if not given).", parse=from_zero
+    prior: float | None = cli.option(
+        "Tabular models: pseudo-count of every transition (1 if not given).", parse=cli.from_zero
     )
-    neighbour_prior: bool = option(
+    neighbour_prior: bool = cli.option(
         "Tabular models with states in a natural order: pseudo-count 1 for staying or moving to a "
         "neighbour, 0.01 for all other transitions.",
         False,
     )
-    bar_unobserved: bool = option(
+    bar_unobserved: bool = cli.option(
         "Pairs of state and action that never occur: bar them (reward -inf), so that no "
         "explanation rests on them, or let them earn the state's mean reward.",
         True,
         "--bar-unobserved/--value-unobserved",
     )
-    mean_rewards: bool = option(
+    mean_rewards: bool = cli.option(
         "Where the same state and action earned different rewards, take the mean instead of "
         "stopping with an error.",
         False,
     )
-    state_labels: str | None = option(
+    state_labels: str | None = cli.option(
         "Names of the states 0, 1, ... separated by commas.", metavar="NAMES"
     )
-    action_labels: str | None = option(
+    action_labels: str | None = cli.option(
         "Names of the actions 0, 1, ... separated by commas.", metavar="NAMES"
     )
-    learner: Literal["smooth", "neural", "auto"] | None = option(
+    learner: Literal["smooth", "neural", "auto"] | None = cli.option(
         "Continuous states: learn with a smooth regression (the default), with networks (the "
         "default if their options are given; their claims are not calibrated), or with both to "
         "take networks where they predict held-out episodes clearly better."
     )
-    members: int | None = option(
-        "Smooth models: draws from the posterior to keep (16).", parse=whole_number(0, 1000)
+    members: int | None = cli.option(
+        "Smooth models: draws from the posterior to keep (16).", parse=cli.whole_number(0, 1000)
     )
-    hidden: int | None = option(
-        "Neural models: units of each network (200).", parse=whole_number(1, MOST_UNITS)
+    hidden: int | None = cli.option(
+        "Neural models: units of each network (200).", parse=cli.whole_number(1, MOST_UNITS)
     )
-    epochs: int | None = option("Neural models: epochs at most (100).", parse=whole_number(1))
-    lipschitz: tuple[float, float] | None = option(
+    epochs: int | None = cli.option(
+        "Neural models: epochs at most (100).", parse=cli.whole_number(1)
+    )
+    lipschitz: tuple[float, float] | None = cli.option(
         "Neural models: Lipschitz constants of the location and scale networks (1.0,0.1); tighter "
         "ones make `explain` faster, looser ones fit better.",
         parse=_lipschitz,
         metavar="L_H,L_PHI",
     )
-    unconstrained: bool = option("Neural models: networks without such constants.", False)
-    support: bool = option(
+    unconstrained: bool = cli.option("Neural models: networks without such constants.", False)
+    support: bool = cli.option(
         "Keep some of the data in the model (scaled states and actions, or counts), so that "
         "`explain` can tell how far it leaves them. Models to be passed on may do better without.",
         True,
@@ -119,7 +109,7 @@ class FitOptions(TableOptions):
     )
 
 
-@command()
+@cli.command()
 def fit(options: FitOptions) -> None:
     """Learn a model from a table of episodes.
 
@@ -142,7 +132,7 @@ def fit(options: FitOptions) -> None:
 
     suffix_of(options.output, (".safetensors",), "model files")
     check_target(options.output)
-    keep_inputs(options.output, (options.table, options.schema))
+    cli.keep_inputs(options.output, (options.table, options.schema))
     schema = None if options.schema is None else _schema(options, options.schema)
     if schema is not None:
         is_discrete = schema.is_discrete
@@ -150,7 +140,7 @@ def fit(options: FitOptions) -> None:
         _refuse_learned(options)
     else:
         why = f"is for tables of discrete episodes, but {options.table} is a cohort table"
-        refuse(given(options, *TABULAR, *LABELS), why)
+        cli.refuse(cli.given(options, *TABULAR, *LABELS), why)
     if is_discrete:
         _tabular(options, schema)
     else:
@@ -169,12 +159,12 @@ def _schema(options: FitOptions, path: Path) -> Schema:
         raise FileError(f"{path}: {problem}") from None
     if schema.is_discrete:
         why = f"is for continuous states, but those of {path} are discrete"
-        refuse(given(options, *LEARNED), why)
+        cli.refuse(cli.given(options, *LEARNED), why)
     else:
         why = f"is for discrete states, but those of {path} are continuous"
-        refuse(given(options, *TABULAR), why)
+        cli.refuse(cli.given(options, *TABULAR), why)
     why = f"and --schema exclude each other: write the labels into {path}"
-    refuse(given(options, *LABELS), why)
+    cli.refuse(cli.given(options, *LABELS), why)
     return schema
 
 
@@ -182,11 +172,11 @@ def _refuse_learned(options: FitOptions) -> None:
     from counterplan.core.files import check_readable
     from counterplan.tables.fit import check_kind
 
-    wrong = given(options, *LEARNED)
+    wrong = cli.given(options, *LEARNED)
     if any(wrong.values()):
         check_readable(options.table, "a table of episodes")
         check_kind(options.table)
-        refuse(
+        cli.refuse(
             wrong,
             f"is for continuous states, but those of {options.table} are discrete: leave it "
             "out, or give a --schema in which they are measurements",
@@ -203,7 +193,7 @@ def _learned(options: FitOptions, schema: Schema | None) -> None:
     if options.unconstrained and options.lipschitz is not None:
         raise InputError("--lipschitz and --unconstrained exclude each other: give one of them")
     if options.learner == "smooth":
-        refuse(given(options, *NETWORKS), "is for networks, but --learner is smooth")
+        cli.refuse(cli.given(options, *NETWORKS), "is for networks, but --learner is smooth")
     settings = LearnerSettings(seed=options.seed)
     if options.learner is not None:
         settings["learner"] = options.learner
@@ -257,13 +247,13 @@ def _print_learned(options: FitOptions, found: LearnedFit) -> None:
     better = poor_fit(scm)
     for line in scm.about.get("remarks", ()):
         if not better or better not in line:
-            note(line)
+            cli.note(line)
     if better:
-        note(f"warning: {better}: do not trust explanations by this model; {_advice(scm.kind)}")
+        cli.note(f"warning: {better}: do not trust explanations by this model; {_advice(scm.kind)}")
     if scm.kind == "neural":
-        note(UNCALIBRATED)
+        cli.note(UNCALIBRATED)
     if options.as_json:
-        print_json(summary)
+        cli.print_json(summary)
         return
     how = f"{scm.kind} model"
     if "members" in counts:
@@ -289,9 +279,9 @@ def _advice(kind: str) -> str:
 def _print_findings(findings: Sequence[Finding]) -> None:
     """The most important of what there is to say about a table; --json and reports have all."""
     for one in findings[:MOST_FINDINGS]:
-        note(f"{one.severity}: {f'column {one.column!r}: ' if one.column else ''}{one.text}")
+        cli.note(f"{one.severity}: {f'column {one.column!r}: ' if one.column else ''}{one.text}")
     if (more := len(findings) - MOST_FINDINGS) > 0:
-        note(f"and {counted(more, 'more finding')} about the table, see --json")
+        cli.note(f"and {counted(more, 'more finding')} about the table, see --json")
 
 
 def _advised(layout: SchemaLayout) -> dict[str, Any]:
@@ -342,13 +332,13 @@ def _tabular(options: FitOptions, schema: Schema | None) -> None:
     }
     _print_findings(found.findings)
     for line in mdp.about.get("remarks", ()):
-        note(line)
+        cli.note(line)
     _print_tabular(options, summary, "" if schema is None else f"; {found.layout.offer.fact}")
 
 
 def _print_tabular(options: FitOptions, summary: dict[str, Any], more: str) -> None:
     if options.as_json:
-        print_json(summary)
+        cli.print_json(summary)
         return
     steps, episodes = counted(summary["steps"], "step"), counted(summary["episodes"], "episode")
     data = f"; {summary['table']}" if "table" in summary else f" from {steps} of {episodes}"

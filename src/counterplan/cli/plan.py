@@ -3,34 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from counterplan.cli.support import (
-    PlainHelp,
-    SharedOptions,
-    argument,
-    check_where,
-    cluster,
-    command,
-    given,
-    note,
-    option,
-    output,
-    print_json,
-    print_table,
-    printable,
-    read_option,
-    refuse,
-    whole_number,
-    workers,
-)
-from counterplan.cli.support import number as finite_number
+from counterplan.cli import support as cli
 from counterplan.domains.problems import (
     SHIPPED,
     ProblemChoice,
@@ -44,10 +24,11 @@ from counterplan.domains.problems import (
 from counterplan.errors import CounterplanError, InputError, counted
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from counterplan.core.validation import FloatArray
     from counterplan.planning.description import Column, Columns
     from counterplan.planning.model import State
-    from counterplan.runs.scenario import Summary
     from counterplan.runs.task import TaskSpec
     from counterplan.tables.scenarios import ScenarioFile
 
@@ -64,40 +45,40 @@ DOMAIN = "counterplan.domain"
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions(SharedOptions):
+class PlanOptions(cli.SharedOptions):
     """Options of `counterplan plan`; a problem adds its own."""
 
-    domain: str = argument(
+    domain: str = cli.argument(
         f"{', '.join(SHIPPED)}, the name of an installed one, a problem.py, or module:Class. "
         "`counterplan plan DOMAIN --help` lists its options.",
         "DOMAIN",
     )
     # Filled in by the command itself from what it does not know and the problem may.
-    problem_options: dict[str, Any] = option("", "{}", parse=json.loads, hidden=True)
-    planner: Literal["uct", "ments", "bts", "dents"] | None = option(
+    problem_options: dict[str, Any] = cli.option("", "{}", parse=json.loads, hidden=True)
+    planner: Literal["uct", "ments", "bts", "dents"] | None = cli.option(
         "Which tree search decides (uct if not given)."
     )
-    simulations: int | None = option(
+    simulations: int | None = cli.option(
         f"How many futures to simulate ({SIMULATIONS} if not given).",
-        parse=whole_number(1, MOST_SIMULATIONS),
+        parse=cli.whole_number(1, MOST_SIMULATIONS),
     )
-    clip: bool = option(
+    clip: bool = cli.option(
         "Keep simulated values within bounds on the optimum, if there are any.",
         True,
         "--clip/--no-clip",
     )
-    step: int = option("How many decisions have been made before.", 0)
-    k: int | None = option(
+    step: int = cli.option("How many decisions have been made before.", 0)
+    k: int | None = cli.option(
         "With a table: also what at most so many changed decisions would have brought."
     )
-    scenarios: Path | None = option(
+    scenarios: Path | None = cli.option(
         "Judge executed plans instead: a table (.csv or .parquet) with a row for each decision: "
         "scenario_id, t, what was seen, and what was done."
     )
-    output: Path | None = output("With --scenarios: folder of the run.")
-    workers: int | None = workers()
-    cluster: str | None = cluster()
-    scenarios_template: Path | None = option(
+    output: Path | None = cli.output("With --scenarios: folder of the run.")
+    workers: int | None = cli.workers()
+    cluster: str | None = cli.cluster()
+    scenarios_template: Path | None = cli.option(
         "Write a table of sampled scenarios (.csv) with the columns that --scenarios takes, and "
         "stop."
     )
@@ -106,7 +87,7 @@ class PlanOptions(SharedOptions):
 # --- The options of a problem: its own, and what the columns of its tables are called ----------
 
 
-class PlanCommand(PlainHelp):
+class PlanCommand(cli.PlainHelp):
     """`plan` with the options of the problem that is named, which are kept as texts."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -221,7 +202,7 @@ def _typed(own: ProblemOption, text: str | bool) -> Any:
         return text
     if own.kind is Path:
         return Path(text)
-    return read_option(whole_number() if own.kind is int else finite_number(), own.flag, text)
+    return cli.read_option(cli.whole_number() if own.kind is int else cli.number(), own.flag, text)
 
 
 def _state(options: PlanOptions, columns: Columns) -> State:
@@ -267,13 +248,13 @@ def _entry(flag: str, text: str, column: Column) -> float:
         if text not in column.names:
             raise InputError(f"{flag} {text!r} {column.problem}")
         return float(column.names.index(text))
-    found: float = read_option(finite_number(), flag, text)
+    found: float = cli.read_option(cli.number(), flag, text)
     if not column.accepts(np.array([found]))[0]:
         raise InputError(f"{flag} {found:g} {column.problem}")
     return found
 
 
-@command(PlanCommand)
+@cli.command(PlanCommand)
 def plan(options: PlanOptions) -> None:
     """Say what to do next, or what executed plans lost.
 
@@ -292,8 +273,8 @@ def plan(options: PlanOptions) -> None:
         _judge(options, _chosen(options))
         return
     why = "is for runs over a table: give --scenarios, or leave it out"
-    refuse(given(options, "output", "k"), why)
-    check_where(options, why)
+    cli.refuse(cli.given(options, "output", "k"), why)
+    cli.check_where(options, why)
     _decide(options, _chosen(options))
 
 
@@ -321,7 +302,7 @@ def _decide(options: PlanOptions, choice: ProblemChoice) -> None:
         **plan_record(problem, state, found, bounds),
     }
     if options.as_json:
-        print_json(record)
+        cli.print_json(record)
         return
     files = [name for name, value in choice.options.items() if isinstance(value, Path)]
     recorded = [f"with recorded {name.partition('_')[0]}" for name in files]
@@ -339,7 +320,7 @@ def _print_decision(record: dict[str, Any], name: str) -> None:
     ]
     clipped = "clipped" if record["clip"] else "not clipped"
     better = "lower" if record["sense"] == "min" else "higher"
-    print_table(f"{record['planner']}, {clipped}; {better} is better", columns, rows)
+    cli.print_table(f"{record['planner']}, {clipped}; {better} is better", columns, rows)
     lines = [
         ("planned", record["value"], record["se"], record["planner"]),
         ("at least", bounds["lower"], bounds["lower_se"], bounds["lower_method"]),
@@ -375,7 +356,7 @@ def _error(value: float | None) -> str:
 def _judge(options: PlanOptions, problem: ProblemChoice) -> None:
     """Judge every scenario of a table, and print those that lost most."""
     from counterplan.planning.description import columns_of
-    from counterplan.runs.scenario import Summary, regret_spec
+    from counterplan.runs.scenario import regret_spec, summarised
     from counterplan.tables.scenarios import open_scenarios
 
     columns = columns_of(problem.make())
@@ -395,23 +376,25 @@ def _judge(options: PlanOptions, problem: ProblemChoice) -> None:
     simulations = options.simulations or SIMULATIONS
     spec = regret_spec(problem, planner, simulations, options.clip, options.seed, options.k)
     # A program can read them all; people want those that matter.
-    summary = Summary(math.inf if options.as_json and options.output is None else SHOWN)
-    for row in _rows(options, table, spec):
-        summary.add(row)
+    most = None if options.as_json and options.output is None else SHOWN
+    summary = summarised(_results(options, table, spec), most)
     if table.unused:
-        note(f"{options.scenarios}: not used: {', '.join(map(repr, table.unused[:8]))}")
+        cli.note(f"{options.scenarios}: not used: {', '.join(map(repr, table.unused[:8]))}")
     if options.as_json:
-        print_json(summary.record(options.output))
+        out = None if options.output is None else str(options.output)
+        cli.print_json({"out": out, **summary})
     else:
         _print_scenarios(summary, options)
 
 
 def _refuse_for_tables(options: PlanOptions, columns: Columns) -> None:
     states = {flag: flag in options.problem_options for flag in _state_flags(columns)}
-    refuse(given(options, "step") | states, "is for a single decision: leave it out with a table")
+    cli.refuse(
+        cli.given(options, "step") | states, "is for a single decision: leave it out with a table"
+    )
     in_folder = options.output is not None or options.scenarios_template is not None
     why = None if in_folder else "is for runs in a folder: give -o, or leave it out"
-    check_where(options, why)
+    cli.check_where(options, why)
     if options.output is not None and options.output.suffix.lower() in FILES:
         raise InputError(f"-o {options.output}: names a file; give the folder of a run")
 
@@ -419,41 +402,36 @@ def _refuse_for_tables(options: PlanOptions, columns: Columns) -> None:
 def _write_template(options: PlanOptions, path: Path, columns: Columns) -> None:
     from counterplan.tables.scenarios import SCENARIOS, write_template
 
-    both = given(options, "scenarios", "output")
-    refuse(both, "does not go with --scenarios-template: leave one out")
+    both = cli.given(options, "scenarios", "output")
+    cli.refuse(both, "does not go with --scenarios-template: leave one out")
     write_template(path, columns, options.seed)
     if options.as_json:
-        print_json({"template": str(path), "scenarios": SCENARIOS})
+        cli.print_json({"template": str(path), "scenarios": SCENARIOS})
     else:
         typer.echo(f"{path}: {SCENARIOS} sampled scenarios to replace")
 
 
-def _rows(options: PlanOptions, table: ScenarioFile, spec: TaskSpec) -> Iterator[dict[str, Any]]:
-    """The results, one scenario after the other."""
-    import polars as pl
-
-    from counterplan.cli.run_progress import episode_bar, run_display
+def _results(options: PlanOptions, table: ScenarioFile, spec: TaskSpec) -> pl.LazyFrame:
+    """What each scenario lost, judged in this process or as a run in a folder."""
     from counterplan.core.limits import Progress
     from counterplan.runs.regret import open_task
     from counterplan.runs.scenario import run_scenarios
 
     if options.output is None:
-        scenarios, task = list(table.scenarios()), open_task(spec)
-        with episode_bar() as progress:
-            for number, scenario in enumerate(scenarios):
-                yield task.judge(scenario).row()
-                progress(Progress("judging", number + 1, len(scenarios)))
-        return
+        scenarios, task, found = list(table.scenarios()), open_task(spec), []
+        with cli.episode_bar() as progress:
+            for scenario in scenarios:
+                found.append(task.judge(scenario))
+                progress(Progress("judging", len(found), len(scenarios)))
+        return task.results(found).lazy()
     places = {"workers": options.workers, "cluster": options.cluster}
-    with run_display() as progress:
-        run = run_scenarios(table, spec, options.output, progress, **places)
-    for index in run.done:
-        rows = pl.read_parquet(run.table("results", index), glob=False)
-        yield from rows.iter_rows(named=True)
+    with cli.run_display() as progress:
+        return run_scenarios(table, spec, options.output, progress, **places).results()
 
 
-def _print_scenarios(summary: Summary, options: PlanOptions) -> None:
-    paid = "paid" if summary.sense == "min" else "earned"
+def _print_scenarios(summary: Mapping[str, Any], options: PlanOptions) -> None:
+    is_cost, worst, failures = summary["sense"] == "min", summary["worst"], summary["failures"]
+    paid = "paid" if is_cost else "earned"
     columns = {
         "scenario": ("left", "scenario_id"),
         paid: ("right", "executed"),
@@ -469,7 +447,6 @@ def _print_scenarios(summary: Summary, options: PlanOptions) -> None:
         columns = {name: columns[name] for name in ("scenario", paid, "hindsight")}
         columns[f"k = {options.k}"] = ("right", "value")
         columns["changes"] = ("left", "changes")
-    worst = summary.worst
     # Where the expected loss is known, chance need not be shown.
     unknown = any(row["executed"] is not None and row["expected_regret"] is None for row in worst)
     shown = {
@@ -478,22 +455,25 @@ def _print_scenarios(summary: Summary, options: PlanOptions) -> None:
         if any(row.get(name) is not None for row in worst) and (unknown or name != "regret_policy")
     }
     if worst:
-        count = summary.scenarios - summary.failed
+        count = summary["scenarios"] - summary["failed"]
         some = f"the {len(worst)} that lost most of " if count > SHOWN else ""
-        better = "lower" if summary.sense == "min" else "higher"
+        better = "lower" if is_cost else "higher"
         heads = {heading: alignment for heading, (alignment, _) in shown.items()}
         rows = [[_cell(row, name) for _, name in shown.values()] for row in worst]
-        print_table(f"{some}{counted(count, 'scenario')}; {better} is better", heads, rows)
-    for row in summary.failures:
-        typer.echo(printable(f"failed: {' '.join(row['scenario_id'].split())}: {row['reason']}"))
-    if summary.failed > len(summary.failures):
-        typer.echo(f"failed: {summary.failed - len(summary.failures):,} more")
-    _print_totals(summary, paid, worst)
+        cli.print_table(f"{some}{counted(count, 'scenario')}; {better} is better", heads, rows)
+    for row in failures:
+        typer.echo(
+            cli.printable(f"failed: {' '.join(row['scenario_id'].split())}: {row['reason']}")
+        )
+    if summary["failed"] > len(failures):
+        typer.echo(f"failed: {summary['failed'] - len(failures):,} more")
+    _print_totals(summary, paid)
     if options.output is not None:
         typer.echo(f"all results: {options.output / 'results'}, {options.output / 'decisions'}")
 
 
-def _print_totals(summary: Summary, paid: str, worst: list[dict[str, Any]]) -> None:
+def _print_totals(summary: Mapping[str, Any], paid: str) -> None:
+    worst, totals = summary["worst"], summary["totals"]
     policies = sorted({row["policy"] for row in worst})
     lines = {
         paid: ("executed", "as executed"),
@@ -503,11 +483,11 @@ def _print_totals(summary: Summary, paid: str, worst: list[dict[str, Any]]) -> N
         "planned": ("planned", " ".join({row["planner"] or "" for row in worst})),
         "lost": ("expected_regret", "in expectation, by the decisions as they were made"),
     }
-    if worst and not summary.executed:
+    if worst and not summary["executed"]:
         typer.echo("no decisions are given, so there is nothing to regret")
     for what, (name, meaning) in lines.items():
-        if name in summary.totals:
-            typer.echo(f"{what:10}{_number(summary.totals[name])}: {meaning}")
+        if name in totals:
+            typer.echo(f"{what:10}{_number(totals[name])}: {meaning}")
 
 
 def _cell(row: dict[str, Any], name: str) -> str:

@@ -8,18 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from counterplan.cli.support import (
-    SharedOptions,
-    command,
-    note,
-    option,
-    output,
-    print_json,
-    run_folder,
-    trusted_problem,
-    which_budget,
-    whole_number,
-)
+from counterplan.cli import support as cli
 from counterplan.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,34 +24,34 @@ ACTOR = "actor"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportCommandOptions(SharedOptions):
+class ReportCommandOptions(cli.SharedOptions):
     """Options of `counterplan report`."""
 
-    run: Path = run_folder()
-    problem: str | None = trusted_problem()
-    output: Path = output("File for the page: .html.", Path("report.html"))
-    cases: int | None = option(
+    run: Path = cli.run_folder()
+    problem: str | None = cli.trusted_problem()
+    output: Path = cli.output("File for the page: .html.", Path("report.html"))
+    cases: int | None = cli.option(
         f"How many cases to look at closely, the top first ({CASES} if not given).",
-        parse=whole_number(0, MOST_CASES),
+        parse=cli.whole_number(0, MOST_CASES),
     )
-    case: str | None = option("A report of this case alone.", metavar="ID")
-    k: int | None = which_budget()
-    pseudonyms: bool = option(
+    case: str | None = cli.option("A report of this case alone.", metavar="ID")
+    k: int | None = cli.which_budget()
+    pseudonyms: bool = cli.option(
         "Replace ids by pseudonyms; the key is random and kept nowhere.", False
     )
-    pseudonym_key: Path | None = option(
+    pseudonym_key: Path | None = cli.option(
         "Pseudonyms by the key in this file: the same in every report made with it."
     )
-    actors: Path | None = option(
+    actors: Path | None = cli.option(
         "The table again, or another one with the same episodes and times: a column of it names "
         "who decided at each step, and cases tell what each contributed (discrete models)."
     )
-    actor_column: str | None = option(
+    actor_column: str | None = cli.option(
         f"The column of --actors that names them ({ACTOR} if not given).", metavar="COLUMN"
     )
 
 
-@command()
+@cli.command()
 def report(options: ReportCommandOptions) -> None:
     """Write a run as one page to open, search, print and send.
 
@@ -91,11 +80,11 @@ def report(options: ReportCommandOptions) -> None:
         file.write(content)
     if options.as_json:
         sizes = {"bytes": len(content), "figures": len(made.panels)}
-        print_json({"report": str(options.output), **sizes})
+        cli.print_json({"report": str(options.output), **sizes})
         return
-    note(f"Wrote {options.output} ({len(content) / 1e6:.1f} MB). Open it in a browser.")
+    cli.note(f"Wrote {options.output} ({len(content) / 1e6:.1f} MB). Open it in a browser.")
     if len(content) > LARGE:
-        note("It is large: fewer --cases make it smaller.")
+        cli.note("It is large: fewer --cases make it smaller.")
 
 
 def _actors(

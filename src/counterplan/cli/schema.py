@@ -7,18 +7,18 @@ from pathlib import Path
 
 import typer
 
-from counterplan.cli.support import TableOptions, command, note, output, print_json
+from counterplan.cli import support as cli
 from counterplan.errors import InputError
 
 
 @dataclass(frozen=True, kw_only=True)
-class SchemaOptions(TableOptions):
+class SchemaOptions(cli.TableOptions):
     """Options of `counterplan schema`."""
 
-    output: Path | None = output("Schema file to write: .toml.")
+    output: Path | None = cli.output("Schema file to write: .toml.")
 
 
-@command()
+@cli.command()
 def schema(options: SchemaOptions) -> None:
     """Draft what the columns of a table of episodes mean.
 
@@ -42,9 +42,9 @@ def schema(options: SchemaOptions) -> None:
             file.write(text.encode())
     if options.as_json:
         counts = {"episodes": found.episodes, "rows": found.rows}
-        print_json({"schema": found.schema.as_dict(), "comments": found.comments, **counts})
+        cli.print_json({"schema": found.schema.as_dict(), "comments": found.comments, **counts})
     elif options.output is None:
         typer.echo(text, nl=False)
     else:
         many = len(found.schema.columns)
-        note(f"Wrote {options.output}: {many} columns. Read it and correct the roles.")
+        cli.note(f"Wrote {options.output}: {many} columns. Read it and correct the roles.")

@@ -12,18 +12,7 @@ from pathlib import Path
 
 import typer
 
-from counterplan.cli.support import (
-    MOST_WORKERS,
-    SharedOptions,
-    command,
-    from_zero,
-    note,
-    option,
-    print_json,
-    run_folder,
-    trusted_problem,
-    whole_number,
-)
+from counterplan.cli import support as cli
 from counterplan.errors import InputError, NotApplicableError, not_installed
 
 PORT = 8765
@@ -31,36 +20,39 @@ LARGEST_PORT = 65_535
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServeOptions(SharedOptions):
+class ServeOptions(cli.SharedOptions):
     """Options of `counterplan serve`."""
 
-    run: Path = run_folder()
-    problem: str | None = trusted_problem()
-    host: str = option(
+    run: Path = cli.run_folder()
+    problem: str | None = cli.trusted_problem()
+    host: str = cli.option(
         "Address to listen at. Any but this machine's own (127.0.0.1) needs a token.",
         "127.0.0.1",
         metavar="ADDRESS",
     )
-    port: int = option("Port; 0 for any that is free.", PORT, parse=whole_number(0, LARGEST_PORT))
-    token: str | None = option(
+    port: int = cli.option(
+        "Port; 0 for any that is free.", PORT, parse=cli.whole_number(0, LARGEST_PORT)
+    )
+    token: str | None = cli.option(
         "What everyone must show who asks, at least 16 characters; one is made up where it is "
         "needed and not given.",
         envvar="COUNTERPLAN_TOKEN",
         metavar="TEXT",
     )
-    allow_host: list[str] | None = option(
+    allow_host: list[str] | None = cli.option(
         "Another name of this server that pages may be opened under; repeat for more.",
         metavar="NAME",
     )
-    workers: int | None = option(
-        "Processes that solve (one for each core, 4 at most).", parse=whole_number(1, MOST_WORKERS)
+    workers: int | None = cli.option(
+        "Processes that solve (one for each core, 4 at most).",
+        parse=cli.whole_number(1, cli.MOST_WORKERS),
     )
-    seconds: float = option(
-        "Longest that one search may take.", 60.0, parse=from_zero, metavar="SECONDS"
+    seconds: float = cli.option(
+        "Longest that one search may take.", 60.0, parse=cli.from_zero, metavar="SECONDS"
     )
 
 
-@command()
+@cli.command()
 def serve(options: ServeOptions) -> None:
     """Open a run in the browser, edit it and ask again.
 
@@ -92,7 +84,7 @@ def serve(options: ServeOptions) -> None:
             _tell(options, port, token)
             server.run(sockets=[listener])
         except KeyboardInterrupt:
-            note("Ended.")
+            cli.note("Ended.")
         finally:
             service.jobs.close()
 
@@ -129,7 +121,9 @@ def _tell(options: ServeOptions, port: int, token: str | None) -> None:
         host = socket.gethostname()
     url = f"http://{host}:{port}/" + (f"?token={token}" if token else "")
     if options.as_json:
-        print_json({"run": str(options.run), "url": url, "token": token, "process": os.getpid()})
+        cli.print_json(
+            {"run": str(options.run), "url": url, "token": token, "process": os.getpid()}
+        )
     else:
         typer.echo(f"{options.run}: open {url}")
-        note("Ctrl-C ends it.")
+        cli.note("Ctrl-C ends it.")

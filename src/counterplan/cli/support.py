@@ -24,11 +24,12 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -41,6 +42,12 @@ from counterplan.errors import (
     MistakesError,
 )
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from counterplan.core.limits import Progress, ProgressCallback
+    from counterplan.runs.cohort import RunProgress
+
 Parse = Callable[[str], Any]
 
 BAD_INPUT = 2
@@ -48,6 +55,8 @@ BAD_INPUT = 2
 LARGEST = 2**31 - 1
 # As in `runs.cohort`, which takes too long to load for a help text.
 MOST_WORKERS = 1024
+# Seconds between two lines about how far a run is, and the width of its bar.
+LINE_SECONDS, BAR_WIDTH = 60.0, 20
 
 # --- Options ----------------------------------------------------------------------------------
 
@@ -420,3 +429,91 @@ def print_text(text: str) -> None:
 def note(text: str) -> None:
     """A message to the person at the terminal, on stderr."""
     typer.echo(printable(text), err=True)
+
+
+# --- How far long work has come: on stderr, and only there -------------------------------------
+
+
+@contextmanager
+def run_display(console: Console | None = None) -> Iterator[Callable[[Progress], None]]:
+    """What `run_cohort(progress=...)` calls, shown while this lasts: on a terminal a bar with what
+    has come out so far; otherwise a line every minute."""
+    from rich import progress as rich
+    from rich.console import Console
+
+    from counterplan.runs.cohort import SOLVING, RunProgress
+
+    console = console or Console(stderr=True, markup=False, highlight=False)
+    columns = (rich.BarColumn(BAR_WIDTH), rich.TextColumn("{task.description}", markup=False))
+    is_terminal, last_line = console.is_terminal, 0.0
+    with rich.Progress(
+        *columns, console=console, transient=True, redirect_stdout=False, disable=not is_terminal
+    ) as bar:
+        task = bar.add_task("reading", total=None)
+
+        def show(reached: Progress) -> None:
+            nonlocal last_line
+            lines = [f"reading: {reached.done:,} parts"]
+            if isinstance(reached, RunProgress) and reached.what == SOLVING:
+                lines = [text for text in (_counts(reached), _outcomes(reached)) if text]
+            bar.update(
+                task, total=reached.total, completed=reached.done, description="\n".join(lines)
+            )
+            if reached.seconds - last_line >= LINE_SECONDS and not is_terminal:
+                last_line = reached.seconds
+                console.print("; ".join(lines), soft_wrap=True)
+
+        yield show
+
+
+def _counts(reached: RunProgress) -> str:
+    """How many parts and episodes are done, how fast, and how long the rest takes."""
+    total, new = reached.total or 0, reached.done - reached.resumed
+    text = f"{reached.done:,} of {total:,} parts"
+    episodes = reached.totals.get("episodes")
+    if episodes is not None:
+        text += f", {episodes:,.0f} episodes"
+    if new and reached.seconds > 0:
+        if reached.episodes:
+            text += f", {reached.episodes / reached.seconds:,.3g} per second"
+        text += f", {duration((total - reached.done) * reached.seconds / new)} left"
+    return text
+
+
+def _outcomes(reached: RunProgress) -> str:
+    """What has come out so far."""
+    found, totals = [], reached.totals
+    solved = totals.get("episodes", 0.0) - totals.get("failed", 0.0)
+    if "failed" in totals:
+        found.append(f"{totals['failed']:,.0f} failed")
+    if solved > 0 and "optimal" in totals:
+        found.append(f"{totals['optimal'] / solved:.1%} proved optimal")
+    if solved > 0 and "improvement" in totals:
+        found.append(f"mean improvement {totals['improvement'] / solved:.4g}")
+    return ", ".join(found)
+
+
+def duration(seconds: float) -> str:
+    """A time to wait in words."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 100 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+@contextmanager
+def episode_bar() -> Iterator[ProgressCallback]:
+    """A bar for work that is counted one by one, shown if stderr is a terminal."""
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+
+        def show(reached: Progress) -> None:
+            total = reached.total
+            bar.update(task, completed=reached.done, total=total, description=reached.what)
+
+        yield show

@@ -37,7 +37,7 @@ from counterplan.runs.explainer import (
 )
 from counterplan.runs.question import EXACT, Question
 from counterplan.runs.run import OUTCOME, RESULTS, TRAJECTORIES, Run, claim_ends, is_withheld
-from counterplan.tables.parts import ID, Recorded, episodes_from_bytes
+from counterplan.tables.parts import ID, Recorded
 from counterplan.viz.labels import labels_of, with_unit
 from counterplan.viz.quantity import ROUNDING, Quantity, claim_of
 
@@ -72,7 +72,7 @@ class Cases(Items):
         layout = getattr(run.explainer, "layout", None)
         self._labels = labels_of(run.model if layout is None else layout)
         # Episodes by their id, as they were read.
-        self.recorded = lru_cache(EPISODES)(lambda name: episodes_from_bytes(run.input_of(name))[0])
+        self.recorded = lru_cache(EPISODES)(run.episode)
 
     def warm(self) -> None:
         try:

@@ -127,8 +127,7 @@ def explain_table(
     cohort = open_cohort(table, model, schema, chosen)
     if folder is None:
         return cohort.answers(question, progress)
-    settings = RunSettings(question.arguments(chosen), **places)
-    cohort.run(Path(folder), question, settings, progress)
+    cohort.run(Path(folder), question, RunSettings(**places), progress)
     return open_run(Path(folder))
 
 
@@ -223,9 +222,9 @@ class Cohort:
         settings: RunSettings,
         progress: ProgressCallback | None = None,
     ) -> RunSummary:
-        """Explain all episodes and keep everything in a folder; `settings` has the arguments of the
-        run and where to work. Searches are limited in nodes unless the question says."""
-        question = self.explainer.completed(question)
+        """Explain all episodes and keep everything in a folder; `settings` says where to work.
+        Searches are limited in nodes unless the question says."""
+        asked, question = question, self.explainer.completed(question)
         self.explainer.rules(question)
         is_limited = question.nodes is not None or question.seconds is not None
         if self._is_searched(question) and not is_limited:
@@ -235,6 +234,7 @@ class Cohort:
             hashes["schema"] = sha256(json.dumps(self.about["schema"], sort_keys=True).encode())
         settings = replace(
             settings,
+            arguments=asked.arguments(self.chosen),
             hashes=hashes,
             seed=question.seed,
             repeatable=question.is_repeatable,

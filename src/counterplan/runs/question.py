@@ -19,7 +19,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -137,28 +137,24 @@ class Question:
         solver: Solver = makers[self.solver]()
         return solver
 
-    def arguments(self, episodes: Sequence[str] = (), all_k: bool = False) -> dict[str, Any]:
-        """What is asked, by option of the command line; what is not is left out.
+    def arguments(self, episodes: Sequence[str] = ()) -> dict[str, Any]:
+        """What is asked, by option of the command line; what is as usual is left out.
 
         episodes  that alone are asked about
-        all_k     whether the budgets are all from 0 to the largest by the option of that name
         """
-        asked = {
-            "k": ",".join(map(str, self.budgets[-1:] if all_k else self.budgets)),
-            "all_k": all_k or None,
-            "solver": self.solver,
-            "episode": list(dict.fromkeys(episodes)) or None,
-            "robust": self.robust or None,
-            "seconds": self.seconds,
-            "nodes": self.nodes,
-            "gap": self.gap or None,
-            "max_move": self.max_move,
-            "supported": self.supported,
-            "risk": self.risk,
-            "doubt": self.doubt,
-            **{name: list(getattr(self, name)) or None for name in RULES},
+        asked = {one.name: getattr(self, one.name) for one in fields(self)}
+        usual = {one.name: one.default for one in fields(self)}
+        del asked["budgets"], asked["seed"]
+        return {
+            "k": ",".join(map(str, self.budgets)),
+            "solver": asked.pop("solver"),
+            **({"episode": list(dict.fromkeys(episodes))} if episodes else {}),
+            **{
+                name: list(value) if isinstance(value, tuple) else value
+                for name, value in asked.items()
+                if value != usual[name]
+            },
         }
-        return {name: value for name, value in asked.items() if value is not None}
 
 
 def listed_rules(given: Any, kind: str) -> tuple[Rule, ...]:

@@ -17,7 +17,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,6 +43,9 @@ from counterplan.runs.answer import BESIDE, FAILED, column_types, parquet_bytes,
 from counterplan.runs.run import DECISIONS, RESULTS, open_problem
 from counterplan.runs.task import PartResult, TaskSpec, reason_of
 from counterplan.tables.scenarios import Scenario, scenarios_from_bytes
+
+if TYPE_CHECKING:
+    import polars as pl
 
 OPTIMAL, HEURISTIC = "optimal", "heuristic"
 # Starts whose optimum is kept: most scenarios begin alike.
@@ -258,17 +261,22 @@ class RegretTask:
         x, d = np.frombuffer(exogenous), np.frombuffer(resource)
         return benchmark(self.problem, State(t, x, d), seed=self._seed)
 
+    def results(self, found: Sequence[ScenarioAnswer]) -> pl.DataFrame:
+        """One row for each scenario."""
+        import polars as pl
+
+        rows, types = [one.row() for one in found], column_types(ScenarioAnswer)
+        return pl.DataFrame(rows, schema={name: types[name] for name in rows[0]})
+
     def _result(self, found: list[ScenarioAnswer]) -> PartResult:
         import polars as pl
 
-        rows = [one.row() for one in found]
-        types = column_types(ScenarioAnswer)
         steps = [step for one in found for step in one.decisions]
         named = {one.name: pl.String for one in self.columns.observed if one.names}
         kinds = {"scenario_id": pl.String, "t": pl.Int64, **named}
         schema = {name: kinds.get(name, pl.Float64) for name in steps[0]}
         tables = {
-            RESULTS: pl.DataFrame(rows, schema={name: types[name] for name in rows[0]}),
+            RESULTS: self.results(found),
             DECISIONS: pl.DataFrame(steps, schema=schema),
         }
         summary = {

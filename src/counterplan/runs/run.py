@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import io
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -192,48 +192,44 @@ class Run(RunFolder):
         path = self.table(table, self.part_of(name))
         return scan_files([path]).filter(pl.col(self.id_column) == name)
 
-    def input_of(self, name: str) -> bytes:
-        """The input of one item, in the format of a part."""
-        import polars as pl
-
-        part, found = self.part_of(name), io.BytesIO()
-        content = self.read_input(part, self.input_sums()[part])
-        rows = pl.read_parquet(io.BytesIO(content)).filter(pl.col(self.id_column) == name)
-        rows.write_parquet(found)
-        return found.getvalue()
-
     def episode(self, name: str) -> Recorded:
-        """An episode of the input by its id, whether its part is done or not."""
+        """An episode of the input by its id."""
         return self.episodes([name])[name]
 
     def episodes(self, names: Iterable[str]) -> dict[str, Recorded]:
         """Episodes of the input by their ids; one part of the input is in memory at a time."""
-        import polars as pl
+        from counterplan.tables.parts import episodes_from_bytes
 
-        from counterplan.tables.parts import ID, episodes_from_bytes
-
-        wanted = set(names)
         found: dict[str, Recorded] = {}
-        for index, checksum in enumerate(self.input_sums()):
-            if not wanted:
-                break
-            content = self.read_input(index, checksum)
-            if wanted.isdisjoint(pl.read_parquet(io.BytesIO(content), columns=[ID])[ID].unique()):
-                continue
-            here = {one.episode.id or "": one for one in episodes_from_bytes(content)}
-            found |= {name: here[name] for name in wanted & here.keys()}
-            wanted -= here.keys()
-        if wanted:
-            raise InputError(f"{self.folder}: has no episode {min(wanted)!r}; check its name")
+        for content in self._input_of(names):
+            found |= {one.episode.id or "": one for one in episodes_from_bytes(content)}
         return found
 
+    def scenario(self, name: str) -> Scenario:
+        """A scenario as it was read."""
+        from counterplan.tables.scenarios import scenarios_from_bytes
+
+        (content,) = self._input_of([name])
+        (found,) = scenarios_from_bytes(content, self.columns)
+        return found
+
+    def _input_of(self, names: Iterable[str]) -> Iterator[bytes]:
+        """The input of some items, for each part that has one of them, in the format of a part."""
+        import polars as pl
+
+        parts, sums = {name: self.part_of(name) for name in names}, self.input_sums()
+        for part in sorted({*parts.values()}):
+            here, found = [name for name in parts if parts[name] == part], io.BytesIO()
+            rows = pl.read_parquet(io.BytesIO(self.read_input(part, sums[part])))
+            rows.filter(pl.col(self.id_column).is_in(here)).write_parquet(found)
+            yield found.getvalue()
+
     def file(self, name: str) -> bytes:
-        """A file of the task by its name, with its ending or without: "model"."""
+        """A file of the task by its name."""
         known = self.manifest.task.files
-        found = next((one for one in known if name in (one, one.partition(".")[0])), None)
-        if found is None:
+        if name not in known:
             raise FileError(f"{self.folder}: is a run without a file {name!r}")
-        return self.read_checked(self.file_path(found), known[found])
+        return self.read_checked(self.file_path(name), known[name])
 
     def verify(self) -> None:
         """Raise if a file is not what it was when it was written."""
@@ -391,13 +387,6 @@ class Run(RunFolder):
         from counterplan.planning.description import columns_of
 
         return columns_of(self.problem)
-
-    def scenario(self, name: str) -> Scenario:
-        """A scenario as it was read."""
-        from counterplan.tables.scenarios import scenarios_from_bytes
-
-        (found,) = scenarios_from_bytes(self.input_of(name), self.columns)
-        return found
 
     def _damaged(self, problem: Exception) -> FileError:
         return FileError(f"{self.manifest_path}: is damaged: {problem}; make the run anew")

@@ -1,16 +1,13 @@
 """What a run of scenarios is about, and all of them together; nobody judges or plans here.
 
 A problem goes along as a description and the files that it is made from (`regret_spec`), so that it
-can be made again anywhere (`runs.run.open_problem`); `Summary` adds up what the scenarios lost.
+can be made again anywhere (`runs.run.open_problem`); `summarised` adds up what scenarios lost.
 """
 
 from __future__ import annotations
 
 import hashlib
-import heapq
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +17,8 @@ from counterplan.runs.store import sha256
 from counterplan.runs.task import REGRET, TaskSpec
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from counterplan.core.limits import ProgressCallback
     from counterplan.domains.problems import ProblemChoice
     from counterplan.tables.scenarios import ScenarioFile
@@ -81,54 +80,29 @@ def run_scenarios(
 TOTALS = ("executed", "hindsight", "without_foresight", "open_loop", "planned", "expected_regret")
 
 
-@dataclass
-class Summary:
-    """Results as they come: totals, and those that lost most.
+def summarised(results: pl.LazyFrame, most: int | None) -> dict[str, Any]:
+    """All scenarios together: how many there are, totals (over those that say what was done, if
+    there are any), and at most so many each of those that lost most, of equals the first in the
+    table, and of those that failed."""
+    import polars as pl
 
-    most      how many of these are kept
-    executed  scenarios that say what was done; totals are over these, if there are any
-    """
-
-    most: float
-    scenarios: int = 0
-    executed: int = 0
-    sense: str = "max"
-    failures: list[dict[str, Any]] = field(default_factory=list)
-    failed: int = 0
-    _totals: Sequence[Counter[str]] = field(default_factory=lambda: (Counter(), Counter()))
-    _worst: list[tuple[float, int, dict[str, Any]]] = field(default_factory=list)
-
-    def add(self, row: dict[str, Any]) -> None:
-        """Another scenario."""
-        self.scenarios += 1
-        self.sense = row["sense"]
-        if row["status"] == "failed":
-            self.failed += 1
-            if len(self.failures) < self.most:
-                self.failures.append(row)
-            return
-        is_executed = row["executed"] is not None
-        self.executed += is_executed
-        known = {name: row[name] for name in TOTALS if row[name] is not None}
-        self._totals[is_executed].update(known)
-        keep = heapq.heappush if len(self._worst) < self.most else heapq.heappushpop
-        keep(self._worst, (lost(row), -self.scenarios, row))
-
-    @property
-    def totals(self) -> dict[str, float]:
-        """Sums over the scenarios."""
-        return dict(self._totals[self.executed > 0])
-
-    @property
-    def worst(self) -> list[dict[str, Any]]:
-        """Those that lost most, the most first; of equals the first in the table."""
-        return [row for _, _, row in sorted(self._worst, reverse=True)]
-
-    def record(self, output: Path | None) -> dict[str, Any]:
-        """All of it, for JSON."""
-        names = ("scenarios", "executed", "failed", "sense", "totals", "worst", "failures")
-        out = None if output is None else str(output)
-        return {"out": out, **{name: getattr(self, name) for name in names}}
+    is_failed = pl.col("status") == "failed"
+    every = results.select("status", "sense", *TOTALS).collect()
+    judged = every.filter(~is_failed)
+    executed = judged.filter(pl.col("executed").is_not_null())
+    known = (executed if len(executed) else judged).select(TOTALS)
+    totals = {one.name: math.fsum(one.drop_nulls()) for one in known if one.count()}
+    loss = pl.coalesce("expected_regret", "regret_policy", pl.lit(0.0))
+    worst = results.filter(~is_failed).sort(loss, descending=True, maintain_order=True)
+    return {
+        "scenarios": len(every),
+        "executed": len(executed),
+        "failed": len(every) - len(judged),
+        "sense": every["sense"][-1],
+        "totals": totals,
+        "worst": worst.slice(0, most).collect().to_dicts(),
+        "failures": results.filter(is_failed).slice(0, most).collect().to_dicts(),
+    }
 
 
 def lost(row: dict[str, Any]) -> float:

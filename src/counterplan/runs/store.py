@@ -59,6 +59,8 @@ SHOWN_DAMAGE, SHOWN_DIFFERENCES = 3, 5
 # Which command a task is done by.
 COMMANDS = {EXPLAIN: "`counterplan explain`", REGRET: "`counterplan plan`"}
 AGAIN = "run the same command again to continue"
+# Behind the name of a file where its checksum is told.
+CHECKSUM = " with checksum"
 
 Count = Annotated[int, Field(ge=1, le=MOST_PARTS)]
 Checksum = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
@@ -187,63 +189,51 @@ def refuse_other_question(out: Path, there: Manifest, now: Manifest) -> None:
     )
 
 
-# By name: a value, and what it is called.
-Entries = Mapping[str, tuple[Any, str]]
-
-
-def _asked(manifest: Manifest) -> Sequence[Entries]:
-    return (
-        _flags(manifest.arguments),
-        _flags({"seed": manifest.seed}),
-        _sums(manifest.hashes),
-        _values({"part size": manifest.part_size}),
-        _values(manifest.versions),
-        _values({"task": manifest.task.kind}),
-    )
-
-
-def _task(manifest: Manifest) -> Sequence[Entries]:
-    about = {k: v for k, v in manifest.task.description.items() if k != "question"}
-    return _values(about), _values(_question(manifest)), _sums(manifest.task.files)
-
-
-def _question(manifest: Manifest) -> Mapping[str, Any]:
-    given = manifest.task.description.get("question")
-    return given if isinstance(given, Mapping) else {}
-
-
-def _values(given: Mapping[str, Any]) -> Entries:
-    return {name: (value, f"{name} {_short(value)}") for name, value in given.items()}
-
-
-def _flags(options: Mapping[str, Any]) -> Entries:
-    given = {f"--{name.replace('_', '-')}": value for name, value in options.items()}
+def _asked(manifest: Manifest) -> dict[str, Any]:
+    """What decides the results, by what it is called."""
+    options = {**manifest.arguments, "seed": manifest.seed}
     return {
-        flag: (value, flag if value is True else f"{flag} {_short(value)}")
-        for flag, value in given.items()
-        if value is not None and value is not False
+        **{
+            f"--{name.replace('_', '-')}": value
+            for name, value in options.items()
+            if value is not None and value is not False
+        },
+        **_sums(manifest.hashes),
+        "part size": manifest.part_size,
+        **manifest.versions,
+        "task": manifest.task.kind,
     }
 
 
-def _sums(sums: Mapping[str, str]) -> Entries:
-    return {name: (text, f"{name} with checksum {text[:12]}") for name, text in sums.items()}
+def _task(manifest: Manifest) -> dict[str, Any]:
+    """What is made of it."""
+    about = manifest.task.description
+    question = about.get("question")
+    asked = question if isinstance(question, dict) else {}
+    return {**about, "question": None, **asked, **_sums(manifest.task.files)}
 
 
-def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
+def _sums(sums: Mapping[str, str]) -> dict[str, str]:
+    return {f"{name}{CHECKSUM}": text for name, text in sums.items()}
 
 
-def _differences(there: Sequence[Entries], now: Sequence[Entries]) -> list[str]:
-    found = []
-    for before, after in zip(there, now, strict=True):
-        for name in sorted({*before, *after}):
-            absent = (None, f"no {name}")
-            old, new = before.get(name, absent), after.get(name, absent)
-            # 1 and true are equal in Python, but not to the user.
-            if old[0] != new[0] or type(old[0]) is not type(new[0]):
-                found.append(f"{old[1]} there, {new[1]} now")
-    return found
+def _differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    def said(given: Mapping[str, Any], name: str) -> str:
+        if name not in given:
+            return f"no {name.removesuffix(CHECKSUM)}"
+        value = given[name]
+        text = value if isinstance(value, str) else json.dumps(value)
+        if name.endswith(CHECKSUM):
+            text = text[:12]
+        short = text if len(text) <= 40 else f"{text[:37]}..."
+        return name if value is True and name.startswith("--") else f"{name} {short}"
+
+    # 1 and true are equal in Python, but not to the user.
+    return [
+        f"{said(there, name)} there, {said(now, name)} now"
+        for name in sorted({*there, *now})
+        if json.dumps(there.get(name)) != json.dumps(now.get(name))
+    ]
 
 
 @dataclass(frozen=True)
