@@ -193,7 +193,7 @@ def test_plan(asked: Any, ward: Path) -> None:
 def test_serve(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it tells before it serves; tests/cli/test_serve.py starts it."""
     printed: list[Any] = []
-    monkeypatch.setattr(cli_serve, "print_json", printed.append)
+    monkeypatch.setattr(cli_serve.cli, "print_json", printed.append)
     cli_serve._tell(cli_serve.ServeOptions(run=Path("out"), as_json=True), 8765, None)
     compare("counterplan serve", printed)
 
