@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from scipy.optimize import linprog
+from hypothesis import strategies as st
+from scipy.integrate import quad
 
-from counterplan.domains.bunkering import Bunkering
+from counterplan.domains.bunkering import (
+    Bunkering,
+    VoyageValue,
+    listed_prices,
+    log_normal_prices,
+    price_law,
+)
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning.exact_value import Solution
 from counterplan.planning.model import State
@@ -76,24 +84,6 @@ def test_global_prices_need_no_planning() -> None:
 # --- Hindsight --------------------------------------------------------------------------------
 
 
-@given(voyages(most_ports=5, fixed=False))
-def test_hindsight_is_the_linear_program(problem: Bunkering) -> None:
-    path = problem.sample_paths(1, seed=4)
-    found = problem.allocate(path)
-    assert problem.step(0, path[:, 0], np.zeros((1, 1)), found.actions[:, 0])[0].shape == (1,)
-    sums = np.tril(np.ones((problem.horizon, problem.horizon)))
-    needs = np.cumsum(problem.legs)
-    lows, highs = needs, problem.capacity + needs - problem.legs
-    solved = linprog(
-        path[0, :, 0],
-        np.vstack([sums, -sums]),
-        np.concatenate([highs, -lows]),
-        # By default the solver takes prices for equal that differ by less than 1e-7.
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    )
-    assert found.values[0] == pytest.approx(solved.fun, rel=1e-9, abs=1e-9)
-
-
 @given(voyages(most_ports=4))
 def test_hindsight_on_the_grid_beats_every_sequence(problem: Bunkering) -> None:
     """With a fixed cost: no sequence of order-up-to purchases costs less."""
@@ -107,13 +97,8 @@ def test_hindsight_from_a_later_state() -> None:
     state = State(4, np.array([1500.0]), np.array([3.5]))
     paths = problem.sample_paths(50, seed=6, state=state)
     found = problem.allocate(paths, state)
-    assert paths.shape == (50, 3, 1)
-    assert found.actions.shape == (50, 3, 1)
-    levels = np.full((50, 1), 3.5)
-    total = np.zeros(50)
-    for s in range(3):
-        costs, levels = problem.step(4 + s, paths[:, s], levels, found.actions[:, s])
-        total += costs
+    assert paths.shape == found.actions.shape == (50, 3, 1)
+    total = follow(problem, lambda t, x, d: found.actions[:, t - 4], paths, state)
     assert np.allclose(total, found.values)
 
 
@@ -133,6 +118,120 @@ def test_replanning_is_the_plan_for_expected_prices(problem: Bunkering) -> None:
             after = problem.allocate(expected[None], rest)
             assert after.actions[0, 0, 0] == pytest.approx(0.0, abs=1e-9)
             assert cost + after.values[0] == pytest.approx(plan.values[0], rel=1e-9, abs=1e-6)
+
+
+# --- The dynamic program, against listing, quadrature and simulation ---
+
+
+@settings(max_examples=40)
+@given(voyages(), st.integers(1, 3))
+def test_equals_listing_every_state(problem: Bunkering, quantiles: int) -> None:
+    discrete = discretised(problem, quantiles)
+    if problem.fixed_cost > 0 and problem.process.kind == "global":
+        return
+    assert discrete.optimal_value() == pytest.approx(Solution(discrete).value, rel=1e-9, abs=1e-9)
+
+
+@settings(max_examples=50)
+@given(
+    st.dictionaries(st.integers(0, 50), st.floats(0, 500), min_size=1, max_size=6),
+    st.floats(0.05, 2.0),
+)
+def test_log_normal_means_equal_quadrature(lines: dict[int, float], spread: float) -> None:
+    slopes, intercepts = np.array([*lines], dtype=float), np.array([*lines.values()])
+    law = log_normal_prices(np.array([10.0]), np.array([spread]))
+
+    def least(z: float) -> float:
+        price = 10.0 * np.exp(spread * z - spread**2 / 2)
+        return float((slopes * price + intercepts).min() * np.exp(-z * z / 2) / np.sqrt(2 * np.pi))
+
+    pairs = [(i, j) for i in range(len(slopes)) for j in range(i)]
+    kinks = [(intercepts[i] - intercepts[j]) / (slopes[j] - slopes[i]) for i, j in pairs]
+    places = [np.log(kink / 10.0) / spread + spread / 2 for kink in kinks if kink > 0]
+    edges = [-12.0, *sorted(place for place in places if abs(place) < 12), 12.0]
+    expected = sum(
+        quad(least, a, b, epsabs=1e-10, epsrel=1e-10)[0] for a, b in itertools.pairwise(edges)
+    )
+    rows = slopes[None], intercepts[None], intercepts[None]
+    assert law.mean_of_least(0, *rows)[0] == pytest.approx(expected, rel=1e-7, abs=1e-7)
+
+
+def test_listed_prices_are_plain_sums() -> None:
+    rng = np.random.default_rng(0)
+    values = np.sort(rng.random(7))
+    law = listed_prices([values])
+    slopes, chosen_by, paid = rng.random((3, 5, 4))
+    slopes += np.arange(4)
+    chosen_by -= np.arange(4)
+    totals = slopes[:, None, :] * values[:, None]
+    choice = (totals + chosen_by[:, None, :]).argmin(axis=2)
+    expected = np.take_along_axis(totals + paid[:, None, :], choice[:, :, None], 2).mean(
+        axis=(1, 2)
+    )
+    assert np.allclose(law.mean_of_least(0, slopes, chosen_by, paid), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("quantiles", [32, 128])
+def test_finer_quantiles_approach_the_optimum_from_above(quantiles: int) -> None:
+    problem = Bunkering("A")
+    excess = discretised(problem, quantiles).optimal_value() / problem.optimal_value() - 1
+    assert 0 < excess < 5e-3 / quantiles
+
+
+@given(voyages(most_ports=3, fixed=False))
+def test_any_level_between_the_grid_points(problem: Bunkering) -> None:
+    """W is convex and falls with the level, on and off the grid."""
+    value = VoyageValue.solve(problem.levels, 0.0, price_law(problem.process, problem.horizon))
+    levels = np.linspace(0.0, problem.capacity, 25)
+    for t in range(problem.horizon):
+        costs = value.before(t, levels)
+        slack = 1e-9 * (1 + np.abs(costs).max())
+        assert (np.diff(costs) <= slack).all()
+        assert (np.diff(costs, n=2) >= -slack).all()
+
+
+@given(voyages())
+def test_losses_are_consistent(problem: Bunkering) -> None:
+    """No action beats the optimum, the optimal one loses nothing, and values are additive."""
+    if problem.fixed_cost > 0 and problem.process.kind == "global":
+        return
+    for t, x, d in visited(problem, 3, seed=1):
+        best = problem.optimal_actions(t, x, d)
+        scale = 1 + np.abs(x).max() * problem.capacity
+        assert np.allclose(problem.loss(t, x, d, best), 0.0, atol=1e-9 * scale)
+        for i in range(len(x)):
+            actions = problem.actions(State(t, x[i], d[i]))
+            many = np.repeat(x[i][None], len(actions), axis=0)
+            levels = np.repeat(d[i][None], len(actions), axis=0)
+            losses = problem.loss(t, many, levels, actions)
+            assert losses.min() == pytest.approx(0.0, abs=1e-9 * scale)
+
+
+def value_of_re_solving(problem: Bunkering) -> float:
+    laws = [price_law(problem.process, problem.horizon, certain=one) for one in (True, False)]
+    plan = VoyageValue.solve(problem.levels, problem.fixed_cost, laws[0])
+    exact = VoyageValue.solve(problem.levels, problem.fixed_cost, laws[1], plan)
+    return float(exact.before(0, np.zeros(1))[0])
+
+
+def test_value_of_re_solving_is_what_playing_it_costs() -> None:
+    problem = Bunkering("E", fixed_cost=2_000.0)
+    costs = follow(problem, Resolve().prepare(problem), problem.sample_paths(20_000, seed=3))
+    assert value_of_re_solving(problem) == mean_of(costs)
+    # Between the optimum and the open loop's 171,495.
+    assert value_of_re_solving(Bunkering("A")) == pytest.approx(147_368, abs=0.5)
+    assert Bunkering("A").optimal_value() < value_of_re_solving(Bunkering("A"))
+
+
+@pytest.mark.parametrize("kind", ["independent", "global"])
+def test_bootstrapped_prices(kind: str) -> None:
+    """The exact value of recorded prices, against playing the optimal policy."""
+    rng = np.random.default_rng(5)
+    record = 50.0 * np.exp(np.cumsum(0.05 * rng.standard_normal(300)))
+    problem = Bunkering(prices=BootstrapPrices(record, block=4, kind=kind))  # type: ignore[arg-type]
+    costs = follow(problem, problem.optimal_actions, problem.sample_paths(20_000, seed=6))
+    assert problem.optimal_value() == mean_of(costs)
+    assert discretised(problem, 3).optimal_value() >= problem.optimal_value() - 1e-9
 
 
 # --- Bad input --------------------------------------------------------------------------------

@@ -211,12 +211,6 @@ def test_what_does_not_pay_is_spent_only_for_the_least_total() -> None:
     assert actions.tolist() == [0, 2, 3, 0]
 
 
-@pytest.mark.parametrize(("bounds", "budget"), [((0, 1), (2, 5)), ((3, 4), (0, 2))])
-def test_bounds_that_do_not_meet(bounds: tuple[int, int], budget: tuple[int, int]) -> None:
-    with pytest.raises(InfeasibleError, match="no allocation is possible at step t=0"):
-        knapsack([1.0], [bounds], budget)
-
-
 # --- What the paper's rules miss ----------------------------------------------------------------
 
 
@@ -361,13 +355,6 @@ def test_two_hundred_voyages_equal_the_linear_program() -> None:
     for path, start in zip(prices, starts, strict=True):
         cost, _ = tank(path, LEGS, 50, start)
         assert cost == pytest.approx(tank_value(path, LEGS, 50, start), rel=EXACT)
-
-
-def test_expected_prices_of_the_note() -> None:
-    """Bunkering A: the plan for the expected prices."""
-    cost, purchases = tank(1000 * np.exp(np.arange(7) / 7), LEGS, 50)
-    assert cost == pytest.approx(171_495, abs=1)
-    assert purchases.tolist() == [50, 12, 25, 30, 16, 0, 0]
 
 
 # --- Random resource programs: every solver equals brute force by the definition ----------------
