@@ -42,8 +42,8 @@ import numpy as np
 
 from counterplan.core.episode import Episode
 from counterplan.core.reward import LinearReward
-from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
-from counterplan.scm.network import Network, gate_interval
+from counterplan.core.validation import FloatArray, Seed, generator, whole_number
+from counterplan.scm.network import OUTWARD, Network
 from counterplan.scm.point import AdditiveNoiseSCM, PointSCM, Region
 
 FEATURES = ("burden", "preparation")
@@ -59,7 +59,6 @@ RELIEF_SHARE = 0.3
 AFTERMATH = 4
 # How far the gate's pre-activation is from its threshold: by what is reached, and without the drug.
 OPEN, SHUT = 3.0, 10.0
-OUTWARD = 1e-12
 
 
 class InteractingEpisode(NamedTuple):
@@ -81,7 +80,8 @@ def interacting_episode(seed: Seed, horizon: int = 12) -> InteractingEpisode:
     # Nothing, or one of the drugs.
     actions = np.concatenate([np.zeros((1, 3)), np.eye(3)])
     rng = generator(seed)
-    observed = _observed(T - 1, rng)
+    relief = 1 + DRUGS.index("relief")
+    observed = np.where(rng.random(T - 1) < RELIEF_SHARE, relief, 0)
     states = _simulate(network, actions[observed], rng)
     reward = LinearReward([-1.0, 0.0])
     return InteractingEpisode(_additive(network), Episode(states, observed), actions, reward)
@@ -129,23 +129,13 @@ def _additive(network: Network) -> AdditiveNoiseSCM:
     """With entrywise slopes: each unit's gate 1 - tanh^2 has an interval over a region."""
 
     def slopes(region: Region, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        centre = region.centre @ network.state.T + network.bias + actions @ network.action.T
-        reach = np.abs(network.state) @ np.minimum(region.box, region.radius)
-        reach = reach * (1.0 + OUTWARD) + OUTWARD
-        low, high = gate_interval(centre - reach, centre + reach)
-        middle, half = (low + high) / 2, (high - low) / 2 + OUTWARD
-        jacobian = (network.output * middle[:, None, :]) @ network.state
-        deviation = (np.abs(network.output) * half[:, None, :]) @ np.abs(network.state)
-        return jacobian, deviation * (1.0 + OUTWARD) + OUTWARD
+        gates = network.gates(region, actions)
+        deviation = network.absolute.slopes(gates.wide)
+        return network.slopes(gates.slope), deviation * (1.0 + OUTWARD) + OUTWARD
 
     largest = np.abs(network.output) @ np.abs(network.state)
     constant = float(np.linalg.norm(largest, 2)) * (1.0 + OUTWARD)
     return AdditiveNoiseSCM(network, lipschitz=constant, slopes=slopes)
-
-
-def _observed(steps: int, rng: np.random.Generator) -> IntArray:
-    """(T-1,) nothing or some relief."""
-    return np.where(rng.random(steps) < RELIEF_SHARE, 1 + DRUGS.index("relief"), 0)
 
 
 def _simulate(network: Network, taken: FloatArray, rng: np.random.Generator) -> FloatArray:
